@@ -13,7 +13,7 @@ from typing import NamedTuple
 from support.targets import Compiler, Target
 
 from locktop.collector.unwind import ptrace_stop
-from locktop.collector.unwind.arch import machine
+from locktop.collector.unwind.arch import architecture
 from locktop.collector.unwind.unwinder import Unwinder
 
 WARM = 100
@@ -77,7 +77,7 @@ def warm(unwinder: Unwinder, tid: int) -> Took:
 def stops(pid: int, tid: int) -> list[float]:
     """Seconds between the order to stop and the one to go on."""
     times: list[float] = []
-    ptrace, found = ptrace_stop._ptrace, machine()
+    ptrace, found = ptrace_stop._ptrace, architecture()
     assert found is not None
 
     def timed(request: int, *rest: object) -> int:

@@ -1,4 +1,4 @@
-"""Joins keys and actions: for Textual, for the line of keys and for the help."""
+"""Joins keys and actions for Textual, for the line of keys and for the help."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from collections.abc import Sequence
 from textual.binding import Binding
 
 from locktop.tui.actions import ACTIONS
-from locktop.tui.keymap import CALLERS_KEYMAP, FOOTER, KEYMAP
-from locktop.tui.views.styled_line import Line, Run, say
+from locktop.tui.keymap import CALL_TREE_KEYMAP, FOOTER, KEYMAP
+from locktop.tui.views.styled_line import Line, Span, make_line
 
 
 def bindings(*actions: str) -> list[Binding]:
-    """The bindings of ``actions``; without any, all: those of the monitor screen."""
+    """The bindings of ``actions``, without any those of the monitor screen."""
     return [
         Binding(
             ",".join(keys.keys),
-            ACTIONS[keys.action].call,
-            ACTIONS[keys.action].says,
+            ACTIONS[keys.action].textual_action,
+            ACTIONS[keys.action].help,
             show=False,
-            # Done before the next key is looked at: that one is for the filter already.
+            # The filter opens before Textual handles the next key, which is for the filter.
             priority=keys.action == "filter",
         )
-        for keys in (*KEYMAP, *CALLERS_KEYMAP)
+        for keys in (*KEYMAP, *CALL_TREE_KEYMAP)
         if keys.action in actions or (not actions and keys in KEYMAP)
     ]
 
 
 def footer_line(width: int, actions: Sequence[str] = FOOTER) -> Line:
-    """The line of keys, in ``width`` cells: those of ``actions``, as many as fit."""
-    shown = {keys.action: keys.shown.split()[0] for keys in (*KEYMAP, *CALLERS_KEYMAP)}
-    runs: list[Run | str] = []
+    """The line of keys in ``width`` cells: as many of ``actions`` as fit."""
+    key_labels = {keys.action: keys.label.split()[0] for keys in (*KEYMAP, *CALL_TREE_KEYMAP)}
+    spans: list[Span | str] = []
     room = width
     for name in actions:
-        key, short = f" {shown[name]}", f" {ACTIONS[name].short} "
+        key, short = f" {key_labels[name]}", f" {ACTIONS[name].label} "
         room -= len(key) + len(short)
         if room < 0:
             break
-        runs += [(key, "key"), (short, "label")]
-    return say(*runs)
+        spans += [(key, "key"), (short, "label")]
+    return make_line(*spans)
 
 
 def help_lines() -> list[tuple[str, str]]:
-    """Keys and what they do, for the help."""
-    return [(keys.shown, ACTIONS[keys.action].says) for keys in KEYMAP]
+    """The keys and their actions, for the help."""
+    return [(keys.label, ACTIONS[keys.action].help) for keys in KEYMAP]
 
 
-def callers_help_lines() -> list[tuple[str, str]]:
-    """The same of the keys that only the view of callers has."""
-    return [(keys.shown, ACTIONS[keys.action].says) for keys in CALLERS_KEYMAP]
+def call_tree_help_lines() -> list[tuple[str, str]]:
+    """The same for the keys that only the call tree has."""
+    return [(keys.label, ACTIONS[keys.action].help) for keys in CALL_TREE_KEYMAP]

@@ -1,4 +1,4 @@
-"""Which key does what: data, in the order of the help and of the line of keys."""
+"""The keys of each action, in the order of the help and of the line of keys."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Keys:
     """The keys of one action."""
 
     action: str  # a name in actions.ACTIONS
-    keys: tuple[str, ...]  # as Textual names them
-    shown: str  # as people name them
+    keys: tuple[str, ...]  # Textual's names
+    label: str  # for the help and the line of keys
 
 
 KEYMAP: tuple[Keys, ...] = (
@@ -40,20 +40,20 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("page_down", ("pagedown", "ctrl+f"), "PgDn"),
     Keys("start", ("home", "g"), "Home g"),
     Keys("end", ("end", "G"), "End G"),
-    Keys("unfold", ("right", "l"), "Right l"),
-    Keys("fold", ("left", "h"), "Left h"),
+    Keys("expand", ("right", "l"), "Right l"),
+    Keys("collapse", ("left", "h"), "Left h"),
 )
 
-#: Keys of the view of callers alone.
-CALLERS_KEYMAP: tuple[Keys, ...] = (
+#: Keys that only the call tree has.
+CALL_TREE_KEYMAP: tuple[Keys, ...] = (
     Keys("walk", ("enter",), "Enter"),
     Keys("open", ("right", "l"), "Right l"),
     Keys("close", ("left", "h"), "Left h"),
     Keys("weight", ("v",), "v"),
 )
 
-#: What can be done in the view of callers.
-CALLERS_ACTIONS: tuple[str, ...] = (
+#: The actions of the call tree.
+CALL_TREE_ACTIONS: tuple[str, ...] = (
     "help",
     "quit",
     "next_panel",
@@ -71,9 +71,9 @@ CALLERS_ACTIONS: tuple[str, ...] = (
     "page_down",
     "start",
     "end",
-    *(keys.action for keys in CALLERS_KEYMAP),
+    *(keys.action for keys in CALL_TREE_KEYMAP),
 )
-CALLERS_FOOTER: tuple[str, ...] = (
+CALL_TREE_FOOTER: tuple[str, ...] = (
     "help",
     "quit",
     "walk",
@@ -88,7 +88,7 @@ CALLERS_FOOTER: tuple[str, ...] = (
     "theme",
 )
 
-#: The line of keys shows these, as many as fit.
+#: The line of keys shows as many of these as fit.
 FOOTER: tuple[str, ...] = (
     "help",
     "quit",
@@ -105,5 +105,5 @@ FOOTER: tuple[str, ...] = (
     "callers",
     "reverse",
     "theme",
-    "unfold",
+    "expand",
 )

@@ -1,114 +1,40 @@
-"""A deadlock as a person in trouble wants to have it told: all names and places beside each other.
+"""Deadlock reports: a deadlock with all names and source locations, as plain data.
 
-Plain data; ``export/deadlock_*.py`` and the screen say it.
+``format/deadlock.py`` makes the sentences. The exports and the screen lay them out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from locktop.collector.analysis import lock_classes
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.lock_ordering_advice import Avoidance, avoidance, waited
+from locktop.collector.analysis.lock_ordering_advice import avoidance, waited
 from locktop.collector.model import (
-    BlockReason,
     Deadlock,
     DeadlockEdge,
-    Frame,
-    Kind,
+    DeadlockReport,
+    Follower,
     Lock,
-    Process,
+    LockClass,
+    LockName,
+    Member,
     Snapshot,
+    Taken,
     Thread,
     ThreadActivity,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LockName:
-    """A lock and what to call it, so that it is told from every other one."""
-
-    id: int
-    kind: Kind | None  # None: not known
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A lock that a thread has."""
-
-    lock: LockName
-    at: Frame | None  # where it was taken
-    duration_s: float | None  # seconds held, None where that was not timed
-    shared: bool  # for reading
-    wanted_by: tuple[int, ...]  # tids that wait for it
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A thread of the circle: what it waits for, who has that, and what it has itself."""
-
-    tid: int
-    name: str
-    waits_for: LockName
-    duration_s: float  # seconds waited already
-    is_lower_bound: bool  # it may be longer
-    shared: bool  # for reading
-    at: Frame | None  # the line of code that waits
-    stack_id: int
-    stack: tuple[Frame, ...]  # innermost first
-    held_by: int  # tid, 0 nobody
-    reason: BlockReason  # why held_by blocks this thread
-    taken_at: Frame | None  # where held_by took it
-    now: ThreadActivity | None  # what held_by does, where that was asked
-    has: tuple[Taken, ...]  # the lock that was taken first first
-
-
-@dataclass(frozen=True, slots=True)
-class Follower:
-    """A thread stuck behind the circle."""
-
-    tid: int
-    name: str
-    waits_for: LockName | None
-    holders: tuple[int, ...]  # of that, tids
-    duration_s: float
-    is_lower_bound: bool  # it may be longer
-    at: Frame | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadlockReport:
-    """All about one deadlock."""
-
-    process: Process
-    ended: bool  # the process is gone: it was deadlocked when it ended
-    certain: bool
-    doubt: str
-    since_s: float
-    is_lower_bound: bool  # it may be longer
-    since: str  # ISO 8601, UTC, seconds; "" where it is not known
-    #: Each waits for the next one, the last for the first; or one alone, see is_circle.
-    circle: tuple[Member, ...]
-    is_circle: bool  # False: nobody is left who could end this thread's wait
-    behind: tuple[Follower, ...]
-    avoidance: Avoidance
-    locks: Mapping[int, LockName]  # of the circle, by id
-    names: Mapping[int, str]  # of threads, by tid, as far as they have any
-
-
 def reports(snapshot: Snapshot) -> tuple[DeadlockReport, ...]:
-    """Return a report for each deadlock, in the order of ``snapshot.deadlocks``."""
+    """Return a report of each deadlock, in the order of ``snapshot.deadlocks``."""
     if not snapshot.deadlocks:
         return ()
-    known = _Known(snapshot)
-    return tuple(known.report(deadlock) for deadlock in snapshot.deadlocks)
+    builder = _ReportBuilder(snapshot)
+    return tuple(builder.report(deadlock) for deadlock in snapshot.deadlocks)
 
 
-class _Known:
-    """A snapshot, indexed."""
+class _ReportBuilder:
+    """Makes reports from one snapshot, indexed by threads and locks."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -139,7 +65,7 @@ class _Known:
         )
 
     def _longest_first(self, deadlock: Deadlock) -> list[int]:
-        """Who has waited for longest came before the others."""
+        """Return the stuck threads, the longest wait first."""
         return sorted(deadlock.stuck, key=lambda tid: -self._waited(tid))
 
     def _waited(self, tid: int) -> float:
@@ -164,14 +90,14 @@ class _Known:
             held_by=edge.held_by,
             reason=edge.reason,
             taken_at=self._snapshot.sites.get(edge.site),
-            now=self._now(edge),
+            now=self._activity(edge),
             has=self._taken(thread),
         )
 
-    def _now(self, edge: DeadlockEdge) -> ThreadActivity | None:
+    def _activity(self, edge: DeadlockEdge) -> ThreadActivity | None:
         found = self._locks.get(edge.waits_for)
-        now = found.holder_activity if found is not None else None
-        return now if now is not None and now.tid == edge.held_by else None
+        activity = found.holder_activity if found is not None else None
+        return activity if activity is not None and activity.tid == edge.held_by else None
 
     def _taken(self, thread: Thread | None) -> tuple[Taken, ...]:
         return tuple(
@@ -194,11 +120,26 @@ class _Known:
         wait = thread.waiting_for if thread is not None else None
         if thread is None or wait is None:
             name = thread.name if thread is not None else ""
-            return Follower(tid, name, None, (), 0.0, False, None)
-        edge = DeadlockEdge(tid, wait.lock, 0, wait.stack, 0)
+            return Follower(
+                tid=tid,
+                name=name,
+                waits_for=None,
+                holders=(),
+                duration_s=0.0,
+                is_lower_bound=False,
+                at=None,
+            )
+        edge = DeadlockEdge(tid=tid, waits_for=wait.lock, held_by=0, stack=wait.stack, site=0)
         at, duration_s = waited(self._snapshot, thread, edge)
-        lock = self._lock(wait.lock)
-        return Follower(tid, thread.name, lock, wait.holders, duration_s, wait.is_lower_bound, at)
+        return Follower(
+            tid=tid,
+            name=thread.name,
+            waits_for=self._lock(wait.lock),
+            holders=wait.holders,
+            duration_s=duration_s,
+            is_lower_bound=wait.is_lower_bound,
+            at=at,
+        )
 
     def _lock(self, id_: int) -> LockName:
         found = self._locks.get(id_)
@@ -209,7 +150,8 @@ class _Known:
 
 
 def _earlier(taken_at: str, by_s: float) -> str:
-    """A saved snapshot may carry any text there."""
+    """Return the time ``by_s`` before ``taken_at``; "" if that is no time, because a saved snapshot
+    may have any text there."""
     try:
         then = datetime.fromisoformat(taken_at).astimezone(UTC) - timedelta(seconds=by_s)
     except (ValueError, OverflowError):

@@ -1,94 +1,55 @@
-"""What would keep a deadlock from happening again: an order for its locks, and who breaks it.
+"""Advice against a deadlock: an order for its locks, and the thread that violates the order.
 
-Each thread of a circle has one lock of it and wants the next one, so any one of them could be made
-to take the two the other way round. The circle alone does not say which of them is wrong. What the
-other threads do may: the pair that is taken in this order least often elsewhere, and most often in
-the other one, is the one to change.
+Each thread of the cycle holds one lock and requests the next lock. So each of these threads could
+take its two locks in the opposite order. The cycle alone does not show which thread is wrong. But
+other threads may: the pair to change is the pair that other threads take least often in this order
+and most often in the opposite order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from locktop.collector.model import (
+    Avoidance,
     BlockReason,
     Deadlock,
     DeadlockEdge,
     Frame,
     Kind,
     Lock,
+    LockingStep,
+    Remedy,
     Snapshot,
     Thread,
 )
 from locktop.collector.model.frames import whose
 
-#: What a thread takes and gives back, so that it can be taken in another order. (A once is taken
-#: by calling it, a semaphore where it is used as a lock.)
+#: Kinds that a thread acquires and releases, so that the order of the acquisitions can change. A
+#: call acquires a once; a semaphore counts where it is used as a lock.
 ORDERED_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM, Kind.ONCE, Kind.SEM})
 
 
-class Means(Enum):
-    """How it would be avoided."""
-
-    ORDER = "order"  # the locks in one order
-    ONE_PLACE = "one place"  # the same, but one place in the code takes all of them
-    ONCE_ONLY = "once only"  # a thread wants what it has: it should take it once
-    RELEASE = "release"  # a lock given back before a wait that is for no lock
-    GIVE_BACK = "give back"  # a lock given back before the thread that had it ends
-    NONE = "none"  # no order of locks helps: threads wait for each other's end, say
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one thread of the circle did: it took ``has`` and then wanted ``wants`` (lock ids)."""
-
-    tid: int
-    has: int
-    wants: int
-    has_at: Frame | None  # where it took the first
-    wants_at: Frame | None  # where it waits for the second
-    duration_s: float  # seconds that it has waited
-
-    @property
-    def place(self) -> tuple[Frame | None, Frame | None]:
-        """The two lines of code."""
-        return self.has_at, self.wants_at
-
-
-@dataclass(frozen=True, slots=True)
-class Avoidance:
-    """The answer. ``order`` has lock ids, that to be taken first first; () where there is none."""
-
-    means: Means
-    order: tuple[int, ...] = ()
-    change: Step | None = None  # what would have to be changed
-    others: tuple[int, ...] = ()  # tids of the circle that keep to the order already
-    #: Threads beside the circle that take the locks of ``change`` in the order proposed.
-    elsewhere: int = 0
-
-
 def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
-    """Return what would have avoided ``deadlock``, which is one of ``snapshot``."""
+    """Return what would have avoided a deadlock of the snapshot."""
     if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
         abandoned = deadlock.cycle[0].reason is BlockReason.ABANDONED
-        return Avoidance(Means.GIVE_BACK if abandoned else Means.NONE)
+        return Avoidance(Remedy.GIVE_BACK if abandoned else Remedy.NONE)
     locks = {lock.id: lock for lock in snapshot.locks}
     steps = list(_steps(snapshot, deadlock))
     unordered = [step for step in steps if not _is_ordered(step.wants, locks)]
     if unordered:
         early = next((step for step in unordered if _is_ordered(step.has, locks)), None)
-        return Avoidance(Means.RELEASE if early else Means.NONE, change=early)
+        return Avoidance(Remedy.RELEASE if early else Remedy.NONE, change=early)
     again = next((step for step in steps if step.has == step.wants), None)
     if again is not None:
-        return Avoidance(Means.ONCE_ONLY, change=again)
+        return Avoidance(Remedy.ONCE_ONLY, change=again)
     if len({step.has for step in steps}) < max(len(steps), 2):
-        return Avoidance(Means.NONE)
+        return Avoidance(Remedy.NONE)
     if len({step.place for step in steps}) == 1 and None not in steps[0].place:
         by_address = sorted((step.has for step in steps), key=lambda id_: _address(id_, locks))
-        return Avoidance(Means.ONE_PLACE, tuple(by_address), steps[0])
-    return _in_order(steps, _seen_elsewhere(snapshot, {step.tid for step in steps}))
+        return Avoidance(Remedy.ONE_PLACE, tuple(by_address), steps[0])
+    return _in_order(steps, _orders_elsewhere(snapshot, {step.tid for step in steps}))
 
 
 def _is_ordered(lock: int, locks: Mapping[int, Lock]) -> bool:
@@ -99,11 +60,13 @@ def _address(lock: int, locks: Mapping[int, Lock]) -> int:
     return locks[lock].address if lock in locks else 0
 
 
-def _in_order(steps: Sequence[Step], elsewhere: Mapping[tuple[int, int], set[int]]) -> Avoidance:
-    def against(step: Step) -> int:
+def _in_order(
+    steps: Sequence[LockingStep], elsewhere: Mapping[tuple[int, int], set[int]]
+) -> Avoidance:
+    def against(step: LockingStep) -> int:
         return len(elsewhere.get((step.wants, step.has), ()))
 
-    def rank(step: Step) -> tuple[int, int, int, float]:
+    def rank(step: LockingStep) -> tuple[int, int, int, float]:
         alike = sum(step.place == other.place for other in steps)
         return (
             len(elsewhere.get((step.has, step.wants), ())),
@@ -116,31 +79,32 @@ def _in_order(steps: Sequence[Step], elsewhere: Mapping[tuple[int, int], set[int
     at = steps.index(change)
     rest = [*steps[at + 1 :], *steps[:at]]
     order = (*(step.has for step in rest), change.has)
-    return Avoidance(Means.ORDER, order, change, tuple(step.tid for step in rest), against(change))
+    return Avoidance(Remedy.ORDER, order, change, tuple(step.tid for step in rest), against(change))
 
 
-def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[Step]:
-    """A writer that is only waited behind has nothing yet: it is no step."""
+def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[LockingStep]:
+    """Yield the acquisitions of the cycle. A writer that goes first holds nothing yet, so the edge
+    to it is none."""
     threads = {thread.tid: thread for thread in snapshot.threads}
     cycle = deadlock.cycle
     for at, edge in enumerate(cycle):
         before = cycle[at - 1]
         if not before.behind:
-            wait = waited(snapshot, threads.get(edge.tid), edge)
-            yield Step(
-                edge.tid,
-                before.waits_for,
-                edge.waits_for,
-                snapshot.sites.get(before.site),
-                wait[0],
-                wait[1],
+            wants_at, duration_s = waited(snapshot, threads.get(edge.tid), edge)
+            yield LockingStep(
+                tid=edge.tid,
+                has=before.waits_for,
+                wants=edge.waits_for,
+                has_at=snapshot.sites.get(before.site),
+                wants_at=wants_at,
+                duration_s=duration_s,
             )
 
 
 def waited(
     snapshot: Snapshot, thread: Thread | None, edge: DeadlockEdge
 ) -> tuple[Frame | None, float]:
-    """Return where in the code the thread of an edge waits, and for how many seconds already."""
+    """Return the source location where the thread of an edge waits, and the seconds waited."""
     wait = thread.waiting_for if thread is not None else None
     frames = snapshot.stacks.get(edge.stack, ())
     site = snapshot.sites.get(wait.site) if wait is not None else None
@@ -148,9 +112,10 @@ def waited(
     return at, wait.duration_s if wait is not None else 0.0
 
 
-def _seen_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int], set[int]]:
-    """Which other threads had the first lock of a pair when they took, or wanted, the second."""
-    seen: dict[tuple[int, int], set[int]] = {}
+def _orders_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int], set[int]]:
+    """Return by pair of locks which other threads held the first lock when they took, or requested,
+    the second lock."""
+    found: dict[tuple[int, int], set[int]] = {}
     for thread in snapshot.threads:
         if thread.tid in circle or not thread.holds:
             continue
@@ -159,9 +124,9 @@ def _seen_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int
             locks.append(thread.waiting_for.lock)
         for at, second in enumerate(locks):
             for first in locks[:at]:
-                seen.setdefault((first, second), set()).add(thread.tid)
+                found.setdefault((first, second), set()).add(thread.tid)
     for cycle in snapshot.lock_order:
         for edge in cycle.edges:
             if edge.tid not in circle:
-                seen.setdefault((edge.from_, edge.to), set()).add(edge.tid)
-    return seen
+                found.setdefault((edge.from_, edge.to), set()).add(edge.tid)
+    return found

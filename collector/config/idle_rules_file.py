@@ -10,6 +10,8 @@ from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.rules import IdleRule, Rules
 from locktop.collector.errors import LocktopError
 
+__all__ = ["Rules", "load", "path"]
+
 #: In bytes; no user writes so many rules.
 _MAX_BYTES = 1 << 20
 

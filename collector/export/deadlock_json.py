@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.analysis.deadlock_report import (
+from locktop.collector.export.snapshot_codec import activity_document
+from locktop.collector.format import deadlock as words
+from locktop.collector.format.source_location import full_location
+from locktop.collector.model import (
     DeadlockReport,
     Follower,
+    Frame,
+    LockingStep,
     LockName,
     Member,
     Taken,
 )
-from locktop.collector.analysis.lock_ordering_advice import Step
-from locktop.collector.export.snapshot_codec import activity_document
-from locktop.collector.format import deadlock as words
-from locktop.collector.format.source_location import full_location
-from locktop.collector.model import Frame
 
 
 def document(report: DeadlockReport) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _follower(follower: Follower) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: LockingStep) -> dict[str, Any]:
     return {
         "tid": step.tid,
         "has": step.has,

@@ -14,8 +14,6 @@ import msgspec
 from locktop.collector.analysis import blame_chains, lock_classes, thread_groups
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_intervals as intervals
 from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
@@ -34,7 +32,7 @@ from locktop.collector.export.snapshot_threads import (
     ThreadGroupEntry,
     ThreadInterval,
 )
-from locktop.collector.model import Lock, Snapshot, ThreadActivity
+from locktop.collector.model import Lock, LockClass, Snapshot, ThreadActivity, ThreadGroup
 from locktop.collector.sanitize import clean
 
 #: Ids, counters and addresses have 64 bits.

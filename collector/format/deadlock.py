@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from locktop.collector.analysis.deadlock_report import (
-    DeadlockReport,
-    Follower,
-    LockName,
-    Member,
-    Taken,
-)
-from locktop.collector.analysis.lock_ordering_advice import Means, Step
 from locktop.collector.analysis.thread_groups import common_name, family
 from locktop.collector.format import activity
 from locktop.collector.format.source_location import full_location
 from locktop.collector.format.units import counted, duration, lasting
-from locktop.collector.model import ActivityState, BlockReason, Deadlock, DeadlockEdge, Frame, Kind
+from locktop.collector.model import (
+    ActivityState,
+    BlockReason,
+    Deadlock,
+    DeadlockEdge,
+    DeadlockReport,
+    Follower,
+    Frame,
+    Kind,
+    LockingStep,
+    LockName,
+    Member,
+    Remedy,
+    Taken,
+)
 
 #: Of threads that are told together.
 _MAX_TIDS = 8
@@ -231,24 +237,24 @@ def threads(report: DeadlockReport, tids: Sequence[int]) -> str:
 def avoiding(report: DeadlockReport) -> Iterator[str]:
     """Yield what would have avoided it: the order of the locks, then what to change for it."""
     found = report.avoidance
-    if found.means is Means.GIVE_BACK:
+    if found.remedy is Remedy.GIVE_BACK:
         yield _given_back(report)
         return
-    if found.means is Means.NONE or (found.change is None and not found.order):
+    if found.remedy is Remedy.NONE or (found.change is None and not found.order):
         yield "No order of locks would: it is not locks alone that these threads wait for."
         return
     order = ", then ".join(_lock_of(report, id_) for id_ in found.order)
-    if found.means is Means.ONE_PLACE:
+    if found.remedy is Remedy.ONE_PLACE:
         yield f"{_ONE_PLACE}: {order}."
-    elif found.means is Means.ORDER:
+    elif found.remedy is Remedy.ORDER:
         yield f"Take {order}."
     if found.change is not None:
-        yield _CHANGES[found.means](report, found.change)
-    if found.means is Means.ORDER:
+        yield _CHANGES[found.remedy](report, found.change)
+    if found.remedy is Remedy.ORDER:
         yield _reason(report)
 
 
-def _reordered(report: DeadlockReport, step: Step) -> str:
+def _reordered(report: DeadlockReport, step: LockingStep) -> str:
     first, second = _lock_of(report, step.has), _lock_of(report, step.wants)
     kept = threads(report, report.avoidance.others)
     does = "does" if len(report.avoidance.others) == 1 else "do"
@@ -259,11 +265,11 @@ def _reordered(report: DeadlockReport, step: Step) -> str:
     )
 
 
-def _ruled(report: DeadlockReport, step: Step) -> str:
+def _ruled(report: DeadlockReport, step: LockingStep) -> str:
     return f"Each has its first{_at(step.has_at)} and wants its second{_at(step.wants_at)}."
 
 
-def _once(report: DeadlockReport, step: Step) -> str:
+def _once(report: DeadlockReport, step: LockingStep) -> str:
     name = _lock_of(report, step.has)
     return (
         f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and wants it"
@@ -272,7 +278,7 @@ def _once(report: DeadlockReport, step: Step) -> str:
     )
 
 
-def _released(report: DeadlockReport, step: Step) -> str:
+def _released(report: DeadlockReport, step: LockingStep) -> str:
     found = report.locks.get(step.has)
     name = _lock_of(report, step.has)
     if found is not None and found.kind is Kind.ONCE:
@@ -302,10 +308,10 @@ def _given_back(report: DeadlockReport) -> str:
 
 
 _CHANGES = {
-    Means.ORDER: _reordered,
-    Means.ONE_PLACE: _ruled,
-    Means.ONCE_ONLY: _once,
-    Means.RELEASE: _released,
+    Remedy.ORDER: _reordered,
+    Remedy.ONE_PLACE: _ruled,
+    Remedy.ONCE_ONLY: _once,
+    Remedy.RELEASE: _released,
 }
 
 
@@ -362,6 +368,6 @@ def _scan_first(report: DeadlockReport) -> str:
     change = report.avoidance.change
     if change is None:
         return f"Look first at {thread(report, report.circle[0].tid)}."
-    if report.avoidance.means is Means.ONE_PLACE:
+    if report.avoidance.remedy is Remedy.ONE_PLACE:
         return f"Look first at {thread(report, change.tid)}; the others are in the same place."
     return f"Look first at {thread(report, change.tid)}: what it does would have to change."

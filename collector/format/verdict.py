@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, reports
+from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.units import counted, lasting
-from locktop.collector.model import Deadlock, Snapshot, ThreadState
+from locktop.collector.model import Deadlock, DeadlockReport, Snapshot, ThreadState
 from locktop.collector.sanitize import clean
 
 _LONGEST = 1000

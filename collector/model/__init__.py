@@ -5,6 +5,16 @@ draws it. Times are seconds as floats, addresses are ints, ids are ints. ``None`
 measured". A ``Snapshot`` may be handed to another thread; it never changes.
 """
 
+from locktop.collector.model.deadlock_report import (
+    Avoidance,
+    DeadlockReport,
+    Follower,
+    LockingStep,
+    LockName,
+    Member,
+    Remedy,
+    Taken,
+)
 from locktop.collector.model.findings import (
     Deadlock,
     DeadlockEdge,
@@ -15,6 +25,7 @@ from locktop.collector.model.findings import (
     OrderEdge,
     Pattern,
 )
+from locktop.collector.model.groups import LockClass, ThreadGroup
 from locktop.collector.model.kinds import (
     CONTENTION_KINDS,
     SIGNALLED_KINDS,
@@ -46,6 +57,7 @@ __all__ = [
     "CONTENTION_KINDS",
     "SIGNALLED_KINDS",
     "ActivityState",
+    "Avoidance",
     "Blame",
     "BlockReason",
     "Confidence",
@@ -54,14 +66,20 @@ __all__ = [
     "Counters",
     "Deadlock",
     "DeadlockEdge",
+    "DeadlockReport",
     "Draft",
     "Event",
+    "Follower",
     "Frame",
     "Held",
     "Kind",
     "Lock",
+    "LockClass",
+    "LockName",
     "LockRates",
+    "LockingStep",
     "Mark",
+    "Member",
     "Misuse",
     "MisuseKind",
     "OrderCycle",
@@ -69,10 +87,13 @@ __all__ = [
     "Pattern",
     "PatternName",
     "Process",
+    "Remedy",
     "Snapshot",
     "Switches",
+    "Taken",
     "Thread",
     "ThreadActivity",
+    "ThreadGroup",
     "ThreadState",
     "TimeSplit",
     "UnobservedWait",

@@ -86,3 +86,8 @@ class Lock(Struct, frozen=True, gc=False):
         None  # where others wait for it and it is known who has it
     )
     type: str = ""  # futex: what the functions of its waiters say it is, as "Rust Mutex"
+
+    @property
+    def counted_wait_s(self) -> float:
+        """The seconds that count: waits in contention, or without any the waits for work."""
+        return self.wait_s if self.idle else self.wait_s - self.idle_s

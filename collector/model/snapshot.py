@@ -60,7 +60,7 @@ class Contents(Struct):
     unobserved_waits: tuple[UnobservedWait, ...] = ()
     locks_left_out: int = 0  # uncontended locks known but not in ``locks``
     ended: bool = False  # the process is gone; the figures are its last, its threads dead
-    level: str = "contended"  # one of launch.LEVELS, "sampled"
+    level: str = "contended"  # one of levels.NAMES, "sampled"
     #: False: watching began later than the program; holds and waits from before are not known.
     complete: bool = True
     notes: tuple[str, ...] = ()  # one line each, what the user should know

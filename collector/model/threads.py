@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -73,6 +73,22 @@ class TimeSplit(Struct, frozen=True, gc=False):
     other: float = 0.0  # asleep for anything else, stopped, and what of the others is not known
     #: Those of the above of which not all is known: what is missing there lies in ``other``.
     unknown: tuple[str, ...] = ()
+
+    @staticmethod
+    def mean(times: Sequence[TimeSplit]) -> TimeSplit | None:
+        """Return the mean of ``times``, None of none."""
+        if len(times) < 2:
+            return times[0] if times else None
+        count = len(times)
+        return TimeSplit(
+            cpu=sum([time.cpu for time in times]) / count,
+            runnable=sum([time.runnable for time in times]) / count,
+            contended=sum([time.contended for time in times]) / count,
+            idle=sum([time.idle for time in times]) / count,
+            disk=sum([time.disk for time in times]) / count,
+            other=sum([time.other for time in times]) / count,
+            unknown=tuple(dict.fromkeys(name for time in times for name in time.unknown)),
+        )
 
 
 class Switches(Struct, frozen=True, gc=False):

@@ -147,7 +147,7 @@ class LockRow(NamedTuple):
     changed_hold_ticks: int
 
 
-class Site(NamedTuple):
+class SiteSum(NamedTuple):
     """struct lt_site_sum."""
 
     lock: int
@@ -205,7 +205,7 @@ WAIT = Record(WaitBlock, "struct lt_wait")
 USE = Record(Use, "struct lt_use")
 HELD = Record(HeldEntry, "struct lt_held")
 LOCK_ROW = Record(LockRow, "struct lt_lock_row")
-SITE = Record(Site, "struct lt_site_sum")
+SITE_SUM = Record(SiteSum, "struct lt_site_sum")
 RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
 NAME = Record(Name, "struct lt_name")
 MISUSE = Record(MisuseEntry, "struct lt_misuse")

@@ -6,7 +6,6 @@ belonged together, and copies again what did not (the rules stand in abi.h).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +14,7 @@ from locktop.collector import native
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.layout import HeldEntry, LockRow, Site, ThreadBlock, Use, WaitBlock
+from locktop.collector.shm.layout import HeldEntry, LockRow, SiteSum, ThreadBlock, Use, WaitBlock
 from locktop.collector.shm.segment import GrowingArray, SharedMemory
 
 #: Rows handed to Python; locks that nobody waited for are left out first.
@@ -33,10 +32,8 @@ _KINDS: int = lib.LT_KINDS
 _FIRST_SCRATCH = 1 << 18
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _FIRST_SITES = 1024
-_SUM = struct.Struct(f"={3 * lib.LT_KINDS}QI")
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
-_SITE = struct.Struct("=IIIIQQQ")
 
 
 @dataclass(slots=True)
@@ -77,8 +74,8 @@ class Reading:
     threads: list[RawThread]
     newest: dict[int, RawThread]  # of the threads, by tid
     rows: list[LockRow]
-    sites: dict[int, list[Site]]  # by lock, most wait first; waits going on not included
-    blame: dict[int, list[Site]]  # by lock: what holders are charged with, most wait first
+    sites: dict[int, list[SiteSum]]  # by lock, most wait first; waits going on not included
+    blame: dict[int, list[SiteSum]]  # by lock: what holders are charged with, most wait first
     locks_now: int  # the target's clock when the locks were read
     left_out: int = 0
     handed_over: bool = False  # locks are released by threads that did not take them
@@ -220,19 +217,20 @@ class Reader:
             held = self._held(after, at, cycle.block)
             if wait is not None and not self._is_still(wait, after, at):
                 wait = None
-        sums = _SUM.unpack_from(cycle.sum)
+        sums = cycle.args.sum
+        use_count = int(sums.use_count)
         return RawThread(
-            index,
-            at,
-            after,
-            wait,
-            held,
-            int(cycle.args.now),
-            sums[:_KINDS],
-            sums[_KINDS : 2 * _KINDS],
-            sums[2 * _KINDS : -1],
-            sums[-1],
-            cycle.uses(sums[-1]),
+            index=index,
+            offset=at,
+            block=after,
+            wait=wait,
+            held=held,
+            now=int(cycle.args.now),
+            acquisitions=tuple(ffi.unpack(sums.acquisitions, _KINDS)),
+            contended=tuple(ffi.unpack(sums.contended, _KINDS)),
+            wait_ticks=tuple(ffi.unpack(sums.wait_ticks, _KINDS)),
+            use_count=use_count,
+            use_bytes=cycle.uses(use_count),
         )
 
     def _is_still(self, wait: WaitBlock, block: ThreadBlock, at: int) -> bool:
@@ -337,8 +335,19 @@ class Reader:
             if not at:
                 break
             site = layout.RETIRED_SITE.at(self._memory.read(at, layout.RETIRED_SITE.size))
-            figures = site.count, site.wait_ticks, 0
-            packed.append(_SITE.pack(row.lock, site.stack, 0, min(site.blame, 1), *figures))
+            packed.append(
+                layout.SITE_SUM.pack(
+                    SiteSum(
+                        lock=row.lock,
+                        stack=site.stack,
+                        holder=0,
+                        blame=min(site.blame, 1),
+                        count=site.count,
+                        wait_ticks=site.wait_ticks,
+                        wait_max=0,
+                    )
+                )
+            )
             at = site.next
         return b"".join(packed)
 
@@ -458,7 +467,10 @@ class _Cycle:
         if not sites:
             return
         args, used = self.args, self._used
-        sums, count = ffi.from_buffer("struct lt_site_sum[]", sites), len(sites) // layout.SITE.size
+        sums, count = (
+            ffi.from_buffer("struct lt_site_sum[]", sites),
+            len(sites) // layout.SITE_SUM.size,
+        )
         while True:
             used[0] = args.site_used
             if lib.lt_fold_site_sums(sums, count, args.sites, args.site_capacity, used):
@@ -472,13 +484,12 @@ class _Cycle:
         lib.lt_fold_site_sums(old, count, self._sites, self.args.site_capacity, self._used)
         self.args.site_used = self._used[0]
 
-    def sites_by_lock(self) -> tuple[dict[int, list[Site]], dict[int, list[Site]]]:
+    def sites_by_lock(self) -> tuple[dict[int, list[SiteSum]], dict[int, list[SiteSum]]]:
         """Return the waits by lock, and whom they are charged to; most wait first."""
         count = lib.lt_sort_sites(self._sites, self.args.site_capacity)
-        waits: dict[int, list[Site]] = {}
-        blame: dict[int, list[Site]] = {}
-        for values in _SITE.iter_unpack(ffi.buffer(self._sites, count * layout.SITE.size)):
-            site = Site._make(values)
+        waits: dict[int, list[SiteSum]] = {}
+        blame: dict[int, list[SiteSum]] = {}
+        for site in layout.SITE_SUM.each(ffi.buffer(self._sites, count * layout.SITE_SUM.size)):
             (blame if site.blame else waits).setdefault(site.lock, []).append(site)
         return waits, blame
 
@@ -486,7 +497,17 @@ class _Cycle:
 def _waits_to_be_recorded(thread: RawThread) -> bytes:
     """A contended acquisition is counted at once, but where it came from only after the release."""
     return b"".join(
-        _SITE.pack(held.lock, held.stack, 0, 0, 1, held.wait_ticks, held.wait_ticks)
+        layout.SITE_SUM.pack(
+            SiteSum(
+                lock=held.lock,
+                stack=held.stack,
+                holder=0,
+                blame=0,
+                count=1,
+                wait_ticks=held.wait_ticks,
+                wait_max=held.wait_ticks,
+            )
+        )
         for held in thread.held
         if held.flags & lib.LT_HELD_CONTENDED and held.stack
     )

@@ -10,6 +10,8 @@ from locktop.collector.sources.base import Source
 if TYPE_CHECKING:
     from locktop.collector.analysis.idle.rules import Rules
 
+__all__ = ["Source", "attach"]
+
 #: A process that has just begun may not have come to load the library yet.
 _YOUNG_S, _AGAIN_S = 0.5, 0.02
 

@@ -52,7 +52,7 @@ class Source(Protocol):
         ...
 
     def set_level(self, name: str) -> str:
-        """Set how much the library does in the target: one of launch.LEVELS.
+        """Set how much the library does in the target: one of levels.NAMES.
 
         Returns the level before. May be called from another thread than the one that looks; waits
         for a look that is under way. Raises LocktopError where it cannot be set.

@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 
 from locktop.collector.errors import LocktopError
-
-LEVELS = ("dormant", "counting", "contended", "blocks", "all")
+from locktop.collector.sources import levels
 
 
 def library(flavour: str = "") -> Path:
@@ -37,7 +36,7 @@ def _installed(kind: str, name: str) -> Path:
 def preload_environment(level: str | None = None) -> dict[str, str]:
     """Return the variables that make a program load the library, beside the present ones.
 
-    What LD_PRELOAD holds already is kept. ``level`` is one of LEVELS. Raises LocktopError.
+    What LD_PRELOAD holds already is kept. ``level`` is one of levels.NAMES. Raises LocktopError.
     """
     path = str(library())
     if any(character in path for character in ": ;\t\n"):
@@ -47,8 +46,8 @@ def preload_environment(level: str | None = None) -> dict[str, str]:
     others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
     environment = {"LD_PRELOAD": ":".join([path, *(name for name in others if name != path)])}
     if level is not None:
-        if level not in LEVELS:
-            raise LocktopError(f"no such level: {level}; it is one of {', '.join(LEVELS)}")
+        if level not in levels.NAMES:
+            raise LocktopError(f"no such level: {level}; it is one of {', '.join(levels.NAMES)}")
         environment["LOCKTOP_LEVEL"] = level
     return environment
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Machine:
+class Architecture:
     """One kind of processor."""
 
     name: str  # as uname prints it
@@ -31,7 +31,7 @@ class Machine:
         return {register: value for register, value in known if register >= 0}
 
 
-_X86_64 = Machine(
+_X86_64 = Architecture(
     name="x86_64",
     elf="EM_X86_64",
     sp=7,
@@ -40,7 +40,7 @@ _X86_64 = Machine(
     perf=(0, 3, 2, 1, 4, 5, 6, 7, 16, -1, -1, -1, -1, -1, -1, -1, *range(8, 16)),
     ptrace=(15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7),
 )
-_AARCH64 = Machine(
+_AARCH64 = Architecture(
     name="aarch64",
     elf="EM_AARCH64",
     sp=31,
@@ -50,9 +50,9 @@ _AARCH64 = Machine(
     ptrace=tuple(range(33)),
     signed_bits=48,
 )
-_MACHINES = {machine.name: machine for machine in (_X86_64, _AARCH64)}
+_ARCHITECTURES = {one.name: one for one in (_X86_64, _AARCH64)}
 
 
-def machine(name: str = "") -> Machine | None:
-    """Return the machine of that name, or this one; None if its processor is not known."""
-    return _MACHINES.get(name or platform.machine())
+def architecture(name: str = "") -> Architecture | None:
+    """Return the architecture of that name, or of this machine; None if it is not supported."""
+    return _ARCHITECTURES.get(name or platform.machine())

@@ -12,7 +12,7 @@ from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped, roots
 from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
 from locktop.collector.symbols.safe_open import OpenFile
-from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.arch import Architecture
 from locktop.collector.unwind.cfi_program import UnwindRow
 from locktop.collector.unwind.eh_frame import FrameTable
 from locktop.collector.unwind.memory_elf import MappedImage
@@ -61,9 +61,9 @@ class CodeFrame(NamedTuple):
 class CodeMap:
     """The code of one process."""
 
-    def __init__(self, pid: int, machine: Machine) -> None:
+    def __init__(self, pid: int, architecture: Architecture) -> None:
         self._pid = pid
-        self._machine = machine
+        self._architecture = architecture
         self._raw = b""
         self._relevant: list[bytes] = []
         self._space = AddressSpace([])
@@ -151,7 +151,7 @@ class CodeMap:
         except ValueError:
             return "code in a file that is no sound ELF file"
         bias = elf.bias(base.start, base.offset)
-        if bias is None or elf.machine != self._machine.elf:
+        if bias is None or elf.machine != self._architecture.elf:
             return "code of another kind of processor"
         return FrameTable(elf, lambda: self._debug(elf, file, base)), bias
 

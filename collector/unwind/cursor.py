@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.arch import Architecture
 from locktop.collector.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
 from locktop.collector.unwind.code_map import CodeFrame, CodeMap
 from locktop.collector.unwind.dwarf_expression import evaluate
@@ -55,17 +55,17 @@ class Walk:
 
     def __init__(
         self,
-        machine: Machine,
+        architecture: Architecture,
         code: CodeMap,
         frames: FrameRegisters,
         stack: StackMemory,
         registers: Mapping[int, int],
     ) -> None:
-        self._machine = machine
+        self._architecture = architecture
         self._code = code
         self._frames = frames
         self._stack = stack
-        self._pc, self._sp = registers[machine.pc], registers[machine.sp]
+        self._pc, self._sp = registers[architecture.pc], registers[architecture.sp]
         self._registers: _Registers = dict(registers)
         self._addresses = [self._pc]
         self._exact = [0]
@@ -145,13 +145,13 @@ class Walk:
     def _contradicted(self, registers: _Registers) -> bool:
         """Tell whether a caller is impossible: its frame, or a frame above, has not the size that
         its code gives, or returns to code that called nothing."""
-        machine, frames = self._machine, self._frames
+        architecture, frames = self._architecture, self._frames
         for _ in range(_CHECKED_AHEAD):
             pc, sp = self._position(registers)
             try:
                 frame = self._code.frame_at(pc - 1)
                 cfa = frame.row.cfa
-                if cfa is not None and not cfa.code and cfa.register != machine.sp:
+                if cfa is not None and not cfa.code and cfa.register != architecture.sp:
                     values = frames.candidates(frame, pc, sp, cfa.register, is_return=True)
                     if values is not None and self._known(cfa.register, registers) not in values:
                         return True
@@ -166,21 +166,21 @@ class Walk:
 
     def _caller(self, row: UnwindRow, registers: _Registers) -> tuple[int, _Registers]:
         """Return the CFA and the caller's known registers."""
-        machine = self._machine
+        architecture = self._architecture
         cfa = self._frame_address(row.cfa, registers)
         if row.is_signal:  # the kernel saved all registers
             caller = dict(registers)
         else:
-            caller = {one: registers[one] for one in machine.kept if one in registers}
-        caller[machine.sp] = cfa
+            caller = {one: registers[one] for one in architecture.kept if one in registers}
+        caller[architecture.sp] = cfa
         for register, rule in row.rules.items():
             if register != row.return_register:
                 self._apply(register, rule, registers, cfa, caller)
-        caller[machine.sp] = self._number(machine.sp, caller)
+        caller[architecture.sp] = self._number(architecture.sp, caller)
         address = self._returns(row, registers, cfa)
         if row.is_signed:
-            address &= (1 << machine.signed_bits) - 1
-        caller[machine.pc] = address
+            address &= (1 << architecture.signed_bits) - 1
+        caller[architecture.pc] = address
         return cfa, caller
 
     def _frame_address(self, cfa: CfaRule | None, registers: _Registers) -> int:
@@ -223,7 +223,7 @@ class Walk:
         source = number if kind is RuleKind.REGISTER else register
         if kind is RuleKind.UNDEFINED or source not in registers:
             raise UnknownRegister(source)
-        if source == self._machine.pc:
+        if source == self._architecture.pc:
             self._stack.pin()
         return registers[source]
 
@@ -236,7 +236,7 @@ class Walk:
 
     def _position(self, registers: _Registers) -> tuple[int, int]:
         """Return program counter and stack pointer of a frame: both are always known."""
-        pc, sp = registers[self._machine.pc], registers[self._machine.sp]
+        pc, sp = registers[self._architecture.pc], registers[self._architecture.sp]
         assert isinstance(pc, int)
         assert isinstance(sp, int)
         return pc, sp
@@ -246,7 +246,7 @@ class Walk:
         number = self._known(register, registers)
         if number is None:
             raise UnknownRegister(register)
-        if register == self._machine.pc:
+        if register == self._architecture.pc:
             self._stack.pin()
         return number
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 
 from locktop.collector.linux.perf_counters import no_right
 from locktop.collector.native import ffi, lib
-from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.arch import Architecture
 from locktop.collector.unwind.stack_memory import StackCopy
 
 #: Processor time of a thread until its sample.
@@ -31,12 +31,14 @@ class RefusedError(Exception):
     """The kernel refuses samples; the message is a few words for the user."""
 
 
-def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int, StackCopy]:
+def copies(
+    tids: Iterable[int], architecture: Architecture, patience_s: float
+) -> dict[int, StackCopy]:
     """Return copies of the threads that ran within some time.
 
     Args:
         tids: At most MAX_SAMPLED thread ids, of our own pid namespace.
-        machine: The processor.
+        architecture: The processor.
         patience_s: How long to wait for the samples.
 
     Returns:
@@ -45,9 +47,9 @@ def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int
     Raises:
         RefusedError: The kernel lets us take no samples.
     """
-    registers = sum(1 << number for number, known in enumerate(machine.perf) if known >= 0)
+    registers = sum(1 << number for number, known in enumerate(architecture.perf) if known >= 0)
     with ExitStack() as stack:
-        samplers: dict[int, _Sampler] = {}
+        samplers: dict[int, _SampleRing] = {}
         for tid in tids:
             fd = _opened(tid, registers)
             if fd >= 0:
@@ -56,27 +58,27 @@ def copies(tids: Iterable[int], machine: Machine, patience_s: float) -> dict[int
                     ring = stack.enter_context(mmap.mmap(fd, mmap.PAGESIZE + _RING))
                 except OSError as error:  # no more memory may be locked
                     raise RefusedError(os.strerror(error.errno or errno.EPERM)) from None
-                samplers[fd] = _Sampler(tid, ring)
-        return _taken(samplers, registers, machine, time.monotonic() + patience_s)
+                samplers[fd] = _SampleRing(tid, ring)
+        return _taken(samplers, registers, architecture, time.monotonic() + patience_s)
 
 
-class _Sampler:
+class _SampleRing:
     """The ring of one thread."""
 
     def __init__(self, tid: int, ring: mmap.mmap) -> None:
         self.tid = tid
         self._ring = ring
 
-    def read(self, registers: int, machine: Machine) -> StackCopy | None:
+    def read(self, registers: int, architecture: Architecture) -> StackCopy | None:
         """Return the sample; None if there is none."""
         sample = ffi.new("struct lt_sample *")
         mapped = ffi.from_buffer(self._ring)
         if not lib.lt_read_sample(mapped, mmap.PAGESIZE, _RING, registers, sample):
             return None
-        values = {number: sample.registers[number] for number in range(len(machine.perf))}
-        found = machine.of_perf(values)
+        values = {number: sample.registers[number] for number in range(len(architecture.perf))}
+        found = architecture.of_perf(values)
         stack = bytes(ffi.buffer(sample.stack, sample.stack_size))
-        return StackCopy(found, stack, found[machine.sp])
+        return StackCopy(found, stack, found[architecture.sp])
 
 
 def _opened(tid: int, registers: int) -> int:
@@ -92,7 +94,7 @@ def _opened(tid: int, registers: int) -> int:
 
 
 def _taken(
-    samplers: dict[int, _Sampler], registers: int, machine: Machine, until: float
+    samplers: dict[int, _SampleRing], registers: int, architecture: Architecture, until: float
 ) -> dict[int, StackCopy]:
     poll = select.poll()
     waited: set[int] = set()
@@ -105,7 +107,7 @@ def _taken(
         for fd, _ in poll.poll(1000 * left_s):
             poll.unregister(fd)
             waited.discard(fd)
-            copy = samplers[fd].read(registers, machine)
+            copy = samplers[fd].read(registers, architecture)
             if copy is not None:
                 found[samplers[fd].tid] = copy
     return found

@@ -13,7 +13,7 @@ import time
 
 from locktop.collector.linux import process_memory, procfs, syscalls
 from locktop.collector.linux.syscalls import Call
-from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.arch import Architecture
 from locktop.collector.unwind.stack_memory import StackCopy
 
 #: Bytes of a stack; a deeper stack is cut.
@@ -36,7 +36,7 @@ _BY_FILE = frozenset({
 })  # fmt: skip
 
 
-class _Piece(ctypes.Structure):
+class _IoVector(ctypes.Structure):
     """struct iovec."""
 
     _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
@@ -51,7 +51,7 @@ _waitpid = _libc.waitpid
 _waitpid.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
-def copy(pid: int, tid: int, machine: Machine) -> StackCopy | None:
+def copy(pid: int, tid: int, architecture: Architecture) -> StackCopy | None:
     """Stop a thread, copy its registers and its stack, and resume it.
 
     Returns:
@@ -65,7 +65,9 @@ def copy(pid: int, tid: int, machine: Machine) -> StackCopy | None:
         return None
     found: list[StackCopy] = []
     # When our thread ends, the kernel resumes what it still traces: a thread that stopped late.
-    one = threading.Thread(target=lambda: found.extend(_copies(pid, tid, machine)), name="stop")
+    one = threading.Thread(
+        target=lambda: found.extend(_copies(pid, tid, architecture)), name="stop"
+    )
     one.start()
     one.join()
     return found[0] if found else None
@@ -85,7 +87,7 @@ def _is_resumed(pid: int, call: Call) -> bool:
     return not file.startswith(("socket:", "anon_inode:"))
 
 
-def _copies(pid: int, tid: int, machine: Machine) -> list[StackCopy]:
+def _copies(pid: int, tid: int, architecture: Architecture) -> list[StackCopy]:
     if _ptrace(_SEIZE, tid, None, None) != 0:
         return []
     pending = 0
@@ -97,8 +99,8 @@ def _copies(pid: int, tid: int, machine: Machine) -> list[StackCopy]:
             return []
         if not status >> 16:  # a signal came first: it is delivered when the thread resumes
             pending = os.WSTOPSIG(status)
-        registers = _registers(tid, machine)
-        sp = registers.get(machine.sp, 0)
+        registers = _registers(tid, architecture)
+        sp = registers.get(architecture.sp, 0)
         return [StackCopy(registers, process_memory.read(tid, sp, _MAX_STACK, at_once=True), sp)]
     finally:
         _ptrace(_DETACH, tid, None, pending)
@@ -119,10 +121,10 @@ def _stopped(tid: int) -> int | None:
         _libc.sched_yield()
 
 
-def _registers(tid: int, machine: Machine) -> dict[int, int]:
+def _registers(tid: int, architecture: Architecture) -> dict[int, int]:
     words = (ctypes.c_uint64 * 64)()
-    piece = _Piece(ctypes.addressof(words), ctypes.sizeof(words))
+    piece = _IoVector(ctypes.addressof(words), ctypes.sizeof(words))
     if _ptrace(_GETREGSET, tid, _PRSTATUS, ctypes.byref(piece)) != 0:
         return {}
-    values = zip(machine.ptrace, words[: piece.size // 8], strict=False)
+    values = zip(architecture.ptrace, words[: piece.size // 8], strict=False)
     return {register: value for register, value in values if register >= 0}

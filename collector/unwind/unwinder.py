@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from locktop.collector.linux import process_memory, procfs, syscalls
 from locktop.collector.linux.syscalls import Call
 from locktop.collector.unwind import perf_sample, ptrace_stop
-from locktop.collector.unwind.arch import Machine, machine
+from locktop.collector.unwind.arch import Architecture, architecture
 from locktop.collector.unwind.code_map import CodeMap
 from locktop.collector.unwind.cursor import Unwound, Walk
 from locktop.collector.unwind.stack_memory import StackCopy, StackCut, StackMemory, rest_of_page
@@ -38,11 +38,11 @@ class Unwinder:
         LookupError: The constructor raises it if the processor is not supported.
     """
 
-    def __init__(self, pid: int, processor: Machine | None = None) -> None:
-        found = processor or machine()
+    def __init__(self, pid: int, processor: Architecture | None = None) -> None:
+        found = processor or architecture()
         if found is None:
             raise LookupError("stacks of this processor cannot be followed")
-        self._machine = found
+        self._architecture = found
         self._pid = pid
         self._code = CodeMap(pid, found)
         self._frames = FrameRegisters(found, self._code)
@@ -120,21 +120,23 @@ class Unwinder:
         if known := self._again([call]).get(call):
             return known
         stack = StackMemory(call.sp, self._code.read)
-        found = self._unwound(stack, {self._machine.pc: call.pc, self._machine.sp: call.sp})
+        found = self._unwound(
+            stack, {self._architecture.pc: call.pc, self._architecture.sp: call.sp}
+        )
         if stack.answers is not None:
             self._walks.keep(call.pc, stack.answers, found)
         return found
 
     def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
         """Return the functions of a stack without a frame, as call_target.entered() does."""
-        return entered(self._code, addresses) if self._machine.name == "x86_64" else []
+        return entered(self._code, addresses) if self._architecture.name == "x86_64" else []
 
     def once(self, pc: int) -> OnceCode | None:
         """Return what the code of glibc's pthread_once says, if a thread sleeps in it at ``pc``."""
         # Here: few programs need the module, and it is for x86 alone.
         from locktop.collector.unwind.x86_64 import pthread_once
 
-        if self._machine.name != "x86_64":
+        if self._architecture.name != "x86_64":
             return None
         try:
             self._refresh()
@@ -162,7 +164,7 @@ class Unwinder:
         """Return the stack of a copy.
 
         Args:
-            registers: By DWARF's numbers (`Machine.of_perf`).
+            registers: By DWARF's numbers (`Architecture.of_perf`).
             stack: The bytes from ``sp`` on, copied together with the registers.
             sp: The stack pointer.
         """
@@ -174,7 +176,7 @@ class Unwinder:
             self._refresh()
         except OSError:
             pass  # the process has ended: the last map holds
-        if not {self._machine.pc, self._machine.sp} <= copy.registers.keys():
+        if not {self._architecture.pc, self._architecture.sp} <= copy.registers.keys():
             return Unwound((), complete=False, reason="no registers"), b""
         stack = StackMemory.copied(copy.sp, copy.stack)
         found = self._unwound(stack, dict(copy.registers))
@@ -186,7 +188,7 @@ class Unwinder:
         Raises:
             perf_sample.RefusedError: The kernel lets us take no samples.
         """
-        copies = perf_sample.copies(tids, self._machine, patience_s)
+        copies = perf_sample.copies(tids, self._architecture, patience_s)
         return {
             tid: self.sampled(copy.registers, copy.stack, copy.sp) for tid, copy in copies.items()
         }
@@ -203,7 +205,7 @@ class Unwinder:
         before = self._stops.get(tid)
         if before is not None and call is not None and self._is_unchanged(before, call):
             return before.unwound
-        copy = ptrace_stop.copy(self._pid, tid, self._machine)
+        copy = ptrace_stop.copy(self._pid, tid, self._architecture)
         if copy is None:
             return None
         found, followed = self._followed(copy)
@@ -232,4 +234,4 @@ class Unwinder:
         return process_memory.read(self._pid, call.sp, len(stop.stack)) == stop.stack
 
     def _unwound(self, stack: StackMemory, registers: dict[int, int]) -> Unwound:
-        return Walk(self._machine, self._code, self._frames, stack, registers).unwound()
+        return Walk(self._architecture, self._code, self._frames, stack, registers).unwound()

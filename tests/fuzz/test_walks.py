@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from locktop.collector.unwind.arch import machine
+from locktop.collector.unwind.arch import architecture
 from locktop.collector.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
 from locktop.collector.unwind.code_map import CodeMap
 from locktop.collector.unwind.cursor import Unwound, Walk
@@ -145,7 +145,7 @@ class Memory:
 
 
 def walked(functions: Functions, memory: Memory, pc: int) -> tuple[Unwound, StackMemory]:
-    found = machine("x86_64")
+    found = architecture("x86_64")
     assert found is not None
     stack = StackMemory(memory.begin, memory.read)
     code, frames = cast("CodeMap", functions), cast("FrameRegisters", functions)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from glibc.build import CompilerError, NoSourceError, build
 from glibc.run import Comparison, Runner, library_environment
-from locktop.collector.sources.launch import LEVELS
+from locktop.collector.sources.levels import NAMES as LEVELS
 
 #: The report lists a run with the library that takes this many times as long plus one second.
 SLOWER = 1.5

@@ -1,4 +1,4 @@
-"""``locktop`` and ``locktop -p PID``: the screen on a process that runs already."""
+"""``locktop`` and ``locktop -p PID``: the screen for a process that runs already."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import gc
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
-    add_looking,
     add_pid_of_screen,
+    add_scan_options,
     add_screen,
     attached,
     no_terminal,
 )
 
 if TYPE_CHECKING:
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid_of_screen(parser)
     add_screen(parser)
-    add_looking(parser)
+    add_scan_options(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Watch the process given, or the one picked from a list."""
+    """Show the process of the command line, or one that the user picks from a list."""
     pid: int | None = arguments.screen_pid
     if no_terminal():
         from locktop.collector.errors import LocktopError
@@ -42,10 +42,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def watch(
-    source: Source, arguments: argparse.Namespace, callers: tuple[str, bool] | None = None
+    source: Source, arguments: argparse.Namespace, call_tree: tuple[str, bool] | None = None
 ) -> int:
-    """Open the screen on ``source``; closes it. ``callers``: see LocktopApp."""
-    # What is imported stays: to look for garbage in it takes a tenth of the time to the picture.
+    """Show ``source`` on the screen, and close it. ``call_tree``: see LocktopApp."""
+    # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
     from locktop.collector.config import suppressions
     from locktop.tui.app import LocktopApp, run_app
@@ -54,6 +54,6 @@ def watch(
     feed = PollerFeed(source)
     try:
         feed.suppressions = suppressions.load()
-        return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate, callers=callers))
+        return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate, call_tree=call_tree))
     finally:
         feed.stop()

@@ -1,34 +1,32 @@
-"""``locktop callers``: where the waiting comes from, out of a process or out of a file."""
+"""``locktop callers``: where the waits come from, as a call tree of a process or of a file."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
-    add_looking,
     add_pid_or,
+    add_scan_options,
     add_screen,
     attached,
     has_terminal,
     rules,
 )
-from locktop.tui.commands.output import add_output, destination, write
+from locktop.tui.commands.output import add_output, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile
 
 NAME = "callers"
-HELP = "where the waiting comes from: callers and callees"
+HELP = "where the waits come from: callers and callees"
 DESCRIPTION = """\
-Shows where the waiting comes from: as a tree from the entry of each thread down to the locks, or
-with --function as a butterfly of one function's callers and callees.
+Shows where the waits come from: as a tree from the entry of each thread to the locks, or with
+--function as the callers and callees of one function.
 
-FILE is a snapshot that was saved (JSON or msgpack), or a caller/callee summary report of Visual
-Studio's profiler (CSV). On a terminal the view opens on the screen, unless --format, --function or
--o is given; elsewhere it is printed as text."""
+FILE is a saved snapshot (JSON or msgpack), or a caller/callee summary report of the profiler of
+Visual Studio (CSV). On a terminal the tree opens on the screen, unless --format, --function or -o
+is given. Elsewhere the command prints text."""
 
 FORMATS = ("text", "json", "csv")
 
@@ -36,30 +34,30 @@ FORMATS = ("text", "json", "csv")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid_or(parser)
-    parser.add_argument("file", nargs="?", metavar="FILE", help="or what was saved")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="or a saved file")
     parser.add_argument(
         "--weight",
         metavar="NAME",
-        help="what counts: wait (time, the default), count or blame; of a report what it has",
+        help="wait (time, the default), count or blame; for a report one of its columns",
     )
     parser.add_argument(
         "--idle", action="store_true", help="also waits for work: conditions, semaphores, joins"
     )
     parser.add_argument(
-        "--function", metavar="NAME", help="this one's callers and callees; a part of it will do"
+        "--function", metavar="NAME", help="callers and callees of this function; a part will do"
     )
     parser.add_argument(
         "--format",
         choices=FORMATS,
         help="text (the default), json, or csv: a caller/callee summary report",
     )
-    add_looking(parser)
+    add_scan_options(parser)
     add_output(parser)
     add_screen(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Show it, or write it."""
+    """Show the call tree, or write it."""
     from locktop.collector.errors import LocktopError
 
     if (arguments.pid is None) == (arguments.file is None):
@@ -123,9 +121,4 @@ def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
 
         return files.encoded(vsperf_csv.render(found, weight, arguments.idle))
     form = arguments.format or "text"
-    return files.call_tree_file(found, weight, arguments.idle, step, form, _width())
-
-
-def _width() -> int:
-    """Of text: the terminal's, or enough for a ticket."""
-    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
+    return files.call_tree_file(found, weight, arguments.idle, step, form, text_width())

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from locktop.tui import levels
+from locktop.collector.sources import levels
 from locktop.tui.commands.options import add_pid
 
 NAME = "ctl"
-HELP = "say or set how much the library does in a process"
+HELP = "print or set how much the library does in a process"
 DESCRIPTION = f"""\
-Says at which level the library works in a process, or sets it, while the process runs. With what
-an uncontended lock and unlock took on our machine, times bare (`locktop bench`: on yours):
+Prints the level at which the library works in a process, or sets it while the process runs. The
+figures are the cost of a lock and an unlock without contention on our machine, compared with a
+program without the library. `locktop bench` measures your machine.
 
 {levels.described()}
 
-What is held while a level is switched on from dormant is not known until it is taken again."""
+After a change from dormant, locks that are held already stay unknown until they are taken again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Set the level, or print it."""
-    from locktop.collector.sources import level_control
-
-    level = level_control.read_or_set(arguments.pid, arguments.level)
-    change = level.now if arguments.level is None else f"{level.before} -> {level.now}"
-    print(f"{level.process}: {change}")
+    wanted: str | None = arguments.level
+    if wanted is None:
+        found = levels.read_level(arguments.pid)
+        print(f"{found.process}: {found.level}")
+    else:
+        before = levels.set_level(arguments.pid, wanted)
+        print(f"{before.process}: {before.level} -> {wanted}")
     return 0

@@ -1,4 +1,4 @@
-"""``locktop list``: which processes run with the library."""
+"""``locktop list``: the processes that run with the library."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 NAME = "list"
 HELP = "which processes run with the library"
 DESCRIPTION = (
-    "Lists the processes that run with the library, which are watched exactly; with --all also the"
-    " others, which can be sampled from outside, and why they run without it."
+    "Lists the processes that run with the library, which locktop watches exactly. With --all also"
+    " the others, which locktop can sample from outside, and why they run without the library."
 )
 
 
@@ -28,30 +28,30 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.sources.discover import candidates
 
     found = candidates()
-    shown = [c for c in found if c.preloaded or arguments.all]
+    visible = [c for c in found if c.preloaded or arguments.all]
     if arguments.json:
-        _print_json(shown)
+        _print_json(visible)
         return 0
-    for line in table(shown):
+    for line in table(visible):
         print(line)
-    hidden = len(found) - len(shown)
+    hidden = len(found) - len(visible)
     if hidden and sys.stderr.isatty():
         print(f"{hidden} more run without the library: `locktop list --all`", file=sys.stderr)
     return 0
 
 
-def _print_json(shown: list[Candidate]) -> None:
+def _print_json(visible: list[Candidate]) -> None:
     import json
     from dataclasses import asdict
 
-    print(json.dumps([asdict(candidate) for candidate in shown], indent=1))
+    print(json.dumps([asdict(candidate) for candidate in visible], indent=1))
 
 
-def table(shown: list[Candidate]) -> list[str]:
+def table(visible: list[Candidate]) -> list[str]:
     """The list as lines of text."""
-    widest = max([len(candidate.user) for candidate in shown] + [4])
+    widest = max([len(candidate.user) for candidate in visible] + [4])
     lines = [f"{'PID':>7} {'USER':<{widest}} {'THREADS':>7} COMMAND"]
-    for candidate in shown:
+    for candidate in visible:
         command = candidate.cmdline or candidate.comm
         why = "" if candidate.preloaded else f"  -- {candidate.why}"
         lines.append(

@@ -1,20 +1,25 @@
-"""``locktop snapshot``: one look at a process, into a file or a pipe."""
+"""``locktop snapshot``: one scan of a process, into a file or a pipe."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 
-from locktop.tui.commands.options import add_looking, add_pid, add_suppressions, attached, seconds
-from locktop.tui.commands.output import add_output, destination, write
+from locktop.tui.commands.options import (
+    add_pid,
+    add_scan_options,
+    add_suppressions,
+    attached,
+    seconds,
+)
+from locktop.tui.commands.output import add_output, destination, text_width, write
 
 NAME = "snapshot"
-HELP = "one look at a process, as JSON, msgpack or text"
+HELP = "one scan of a process, as JSON, msgpack or text"
 DESCRIPTION = """\
-Takes one look at a process and writes it out. Figures cover the process since it started; with
--d there is "interval" beside them, with the part that fell into those seconds."""
+Scans a process once and writes a snapshot. The figures are those since the process started. With
+-d there is "interval" beside them, with the part of these seconds."""
 
 FORMATS = ("json", "msgpack", "text")
 
@@ -23,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
     parser.add_argument(
-        "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
+        "-d", "--duration", type=seconds, metavar="SECONDS", help="scan again after this time"
     )
-    add_looking(parser)
+    add_scan_options(parser)
     parser.add_argument(
         "--schema",
         action=_PrintSchema,
@@ -36,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_suppressions(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
     parser.add_argument(
-        "--idle", action="store_true", help="in text also the threads that wait for work"
+        "--idle", action="store_true", help="text also lists the threads that wait for work"
     )
 
 
@@ -51,7 +56,7 @@ class _PrintSchema(argparse.Action):
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Take it and write it."""
+    """Take the snapshot and write it."""
     from locktop.collector.config import suppressions
     from locktop.collector.errors import LocktopError
     from locktop.collector.export import files
@@ -65,14 +70,9 @@ def execute(arguments: argparse.Namespace) -> int:
         before = source.scan() if arguments.duration else None
         if arguments.duration:
             time.sleep(arguments.duration)
-        snapshot = suppressions.applied(source.scan(resolve=True), left_out)
+        snapshot = suppressions.apply(source.scan(resolve=True), left_out)
     finally:
         source.close()
-    page = files.render(snapshot, arguments.format, before, _width(), arguments.idle)
+    page = files.render(snapshot, arguments.format, before, text_width(), arguments.idle)
     write(page, path, arguments)
     return 0
-
-
-def _width() -> int:
-    """Of text: the terminal's, or enough for a ticket."""
-    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100

@@ -1,35 +1,34 @@
-"""The view of callers: the tree, and the butterfly of a function, live or of a file."""
+"""The call tree, and the callers and callees of one function; of a live process or of a file."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.timer import Timer
 
-from locktop.collector.export.files import NotWrittenError, call_tree_file, call_tree_name, save_new
+from locktop.collector.export.files import call_tree_file, call_tree_name, save_new
 from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import CALLERS_ACTIONS, CALLERS_FOOTER
+from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_FOOTER
 from locktop.tui.views.call_tree import Branches, Row
 from locktop.tui.views.call_tree_rows import (
     WingRow,
-    callers_headline,
+    call_tree_headline,
     figure,
     tree_columns,
     wing_columns,
     wing_rows,
 )
 from locktop.tui.views.cells import percent
-from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.fixed_lines import FixedLines
@@ -38,19 +37,18 @@ from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
-#: From this size the butterfly is beside the tree.
+#: From this size callers and callees are beside the tree.
 WIDE = (140, 20)
-_SAVED_S = 15.0
-#: How much longer than it took to add a tree up no other one is.
+#: After a tree was added up there is no other one for this many times as long.
 _RARER = 19.0
 
 StatusLine = Callable[[int], Line]
 
 
 class CallTreeScreen(ListScreen):
-    """Shows a profile, and the next one when it is given one."""
+    """Shows a profile, or the newest of several."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALLERS_ACTIONS)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE_ACTIONS)]
 
     def __init__(
         self,
@@ -62,9 +60,16 @@ class CallTreeScreen(ListScreen):
         pause: Callable[[], None] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``status`` gives the first line for a width; ``weight``: of ``profile``, to begin with;
-        ``pause``: what holds the pictures, None where there are no others; ``now``: a monotonic
-        clock in seconds."""
+        """Make the screen.
+
+        Args:
+            profile: the profile to begin with.
+            status: returns the first line for a width.
+            weight: one of the profile's weights, None for its first.
+            idle: whether to show waits for work.
+            pause: pauses the snapshots, None where there are none.
+            now: a monotonic clock in seconds.
+        """
         super().__init__()
         self._profile = profile
         self._status = status
@@ -72,34 +77,34 @@ class CallTreeScreen(ListScreen):
         self._show_idle = idle
         self._pause = pause
         self._now = now
-        self._later: Timer | None = None  # draws what came too early
+        self._later: Timer | None = None  # draws a snapshot that came too early
         self._next_at = float("-inf")
         self._branches = Branches()
         self._rows: dict[int, Row] = {}
         self._root: Node | None = None
-        self._walked: list[Step] = []  # the functions gone through, the one that is seen last
+        self._walked: list[Step] = []  # the path of functions, the visible one at the end
         self._wings: list[WingRow] = []
         self._wing_ids: dict[tuple[str, Step | None, str], int] = {}
 
     def compose(self) -> ComposeResult:
-        """The parts, from the top."""
+        """The widgets from the top."""
         self.add_class("on-tree")
         self._choose_shape(self.app.size.width, self.app.size.height)
         yield FixedLines(id="status")
         yield FixedLines(id="headline")
-        with Container(id="callers-body"):
+        with Container(id="call-tree-body"):
             yield ItemList(id="tree")
             yield ItemList(id="wings")
-        yield from self.compose_foot()
+        yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Everything is there."""
+        """Give the tree the focus."""
         self._tree_list = self.query_one("#tree", ItemList)
         self._wing_list = self.query_one("#wings", ItemList)
         self._tree_list.focus()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show another picture of the same process."""
+        """Show a newer snapshot of the same process."""
         self._profile, self._root = SnapshotProfile(snapshot), None
         if not (self.is_mounted and self.is_current) or self._later is not None:
             return
@@ -123,21 +128,23 @@ class CallTreeScreen(ListScreen):
             self._root = self._profile.tree(self._weight.name)
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
-        headline = callers_headline(self._profile, self._weight, self._root, self._show_idle, width)
+        headline = call_tree_headline(
+            self._profile, self._weight, self._root, self._show_idle, width
+        )
         self.query_one("#headline", FixedLines).show((headline,))
         self._draw_tree(self._root)
         self._draw_wings(self._root)
 
     def _draw_tree(self, root: Node) -> None:
-        rows = self._branches.rows(root, self._show_idle, self.wanted, self._now())
+        rows = self._branches.rows(root, self._show_idle, self.filter_words, self._now())
         self._rows = {self._branches.id_of(row.path): row for row in rows}
         table = lay_out(tree_columns(self._weight, root.value), self._tree_list.size.width)
-        self._tree_list.set_heads("Callers", self._said(), table.heading("SHARE"))
+        self._tree_list.set_heads("Callers", self._caption(), table.heading("SHARE"))
         found = self._rows
         self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
 
-    def _said(self) -> str:
-        found = f", with “{self.wanted}”" if self.wanted else ""
+    def _caption(self) -> str:
+        found = f", with “{self.filter_words}”" if self.filter_words else ""
         estimate = ", estimated" if self._profile.estimate else ""
         return f"by {self._weight.says}{estimate}{found}"
 
@@ -157,20 +164,20 @@ class CallTreeScreen(ListScreen):
         self._wing_list.show(list(by_id), lambda id_: table.line(by_id[id_]))
 
     def _wing_id(self, row: WingRow) -> int:
-        # Of the two titles each has its own, whatever it says.
+        # Each of the two titles has an id of its own, for any text.
         step = row.wing.step if row.wing is not None else None
         key = (row.side, step, row.title)
         return self._wing_ids.setdefault(key, len(self._wing_ids))
 
     def _of_all(self, found: Butterfly, root: Node) -> str:
         if found.value <= 0:
-            return "waits for work" if found.idle > 0 else "not in this picture"
+            return "waits for work" if found.idle > 0 else "not in this snapshot"
         share = percent(found.value / root.value) if root.value > 0 else "0%"
         own = f", {figure(found.own, self._weight)} itself" if found.own > 0 else ""
         return f"{share} of all{own}"
 
     def _step_seen(self) -> Step | None:
-        """The function whose butterfly is shown: that walked to, else that under the cursor."""
+        """The function with visible callers: the last of the path, else that under the cursor."""
         if self._walked:
             return self._walked[-1]
         current = self._tree_list.current
@@ -189,7 +196,7 @@ class CallTreeScreen(ListScreen):
         self.set_class(wide, "both")
 
     def _redraw(self) -> None:
-        self.foot.set_keys(footer_line(self.size.width, CALLERS_FOOTER))
+        self.footer.set_keys(footer_line(self.size.width, CALL_TREE_FOOTER))
         self._draw()
 
     @on(events.ScreenResume)
@@ -201,21 +208,21 @@ class CallTreeScreen(ListScreen):
         if event.source is self._tree_list and self._root is not None and not self._walked:
             self._draw_wings(self._root)
 
-    def list_in_use(self) -> ItemList:
+    def active_list(self) -> ItemList:
         """See ListScreen."""
         return self._wing_list if self.has_class("on-wings") else self._tree_list
 
-    def sheet_in_use(self) -> ScrollPanel:
+    def focused_panel(self) -> ScrollPanel:
         """See ListScreen."""
-        return self.list_in_use()
+        return self.active_list()
 
-    def filtered(self) -> None:
+    def apply_filter(self) -> None:
         """See ListScreen."""
-        self._branches.upset()
+        self._branches.sort_now()
         self._draw()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """A click may have chosen the other list."""
+        """Follow a click on the other list."""
         if event.widget is self._wing_list and not self._walked:
             self.action_walk()
         elif event.widget in (self._tree_list, self._wing_list):
@@ -224,9 +231,9 @@ class CallTreeScreen(ListScreen):
     def _use(self, wings: bool) -> None:
         self.set_class(wings, "on-wings")
         self.set_class(not wings, "on-tree")
-        if self.focused is not self.list_in_use():
-            # It may have been out of sight until now.
-            self.call_after_refresh(self.list_in_use().focus)
+        if self.focused is not self.active_list():
+            # The list may have been hidden until now.
+            self.call_after_refresh(self.active_list().focus)
         if not wings:
             self._walked = []
         self.call_after_refresh(self._draw)
@@ -234,7 +241,7 @@ class CallTreeScreen(ListScreen):
     # Actions, as named in actions.py
 
     def action_help(self) -> None:
-        """Show the keys, and what there is to know of the picture."""
+        """Show the keys and the notes on the profile."""
         self.app.push_screen(HelpScreen(self._profile.notes(self._weight.name)))
 
     def action_panel(self, _: int) -> None:
@@ -245,7 +252,7 @@ class CallTreeScreen(ListScreen):
             self.action_walk()
 
     def action_walk(self) -> None:
-        """Show the callers and callees of what is under the cursor."""
+        """Show the callers and callees of the function under the cursor."""
         if not self.has_class("on-wings"):
             step = self._step_seen()
             if step is not None:
@@ -273,8 +280,7 @@ class CallTreeScreen(ListScreen):
                 self._wing_list.choose(self._wing_id(row))
 
     def action_back(self) -> None:
-        """Undo the last of: filter being typed, a step of the walk, the butterfly, the filter; at
-        the end leave the view."""
+        """Close the filter, go back one function, clear the filter, or leave the call tree."""
         if self.has_class("filtering"):
             self.filter.value = ""
             self.filter.close()
@@ -284,13 +290,13 @@ class CallTreeScreen(ListScreen):
                 self._to_the_middle()
             else:
                 self._use(False)
-        elif self.wanted:
+        elif self.filter_words:
             self.filter.value = ""
         elif self._pause is not None:
             self.dismiss()
 
     def action_open(self) -> None:
-        """Open the branch, or go down to the first one in it."""
+        """Open the branch, or go to the first row in it."""
         row = self._row_in_use()
         if row is None or row.open is None:
             return
@@ -300,7 +306,7 @@ class CallTreeScreen(ListScreen):
             self._set_open(row, True)
 
     def action_close(self) -> None:
-        """Close the branch, or go up to the one that it is in."""
+        """Close the branch, or go to the row that it is in."""
         row = self._row_in_use()
         if row is None:
             return
@@ -322,40 +328,30 @@ class CallTreeScreen(ListScreen):
         self._draw()
 
     def action_weight(self) -> None:
-        """Weigh by the next weight."""
+        """Change to the next weight."""
         weights = self._profile.weights
         if len(weights) == 1:
-            self.tell(f"There is one weight: {weights[0].says}.")
+            self.show_message(f"There is one weight: {weights[0].says}.")
             return
         names = [weight.name for weight in weights]
         self._weight = weights[(names.index(self._weight.name) + 1) % len(names)]
         self._root = None
-        self._branches.upset()
+        self._branches.sort_now()
         self._draw()
 
     def action_idle(self) -> None:
-        """Hide or show waits for work."""
+        """Show or hide waits for work."""
         self._show_idle = not self._show_idle
-        self.filtered()
+        self.apply_filter()
 
     def action_save(self, form: str) -> None:
-        """Save what is seen: the tree, or the butterfly that was walked to."""
+        """Save what is on the screen: the tree, or the butterfly of one function."""
         step = self._walked[-1] if self._walked else None
-        self._save(call_tree_file(self._profile, self._weight, self._show_idle, step, form), form)
-
-    @work(exclusive=True, group="save")
-    async def _save(self, data: bytes, form: str) -> None:
+        data = call_tree_file(self._profile, self._weight, self._show_idle, step, form)
         suffix = ".json" if form == "json" else ".txt"
-        try:
-            path = await asyncio.to_thread(save_new, call_tree_name(self._profile), suffix, data)
-        except (NotWrittenError, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
-            self.tell(f"Not saved: {reason}", style="stuck")
-            return
-        said = "Saved "
-        self.tell(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+        self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
 
     def action_pause(self) -> None:
-        """Hold the picture; the collection goes on."""
+        """Hold the screen still; the scans go on."""
         if self._pause is not None:
             self._pause()

@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
+from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.format.source_location import short_location
-from locktop.collector.model import Lock, Thread
+from locktop.collector.model import Lock, LockClass, Thread, ThreadGroup
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.lock_list import LockRow
-from locktop.tui.views.row_groups import MAX_INSIDE, Folds, More
-from locktop.tui.views.snapshot_index import SnapshotIndex, is_contention
-from locktop.tui.views.sorting import Order, Ordering, matches, named, next_order
+from locktop.tui.views.row_groups import MAX_INSIDE, More, RowGroups
+from locktop.tui.views.sorting import SortKey, StableSorter, matches, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column, Table, lay_out
 from locktop.tui.views.thread_details import thread_details
@@ -30,223 +28,231 @@ Row = TypeVar("Row", LockRow, ThreadRow)
 
 
 class Panel(Generic[Row]):
-    """One list: its order, its filter, its columns and what is open in it, apart from the widget
-    that shows it."""
+    """The logic of one list: order, filter, columns and open groups. A widget draws the list."""
 
     title = ""
-    orders: Sequence[Order[Row]] = ()
+    sort_keys: Sequence[SortKey[Row]] = ()
 
     def __init__(self, widget: ItemList) -> None:
         self.widget = widget
-        self.order = self.orders[0].name
+        self.sort_by = self.sort_keys[0].name
         self.reversed = False
-        self._ordering = Ordering()
-        self._folds = Folds()
+        self._sorter = StableSorter()
+        self._groups = RowGroups()
         self._table: Table[Row] | None = None
 
-    # What there is to show
+    # The rows
 
-    def singles(self, picture: SnapshotIndex) -> Mapping[int, Row]:
-        """All things, by id, those that are in a fold too."""
+    def singles(self, index: SnapshotIndex) -> Mapping[int, Row]:
+        """All single rows by id, also those in a group."""
         raise NotImplementedError
 
-    def folds(self, picture: SnapshotIndex) -> Mapping[Hashable, Row]:
-        """What has one row for many things, by its key."""
+    def groups(self, index: SnapshotIndex) -> Mapping[Hashable, Row]:
+        """All groups by key."""
         raise NotImplementedError
 
-    def fold_of(self, picture: SnapshotIndex, id_: int) -> Hashable | None:
-        """The key of the fold that a thing is in, None if it is in none."""
+    def group_of(self, index: SnapshotIndex, id_: int) -> Hashable | None:
+        """The key of the group that a single row is in, None without one."""
         raise NotImplementedError
 
-    def inside(self, fold: Row) -> Sequence[int]:
-        """The ids of the things in a fold."""
+    def inside(self, group: Row) -> Sequence[int]:
+        """The ids of the single rows in a group."""
         raise NotImplementedError
 
     def count(self, row: Row) -> int:
-        """How many things it stands for."""
+        """The number of things that a row stands for."""
         raise NotImplementedError
 
-    def idle(self, picture: SnapshotIndex, row: Row) -> bool:
-        """Whether it only waits for work: such are below the others, or hidden."""
+    def idle(self, index: SnapshotIndex, row: Row) -> bool:
+        """Whether a row only waits for work. Such rows are below the others, or hidden."""
         raise NotImplementedError
 
-    def stuck(self, picture: SnapshotIndex) -> frozenset[int]:
-        """The ids of those in a deadlock: such are above the others."""
+    def stuck(self, index: SnapshotIndex) -> frozenset[int]:
+        """The ids of the rows in a deadlock. Such rows are above the others."""
         raise NotImplementedError
 
-    def words(self, picture: SnapshotIndex, row: Row) -> str:
-        """The text that a filter looks at."""
+    def words(self, index: SnapshotIndex, row: Row) -> str:
+        """The text that a filter searches."""
         raise NotImplementedError
 
-    def mark(self, picture: SnapshotIndex, row: Row) -> Cell:
-        """The character before the line."""
+    def mark(self, index: SnapshotIndex, row: Row) -> Cell:
+        """The character before the row."""
         raise NotImplementedError
 
-    def columns(self, picture: SnapshotIndex) -> Sequence[Column[Row]]:
+    def columns(self, index: SnapshotIndex) -> Sequence[Column[Row]]:
         """All columns."""
         raise NotImplementedError
 
-    def details(self, picture: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
-        """What kind of thing has the id, and all about it; None if it is no longer there."""
+    def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
+        """The title and the lines of the details of a row, None if the row is gone."""
         raise NotImplementedError
 
     # Keys
 
-    def next_order(self) -> str:
-        """Sort by the next column that is shown; gives its name."""
-        self.order = next_order(self.orders, self.order)
+    def next_sort_key(self) -> str:
+        """Sort by the next visible column; return the name of the sort key."""
+        self.sort_by = next_sort_key(self.sort_keys, self.sort_by)
         while self._table is not None and not self._table.has(
-            named(self.orders, self.order).column
+            sort_key_named(self.sort_keys, self.sort_by).column
         ):
-            self.order = next_order(self.orders, self.order)
+            self.sort_by = next_sort_key(self.sort_keys, self.sort_by)
         self.reversed = False
-        self.upset()
-        return self.order
+        self.sort_now()
+        return self.sort_by
 
     def reverse(self) -> None:
-        """Turn the order around."""
+        """Reverse the order."""
         self.reversed = not self.reversed
-        self.upset()
+        self.sort_now()
 
-    def upset(self) -> None:
-        """Sort at once, not when it is next due."""
-        self._ordering.upset()
+    def sort_now(self) -> None:
+        """Sort at the next drawing."""
+        self._sorter.sort_now()
 
-    def set_open(self, picture: SnapshotIndex, is_open: bool) -> None:
-        """Open the fold under the cursor, or go into it; or close it, or go out of it."""
+    def set_open(self, index: SnapshotIndex, is_open: bool) -> None:
+        """Open the group under the cursor or go into it; or close it or go out of it."""
         current = self.widget.current
         if current is None:
             return
         self.widget.chosen = True
-        key = self._key_at(picture, current)
+        key = self._key_at(index, current)
         if key is None:
             return
-        if current != self._folds.id_of(key):
+        if current != self._groups.id_of(key):
             if not is_open:
-                self.widget.choose(self._folds.id_of(key))
-        elif is_open and self._folds.is_open(key):
+                self.widget.choose(self._groups.id_of(key))
+        elif is_open and self._groups.is_open(key):
             self.widget.move(1)
         else:
-            self._folds.set_open(key, is_open)
+            self._groups.set_open(key, is_open)
 
-    def _key_at(self, picture: SnapshotIndex, id_: int) -> Hashable | None:
-        """The fold that a row is of or in, None without one."""
-        key = self._folds.key_of(id_)
-        return key if key in self.folds(picture) else self.fold_of(picture, id_)
+    def _key_at(self, index: SnapshotIndex, id_: int) -> Hashable | None:
+        """The key of the group that a row is, or is in; None without one."""
+        key = self._groups.key_of(id_)
+        return key if key in self.groups(index) else self.group_of(index, id_)
 
     # Drawing
 
     def has_column(self, title: str) -> bool:
-        """Whether there is room for a column now."""
+        """Whether the column is visible now."""
         return self._table is not None and self._table.has(title)
 
-    def draw(self, picture: SnapshotIndex, wanted: str, show_idle: bool, now: float) -> None:
-        """Bring the widget up to date; ``now`` is seconds on a monotonic clock."""
+    def draw(self, index: SnapshotIndex, wanted: str, show_idle: bool, now: float) -> None:
+        """Update the widget.
+
+        Args:
+            index: the snapshot.
+            wanted: the words of the filter.
+            show_idle: whether to show rows that only wait for work.
+            now: seconds on a monotonic clock.
+        """
         if not self.widget.display:
             return
-        self._folds.begin(sort=self._ordering.due(now))
-        rows = self._rows(picture)
-        hidden = set() if show_idle else self._idle_ones(picture, rows)
-        shown = [
+        self._groups.begin(sort=self._sorter.is_due(now))
+        rows = self._rows(index)
+        hidden = set() if show_idle else self._idle_ones(index, rows)
+        visible = [
             id_
             for id_, row in rows.items()
-            if id_ not in hidden and (not wanted or self.found(picture, row, wanted))
+            if id_ not in hidden and (not wanted or self.found(index, row, wanted))
         ]
-        ids = self._ordering.arrange(shown, now, lambda: self._sorted(picture, rows, shown))
-        table = self._table = lay_out(self.columns(picture), self.widget.size.width)
-        order = named(self.orders, self.order)
+        ids = self._sorter.arrange(visible, now, lambda: self._sorted(index, rows, visible))
+        table = self._table = lay_out(self.columns(index), self.widget.size.width)
+        sort_by = sort_key_named(self.sort_keys, self.sort_by)
         idle = sum(self.count(rows[id_]) for id_ in hidden)
-        left = sum(map(self.count, rows.values())) - sum(self.count(rows[id_]) for id_ in shown)
+        left = sum(map(self.count, rows.values())) - sum(self.count(rows[id_]) for id_ in visible)
         self.widget.set_heads(
-            self.title, self._said(wanted, left - idle, idle), table.heading(order.column)
+            self.title, self._caption(wanted, left - idle, idle), table.heading(sort_by.column)
         )
-        self._show_rows(picture, {id_: rows[id_] for id_ in ids}, table)
+        self._show_rows(index, {id_: rows[id_] for id_ in ids}, table)
 
-    def _rows(self, picture: SnapshotIndex) -> dict[int, Row]:
-        """All folds, and all things that are in none."""
-        folds, singles = self.folds(picture), self.singles(picture)
-        if not folds:
+    def _rows(self, index: SnapshotIndex) -> dict[int, Row]:
+        """All groups, and all single rows that are in no group."""
+        groups, singles = self.groups(index), self.singles(index)
+        if not groups:
             return dict(singles)
-        rows = {self._folds.id_of(key): fold for key, fold in folds.items()}
+        rows = {self._groups.id_of(key): group for key, group in groups.items()}
         for id_, row in singles.items():
-            if self.fold_of(picture, id_) is None:
+            if self.group_of(index, id_) is None:
                 rows[id_] = row
         return rows
 
-    def _idle_ones(self, picture: SnapshotIndex, rows: Mapping[int, Row]) -> set[int]:
-        """The ids of what is hidden as idle: nothing where that is not known to be so."""
-        if picture.dormant or picture.snapshot.ended:
+    def _idle_ones(self, index: SnapshotIndex, rows: Mapping[int, Row]) -> set[int]:
+        """The ids of the rows hidden as idle; none where the idle ones are not known."""
+        if index.dormant or index.snapshot.ended:
             return set()
-        stuck = self._stuck(picture)
-        return {id_ for id_, row in rows.items() if self.idle(picture, row) and id_ not in stuck}
+        stuck = self._stuck(index)
+        return {id_ for id_, row in rows.items() if self.idle(index, row) and id_ not in stuck}
 
-    def _show_rows(
-        self, picture: SnapshotIndex, rows: Mapping[int, Row], table: Table[Row]
-    ) -> None:
-        """Show ``rows``, in this order, with the rows of what is open."""
+    def _show_rows(self, index: SnapshotIndex, rows: Mapping[int, Row], table: Table[Row]) -> None:
+        """Show ``rows`` in this order, with the rows of the open groups."""
         seen: dict[int, Row | More] = {}
         for id_, row in rows.items():
             seen[id_] = row
-            key = self._folds.key_of(id_)
+            key = self._groups.key_of(id_)
             if key is not None:
-                seen.update(self._inside(picture, key, row))
+                seen.update(self._inside(index, key, row))
 
         def line(id_: int) -> Line:
             row = seen[id_]
-            return row.line() if isinstance(row, More) else table.line(row, self.mark(picture, row))
+            return row.line() if isinstance(row, More) else table.line(row, self.mark(index, row))
 
         before = self.widget.current
         self.widget.show(list(seen), line)
         if self.widget.chosen and before is not None and before not in seen:
-            key = self.fold_of(picture, before)
+            key = self.group_of(index, before)
             if key is not None:
-                self.widget.choose(self._folds.id_of(key), by_itself=True)
+                self.widget.choose(self._groups.id_of(key), by_itself=True)
 
-    def _inside(self, picture: SnapshotIndex, key: Hashable, fold: Row) -> dict[int, Row | More]:
-        """The rows below that of a fold. What is in a deadlock has one always."""
-        singles = self.singles(picture)
-        if not self._folds.is_open(key):
-            stuck = self.stuck(picture)
-            return {id_: singles[id_] for id_ in self.inside(fold) if id_ in stuck} if stuck else {}
-        found = {id_: singles[id_] for id_ in self._folds.found(key) or self.inside(fold)}
-        ids = self._folds.arrange(key, list(found), lambda: self._sorted(picture, found, found))
+    def _inside(self, index: SnapshotIndex, key: Hashable, group: Row) -> dict[int, Row | More]:
+        """The rows below that of a group. A row in a deadlock is always visible."""
+        singles = self.singles(index)
+        if not self._groups.is_open(key):
+            stuck = self.stuck(index)
+            return (
+                {id_: singles[id_] for id_ in self.inside(group) if id_ in stuck} if stuck else {}
+            )
+        found = {id_: singles[id_] for id_ in self._groups.found(key) or self.inside(group)}
+        ids = self._groups.arrange(key, list(found), lambda: self._sorted(index, found, found))
         rows: dict[int, Row | More] = {id_: found[id_] for id_ in ids[:MAX_INSIDE]}
         if len(ids) > MAX_INSIDE:
-            rows[self._folds.id_of_more(key)] = More(len(ids) - MAX_INSIDE)
+            rows[self._groups.id_of_more(key)] = More(len(ids) - MAX_INSIDE)
         return rows
 
-    def found(self, picture: SnapshotIndex, row: Row, wanted: str) -> bool:
-        """Whether a filter with the words ``wanted`` finds it: a fold is found, and opened, for
-        what is in it too."""
-        if matches(self.words(picture, row), wanted):
+    def found(self, index: SnapshotIndex, row: Row, wanted: str) -> bool:
+        """Whether a filter with the words ``wanted`` finds the row.
+
+        A filter that finds rows in a group finds the group and opens it.
+        """
+        if matches(self.words(index, row), wanted):
             return True
-        singles = self.singles(picture)
+        singles = self.singles(index)
         found = [
-            id_ for id_ in self.inside(row) if matches(self.words(picture, singles[id_]), wanted)
+            id_ for id_ in self.inside(row) if matches(self.words(index, singles[id_]), wanted)
         ]
         if found:
-            key = self.fold_of(picture, found[0])
-            self._folds.open_for(key, found)
+            key = self.group_of(index, found[0])
+            self._groups.open_for(key, found)
         return bool(found)
 
-    def _stuck(self, picture: SnapshotIndex) -> frozenset[int]:
-        """The same with the folds that they are in."""
-        stuck = self.stuck(picture)
-        keys = {self.fold_of(picture, id_) for id_ in stuck} - {None}
-        return stuck | {self._folds.id_of(key) for key in keys}
+    def _stuck(self, index: SnapshotIndex) -> frozenset[int]:
+        """The ids of the rows in a deadlock, and of their groups."""
+        stuck = self.stuck(index)
+        keys = {self.group_of(index, id_) for id_ in stuck} - {None}
+        return stuck | {self._groups.id_of(key) for key in keys}
 
     def _sorted(
-        self, picture: SnapshotIndex, rows: Mapping[int, Row], shown: Iterable[int]
+        self, index: SnapshotIndex, rows: Mapping[int, Row], visible: Iterable[int]
     ) -> list[int]:
-        key = named(self.orders, self.order).key
-        found = sorted(shown, key=lambda id_: key(rows[id_]), reverse=self.reversed)
-        # Whichever way the rest is turned, the deadlocked stay on top and the idle below.
-        # Sorting is stable.
-        stuck = self._stuck(picture)
-        return sorted(found, key=lambda id_: (id_ not in stuck, self.idle(picture, rows[id_])))
+        key = sort_key_named(self.sort_keys, self.sort_by).key
+        found = sorted(visible, key=lambda id_: key(rows[id_]), reverse=self.reversed)
+        # In either direction deadlocked rows stay at the top and idle rows below. Sorting is
+        # stable.
+        stuck = self._stuck(index)
+        return sorted(found, key=lambda id_: (id_ not in stuck, self.idle(index, rows[id_])))
 
-    def _said(self, wanted: str, left_out: int, idle: int) -> str:
-        parts = [f"by {self.order}{', reversed' if self.reversed else ''}"]
+    def _caption(self, wanted: str, left_out: int, idle: int) -> str:
+        parts = [f"by {self.sort_by}{', reversed' if self.reversed else ''}"]
         if wanted:
             parts.append(f"with “{wanted}”")
         if left_out:
@@ -257,129 +263,129 @@ class Panel(Generic[Row]):
 
 
 class LockPanel(Panel[LockRow]):
-    """The list of locks: those of one class are one row until that is opened."""
+    """The list of locks. The locks of a class are one row until the user opens it."""
 
     title = "Locks"
-    orders = lock_list.ORDERS
+    sort_keys = lock_list.SORT_KEYS
 
-    def singles(self, picture: SnapshotIndex) -> Mapping[int, LockRow]:
+    def singles(self, index: SnapshotIndex) -> Mapping[int, LockRow]:
         """See Panel."""
-        return picture.locks
+        return index.locks
 
-    def folds(self, picture: SnapshotIndex) -> Mapping[Hashable, LockRow]:
+    def groups(self, index: SnapshotIndex) -> Mapping[Hashable, LockRow]:
         """See Panel."""
-        return picture.classes
+        return index.classes
 
-    def fold_of(self, picture: SnapshotIndex, id_: int) -> Hashable | None:
+    def group_of(self, index: SnapshotIndex, id_: int) -> Hashable | None:
         """See Panel."""
-        of = picture.class_of.get(id_)
+        of = index.class_of.get(id_)
         return (of.kind, of.name) if of is not None else None
 
-    def inside(self, fold: LockRow) -> Sequence[int]:
+    def inside(self, group: LockRow) -> Sequence[int]:
         """See Panel."""
-        return fold.locks if isinstance(fold, LockClass) else ()
+        return group.locks if isinstance(group, LockClass) else ()
 
     def count(self, row: LockRow) -> int:
-        """See Panel: a class counts as one, as its row does."""
+        """See Panel: a class counts as one."""
         return 1
 
-    def idle(self, picture: SnapshotIndex, row: LockRow) -> bool:
-        """See Panel: a condition variable or a semaphore is where threads wait for work."""
+    def idle(self, index: SnapshotIndex, row: LockRow) -> bool:
+        """See Panel: threads wait for work at a condition variable or a semaphore."""
         return not is_contention(row)
 
-    def stuck(self, picture: SnapshotIndex) -> frozenset[int]:
+    def stuck(self, index: SnapshotIndex) -> frozenset[int]:
         """See Panel."""
-        return picture.stuck_locks
+        return index.stuck_locks
 
-    def words(self, picture: SnapshotIndex, row: LockRow) -> str:
+    def words(self, index: SnapshotIndex, row: LockRow) -> str:
         """See Panel."""
         tids = (*row.holders, *row.waiters)
-        name = row.name if isinstance(row, LockClass) else picture.lock_name(row.id)
-        return " ".join([name, row.kind.value, *(picture.thread_name(tid) for tid in tids)])
+        name = row.name if isinstance(row, LockClass) else index.lock_name(row.id)
+        return " ".join([name, row.kind.value, *(index.thread_name(tid) for tid in tids)])
 
-    def mark(self, picture: SnapshotIndex, row: LockRow) -> Cell:
+    def mark(self, index: SnapshotIndex, row: LockRow) -> Cell:
         """See Panel."""
-        return lock_list.mark(picture, row)
+        return lock_list.mark(index, row)
 
-    def columns(self, picture: SnapshotIndex) -> Sequence[Column[LockRow]]:
+    def columns(self, index: SnapshotIndex) -> Sequence[Column[LockRow]]:
         """See Panel."""
-        return lock_list.columns(picture, lambda of: self._folds.is_open((of.kind, of.name)))
+        return lock_list.columns(index, lambda of: self._groups.is_open((of.kind, of.name)))
 
-    def details(self, picture: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
+    def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """See Panel."""
-        found = picture.locks.get(id_) or self.folds(picture).get(self._folds.key_of(id_))
+        found = index.locks.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         if isinstance(found, Lock):
-            return "of a lock", lock_details(picture, found)
-        return ("of a class of locks", class_details(picture, found)) if found else None
+            return "of a lock", lock_details(index, found)
+        return ("of a class of locks", class_details(index, found)) if found else None
 
 
 class ThreadPanel(Panel[ThreadRow]):
-    """The list of threads: those that do the same are one row until that is opened."""
+    """The list of threads. Threads that do the same are one row until the user opens it."""
 
     title = "Threads"
-    orders = thread_list.ORDERS
+    sort_keys = thread_list.SORT_KEYS
 
-    def singles(self, picture: SnapshotIndex) -> Mapping[int, ThreadRow]:
+    def singles(self, index: SnapshotIndex) -> Mapping[int, ThreadRow]:
         """See Panel."""
-        return picture.threads
+        return index.threads
 
-    def folds(self, picture: SnapshotIndex) -> Mapping[Hashable, ThreadRow]:
+    def groups(self, index: SnapshotIndex) -> Mapping[Hashable, ThreadRow]:
         """See Panel."""
-        return picture.groups
+        return index.groups
 
-    def fold_of(self, picture: SnapshotIndex, id_: int) -> Hashable | None:
+    def group_of(self, index: SnapshotIndex, id_: int) -> Hashable | None:
         """See Panel."""
-        group = picture.group_of.get(id_)
+        group = index.group_of.get(id_)
         return group.key if group is not None else None
 
-    def inside(self, fold: ThreadRow) -> Sequence[int]:
+    def inside(self, group: ThreadRow) -> Sequence[int]:
         """See Panel."""
-        return fold.tids if isinstance(fold, ThreadGroup) else ()
+        return group.tids if isinstance(group, ThreadGroup) else ()
 
     def count(self, row: ThreadRow) -> int:
         """See Panel."""
         return len(thread_list.threads_of(row))
 
-    def idle(self, picture: SnapshotIndex, row: ThreadRow) -> bool:
+    def idle(self, index: SnapshotIndex, row: ThreadRow) -> bool:
         """See Panel."""
-        return picture.is_idle(row)
+        return index.is_idle(row)
 
-    def stuck(self, picture: SnapshotIndex) -> frozenset[int]:
+    def stuck(self, index: SnapshotIndex) -> frozenset[int]:
         """See Panel."""
-        return picture.stuck_threads
+        return index.stuck_threads
 
-    def words(self, picture: SnapshotIndex, row: ThreadRow) -> str:
+    def words(self, index: SnapshotIndex, row: ThreadRow) -> str:
         """See Panel."""
         thread = thread_list.threads_of(row)[0]
         tid = "" if isinstance(row, ThreadGroup) else str(row.tid)
-        words = [row.name, tid, thread_list.state_word(picture, thread)]
-        frame = picture.wait_frame(thread)
+        words = [row.name, tid, thread_list.state_word(index, thread)]
+        frame = index.wait_frame(thread)
         words += [short_location(frame)] if frame is not None else []
         if thread.waiting_for is not None:
-            words.append(picture.lock_name(thread.waiting_for.lock))
-            words += [picture.thread_name(tid) for tid in thread.waiting_for.holders]
-        words += [picture.lock_name(held.lock) for held in thread.holds]
+            words.append(index.lock_name(thread.waiting_for.lock))
+            words += [index.thread_name(tid) for tid in thread.waiting_for.holders]
+        words += [index.lock_name(held.lock) for held in thread.holds]
         return " ".join(words)
 
-    def mark(self, picture: SnapshotIndex, row: ThreadRow) -> Cell:
+    def mark(self, index: SnapshotIndex, row: ThreadRow) -> Cell:
         """See Panel."""
-        return thread_list.mark(picture, row)
+        return thread_list.mark(index, row)
 
-    def columns(self, picture: SnapshotIndex) -> Sequence[Column[ThreadRow]]:
+    def columns(self, index: SnapshotIndex) -> Sequence[Column[ThreadRow]]:
         """See Panel."""
-        return thread_list.columns(picture, lambda group: self._folds.is_open(group.key))
+        return thread_list.columns(index, lambda group: self._groups.is_open(group.key))
 
-    def closest(self, picture: SnapshotIndex, id_: int) -> int:
-        """Return the tid of the thread that the details are about, or of one of them; 0: none."""
-        row = picture.threads.get(id_) or self.folds(picture).get(self._folds.key_of(id_))
+    def closest(self, index: SnapshotIndex, id_: int) -> int:
+        """The tid of the thread that a row has, or of one thread of a group; 0 without one."""
+        row = index.threads.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         return min(thread.tid for thread in thread_list.threads_of(row)) if row else 0
 
-    def details(self, picture: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
+    def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """See Panel."""
-        found = picture.threads.get(id_) or self.folds(picture).get(self._folds.key_of(id_))
+        found = index.threads.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         if isinstance(found, Thread):
-            return "of a thread", thread_details(picture, found)
-        return ("of threads that do the same", group_details(picture, found)) if found else None
+            return "of a thread", thread_details(index, found)
+        return ("of threads that do the same", group_details(index, found)) if found else None
 
 
 AnyPanel = LockPanel | ThreadPanel

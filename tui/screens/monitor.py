@@ -1,12 +1,13 @@
-"""The monitor screen: panels, keys, and when to draw."""
+"""The monitor screen: its panels, its keys, and when it is drawn."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
@@ -17,23 +18,20 @@ from textual.geometry import Size
 from textual.message import Message
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.files import NotWrittenError, save_snapshot
-from locktop.collector.format import lock_order
+from locktop.collector.export.files import save_snapshot
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
+from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
-from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.headline import headline, most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
-from locktop.tui.views.lock_order_details import has_orders, order_details
-from locktop.tui.views.shorten import path_in
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.status import notes, status_line
-from locktop.tui.views.styled_line import Line, say
+from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
@@ -45,15 +43,14 @@ from locktop.tui.widgets.scroll_panel import ScrollPanel
 if TYPE_CHECKING:
     from locktop.tui.screens.call_tree import CallTreeScreen
 
-#: From this width the details are beside the lists, from this height all three are seen.
+#: From this size the details are beside the lists.
 WIDE = (150, 28)
 MEDIUM_HEIGHT = 34
-#: An empty screen is as many bytes as a full one: it is shown only when the first picture is late.
+#: The empty screen costs as many bytes as a full one, so it appears only after this time.
 _EMPTY_AFTER_S = 0.3
-#: How long what is to be read more than once stays in the last line.
+#: How long a note stays in the last line.
 _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
-_SAVED_S = 15.0
 
 
 class MonitorScreen(ListScreen):
@@ -62,10 +59,10 @@ class MonitorScreen(ListScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
     class Arrived(Message):
-        """There is a new snapshot in the slot."""
+        """A new snapshot is in the slot."""
 
         def can_replace(self, message: Message) -> bool:
-            """One is enough: the slot holds only the newest anyway."""
+            """One message is enough: the slot holds only the newest snapshot."""
             return isinstance(message, MonitorScreen.Arrived)
 
     def __init__(
@@ -74,28 +71,34 @@ class MonitorScreen(ListScreen):
         meter: Meter,
         pacer: Pacer,
         now: Callable[[], float] = time.monotonic,
-        callers: tuple[str, bool] | None = None,
+        call_tree: tuple[str, bool] | None = None,
     ) -> None:
-        """``callers``: see LocktopApp."""
+        """Make the screen.
+
+        Args:
+            feed: where snapshots come from.
+            meter: tells whether the terminal has taken the output.
+            pacer: decides which snapshots are drawn.
+            now: a monotonic clock in seconds.
+            call_tree: see LocktopApp.
+        """
         super().__init__()
         self._feed = feed
         self._meter = meter
         self._pacer = pacer
         self._now = now
         self._slot = Slot()
-        self._picture: SnapshotIndex | None = None
+        self._index: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
-        self._subject: tuple[str, int] | None = None
         self._noted: set[str] = set()
-        self._had_deadlock = False
-        self._begins_with = callers
-        self._callers: CallTreeScreen | None = None  # over this one
+        self._begins_with = call_tree
+        self._call_tree: CallTreeScreen | None = None  # over this one
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
-        """The parts, from the top."""
-        # Before there are parts: each change of a class works out the styles of all of them.
+        """The widgets from the top."""
+        # Before there are widgets, for each change of a class computes the styles of all.
         self.add_class("on-locks")
         self._choose_shape(self.app.size)
         yield FixedLines(id="status")
@@ -105,35 +108,38 @@ class MonitorScreen(ListScreen):
                 yield ItemList(id="locks")
                 yield ItemList(id="threads")
             yield Details(id="details")
-        yield from self.compose_foot()
+        yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Everything is there: let the pictures come."""
+        """Find the widgets and start the feed."""
         self._status = self.query_one("#status", FixedLines)
         self._headline = self.query_one("#headline", FixedLines)
         self._details = self.query_one("#details", Details)
         self._locks = LockPanel(self.query_one("#locks", ItemList))
         self._threads = ThreadPanel(self.query_one("#threads", ItemList))
+        self._target = DetailsTarget(self._locks, self._threads)
         self._locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
         self._feed.start(self._publish, self._pacer.interval_s)
 
     def on_unmount(self) -> None:
-        """The screen is closed."""
+        """Stop the feed."""
         self._curtain.close()
         self._feed.stop()
 
     @property
     def is_current(self) -> bool:
-        """Whether any of it can be seen. Textual takes what is below another screen for seen, and
-        would paint that whole with each picture that comes."""
-        return self._callers is None and super().is_current
+        """Whether the screen is visible.
 
-    # Pictures
+        Textual would paint a screen below the call tree whole with each snapshot.
+        """
+        return self._call_tree is None and super().is_current
+
+    # Snapshots
 
     def _publish(self, snapshot: Snapshot) -> None:
-        """Called by the feed, from its own thread."""
+        """Take a snapshot from the thread of the feed."""
         self._slot.put(snapshot)
         self.post_message(self.Arrived())
 
@@ -142,120 +148,87 @@ class MonitorScreen(ListScreen):
         if self._paused:
             return
         before = self._pacer.interval_s
-        # The first picture is drawn whatever is on its way: somebody waits for it.
-        drawn = self._picture is None or self._pacer.may_draw(self._meter.drained)
+        # The first snapshot is drawn in any case: the user waits for it.
+        drawn = self._index is None or self._pacer.may_draw(self._meter.drained)
         if self._pacer.interval_s != before:
             self._feed.set_interval(self._pacer.interval_s)
         if drawn:
             self._take_newest()
         else:
-            # Nothing may come after this one: the process may have ended.
+            # This one may be the last: the process may have ended.
             self.set_timer(self._pacer.interval_s, lambda: self.post_message(self.Arrived()))
 
     def _take_newest(self) -> None:
         newest = self._slot.newest
-        if newest is None or (self._picture is not None and newest is self._picture.snapshot):
+        if newest is None or (self._index is not None and newest is self._index.snapshot):
             return
-        self._picture = SnapshotIndex(newest)
-        self._tell_notes(newest)
+        self._index = SnapshotIndex(newest)
+        self._show_new_notes(newest)
         self._draw()
         if self._begins_with is not None:
-            self._show_callers(*self._begins_with)
+            self._show_call_tree(*self._begins_with)
             self._begins_with = None
         self._curtain.close()
 
-    def _tell_notes(self, snapshot: Snapshot) -> None:
-        """Each once, whatever the numbers in it are by now."""
+    def _show_new_notes(self, snapshot: Snapshot) -> None:
+        """Show each note once. Notes that differ only in numbers are one note."""
         alike = {note: _NUMBERS.sub("#", note) for note in snapshot.notes}
         new = [note for note in snapshot.notes if alike[note] not in self._noted]
         if new:
             self._noted.update(alike.values())
-            self.tell(*new, style="waiting", seconds=_NOTES_S)
+            self.show_message(*new, style="waiting", seconds=_NOTES_S)
 
     def _draw(self) -> None:
-        """Bring every panel up to date; each sends only the rows that changed."""
-        picture = self._picture
-        if picture is None:
+        """Update every panel; each sends only the rows that changed."""
+        index = self._index
+        if index is None:
             return
-        if self._callers is not None:
-            self._callers.show_snapshot(picture.snapshot)
+        if self._call_tree is not None:
+            self._call_tree.show_snapshot(index.snapshot)
             return
         self._status.show((self._status_line(self.size.width),))
-        self._headline.show(self._top_lines(picture))
+        self._headline.show(self._top_lines(index))
         now = self._now()
         for panel in (self._locks, self._threads):
-            panel.draw(picture, self.wanted, self._show_idle, now)
-        self._follow_deadlock(picture)
+            panel.draw(index, self.filter_words, self._show_idle, now)
+        self._target.follow_deadlock(index, self._reads_details)
         self._draw_details()
 
     def _status_line(self, width: int) -> Line:
-        if self._picture is None:
+        if self._index is None:
             return ()
-        return status_line(self._picture.snapshot, self._pacer.pace, self._paused, width)
+        return status_line(self._index.snapshot, self._pacer.pace, self._paused, width)
 
-    def _top_lines(self, picture: SnapshotIndex) -> tuple[Line, ...]:
+    def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
         most = max(3, self.size.height // 5)
-        return banner(picture, most, self.size.width) or (headline(picture, self.size.width),)
-
-    def _follow_deadlock(self, picture: SnapshotIndex) -> None:
-        """A deadlock that has just come is what the details show, unless somebody reads there."""
-        has = bool(picture.snapshot.deadlocks)
-        if has and not self._had_deadlock and not self._reads_details:
-            self._subject = ("deadlock", 0)
-        if not has and self._shows("deadlock"):
-            self._subject = None
-        self._had_deadlock = has
+        return banner(index, most, self.size.width) or (headline(index, self.size.width),)
 
     def _draw_details(self) -> None:
-        picture = self._picture
-        if picture is None or not self._details.display:
-            self._follow(0, 0)
+        index = self._index
+        if index is None or not self._details.display:
+            self._follow(Followed(0, 0))
             return
-        if self._subject is None:
-            self._subject = self._current_subject()
-        kind, number = self._subject or ("", 0)
-        thread = self._threads.closest(picture, number) if kind == "thread" else 0
-        self._follow(thread, number if kind == "lock" else 0)
-        title, lines = self._details_of(picture)
+        if self._target.current is None:
+            self._target.take_row(self._panel())
+        self._follow(self._target.followed(index))
+        title, lines = self._target.content(index)
         self._details.set_heads("Details", title)
-        self._details.show(self._subject, lines)
+        self._details.show(self._target.current, lines)
 
-    def _follow(self, thread: int, lock: int) -> None:
-        """Have more asked of what the details are about, and of who holds the locks in sight, where
-        that has a column: what costs something is worth it only where it is seen."""
-        rows, worst = self._locks, most_waited_now(self._picture) if self._picture else None
+    def _follow(self, details: Followed) -> None:
+        """Have each scan measure more of what the details are about, and of the holders in sight.
+
+        Such a measurement costs something, so the scans make it only where the screen shows it.
+        """
+        rows, worst = self._locks, most_waited_now(self._index) if self._index else None
         in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
-        locks = {lock, *(rows.widget.in_sight if in_rows else ())}
-        self._feed.follow(thread, locks | ({worst.id} if worst is not None else set()))
+        locks = {details.lock, *(rows.widget.in_sight if in_rows else ())}
+        self._feed.follow(details.thread, locks | ({worst.id} if worst is not None else set()))
 
-    def _details_of(self, picture: SnapshotIndex) -> tuple[str, Iterable[Line]]:
-        kind, number = self._subject or ("", 0)
-        if kind == "deadlock":
-            more = len(lock_order.not_there(picture.snapshot))
-            also = f"; d: {more} potential" if more else ""
-            return f"of the deadlock{also}", deadlock_details(picture)
-        if kind == "orders" and has_orders(picture):
-            return "of potential deadlocks", order_details(picture)
-        panel = self._locks if kind == "lock" else self._threads
-        found = panel.details(picture, number) if kind in ("lock", "thread") else None
-        if found is not None:
-            return found
-        gone = " It is no longer there." if kind else " Nothing is chosen."
-        return "", (say((gone, "dim")),)
-
-    def _current_subject(self) -> tuple[str, int] | None:
-        panel = self._panel()
-        current = panel.widget.current
-        return (
-            (("lock" if panel is self._locks else "thread"), current)
-            if current is not None
-            else None
-        )
-
-    # What happens
+    # Events
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the shape for the new size."""
+        """Choose the layout for the new size."""
         self._choose_shape(event.size)
         self.call_after_refresh(self._redraw)
 
@@ -267,65 +240,56 @@ class MonitorScreen(ListScreen):
         self.set_class(not wide and not medium, "small")
 
     def _redraw(self) -> None:
-        self.foot.set_keys(footer_line(self.size.width))
+        self.footer.set_keys(footer_line(self.size.width))
         self._draw()
 
     @on(ItemList.Moved)
     def _moved(self, event: ItemList.Moved) -> None:
-        # What is in no list is left only by somebody's choice.
-        keeps = event.by_itself and self._shows("deadlock", "orders")
+        keeps = event.by_itself and self._target.is_in_no_list
         if event.source is self._panel().widget and not keeps:
-            self._subject = self._current_subject()
+            self._target.take_row(self._panel())
             self._draw_details()
 
-    def _reading_page(self, moved: ItemList) -> bool:
-        """Whether the details show what is in no list, and the list moved by itself."""
-        return self._shows("deadlock", "orders") and not moved.chosen
-
-    def _shows(self, *kinds: str) -> bool:
-        return self._subject is not None and self._subject[0] in kinds
-
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Another panel is in use: the details follow it."""
+        """Let the details follow the panel with the focus."""
         widget = event.widget
         if isinstance(widget, ItemList):
             self.set_class(widget is self._locks.widget, "on-locks")
             self.set_class(widget is self._threads.widget, "on-threads")
-            if self._picture is not None and not self._reading_page(widget):
-                self._subject = None
+            if self._index is not None and (widget.chosen or not self._target.is_in_no_list):
+                self._target.clear()
             self.call_after_refresh(self._draw)
         elif isinstance(widget, Details):
             self.call_after_refresh(self._draw)
 
     def _panel(self) -> AnyPanel:
-        """The list in use, or last used."""
+        """The panel of the list in use, or used last."""
         return self._threads if self.has_class("on-threads") else self._locks
 
     @property
     def _reads_details(self) -> bool:
-        """Whether the details have the keys, also those that were typed already: widgets hear of
-        that later."""
+        """Whether the details have the focus. Widgets learn that later than the screen."""
         return self.focused is self._details
 
-    def list_in_use(self) -> ItemList:
+    def active_list(self) -> ItemList:
         """See ListScreen."""
         return self._panel().widget
 
-    def sheet_in_use(self) -> ScrollPanel:
+    def focused_panel(self) -> ScrollPanel:
         """See ListScreen."""
         return self._details if self._reads_details else self._panel().widget
 
-    def filtered(self) -> None:
-        """See ListScreen: show what is to be seen now, in order."""
-        self._locks.upset()
-        self._threads.upset()
+    def apply_filter(self) -> None:
+        """See ListScreen."""
+        self._locks.sort_now()
+        self._threads.sort_now()
         self._draw()
 
     # Actions, as named in actions.py
 
     def action_help(self) -> None:
-        """Show the keys and the columns."""
-        told = notes(self._picture.snapshot) if self._picture is not None else ()
+        """Show the keys, the columns and the notes."""
+        told = notes(self._index.snapshot) if self._index is not None else ()
         self.app.push_screen(HelpScreen(told))
 
     def action_panel(self, step: int) -> None:
@@ -333,17 +297,17 @@ class MonitorScreen(ListScreen):
         order: list[ScrollPanel] = [self._locks.widget, self._threads.widget, self._details]
         if self.has_class("zoomed"):
             order = [self._details]
-        using = order.index(self.sheet_in_use()) if self.sheet_in_use() in order else 0
+        using = order.index(self.focused_panel()) if self.focused_panel() in order else 0
         target = order[(using + step) % len(order)]
         if isinstance(target, ItemList):
-            self._subject = None  # who goes there wants to see what is there
-            # In the small shape only one list is displayed, and only that takes the focus.
+            self._target.clear()  # the row under the cursor there is the next target
+            # The small layout displays one list, and only a displayed list takes the focus.
             self.set_class(target is self._locks.widget, "on-locks")
             self.set_class(target is self._threads.widget, "on-threads")
         self.call_after_refresh(target.focus)
 
     def action_details(self) -> None:
-        """Go to the details; once more: give them the whole screen."""
+        """Go to the details; the second time give them the whole screen."""
         self._panel().widget.chosen = True
         if self._reads_details or self.has_class("small"):
             self.toggle_class("zoomed")
@@ -351,103 +315,87 @@ class MonitorScreen(ListScreen):
         self.call_after_refresh(self._draw)
 
     def action_back(self) -> None:
-        """Undo the last of: filter being typed, whole-screen details, details, filter."""
+        """Close the filter, leave the details, or clear the filter."""
         if self.has_class("filtering"):
             self.filter.value = ""
             self.filter.close()
         elif self.has_class("zoomed") or self._reads_details:
             self.remove_class("zoomed")
-            if self._shows("orders"):
-                self._subject = None
+            if self._target.is_about(Topic.LOCK_ORDERS):
+                self._target.clear()
             self.call_after_refresh(self._panel().widget.focus)
-        elif self.wanted:
+        elif self.filter_words:
             self.filter.value = ""
 
     def action_deadlock(self) -> None:
-        """Show the deadlock with all its stacks; there, or without one: those that could be."""
-        picture = self._picture
-        deadlocked = picture is not None and bool(picture.snapshot.deadlocks)
-        could_be = picture is not None and has_orders(picture)
-        if not deadlocked and not could_be:
-            if picture is not None:
-                self.tell(no_deadlock(picture))
+        """Show the deadlock with all its stacks; there, or without one, the potential ones."""
+        if self._index is None:
             return
-        reads_it = self._reads_details and self._shows("deadlock")
-        go_on = could_be and (reads_it or not deadlocked)
-        self._subject = ("orders" if go_on else "deadlock", 0)
+        if not self._target.take_deadlock(self._index, self._reads_details):
+            self.show_message(no_deadlock(self._index))
+            return
         self.set_class(self.has_class("small"), "zoomed")
         self.set_focus(self._details)
         self.call_after_refresh(self._draw)
 
     def action_sort(self) -> None:
         """Sort the list in use by the next column."""
-        self._panel().next_order()
+        self._panel().next_sort_key()
         self._draw()
 
     def action_reverse(self) -> None:
-        """Turn the order of the list in use around."""
+        """Reverse the order of the list in use."""
         self._panel().reverse()
         self._draw()
 
     def action_filter(self) -> None:
-        """Type words to filter by, with the lists in sight."""
+        """Open the filter, with the lists visible."""
         self.remove_class("zoomed")
         super().action_filter()
 
     def action_open(self) -> None:
-        """Open what is folded, or go into it."""
+        """Open a group of rows, or go into it."""
         self._set_open(True)
 
     def action_close(self) -> None:
-        """Close what is open, or go out of it."""
+        """Close a group of rows, or go out of it."""
         self._set_open(False)
 
     def _set_open(self, is_open: bool) -> None:
         panel = self._panel()
-        if self._picture is not None and self.sheet_in_use() is panel.widget:
-            panel.set_open(self._picture, is_open)
+        if self._index is not None and self.focused_panel() is panel.widget:
+            panel.set_open(self._index, is_open)
             self._draw()
 
     def action_idle(self) -> None:
-        """Hide or show what only waits for work."""
+        """Show or hide rows that only wait for work."""
         self._show_idle = not self._show_idle
-        self.filtered()
+        self.apply_filter()
 
     def action_pause(self) -> None:
-        """Hold the picture; the collection goes on."""
+        """Hold the screen still; the scans go on."""
         self._paused = not self._paused
         if not self._paused:
             self._take_newest()
         self._draw()
 
     def action_save(self, form: str) -> None:
-        """Save the picture that is seen."""
-        if self._picture is not None:
-            self._save(self._picture.snapshot, form)
-
-    @work(exclusive=True, group="save")
-    async def _save(self, snapshot: Snapshot, form: str) -> None:
-        try:
-            path = await asyncio.to_thread(save_snapshot, snapshot, form)
-        except (NotWrittenError, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
-            self.tell(f"Not saved: {reason}", style="stuck")
-            return
-        said = "Saved "
-        self.tell(said + path_in(path, self.size.width - len(said) - 1), seconds=_SAVED_S)
+        """Save the snapshot that is on the screen."""
+        if self._index is not None:
+            self.save(partial(save_snapshot, self._index.snapshot, form))
 
     def action_callers(self) -> None:
-        """Show where the waiting comes from."""
-        self._show_callers(None, False)
+        """Show the call tree."""
+        self._show_call_tree(None, False)
 
-    def _show_callers(self, weight: str | None, idle: bool) -> None:
-        if self._picture is None:
+    def _show_call_tree(self, weight: str | None, idle: bool) -> None:
+        if self._index is None:
             return
         from locktop.collector.profile.profile import SnapshotProfile, weight_of
         from locktop.tui.screens.call_tree import CallTreeScreen
 
-        profile = SnapshotProfile(self._picture.snapshot)
-        self._callers = CallTreeScreen(
+        profile = SnapshotProfile(self._index.snapshot)
+        self._call_tree = CallTreeScreen(
             profile,
             self._status_line,
             weight=weight_of(profile.weights, weight),
@@ -455,22 +403,22 @@ class MonitorScreen(ListScreen):
             pause=self.action_pause,
             now=self._now,
         )
-        self.app.push_screen(self._callers, self._callers_left)
+        self.app.push_screen(self._call_tree, self._call_tree_closed)
 
-    def _callers_left(self, _: None) -> None:
-        self._callers = None
+    def _call_tree_closed(self, _: None) -> None:
+        self._call_tree = None
         self.call_after_refresh(self._draw)
 
     def action_level(self) -> None:
-        """Choose how much the library does in the process."""
-        if self._picture is None:
+        """Open the dialogue for the level of the library."""
+        if self._index is None:
             return
-        snapshot = self._picture.snapshot
+        snapshot = self._index.snapshot
         if snapshot.ended:
-            self.tell("The process has ended: there is no level to set.")
+            self.show_message("The process has ended: there is no level to set.")
             return
         if snapshot.is_sampled:
-            self.tell("There is no level to set: the process runs without the library.")
+            self.show_message("There is no level to set: the process runs without the library.")
             return
         self.app.push_screen(LevelDialog(snapshot.process, snapshot.level), self._level_chosen)
 
@@ -483,13 +431,13 @@ class MonitorScreen(ListScreen):
         try:
             before = await asyncio.to_thread(self._feed.set_level, wanted)
         except LocktopError as error:
-            self.tell(str(error), style="stuck", seconds=_NOTES_S)
+            self.show_message(str(error), style="stuck", seconds=_NOTES_S)
             return
         was = f"was {before}" if before != wanted else "as it was"
-        self.tell(f"Level {wanted}, {was}")
+        self.show_message(f"Level {wanted}, {was}")
 
     def action_rate(self, steps: int) -> None:
-        """Draw more or less often."""
+        """Change the rate of snapshots."""
         self._pacer.step(steps)
         self._feed.set_interval(self._pacer.interval_s)
         self._draw()

@@ -1,4 +1,4 @@
-"""The picker: a list of processes to choose from, with a filter."""
+"""The process picker: a list of processes with a filter."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from locktop.tui.bindings import bindings
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.cells import fit_right
 from locktop.tui.views.sorting import matches
-from locktop.tui.views.styled_line import Line, Run, say
+from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.table import Cell, Column, lay_out
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
 
 Lister = Callable[[], Sequence[Candidate]]
 Attach = Callable[[int], "Source"]
 
-_KEYS: tuple[Run | str, ...] = tuple(
+_KEYS: tuple[Span | str, ...] = tuple(
     run
     for key, says in (
         ("Enter", "watch"),
         ("/", "filter"),
-        ("r", "look again"),
+        ("r", "scan again"),
         ("Esc", "all"),
         ("q", "quit"),
     )
@@ -43,41 +43,41 @@ _KEYS: tuple[Run | str, ...] = tuple(
 
 
 class ProcessPickerScreen(ListScreen):
-    """The processes that can be watched first, then the others with what is in the way."""
+    """The processes that can be watched, then the others with the reason why they cannot."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings("quit", "filter", "theme"),
         *bindings("up", "down", "page_up", "page_down", "start", "end"),
         Binding("enter", "pick", "watch", show=False),
         Binding("escape", "everything", "all", show=False),
-        Binding("r", "look", "look again", show=False),
+        Binding("r", "rescan", "scan again", show=False),
     ]
 
     def __init__(self, lister: Lister, attach: Attach) -> None:
         super().__init__()
         self._lister = lister
-        self._scan_at = attach
+        self._open_source = attach
         self._found: dict[int, Candidate] = {}
 
     def compose(self) -> ComposeResult:
-        """A list, and what can be done."""
+        """The list, with a line of advice above and the keys below."""
         yield FixedLines(id="status")
         yield FixedLines(id="headline")
         yield ItemList(id="processes")
-        yield from self.compose_foot()
+        yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Look for processes."""
+        """Scan for processes."""
         self._list = self.query_one(ItemList)
         self._list.focus()
-        self.action_look()
+        self.action_rescan()
 
     def on_resize(self, _: events.Resize) -> None:
         """The columns depend on the width."""
         self.call_after_refresh(self._draw)
 
-    def action_look(self) -> None:
-        """Look again which processes there are."""
+    def action_rescan(self) -> None:
+        """Scan for processes again."""
         self._found = {candidate.pid: candidate for candidate in self._lister()}
         self._draw()
 
@@ -85,46 +85,46 @@ class ProcessPickerScreen(ListScreen):
         width = self.size.width
         ready = sum(candidate.preloaded for candidate in self._found.values())
         self.query_one("#status", FixedLines).show(
-            (say((" locktop", "strong"), "  which process?"),)
+            (make_line((" locktop", "strong"), "  which process?"),)
         )
         self.query_one("#headline", FixedLines).show((_advice(ready),))
-        self.foot.set_keys(say(*_KEYS))
-        shown = [pid for pid, c in self._found.items() if matches(_words(c), self.wanted)]
+        self.footer.set_keys(make_line(*_KEYS))
+        visible = [pid for pid, c in self._found.items() if matches(_words(c), self.filter_words)]
         table = lay_out(_COLUMNS, width)
         said = f"{ready} of {len(self._found)} run with the library"
-        if self.wanted:
-            said += f", with “{self.wanted}”"
+        if self.filter_words:
+            said += f", with “{self.filter_words}”"
         self._list.set_heads("Processes", said, table.heading())
-        self._list.show(shown, lambda pid: table.line(self._found[pid]))
+        self._list.show(visible, lambda pid: table.line(self._found[pid]))
 
-    def list_in_use(self) -> ItemList:
+    def active_list(self) -> ItemList:
         """See ListScreen."""
         return self._list
 
-    def filtered(self) -> None:
+    def apply_filter(self) -> None:
         """See ListScreen."""
         self._draw()
 
     def action_everything(self) -> None:
-        """No filter."""
+        """Clear the filter."""
         self.filter.value = ""
         self.filter.close()
 
     def action_pick(self) -> None:
-        """Take the process under the cursor, or say why it cannot be looked at."""
+        """Choose the process under the cursor, or show why it cannot be watched."""
         current = self._list.current
         if current is None:
             return
         candidate = self._found[current]
         try:
-            self.app.exit(self._scan_at(candidate.pid))
+            self.app.exit(self._open_source(candidate.pid))
         except LocktopError as error:
-            self.tell(str(error), style="waiting", seconds=10)
-            self.action_look()
+            self.show_message(str(error), style="waiting", seconds=10)
+            self.action_rescan()
 
 
 class PickerApp(ThemedApp["Source"]):
-    """Asks for a process; its result is a source that looks at it."""
+    """Lets the user choose a process; the result is a source for it."""
 
     TITLE = "locktop"
 
@@ -133,12 +133,12 @@ class PickerApp(ThemedApp["Source"]):
         self._picker = ProcessPickerScreen(lister, attach)
 
     def get_default_screen(self) -> ProcessPickerScreen:
-        """The list is all there is."""
+        """The list is the only screen."""
         return self._picker
 
 
 def pick(theme: str | None, attach: Attach) -> Source | None:
-    """Let the user pick a process; None if they quit."""
+    """Let the user pick a process; return its source, None if the user quits."""
     from locktop.collector.sources.discover import candidates
 
     app = PickerApp(candidates, attach, theme)
@@ -148,11 +148,11 @@ def pick(theme: str | None, attach: Attach) -> Source | None:
 
 def _advice(ready: int) -> Line:
     if ready:
-        return say((" The processes that run with the library are first.", "dim"))
-    return say(
+        return make_line((" The processes that run with the library are first.", "dim"))
+    return make_line(
         (" No process runs with the library. ", "waiting"),
         ("Enter", "key"),
-        " looks at one from outside; ",
+        " samples one from outside; ",
         ("locktop run", "strong"),
         " starts one with it.",
     )
@@ -167,15 +167,15 @@ def _style(candidate: Candidate) -> str:
 
 
 def _why(candidate: Candidate) -> Cell:
-    # Without the words that say nothing: there is room for few. Enter says all.
+    # The column is narrow. Enter shows the whole reason.
     why = candidate.why.removeprefix("it ").removeprefix("is ")
     return ("ready", "running") if candidate.preloaded else (why, "dim")
 
 
 _COLUMNS: tuple[Column[Candidate], ...] = (
-    Column("PID", 7, lambda c: (str(c.pid), _style(c)), place=fit_right),
+    Column("PID", 7, lambda c: (str(c.pid), _style(c)), fitting=fit_right),
     Column("USER", 9, lambda c: (c.user, _style(c))),
-    Column("THREADS", 7, lambda c: (str(c.threads), _style(c)), place=fit_right),
+    Column("THREADS", 7, lambda c: (str(c.threads), _style(c)), fitting=fit_right),
     Column("NAME", 12, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
     Column("COMMAND", 14, lambda c: (c.cmdline, _style(c)), grow=2),
     Column("", 16, _why, grow=3),

@@ -1,4 +1,4 @@
-"""Callers and callees as lines of two lists: the tree, and the butterfly of one function."""
+"""The lines of the call tree, and of the callers and callees of one function (butterfly)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from locktop.collector.profile.profile import Profile, Weight, WeightUnit
 from locktop.tui.views.call_tree import HOT, Row
 from locktop.tui.views.cells import bar, count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, without_arguments
-from locktop.tui.views.styled_line import Line, Run, cut, say
+from locktop.tui.views.styled_line import Line, Span, cut, make_line
 from locktop.tui.views.table import Cell, Column
 
 _BAR = 8
 _FIGURE = 6
-#: However deep a branch is, its name has room.
+#: No deeper indentation, so that a name always has room.
 _DEEPEST = 10
 _ARROW = " > "
 _MARKS = ("▸", "▾")  # closed, open
@@ -29,7 +29,7 @@ def figure(value: float, weight: Weight) -> str:
 
 
 def place_of(step: Step, place: SourceLine | None) -> str:
-    """``function file:line``, with its module where the line is not known."""
+    """``function file:line``, or ``function [module]`` without a known line."""
     if step.kind is StepKind.THREAD:
         return f"held by {step.name}"
     if step.kind is not StepKind.FUNCTION:
@@ -51,7 +51,7 @@ def _marked(node: Node | Wing) -> str:
 
 
 def tree_columns(weight: Weight, whole: float) -> tuple[Column[Row], ...]:
-    """The columns of the tree; ``whole`` is what shares are of."""
+    """The columns of the tree; shares are of ``whole``."""
 
     def share(row: Row) -> Cell:
         return _share(row.node.value, whole)
@@ -68,9 +68,9 @@ def tree_columns(weight: Weight, whole: float) -> tuple[Column[Row], ...]:
 
     return (
         Column("SHARE", _BAR + 5, share),
-        Column("IN ALL", _FIGURE, value, place=fit_right),
-        Column("ITSELF", _FIGURE, own, place=fit_right),
-        Column("FUNCTION", 20, lambda row: _chain(row, whole), place=fit_chain, grow=1),
+        Column("IN ALL", _FIGURE, value, fitting=fit_right),
+        Column("ITSELF", _FIGURE, own, fitting=fit_right),
+        Column("FUNCTION", 20, lambda row: _chain(row, whole), fitting=fit_chain, grow=1),
     )
 
 
@@ -88,7 +88,7 @@ def _value(node: Node | Wing | Butterfly, weight: Weight) -> Cell:
 
 
 def _chain(row: Row, whole: float) -> Cell:
-    """The names of a row; only the last one, which the figures are of, has its line."""
+    """The names of a row; only the node that the figures are about has its line number."""
     names = [_marked(node) if node is row.node else _short(node.step) for node in row.nodes]
     mark = "  " if row.open is None else f"{_MARKS[row.open]} "
     again = " (again)" if row.nodes[-1].again else ""
@@ -128,11 +128,11 @@ class WingRow:
 def wing_rows(found: Butterfly, idle: bool) -> list[WingRow]:
     """The rows from the top: callers, the function, callees."""
 
-    def shown(side: str, wings: Sequence[Wing]) -> list[WingRow]:
+    def visible(side: str, wings: Sequence[Wing]) -> list[WingRow]:
         return [WingRow(side, wing) for wing in wings if wing.value > 0 or (idle and wing.idle > 0)]
 
-    callers = shown("caller", found.callers)
-    callees = shown("callee", found.callees)
+    callers = visible("caller", found.callers)
+    callees = visible("callee", found.callees)
     itself = Wing(found.step, found.value, found.idle, found.location)
     return [
         WingRow("title", title="called by" if callers else "no caller: a thread begins there"),
@@ -154,8 +154,8 @@ def wing_columns(found: Butterfly, weight: Weight) -> tuple[Column[WingRow], ...
 
     return (
         Column("OF IT", _BAR + 5, share),
-        Column("IN ALL", _FIGURE, value, place=fit_right),
-        Column("FUNCTION", 20, _wing_name, place=fit_middle, grow=1),
+        Column("IN ALL", _FIGURE, value, fitting=fit_right),
+        Column("FUNCTION", 20, _wing_name, fitting=fit_middle, grow=1),
     )
 
 
@@ -170,19 +170,21 @@ def _wing_name(row: WingRow) -> Cell:
 # ---- above both ----
 
 
-def callers_headline(profile: Profile, weight: Weight, root: Node, idle: bool, width: int) -> Line:
-    """What is counted, how much of it there is, and what is not shown."""
-    said: list[Run | str] = [(" By ", "label"), (weight.says, "strong"), f" {_all(root, weight)}"]
+def call_tree_headline(
+    profile: Profile, weight: Weight, root: Node, idle: bool, width: int
+) -> Line:
+    """The line above the tree: the weight, its sum, and what the tree leaves out."""
+    spans: list[Span | str] = [(" By ", "label"), (weight.says, "strong"), f" {_all(root, weight)}"]
     if profile.estimate:
-        said.append((" an estimate: no whole stacks ", "flag"))
+        spans.append((" an estimate: no whole stacks ", "flag"))
     if root.idle > 0:
-        shown = "shown, not added" if idle else "hidden"
-        said.append((f"  for work {figure(root.idle, weight)}, {shown}", "dim"))
+        visible = "shown, not added" if idle else "hidden"
+        spans.append((f"  for work {figure(root.idle, weight)}, {visible}", "dim"))
     notes = profile.notes(weight.name)
     if notes:
         more = f" (and {len(notes) - 1} more: ?)" if len(notes) > 1 else ""
-        said.append((f"  {notes[0]}{more}", "waiting"))
-    return cut(say(*said), width)
+        spans.append((f"  {notes[0]}{more}", "waiting"))
+    return cut(make_line(*spans), width)
 
 
 def _all(root: Node, weight: Weight) -> str:

@@ -1,47 +1,49 @@
-"""Everything about the deadlocks, as a page to read and to scroll: each thread of a circle, who is
-stuck behind it, what would have avoided it, what to do."""
+"""The details of all deadlocks, to read and to scroll.
+
+They have each thread of a cycle, the threads stuck behind, what would avoid it, and what to do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, Member, reports
 from locktop.collector.format import deadlock as words
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location
 from locktop.collector.format.units import lasting
+from locktop.collector.model import DeadlockReport, Member
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
-from locktop.tui.views.snapshot_index import SnapshotIndex
-from locktop.tui.views.styled_line import Line, say
+from locktop.tui.views.styled_line import Line, make_line
 
 _MAX_BEHIND = 50
 
 
-def deadlock_details(picture: SnapshotIndex) -> Iterator[Line]:
+def deadlock_details(index: SnapshotIndex) -> Iterator[Line]:
     """The lines of the details panel for all deadlocks."""
-    for report in reports(picture.snapshot):
-        yield from _deadlock(picture, report)
+    for report in index.deadlock_reports:
+        yield from _deadlock(index, report)
         yield blank()
 
 
-def _deadlock(picture: SnapshotIndex, report: DeadlockReport) -> Iterator[Line]:
+def _deadlock(index: SnapshotIndex, report: DeadlockReport) -> Iterator[Line]:
     what, _, rest = words.headline(report).partition(":")
-    yield say((f" {what}", "stuck"), f":{rest}")
+    yield make_line((f" {what}", "stuck"), f":{rest}")
     if report.doubt:
-        yield say(" not certain: ", report.doubt)
-    yield say(" ", (words.circle(report, " → "), "strong"))
+        yield make_line(" not certain: ", report.doubt)
+    yield make_line(" ", (words.circle(report, " → "), "strong"))
     for member in report.circle:
         yield blank()
-        yield from _member(picture, report, member)
+        yield from _member(index, report, member)
     if report.behind:
         yield blank()
         yield heading("Stuck behind it" if len(report.circle) == 1 else "Stuck behind them")
         yield from _followers(report)
-    yield from _said("What would avoid it", words.avoiding(report))
-    yield from _said("What to do now", words.to_do(report))
+    yield from _section("What would avoid it", words.avoiding(report))
+    yield from _section("What to do now", words.to_do(report))
 
 
-def _member(picture: SnapshotIndex, report: DeadlockReport, member: Member) -> Iterator[Line]:
-    thread = picture.threads.get(member.tid)
+def _member(index: SnapshotIndex, report: DeadlockReport, member: Member) -> Iterator[Line]:
+    thread = index.threads.get(member.tid)
     wait = thread.waiting_for if thread is not None else None
     yield labelled("thread", (member.name or "thread", "stuck"), f" ({member.tid})")
     yield labelled(
@@ -61,7 +63,7 @@ def _member(picture: SnapshotIndex, report: DeadlockReport, member: Member) -> I
     for taken in member.has:
         label, _, rest = words.has(report, taken, member, short_location).partition(" ")
         yield labelled(label, rest)
-    yield from stack_of(picture, member.stack_id, wait.site if wait is not None else 0)
+    yield from stack_of(index, member.stack_id, wait.site if wait is not None else 0)
 
 
 def _taken_at(member: Member) -> Iterator[str | tuple[str, str]]:
@@ -74,14 +76,14 @@ def _followers(report: DeadlockReport) -> Iterator[Line]:
     for group in groups[:_MAX_BEHIND]:
         (who, waits, lasts), at = words.followers(report, group), group[0].at
         where = (", in ", (short_location(at), "where")) if at is not None else ()
-        yield say("  ", (who, "stuck"), f" {waits}", (f" {lasts}", "waiting"), *where)
+        yield make_line("  ", (who, "stuck"), f" {waits}", (f" {lasts}", "waiting"), *where)
     left = sum(map(len, groups[_MAX_BEHIND:]))
     if left:
-        yield say((f"  and {left} more", "dim"))
+        yield make_line((f"  and {left} more", "dim"))
 
 
-def _said(title: str, sentences: Iterable[str]) -> Iterator[Line]:
+def _section(title: str, sentences: Iterable[str]) -> Iterator[Line]:
     yield blank()
     yield heading(title)
     for sentence in sentences:
-        yield say("  ", sentence)
+        yield make_line("  ", sentence)

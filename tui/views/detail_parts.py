@@ -1,28 +1,28 @@
-"""Pieces that the details of locks, threads and deadlocks share."""
+"""Lines that the details of locks, threads and deadlocks share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
 from locktop.tui.views.cells import duration
-from locktop.tui.views.snapshot_index import SnapshotIndex
-from locktop.tui.views.styled_line import Line, Run, say
+from locktop.tui.views.styled_line import Line, Span, make_line
 
 LABEL_WIDTH = 11
 _FUNCTION_WIDTH = 28
 _MAX_EVENTS = 12
 
 
-def labelled(label: str, *runs: Run | str) -> Line:
-    """A figure with its name before it, in a column."""
-    return say((f" {label}".ljust(LABEL_WIDTH), "label"), *runs)
+def labelled(label: str, *spans: Span | str) -> Line:
+    """A line with a label in its first column."""
+    return make_line((f" {label}".ljust(LABEL_WIDTH), "label"), *spans)
 
 
-def heading(text: str, *more: Run | str) -> Line:
-    """The title of a part."""
-    return say((f" {text}", "title"), *more)
+def heading(text: str, *more: Span | str) -> Line:
+    """The title of a section."""
+    return make_line((f" {text}", "title"), *more)
 
 
 def blank() -> Line:
@@ -30,62 +30,60 @@ def blank() -> Line:
     return ()
 
 
-def stack_of(picture: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
+def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
     """A stack, innermost frame first, one line each, or what is known in place of it."""
-    frames = picture.stack(stack_id)
+    frames = index.stack(stack_id)
     if frames:
         for number, frame in enumerate(frames):
             yield _frame(number, frame)
     elif site:
-        yield say("    ", (picture.site(site), "where"), ("  (no stack at this level)", "dim"))
+        yield make_line("    ", (index.site(site), "where"), ("  (no stack at this level)", "dim"))
     else:
-        yield say(("    no stack is known", "dim"))
+        yield make_line(("    no stack is known", "dim"))
 
 
 def _frame(number: int, frame: Frame) -> Line:
     before = (f"{number:>5} ", "dim")
     if not frame.function:
-        return say(before, (short_location(frame), "dim"))
+        return make_line(before, (short_location(frame), "dim"))
     function = frame.function
     if len(function) < _FUNCTION_WIDTH:
         function = function.ljust(_FUNCTION_WIDTH)
     inlined = (" (inlined)", "dim") if frame.inlined else ""
-    return say(before, function, (" " + file_and_line(frame), "where"), inlined)
+    return make_line(before, function, (" " + file_and_line(frame), "where"), inlined)
 
 
-def latest_events(
-    picture: SnapshotIndex, events: Sequence[Event], show_lock: bool
-) -> Iterator[Line]:
-    """What was recorded, one line each: of a lock, or with ``show_lock`` a thread. What was over
-    last comes first, and how long ago that was.
+def latest_events(index: SnapshotIndex, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:
+    """The latest events of a lock, or with ``show_lock`` of a thread, one line each.
 
-    Waits that ended, and at the levels that record them holds without a wait.
+    An event is a wait that ended, or at some levels a hold without a wait. A line begins with the
+    time since the event ended. The last to end comes first.
     """
     if not events:
         return
     yield blank()
     yield heading("Latest waits" if all(map(_waited, events)) else "Latest waits and holds")
     for event in events[:_MAX_EVENTS]:
-        yield _event(picture, event, show_lock)
+        yield _event(index, event, show_lock)
 
 
 def _waited(event: Event) -> bool:
     return event.wait_s > 0 or event.timed_out
 
 
-def _event(picture: SnapshotIndex, event: Event, show_lock: bool) -> Line:
-    what = picture.lock_name(event.lock) if show_lock else picture.thread_name(event.tid)
+def _event(index: SnapshotIndex, event: Event, show_lock: bool) -> Line:
+    what = index.lock_name(event.lock) if show_lock else index.thread_name(event.tid)
     over_s = event.ago_s - event.wait_s - (event.hold_s or 0.0)
-    said: list[Run | str] = [
+    spans: list[Span | str] = [
         (f"  {duration(over_s):>6} ago ", "dim"),
         (what, "strong"),
         f" waited {duration(event.wait_s)}" if _waited(event) else " did not wait",
     ]
     if event.timed_out:
-        said.append((", gave up", "waiting"))
+        spans.append((", gave up", "waiting"))
     elif event.hold_s is not None:
-        said.append(f", held {duration(event.hold_s)}")
+        spans.append(f", held {duration(event.hold_s)}")
     if event.holder:
-        said += [", behind ", (picture.thread_name(event.holder), "holder")]
-    top = picture.stack_top(event.stack) or picture.site(event.site)
-    return say(*said, "  ", (top, "where"))
+        spans += [", behind ", (index.thread_name(event.holder), "holder")]
+    top = index.stack_top(event.stack) or index.site(event.site)
+    return make_line(*spans, "  ", (top, "where"))

@@ -1,83 +1,83 @@
-"""The one line that says what is wrong: what is stuck, since when, because of whom, where."""
+"""The headline: the lock that threads wait for, since when, its holder, and where."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import shortest_location
 from locktop.collector.model import Kind, Lock, Thread
-from locktop.tui.views import holder
 from locktop.tui.views.cells import duration, lasting
-from locktop.tui.views.snapshot_index import SnapshotIndex
-from locktop.tui.views.styled_line import Line, Run, line_text, say
+from locktop.tui.views.lock_list import holder_activity_span
+from locktop.tui.views.styled_line import Line, Span, line_text, make_line
 
-#: Under this many seconds waited per second nothing is worth a word.
+#: Fewer seconds waited per second are not worth a headline.
 _CALM_WAIT = 0.001
-#: Of waits that samples from outside have met once.
+#: For a wait that only one sample has met.
 _JUST_BEGUN = ", just begun"
 
 
-def headline(picture: SnapshotIndex, width: int) -> Line:
-    """What somebody who just came wants to know first, in fewer words where there is less room."""
-    worst = most_waited_now(picture)
+def headline(index: SnapshotIndex, width: int) -> Line:
+    """The first thing to know about a process, in the longest wording that fits."""
+    worst = most_waited_now(index)
     if worst is not None:
-        full, now = _say_stuck(picture, worst), _say_now(picture, worst)
-        brief, root = _say_stuck_briefly(picture, worst)
-        call = _say_call(worst) if now else []
-        # What the holder does is worth more than how many wait in how many words.
+        full, now = _stuck_line(index, worst), _activity_spans(index, worst)
+        brief, root = _short_stuck_line(index, worst)
+        call = _call_spans(worst) if now else []
+        # What the holder does is worth more than a long wording of the wait.
         tries = (
-            say(*full, *now), say(*brief, *root, *now), say(*full, *call),
-            say(*brief, *root, *call), full, say(*brief, *root), brief,
+            make_line(*full, *now), make_line(*brief, *root, *now), make_line(*full, *call),
+            make_line(*brief, *root, *call), full, make_line(*brief, *root), brief,
         )  # fmt: skip
         return next((line for line in tries if cell_len(line_text(line)) <= width), brief)
-    if picture.snapshot.ended:
-        return say((" The process has ended; this is the last that was seen of it.", "dim"))
-    if picture.dormant:
-        return say(
-            (" The library is dormant: what happens here is not known; ", "dim"),
+    if index.snapshot.ended:
+        return make_line((" The process has ended; this is its last snapshot.", "dim"))
+    if index.dormant:
+        return make_line(
+            (" The library is dormant and observes nothing; ", "dim"),
             ("L", "key"),
             (" sets another level.", "dim"),
         )
-    unobserved_waits = _say_unseen(picture)
+    unobserved_waits = _unobserved_line(index)
     if unobserved_waits:
         return unobserved_waits
-    busiest = _busiest(picture)
+    busiest = _busiest(index)
     if busiest is None:
-        return say((_say_calm(picture), "dim"))
-    # A wait that began while the library was dormant is not seen.
-    none = "No thread waits" if picture.snapshot.complete else "No wait is seen"
-    name = picture.lock_name(busiest.id)
-    full = _say_busiest(f" {none} for a lock now. Most waited for lately: ", name, busiest)
+        return make_line((_calm_text(index), "dim"))
+    # The library does not observe a wait that began while the library was dormant.
+    none = "No thread waits" if index.snapshot.complete else "No wait is observed"
+    name = index.lock_name(busiest.id)
+    full = _busiest_line(f" {none} for a lock now. Most waited for lately: ", name, busiest)
     if cell_len(line_text(full)) <= width:
         return full
-    return _say_busiest(f" {none} now; lately most for ", name, busiest)
+    return _busiest_line(f" {none} now; lately most for ", name, busiest)
 
 
-def _say_unseen(picture: SnapshotIndex) -> Line:
-    """Who waits for a lock that the library does not see; nothing if nobody is known to."""
-    waits = [wait for wait in picture.snapshot.unobserved_waits if wait.idle is False]
+def _unobserved_line(index: SnapshotIndex) -> Line:
+    """The wait for a lock that the library does not observe; nothing without such a wait."""
+    waits = [wait for wait in index.snapshot.unobserved_waits if wait.idle is False]
     if not waits:
         return ()
     longest = max(waits, key=lambda wait: wait.duration_s or 0.0)
-    name = picture.thread_name(longest.tid)
+    name = index.thread_name(longest.tid)
     count = sum((one.type, one.address) == (longest.type, longest.address) for one in waits)
     who = f"{count} threads wait" if count > 1 else f"{name} waits"
-    return say(
+    return make_line(
         (f" {who} for ", "waiting"),
         (longest.type or "a futex", "strong"),
-        "; who holds it is not known: the library does not see it",
+        "; its holder is not known: the library does not observe it",
     )
 
 
-def _say_busiest(begin: str, name: str, lock: Lock) -> Line:
-    return say((begin, "dim"), (name, "strong"), f", {duration(lock.rates.wait)} a second")
+def _busiest_line(begin: str, name: str, lock: Lock) -> Line:
+    return make_line((begin, "dim"), (name, "strong"), f", {duration(lock.rates.wait)} a second")
 
 
-def _say_calm(picture: SnapshotIndex) -> str:
-    """That nothing is wrong, as far as can be told: who owns a semaphore is not known."""
-    if not picture.snapshot.complete:
-        return " No wait for a lock is seen; one begun while the library was dormant is not."
-    waits = (thread.waiting_for for thread in picture.snapshot.threads if thread.alive)
+def _calm_text(index: SnapshotIndex) -> str:
+    """The message that no thread waits for a lock. The owners of semaphores are not known."""
+    if not index.snapshot.complete:
+        return " No wait for a lock is observed; one begun while the library was dormant is not."
+    waits = (thread.waiting_for for thread in index.snapshot.threads if thread.alive)
     on_semaphores = [w.duration_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
         return " No thread waits for a lock that is watched."
@@ -86,42 +86,41 @@ def _say_calm(picture: SnapshotIndex) -> str:
     return f" No thread waits for a mutex or rwlock; {many} on semaphores, the longest {longest}."
 
 
-def most_waited_now(picture: SnapshotIndex) -> Lock | None:
-    """Return the contended lock whose waiters have together waited longest, of the waits going on:
-    the one that the line is about."""
+def most_waited_now(index: SnapshotIndex) -> Lock | None:
+    """Return the lock that the headline is about: its present waits are the longest in sum."""
     waited: dict[int, float] = {}
-    for thread in picture.waiting:
+    for thread in index.waiting:
         wait = thread.waiting_for
         if wait is not None:
             waited[wait.lock] = waited.get(wait.lock, 0.0) + wait.duration_s
-    known = [lock for lock in waited if lock in picture.locks]
+    known = [lock for lock in waited if lock in index.locks]
     if not known:
         return None
-    return picture.locks[max(known, key=lambda lock: (waited[lock], -lock))]
+    return index.locks[max(known, key=lambda lock: (waited[lock], -lock))]
 
 
-def _busiest(picture: SnapshotIndex) -> Lock | None:
-    contended = [lock for lock in picture.snapshot.locks if not lock.idle]
+def _busiest(index: SnapshotIndex) -> Lock | None:
+    contended = [lock for lock in index.snapshot.locks if not lock.idle]
     busiest = max(contended, key=lambda lock: lock.rates.wait, default=None)
     return busiest if busiest is not None and busiest.rates.wait >= _CALM_WAIT else None
 
 
-def _say_stuck(picture: SnapshotIndex, lock: Lock) -> Line:
-    waiters = _waiters(picture, lock)
+def _stuck_line(index: SnapshotIndex, lock: Lock) -> Line:
+    waiters = _waiters(index, lock)
     since = _since(waiters[0])
     many = len(waiters) > 1
-    who = f"{len(waiters)} threads wait" if many else f"{picture.thread_name(waiters[0].tid)} waits"
+    who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
     longest = f", the longest {since}" if many else f" for {since}"
-    return say(
+    return make_line(
         (f" {who} for ", "waiting"),
-        (picture.lock_name(lock.id), "strong"),
+        (index.lock_name(lock.id), "strong"),
         longest if since else _JUST_BEGUN,
-        *_say_holder(picture, lock, waiters[0]),
+        *_holder_spans(index, lock, waiters[0]),
     )
 
 
 def _since(waiter: Thread) -> str:
-    """How long it waits; "" where it was seen to for the first time just now."""
+    """How long the thread has waited, "" where this scan is the first to observe the wait."""
     wait = waiter.waiting_for
     return (
         lasting(wait.duration_s, wait.is_lower_bound)
@@ -130,74 +129,74 @@ def _since(waiter: Thread) -> str:
     )
 
 
-def _say_stuck_briefly(picture: SnapshotIndex, lock: Lock) -> tuple[Line, list[Run | str]]:
-    """The line, and what is added where there is room."""
-    waiters = _waiters(picture, lock)
+def _short_stuck_line(index: SnapshotIndex, lock: Lock) -> tuple[Line, list[Span | str]]:
+    """The line, and what follows where that fits."""
+    waiters = _waiters(index, lock)
     wait, since = waiters[0].waiting_for, _since(waiters[0])
     many = len(waiters) > 1
-    who = f"{len(waiters)} wait" if many else f"{picture.thread_name(waiters[0].tid)} waits"
+    who = f"{len(waiters)} wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
     holders = lock.holders or (wait.holders if wait is not None else ())
-    said: list[Run | str] = [
-        (f" {picture.lock_name(lock.id)}", "strong"),
+    spans: list[Span | str] = [
+        (f" {index.lock_name(lock.id)}", "strong"),
         f": {who} {since}" if since else f": {who}{_JUST_BEGUN}",
     ]
     if holders:
-        held = picture.held(holders[0], lock.id)
-        frame = picture.snapshot.sites.get(held.site) if held is not None else None
-        said += ["; held by ", (picture.holders(holders, lock.id), "holder")]
+        held = index.held(holders[0], lock.id)
+        frame = index.snapshot.sites.get(held.site) if held is not None else None
+        spans += ["; held by ", (index.holders(holders, lock.id), "holder")]
         if held is not None and held.duration_s is not None:
-            said.append(f" {duration(held.duration_s)}")
+            spans.append(f" {duration(held.duration_s)}")
         if frame is not None:
-            said += [" at ", (shortest_location(frame), "where")]
+            spans += [" at ", (shortest_location(frame), "where")]
     if not holders:
-        return say(*said), [("; holder not known", "dim")]
-    return say(*said), _say_root(picture, holders[0])
+        return make_line(*spans), [("; holder not known", "dim")]
+    return make_line(*spans), _root_spans(index, holders[0])
 
 
-def _waiters(picture: SnapshotIndex, lock: Lock) -> list[Thread]:
-    """Who waits for the lock now, the longest first."""
-    return [t for t in picture.waiting if t.waiting_for and t.waiting_for.lock == lock.id]
+def _waiters(index: SnapshotIndex, lock: Lock) -> list[Thread]:
+    """The threads that wait for the lock now, the longest wait first."""
+    return [t for t in index.waiting if t.waiting_for and t.waiting_for.lock == lock.id]
 
 
-def _say_holder(picture: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Run | str]:
+def _holder_spans(index: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Span | str]:
     wait = waiter.waiting_for
     holders = lock.holders or (wait.holders if wait is not None else ())
     if not holders:
-        return [("; who holds it is not known", "dim")]
+        return [("; its holder is not known", "dim")]
     holder = holders[0]
-    held = picture.held(holder, lock.id)
-    said: list[Run | str] = ["; held by ", (picture.holders(holders, lock.id), "holder")]
+    held = index.held(holder, lock.id)
+    spans: list[Span | str] = ["; held by ", (index.holders(holders, lock.id), "holder")]
     if held is not None and held.duration_s is not None:
-        said.append(f" for {duration(held.duration_s)}")
-    site = picture.held_site(holder, lock.id)
+        spans.append(f" for {duration(held.duration_s)}")
+    site = index.held_site(holder, lock.id)
     if site:
-        said += [" at ", (site, "where")]
-    return said + _say_root(picture, holder)
+        spans += [" at ", (site, "where")]
+    return spans + _root_spans(index, holder)
 
 
-def _say_now(picture: SnapshotIndex, lock: Lock) -> list[Run | str]:
-    """What the holder does, unless it waits: of that more is said."""
+def _activity_spans(index: SnapshotIndex, lock: Lock) -> list[Span | str]:
+    """What the holder does, unless it waits: ``_root_spans`` has that."""
     now = lock.holder_activity
-    holding = picture.threads.get(now.tid) if now is not None else None
+    holding = index.threads.get(now.tid) if now is not None else None
     if holding is None or holding.waiting_for is not None:
         return []
-    words, style = holder.shortly(picture, lock)
+    words, style = holder_activity_span(index, lock)
     return [", now ", (words, style)] if words else []
 
 
-def _say_call(lock: Lock) -> list[Run | str]:
-    """The same in fewer words, where there are any."""
+def _call_spans(lock: Lock) -> list[Span | str]:
+    """The system call of the holder, without its arguments."""
     call = lock.holder_activity.call if lock.holder_activity is not None else ""
     return [", now in ", (call, "text")] if call else []
 
 
-def _say_root(picture: SnapshotIndex, tid: int) -> list[Run | str]:
-    """If the holder itself waits: for whom in the end, and for what if nobody holds that."""
-    chain = list(picture.chain(tid))
-    said: list[Run | str] = []
+def _root_spans(index: SnapshotIndex, tid: int) -> list[Span | str]:
+    """If the holder waits itself: the thread at the end of the chain, and the lock it wants."""
+    chain = list(index.chain(tid))
+    spans: list[Span | str] = []
     if len(chain) > 1:
-        said += [", which waits for ", (picture.thread_name(chain[-1].tid), "holder")]
+        spans += [", which waits for ", (index.thread_name(chain[-1].tid), "holder")]
     last = chain[-1].waiting_for if chain else None
     if last is not None and not last.holders:
-        said += [", which waits for ", (picture.lock_name(last.lock), "strong")]
-    return said
+        spans += [", which waits for ", (index.lock_name(last.lock), "strong")]
+    return spans

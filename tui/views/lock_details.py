@@ -1,4 +1,4 @@
-"""Everything about one lock: who has it, who wants it, what it cost, where in the code."""
+"""The details of a lock: its holders, its waiters, its figures, and where in the code."""
 
 from __future__ import annotations
 
@@ -7,110 +7,112 @@ from itertools import islice
 
 from locktop.collector.format import activity
 from locktop.collector.format.misuse import misuse_sentence
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import CONTENTION_KINDS, Blame, Kind, Lock, WaitStack
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.views.lock_list import LockRow, mean_hold
-from locktop.tui.views.snapshot_index import SnapshotIndex
-from locktop.tui.views.styled_line import Line, Run, say
+from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
 
 _MAX_WAITERS = 3
-#: As many as are kept of one lock.
+#: The library keeps no more of one lock.
 _MAX_STACKS = 64
-#: What is done to those that nobody holds.
+#: What threads do to a lock of a kind that no thread holds.
 _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
-def lock_details(picture: SnapshotIndex, lock: Lock) -> Iterator[Line]:
+def lock_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     """The lines of the details panel for ``lock``."""
-    yield say(
+    yield make_line(
         (f" {lock.name}", "strong"),
         f"  {lock.kind.value}",
         f" ({lock.type})" if lock.type else "",
         (f"  at {lock.address:#x}", "dim"),
         ("  destroyed" if lock.destroyed else "", "waiting"),
     )
-    yield from _holders(picture, lock)
+    yield from _holders(index, lock)
     now = lock.holder_activity
     if now is not None and now.stack:
         if now.stack_age_s:
-            yield labelled("", (f"seen asleep {duration(now.stack_age_s)} ago:", "dim"))
-        yield from stack_of(picture, now.stack, 0)
-    yield from _waiters(picture, lock)
-    yield from figures(picture, lock, {lock.id})
-    yield from looks_like(picture, lock.id)
-    yield from _misused(picture, lock.id)
-    yield from blamed(picture, lock.blame)
-    yield from waited_here(picture, lock.wait_stacks)
-    events = [event for event in picture.snapshot.events if event.lock == lock.id]
-    yield from latest_events(picture, events, show_lock=False)
+            yield labelled("", (f"observed asleep {duration(now.stack_age_s)} ago:", "dim"))
+        yield from stack_of(index, now.stack, 0)
+    yield from _waiters(index, lock)
+    yield from figures(index, lock, {lock.id})
+    yield from looks_like(index, lock.id)
+    yield from _misused(index, lock.id)
+    yield from blamed(index, lock.blame)
+    yield from waited_here(index, lock.wait_stacks)
+    events = [event for event in index.snapshot.events if event.lock == lock.id]
+    yield from latest_events(index, events, show_lock=False)
 
 
 def has_holder(lock: Lock) -> bool:
-    """Whether it is a question who has it: of what nobody owns only where others wait for it as
-    for a lock."""
+    """Whether the lock can have a holder.
+
+    A semaphore or a futex has one only where threads wait for it as for a lock.
+    """
     if lock.kind in CONTENTION_KINDS:
         return True
     as_lock = lock.used_as_lock or lock.kind is Kind.FUTEX
     return as_lock and bool(lock.waiters) and not lock.idle
 
 
-def _holders(picture: SnapshotIndex, lock: Lock) -> Iterator[Line]:
+def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     if not lock.holders and has_holder(lock):
-        # Between one holder and the next it is free, or the next one is not seen yet.
-        free = not lock.waiters and picture.snapshot.complete
+        # Where threads wait, the next holder may have the lock already, not observed yet.
+        free = not lock.waiters and index.snapshot.complete
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
     for number, tid in enumerate(lock.holders):
-        yield labelled("" if number else "held by", *_holder(picture, lock, tid))
+        yield labelled("" if number else "held by", *_holder(index, lock, tid))
     if lock.holders and lock.foreign_releases:
         yield labelled("", ("not certain: other threads give it back too", "waiting"))
 
 
-def _holder(picture: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Run | str]:
-    yield picture.thread_name(tid), "holder"
+def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
+    yield index.thread_name(tid), "holder"
     yield f" ({tid})"
-    held = picture.held(tid, lock.id)
+    held = index.held(tid, lock.id)
     if held is not None:
         yield " reads it" if held.shared else ""
         yield f" for {duration(held.duration_s)}" if held.duration_s is not None else ""
-        site = picture.site(held.site)
+        site = index.site(held.site)
         yield ", taken at " if site else ""
         yield site, "where"
-    thread = picture.threads.get(tid)
+    thread = index.threads.get(tid)
     if thread is None:
         return
     wait = thread.waiting_for
     if wait is None:
-        now = activity.doing(lock.holder_activity, tid) or state_word(picture, thread)
+        now = activity.doing(lock.holder_activity, tid) or state_word(index, thread)
         yield (f"; now {now}", "dim")
         return
     yield "; now waits for "
-    yield picture.lock_name(wait.lock), "waiting"
+    yield index.lock_name(wait.lock), "waiting"
     yield f" {lasting(wait.duration_s, wait.is_lower_bound)}"
 
 
-def _waiters(picture: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    """One line, however many they are, so that what is below stays where it is."""
+def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
+    """One line for any number of waiters, so that the lines below do not move."""
     if not lock.waiters:
-        yield labelled("waiters", ("not known" if picture.dormant else "none", "dim"))
+        yield labelled("waiters", ("not known" if index.dormant else "none", "dim"))
         return
-    said: list[Run | str] = []
+    spans: list[Span | str] = []
     for tid in lock.waiters[:_MAX_WAITERS]:
-        said += [", " if said else f"{len(lock.waiters)}: ", (picture.thread_name(tid), "strong")]
-        thread = picture.threads.get(tid)
+        spans += [", " if spans else f"{len(lock.waiters)}: ", (index.thread_name(tid), "strong")]
+        thread = index.threads.get(tid)
         if thread is not None and thread.waiting_for is not None:
             wait = thread.waiting_for
-            said.append((f" {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"))
-            said.append(" to read" if wait.shared else "")
+            spans.append((f" {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"))
+            spans.append(" to read" if wait.shared else "")
     if len(lock.waiters) > _MAX_WAITERS:
-        said.append((f" and {len(lock.waiters) - _MAX_WAITERS} more", "dim"))
-    yield labelled("waiters", *said)
+        spans.append((f" and {len(lock.waiters) - _MAX_WAITERS} more", "dim"))
+    yield labelled("waiters", *spans)
 
 
-def figures(picture: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
-    """What ``lock`` counted: one lock or a class, of which ``ids`` are the locks."""
-    if picture.snapshot.is_sampled:
+def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
+    """The figures of one lock or of a class, whose locks are ``ids``."""
+    if index.snapshot.is_sampled:
         yield from _estimator(lock)
         return
     share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
@@ -125,7 +127,7 @@ def figures(picture: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Itera
         yield labelled(
             signalled, f"{exact(lock.signals)} times{missed}", ("  by this process", "dim")
         )
-    mean = _mean_wait(picture, lock, ids)
+    mean = _mean_wait(index, lock, ids)
     work = f"  {duration(lock.idle_s)} of it for work" if lock.idle_s and not lock.idle else ""
     each = f" {duration(mean)} each," if mean is not None else ""
     yield labelled(
@@ -147,7 +149,7 @@ def figures(picture: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Itera
     last = f"{count(rates.signals)} {signalled}" if signalled else f"{duration(rates.hold)} held"
     yield labelled(
         "a second",
-        picture.counted(
+        index.counted(
             f"{count(rates.acquisitions)} acquired, {count(rates.contended)} contended, "
             f"{duration(rates.wait)} waited, {last}"
         ),
@@ -155,93 +157,93 @@ def figures(picture: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Itera
 
 
 def _estimator(lock: LockRow) -> Iterator[Line]:
-    """What samples told of it."""
+    """The figures of a lock of a sampled process."""
     error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
     error = f" +-{duration(error_s)}" if error_s else ""
-    yield labelled("acquired", ("how often is not known from outside", "dim"))
+    yield labelled("acquired", ("the number is not known from outside", "dim"))
     yield labelled(
         "waited",
         f"{duration(lock.wait_s)}{error} in all, {duration(lock.wait_max_s)} at most",
-        (f"  {exact(lock.contended)} waits met by samples", "dim"),
+        (f"  {exact(lock.contended)} waits in samples", "dim"),
     )
     yield labelled("a second", f"{duration(lock.rates.wait)} waited")
 
 
-def _mean_wait(picture: SnapshotIndex, lock: LockRow, ids: Container[int]) -> float | None:
-    """Seconds that a wait which got the lock took, None where they cannot be told from others.
+def _mean_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> float | None:
+    """The mean seconds of a wait that got the lock, None where that is not known.
 
-    ``wait_s`` has the waits that go on and those that gave up, ``contended`` has neither.
+    ``wait_s`` includes waits that go on and waits that gave up, ``contended`` includes neither.
     """
     if not lock.contended or any(
-        event.timed_out for event in picture.snapshot.events if event.lock in ids
+        event.timed_out for event in index.snapshot.events if event.lock in ids
     ):
         return None
-    waits = (picture.threads[tid].waiting_for for tid in lock.waiters if tid in picture.threads)
+    waits = (index.threads[tid].waiting_for for tid in lock.waiters if tid in index.threads)
     going_on = sum(wait.duration_s for wait in waits if wait is not None and wait.lock in ids)
     mean = (lock.wait_s - going_on) / lock.contended
     return mean if 0 < mean <= lock.wait_max_s else None
 
 
-def looks_like(picture: SnapshotIndex, lock: int) -> Iterator[Line]:
-    """Each pattern that is seen at the lock, with its evidence and what to do."""
-    for pattern in picture.snapshot.patterns:
+def looks_like(index: SnapshotIndex, lock: int) -> Iterator[Line]:
+    """Each contention pattern of the lock, with its evidence and advice."""
+    for pattern in index.snapshot.patterns:
         if pattern.lock == lock:
             yield blank()
-            yield say((f" {pattern.name.words.capitalize()}: ", "waiting"), pattern.evidence)
-            yield say(f"   {pattern.advice}")
+            yield make_line((f" {pattern.name.words.capitalize()}: ", "waiting"), pattern.evidence)
+            yield make_line(f"   {pattern.advice}")
 
 
-def _misused(picture: SnapshotIndex, lock: int) -> Iterator[Line]:
-    """What was done with it against the rules, and where."""
-    for misuse in picture.snapshot.misuses:
+def _misused(index: SnapshotIndex, lock: int) -> Iterator[Line]:
+    """Each misuse of the lock, and where that was."""
+    for misuse in index.snapshot.misuses:
         if misuse.lock != lock:
             continue
         yield blank()
-        said = misuse_sentence(misuse, picture.thread_name, picture.lock_name)
-        yield say(("Against the rules: ", "waiting"), said)
-        yield from stack_of(picture, misuse.stack, 0)
+        sentence = misuse_sentence(misuse, index.thread_name, index.lock_name)
+        yield make_line(("Against the rules: ", "waiting"), sentence)
+        yield from stack_of(index, misuse.stack, 0)
 
 
-def blamed(picture: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
-    """Because of whom there was waiting, the most first."""
+def blamed(index: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
+    """The holders that the wait time is charged to, the longest first."""
     if not because:
         return
     yield blank()
     yield heading("Waited because of")
     for blame in islice(because, 6):
-        yield say(
+        yield make_line(
             f"  {duration(blame.wait_s):>6}  ",
-            (blame.nameless or picture.thread_name(blame.tid), "holder"),
-            *_taken_at(picture, blame.site),
-            *_while_waiting(picture, blame.through),
+            (blame.nameless or index.thread_name(blame.tid), "holder"),
+            *_taken_at(index, blame.site),
+            *_while_waiting(index, blame.through),
         )
 
 
-def _while_waiting(picture: SnapshotIndex, through: int) -> Iterator[str | tuple[str, str]]:
+def _while_waiting(index: SnapshotIndex, through: int) -> Iterator[str | tuple[str, str]]:
     if through:
         yield ", while it waited for "
-        yield picture.lock_name(through), "strong"
+        yield index.lock_name(through), "strong"
 
 
-def _taken_at(picture: SnapshotIndex, site: int) -> Iterator[str | tuple[str, str]]:
+def _taken_at(index: SnapshotIndex, site: int) -> Iterator[str | tuple[str, str]]:
     if site:
         yield "  took it at "
-        yield picture.site(site) or "?", "where"
+        yield index.site(site) or "?", "where"
 
 
-def waited_here(picture: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[Line]:
-    """Where the waits were, with their stacks."""
+def waited_here(index: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[Line]:
+    """The stacks of the waits, the longest first."""
     total = sum(stack.wait_s for stack in stacks)
     for number, stack in enumerate(stacks[:_MAX_STACKS]):
         yield blank()
         yield _wait_stack_title(number, stack, total, len(stacks))
-        yield from stack_of(picture, stack.stack, 0)
+        yield from stack_of(index, stack.stack, 0)
 
 
 def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> Line:
     share = percent(stack.wait_s / total) if total > 0 else "-"
     which = f"{number + 1} of {of}: " if of > 1 else ""
-    waits = f" in {exact(stack.count)} waits" if stack.count else ", still waiting"
+    waits = f" in {exact(stack.count)} waits" if stack.count else ", still in progress"
     work = ", for work" if stack.idle else ""
     return heading(
         "Waited here  ", f"{which}{share} of the wait, {duration(stack.wait_s)}{waits}{work}"

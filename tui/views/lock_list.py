@@ -1,42 +1,41 @@
-"""The list of locks: its columns and its orders. A class of locks has a row as a lock has."""
+"""The list of locks: its columns and its sort keys. A row is a lock or a class of locks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from locktop.collector.analysis import lock_classes
-from locktop.collector.analysis.idle.classifier import wait_s
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.model import Lock
-from locktop.tui.views import holder, row_groups
+from locktop.collector.format import activity
+from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
+from locktop.collector.model import ActivityState, Lock, LockClass
+from locktop.tui.views import row_groups
 from locktop.tui.views.cells import count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, place_in
-from locktop.tui.views.snapshot_index import SnapshotIndex, is_contention
-from locktop.tui.views.sorting import Order
+from locktop.tui.views.sorting import SortKey
+from locktop.tui.views.styled_line import Span
 from locktop.tui.views.table import Cell, Column
 
 LockRow = Lock | LockClass
 
 _PLACE_WIDTH = 24
-#: The column that says what the holders do.
+#: The title of the column that says what the holders do.
 HOLDER_NOW = "HOLDER NOW"
-#: A name made of a place: the function and the line.
+#: A name made of a source location: the function and the line.
 _PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
-#: The orders in the order of the key; each with the title of its column.
-ORDERS: tuple[Order[LockRow], ...] = (
-    Order("wait", "WAIT", lambda lock: (-wait_s(lock), -lock.contended)),
-    Order("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
-    Order("rate", "WAIT/s", lambda lock: (-lock.rates.wait, -lock.rates.contended, -lock.wait_s)),
-    Order("hold", "HELD%", lambda lock: (-lock.rates.hold, -lock.hold_s)),
-    Order("name", "LOCK", lambda lock: (lock.name.lower(),)),
+#: In the order in which the key goes through them.
+SORT_KEYS: tuple[SortKey[LockRow], ...] = (
+    SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended)),
+    SortKey("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
+    SortKey("rate", "WAIT/s", lambda lock: (-lock.rates.wait, -lock.rates.contended, -lock.wait_s)),
+    SortKey("hold", "HELD%", lambda lock: (-lock.rates.hold, -lock.hold_s)),
+    SortKey("name", "LOCK", lambda lock: (lock.name.lower(),)),
 )
 
 
-def mark(picture: SnapshotIndex, lock: LockRow) -> Cell:
-    """The one character before a lock: ! in a deadlock, * waited for now."""
-    if _is_stuck(picture, lock):
+def mark(index: SnapshotIndex, lock: LockRow) -> Cell:
+    """The character before a row: ! for a deadlock, * for a lock that threads wait for now."""
+    if _is_stuck(index, lock):
         return "!", "stuck"
     if lock.waiters and is_contention(lock):
         return "*", "waiting"
@@ -44,53 +43,53 @@ def mark(picture: SnapshotIndex, lock: LockRow) -> Cell:
 
 
 def columns(
-    picture: SnapshotIndex, is_open: Callable[[LockClass], bool] = lambda _: False
+    index: SnapshotIndex, is_open: Callable[[LockClass], bool] = lambda _: False
 ) -> tuple[Column[LockRow], ...]:
-    """All columns, in order from the left; the narrow screen drops some. ``is_open``: whether the
-    locks of a class have rows of their own."""
+    """All columns from the left; a narrow screen leaves some out.
+
+    ``is_open`` returns whether the locks of a class have rows of their own.
+    """
     return (
-        Column("LOCK", 18, lambda lock: _name(picture, lock, is_open), _fit_name, grow=3, limit=44),
+        Column("LOCK", 18, lambda lock: _name(index, lock, is_open), _fit_name, grow=3, limit=44),
         Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
-        Column("HELD BY", 11, lambda lock: _holder(picture, lock), fit_middle, grow=2, limit=19),
-        _figure("FOR", 6, lambda lock: _held_for(picture, lock), 100),
+        Column("HELD BY", 11, lambda lock: _holder(index, lock), fit_middle, grow=2, limit=19),
+        _figure("FOR", 6, lambda lock: _held_for(index, lock), 100),
         Column(
             HOLDER_NOW,
             20,
-            lambda lock: _holder_now(picture, lock),
+            lambda lock: _holder_now(index, lock),
             grow=4,
             limit=44,
             from_width=128,
         ),
-        Column("WAITERS", 7, _waiters, place=fit_right),
-        _figure("CONT/s", 6, lambda lock: picture.counted(count(lock.rates.contended))),
-        _figure("WAIT/s", 6, lambda lock: picture.waited(duration(lock.rates.wait))),
-        _figure("HELD%", 5, lambda lock: picture.counted(_held_share(lock)), 100),
-        _figure("WAIT", 6, lambda lock: duration(wait_s(lock))),
+        Column("WAITERS", 7, _waiters, fitting=fit_right),
+        _figure("CONT/s", 6, lambda lock: index.counted(count(lock.rates.contended))),
+        _figure("WAIT/s", 6, lambda lock: index.waited(duration(lock.rates.wait))),
+        _figure("HELD%", 5, lambda lock: index.counted(_held_share(lock)), 100),
+        _figure("WAIT", 6, lambda lock: duration(lock.counted_wait_s)),
         _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
-        _figure("CONTEND", 7, lambda lock: _contended(picture, lock), 112),
+        _figure("CONTEND", 7, lambda lock: _contended(index, lock), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
-        _figure("ACQ/s", 5, lambda lock: picture.counted(count(lock.rates.acquisitions)), 150),
-        Column(
-            "HELD AT", _PLACE_WIDTH, lambda lock: _held_at(picture, lock), grow=4, from_width=158
-        ),
+        _figure("ACQ/s", 5, lambda lock: index.counted(count(lock.rates.acquisitions)), 150),
+        Column("HELD AT", _PLACE_WIDTH, lambda lock: _held_at(index, lock), grow=4, from_width=158),
     )
 
 
 def _figure(
     title: str, width: int, text: Callable[[LockRow], str], from_width: int = 0
 ) -> Column[LockRow]:
-    """A column of figures, grey where they are beside the point."""
+    """A column of figures, grey for a lock without contention."""
     return Column(
         title,
         width,
         lambda lock: (text(lock), _quiet(lock)),
-        place=fit_right,
+        fitting=fit_right,
         from_width=from_width,
     )
 
 
 def mean_hold(lock: LockRow) -> float | None:
-    """Seconds held per acquisition, None where nothing is held or none was timed."""
+    """Seconds held per acquisition, None where no hold was timed."""
     if not lock.hold_timed or not lock.acquisitions:
         return None
     return lock.hold_s / lock.acquisitions
@@ -100,36 +99,36 @@ def _quiet(lock: LockRow) -> str:
     return "text" if (lock.contended or lock.waiters) and is_contention(lock) else "dim"
 
 
-def _is_stuck(picture: SnapshotIndex, lock: LockRow) -> bool:
-    stuck = picture.stuck_locks
+def _is_stuck(index: SnapshotIndex, lock: LockRow) -> bool:
+    stuck = index.stuck_locks
     return not stuck.isdisjoint(lock.locks) if isinstance(lock, LockClass) else lock.id in stuck
 
 
-def _name(picture: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], bool]) -> Cell:
+def _name(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], bool]) -> Cell:
     style = "strong" if _quiet(lock) == "text" else "dim"
-    return _label(picture, lock, is_open), "stuck" if _is_stuck(picture, lock) else style
+    return _label(index, lock, is_open), "stuck" if _is_stuck(index, lock) else style
 
 
-def _label(picture: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], bool]) -> str:
+def _label(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], bool]) -> str:
     if isinstance(lock, LockClass):
         return row_groups.label(lock.name, len(lock.locks), "locks", is_open(lock))
-    of = picture.class_of.get(lock.id)
+    of = index.class_of.get(lock.id)
     if of is None:
         return lock.name
-    return row_groups.INSIDE + lock_classes.within(lock, of)
+    return row_groups.INSIDE + index.name_in_class(lock, of)
 
 
 def _fit_name(text: str, width: int) -> str:
-    """What is made of a place in the code becomes ``function:line`` where there is little room."""
+    """A name made of a source location becomes ``function:line`` where it does not fit."""
     return row_groups.fit_label(text, width, lambda name: _PLACE.sub(r"\1\2", name))
 
 
-def _holder(picture: SnapshotIndex, lock: LockRow) -> Cell:
-    return picture.holders(lock.holders, lock.id if isinstance(lock, Lock) else 0), "holder"
+def _holder(index: SnapshotIndex, lock: LockRow) -> Cell:
+    return index.holders(lock.holders, lock.id if isinstance(lock, Lock) else 0), "holder"
 
 
-def _holder_now(picture: SnapshotIndex, lock: LockRow) -> Cell:
-    return holder.shortly(picture, lock) if isinstance(lock, Lock) else ("", "dim")
+def _holder_now(index: SnapshotIndex, lock: LockRow) -> Cell:
+    return holder_activity_span(index, lock) if isinstance(lock, Lock) else ("", "dim")
 
 
 def _waiters(lock: LockRow) -> Cell:
@@ -138,27 +137,47 @@ def _waiters(lock: LockRow) -> Cell:
     return str(len(lock.waiters)), "waiting" if is_contention(lock) else "dim"
 
 
-def _contended(picture: SnapshotIndex, lock: LockRow) -> str:
-    return "-" if picture.snapshot.is_sampled else count(lock.contended)
+def _contended(index: SnapshotIndex, lock: LockRow) -> str:
+    return "-" if index.snapshot.is_sampled else count(lock.contended)
 
 
-def _held_for(picture: SnapshotIndex, lock: LockRow) -> str:
+def _held_for(index: SnapshotIndex, lock: LockRow) -> str:
     if not lock.holders or isinstance(lock, LockClass):
         return "-"
-    held = picture.held(lock.holders[0], lock.id)
+    held = index.held(lock.holders[0], lock.id)
     return duration(held.duration_s) if held is not None else "-"
 
 
 def _held_share(lock: LockRow) -> str:
     if isinstance(lock, LockClass) and lock.rates.hold > 1:
         return f"{lock.rates.hold:.0%}" if lock.rates.hold < 99 else f"{lock.rates.hold:.0f}x"
-    # A lock that was never let go of was never timed, but is held all the same.
+    # A lock that was never released has no timed hold, but has a share.
     return percent(lock.rates.hold) if lock.hold_timed or lock.rates.hold else "-"
 
 
-def _held_at(picture: SnapshotIndex, lock: LockRow) -> Cell:
+def _held_at(index: SnapshotIndex, lock: LockRow) -> Cell:
     if isinstance(lock, LockClass):
         return "", "where"
-    held = picture.held(lock.holders[0], lock.id) if lock.holders else None
-    frame = picture.snapshot.sites.get(held.site) if held is not None else None
+    held = index.held(lock.holders[0], lock.id) if lock.holders else None
+    frame = index.snapshot.sites.get(held.site) if held is not None else None
     return place_in(frame, _PLACE_WIDTH) if frame is not None else "", "where"
+
+
+def holder_activity_span(index: SnapshotIndex, lock: Lock) -> Span:
+    """What the holder does, in a few words; "" where that was not measured.
+
+    For example ``in fsync(7 -> /var/lib/x/wal) for 1.3 s``, ``runs parse:120``,
+    ``waits for g_lock``.
+    """
+    now = lock.holder_activity
+    if now is None:
+        return "", "dim"
+    wait = index.threads[now.tid].waiting_for if now.tid in index.threads else None
+    if now.doing is ActivityState.WAITING and wait is not None:
+        return f"waits for {index.lock_name(wait.lock)}", "waiting"
+    stack = index.snapshot.stacks.get(now.stack)
+    if now.doing is ActivityState.RUNNING and stack and not now.stack_age_s:
+        # In a library function, such as a copy, the location in the program says more.
+        own = next((frame for frame in stack if frame.line is not None), stack[0])
+        return f"runs {place_in(own, _PLACE_WIDTH)}", "running"
+    return activity.doing(now, now.tid), "text"

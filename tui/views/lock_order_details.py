@@ -1,65 +1,66 @@
-"""Everything about the potential deadlocks, as a page to read and to scroll: which locks each
-thread took in which order, and where. In no colour of alarm: nothing hangs because of them."""
+"""The details of all potential deadlocks: which locks each thread took in which order, and where.
+
+No line has the colour of an alert, for no thread hangs because of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.analysis.deadlock_report import LockName
 from locktop.collector.format import deadlock, lock_order
-from locktop.collector.model import OrderCycle, OrderEdge
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import LockName, OrderCycle, OrderEdge
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
-from locktop.tui.views.snapshot_index import SnapshotIndex
-from locktop.tui.views.styled_line import Line, say
+from locktop.tui.views.styled_line import Line, make_line
 
-#: The surest come first; a saved picture has all.
+#: Those of the highest confidence come first. A saved snapshot has all.
 _MAX_CYCLES = 20
 
 
-def has_orders(picture: SnapshotIndex) -> bool:
-    """Whether there is anything to say."""
-    snapshot = picture.snapshot
+def has_lock_orders(index: SnapshotIndex) -> bool:
+    """Whether there are potential deadlocks, or some were left out."""
+    snapshot = index.snapshot
     return bool(lock_order.not_there(snapshot) or list(lock_order.left_out(snapshot)))
 
 
-def order_details(picture: SnapshotIndex) -> Iterator[Line]:
+def lock_order_details(index: SnapshotIndex) -> Iterator[Line]:
     """The lines of the details panel for all potential deadlocks."""
-    found = lock_order.not_there(picture.snapshot)
+    found = lock_order.not_there(index.snapshot)
     yield heading("Potential deadlocks", f", {lock_order.NEED_NOT}")
     for cycle in found[:_MAX_CYCLES]:
         yield blank()
-        yield from _cycle(picture, cycle)
+        yield from _cycle(index, cycle)
     if len(found) > _MAX_CYCLES:
         yield blank()
-        yield say((f" and {len(found) - _MAX_CYCLES} more: w saves them all", "dim"))
-    for sentence in lock_order.left_out(picture.snapshot):
+        yield make_line((f" and {len(found) - _MAX_CYCLES} more: w saves them all", "dim"))
+    for sentence in lock_order.left_out(index.snapshot):
         yield blank()
-        yield say((f" {sentence}", "dim"))
+        yield make_line((f" {sentence}", "dim"))
 
 
-def _cycle(picture: SnapshotIndex, cycle: OrderCycle) -> Iterator[Line]:
-    yield say((f" {lock_order.cycle(cycle)}", "title"))
+def _cycle(index: SnapshotIndex, cycle: OrderCycle) -> Iterator[Line]:
+    yield make_line((f" {lock_order.cycle(cycle)}", "title"))
     if cycle.classes:
         yield labelled("classes", ", ".join(cycle.classes))
     for edge in cycle.edges:
         yield blank()
-        yield from _edge(picture, edge)
+        yield from _edge(index, edge)
 
 
-def _edge(picture: SnapshotIndex, edge: OrderEdge) -> Iterator[Line]:
-    thread = picture.threads.get(edge.tid)
+def _edge(index: SnapshotIndex, edge: OrderEdge) -> Iterator[Line]:
+    thread = index.threads.get(edge.tid)
     if thread is not None and thread.name:
         yield labelled("thread", (thread.name, "strong"), f" ({edge.tid})")
     else:
         yield labelled("thread", (str(edge.tid), "strong"))
-    yield labelled("held", (_lock(picture, edge.from_, edge.from_shared), "strong"))
+    yield labelled("held", (_lock(index, edge.from_, edge.from_shared), "strong"))
     if edge.site:
-        yield labelled("", "taken in ", (picture.site(edge.site), "where"))
-    yield labelled("wanted", (_lock(picture, edge.to, edge.shared), "strong"))
-    yield from stack_of(picture, edge.stack, 0)
+        yield labelled("", "taken in ", (index.site(edge.site), "where"))
+    yield labelled("wanted", (_lock(index, edge.to, edge.shared), "strong"))
+    yield from stack_of(index, edge.stack, 0)
 
 
-def _lock(picture: SnapshotIndex, id_: int, shared: bool) -> str:
-    found = picture.locks.get(id_)
+def _lock(index: SnapshotIndex, id_: int, shared: bool) -> str:
+    found = index.locks.get(id_)
     kind = found.kind if found is not None else None
-    return deadlock.lock(LockName(id_, kind, picture.lock_name(id_))) + " (to read)" * shared
+    return deadlock.lock(LockName(id_, kind, index.lock_name(id_))) + " (to read)" * shared

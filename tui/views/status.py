@@ -1,4 +1,4 @@
-"""The first line: what is looked at, how, and in what state the screen is."""
+"""The first line: the process, how it is observed, and the state of the screen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from locktop.collector.format import lock_order
 from locktop.collector.model import Pattern, Snapshot
 from locktop.tui.views.cells import clock, counted, exact, size
-from locktop.tui.views.styled_line import Line, Run, cut, line_text, merge, say
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
 
 #: Cells between the left and the right.
 _GAP = 2
@@ -17,17 +17,17 @@ _GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often the picture changes."""
+    """How often the screen is drawn."""
 
-    asked: float  # pictures a second
-    now: float  # less than asked where the terminal cannot keep up
+    target: float  # snapshots a second
+    actual: float  # less than the target where the terminal is too slow
 
     @property
     def text(self) -> str:
-        """In words, as short as can be."""
-        if self.now < self.asked:
-            return f"{self.now:g}/s, slow terminal"
-        return f"{self.asked:g}/s"
+        """The pace in as few characters as possible."""
+        if self.actual < self.target:
+            return f"{self.actual:g}/s, slow terminal"
+        return f"{self.target:g}/s"
 
 
 def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Line:
@@ -35,29 +35,29 @@ def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Lin
     right = _flags(snapshot, pace, paused)
     space = width - cell_len(line_text(right))
     room = space - _GAP
-    left: list[Run | str] = []
+    left: list[Span | str] = []
     for part in _process(snapshot):
-        # Nothing comes after the first that does not fit, so that each keeps its place.
-        if left and cell_len(line_text(say(*left, part))) > room:
+        # The line ends before the first part that does not fit, so that no part moves.
+        if left and cell_len(line_text(make_line(*left, part))) > room:
             break
         left.append(part)
-    line = cut(say(*left), room)
+    line = cut(make_line(*left), room)
     return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """What there is to know of the whole picture, for the help: one text each."""
+    """The notes on the whole snapshot, for the help: one text each."""
     found = (f"{one.name.words}: {one.evidence}. {one.advice}" for one in _of_no_lock(snapshot))
     return (*found, *snapshot.notes)
 
 
 def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
-    """The patterns that are the whole process's: the details of no lock tell them."""
+    """The patterns of the whole process: the details of a lock do not show them."""
     return [pattern for pattern in snapshot.patterns if not pattern.lock]
 
 
-def _process(snapshot: Snapshot) -> list[Run | str]:
-    """The parts at the left, the least important last."""
+def _process(snapshot: Snapshot) -> list[Span | str]:
+    """The parts at the left, the least important at the end."""
     process = snapshot.process
     alive = sum(thread.alive or snapshot.ended for thread in snapshot.threads)
     waiting = sum(t.state == "waiting" for t in snapshot.threads)
@@ -79,7 +79,7 @@ def _process(snapshot: Snapshot) -> list[Run | str]:
 
 
 def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
-    flags: list[Run | str] = []
+    flags: list[Span | str] = []
     if snapshot.ended:
         flags += [(" ENDED ", "flag"), " "]
     if paused:
@@ -90,4 +90,4 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
     if snapshot.notes:
         many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
         flags.append((f"{many}: ?  ", "waiting"))
-    return say(*flags, (pace.text + " ", "dim"))
+    return make_line(*flags, (pace.text + " ", "dim"))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from locktop.collector.format import activity, unobserved_waits
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait
 from locktop.tui.views.cells import duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.views.perf_counters import counter_lines, switches_line
-from locktop.tui.views.snapshot_index import SnapshotIndex
-from locktop.tui.views.styled_line import Line, Run, say
+from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
 from locktop.tui.views.time_bar import time_words
 
@@ -19,140 +19,140 @@ _MAX_HELD = 16
 _MAX_MARKS = 10
 
 
-def thread_details(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
+def thread_details(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     """The lines of the details panel for ``thread``."""
-    yield say(
-        (f" {picture.thread_name(thread.tid)}", "strong"),
+    yield make_line(
+        (f" {index.thread_name(thread.tid)}", "strong"),
         f"  thread {thread.tid}",
-        f"  {state_word(picture, thread)}",
+        f"  {state_word(index, thread)}",
     )
-    yield from _waits(picture, thread)
-    yield from rule_told(picture, thread)
-    yield from _because(picture, thread)
+    yield from _waits(index, thread)
+    yield from rule_line(index, thread)
+    yield from _because(index, thread)
     if thread.waiting_for is not None:
-        yield from stack_of(picture, thread.waiting_for.stack, thread.waiting_for.site)
-    yield from _holds(picture, thread)
-    yield from _figures(picture, thread)
-    events = [event for event in picture.snapshot.events if event.tid == thread.tid]
-    yield from latest_events(picture, events, show_lock=True)
-    yield from _marks(picture, thread)
+        yield from stack_of(index, thread.waiting_for.stack, thread.waiting_for.site)
+    yield from _holds(index, thread)
+    yield from _figures(index, thread)
+    events = [event for event in index.snapshot.events if event.tid == thread.tid]
+    yield from latest_events(index, events, show_lock=True)
+    yield from _marks(index, thread)
 
 
-def _waits(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
+def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     wait = thread.waiting_for
-    if wait is None and thread.tid in picture.unobserved_waits:
-        yield from _waits_unseen(picture, picture.unobserved_waits[thread.tid])
+    if wait is None and thread.tid in index.unobserved_waits:
+        yield from _unobserved_wait(index, index.unobserved_waits[thread.tid])
         return
     if wait is None:
         if thread.now is None or thread.now.doing is not ActivityState.BLOCKED:
-            yield labelled("waits for", ("not known" if picture.dormant else "nothing", "dim"))
+            yield labelled("waits for", ("not known" if index.dormant else "nothing", "dim"))
         if thread.now is not None:
-            yield from does_now(picture, thread.now)
+            yield from does_now(index, thread.now)
         return
-    holders = [picture.holders((tid,), wait.lock) for tid in wait.holders]
-    said: list[Run | str] = [
-        (picture.lock_name(wait.lock), "strong"),
+    holders = [index.holders((tid,), wait.lock) for tid in wait.holders]
+    spans: list[Span | str] = [
+        (index.lock_name(wait.lock), "strong"),
         f" ({wait.kind.value})",
         " to read" if wait.shared else "",
         (f" for {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
         " with a timeout" if wait.timed else "",
     ]
     if holders:
-        said += [", held by ", (", ".join(holders[:4]), "holder")]
-    yield labelled("waits for", *said)
+        spans += [", held by ", (", ".join(holders[:4]), "holder")]
+    yield labelled("waits for", *spans)
 
 
-def does_now(picture: SnapshotIndex, now: ThreadActivity) -> Iterator[Line]:
-    """What a thread does that waits for nothing that is told, and where."""
+def does_now(index: SnapshotIndex, now: ThreadActivity) -> Iterator[Line]:
+    """What a thread does that has no known wait, and where."""
     yield labelled("now", (activity.doing(now, now.tid), "strong"))
     if now.stack:
-        yield from stack_of(picture, now.stack, 0)
+        yield from stack_of(index, now.stack, 0)
 
 
-def _waits_unseen(picture: SnapshotIndex, wait: UnobservedWait) -> Iterator[Line]:
+def _unobserved_wait(index: SnapshotIndex, wait: UnobservedWait) -> Iterator[Line]:
     since = f" for at least {duration(wait.duration_s)}" if wait.duration_s else ""
     yield labelled("waits for", (unobserved_waits.what([wait]), "strong"), (since, "waiting"))
     yield labelled(
-        "", (f"the library does not see this wait; {unobserved_waits.verdict(wait)}", "dim")
+        "", (f"the library does not observe this wait; {unobserved_waits.verdict(wait)}", "dim")
     )
-    yield from stack_of(picture, wait.stack, 0)
+    yield from stack_of(index, wait.stack, 0)
 
 
-def rule_told(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
-    """Which rule tells whether its wait is for work."""
-    why = picture.snapshot.why.get(thread.tid)
+def rule_line(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
+    """The idle rule that decided whether the wait of the thread is for work."""
+    why = index.snapshot.why.get(thread.tid)
     if why and thread.waiting_for is not None:
         verdict = "idle" if thread.waiting_for.idle else "contended"
         yield labelled("", (f"{verdict}, by the rule {why}", "dim"))
 
 
-def _because(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
-    """The chain from the holder to its root."""
-    chain = list(picture.chain(thread.tid))
+def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
+    """The chain from the holder to its root: each thread waits for the next one."""
+    chain = list(index.chain(thread.tid))
     for before, link in pairwise(chain):
         wait = before.waiting_for
         if wait is None:
             return
-        site = picture.held_site(link.tid, wait.lock)
-        said: list[Run | str] = [(picture.thread_name(link.tid), "holder")]
+        site = index.held_site(link.tid, wait.lock)
+        spans: list[Span | str] = [(index.thread_name(link.tid), "holder")]
         if site:
-            said += [" took it at ", (site, "where")]
+            spans += [" took it at ", (site, "where")]
         if link.waiting_for is None:
-            said.append(f"; now {state_word(picture, link)}")
+            spans.append(f"; now {state_word(index, link)}")
         else:
-            said += [
+            spans += [
                 "; waits for ",
-                (picture.lock_name(link.waiting_for.lock), "waiting"),
+                (index.lock_name(link.waiting_for.lock), "waiting"),
                 f" {lasting(link.waiting_for.duration_s, link.waiting_for.is_lower_bound)}",
             ]
-        yield labelled("because", *said)
-    if thread.tid in picture.stuck_threads:
+        yield labelled("because", *spans)
+    if thread.tid in index.stuck_threads:
         yield labelled("", ("and so in a circle: a deadlock", "stuck"))
 
 
-def _holds(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
+def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     if not thread.holds:
-        seen = picture.snapshot
-        known = seen.complete and not picture.dormant and not seen.is_sampled
+        seen = index.snapshot
+        known = seen.complete and not index.dormant and not seen.is_sampled
         yield labelled("holds", ("nothing" if known else "nothing that is known", "dim"))
     for number, held in enumerate(islice(thread.holds, _MAX_HELD)):
-        waiters = picture.locks[held.lock].waiters if held.lock in picture.locks else ()
+        waiters = index.locks[held.lock].waiters if held.lock in index.locks else ()
         yield labelled(
             "" if number else "holds",
-            (picture.lock_name(held.lock), "strong"),
+            (index.lock_name(held.lock), "strong"),
             " to read" if held.shared else "",
             f" {held.depth + 1} deep" if held.depth else "",
             f" for {duration(held.duration_s)}" if held.duration_s is not None else "",
             ", taken at " if held.site else "",
-            (picture.site(held.site), "where"),
+            (index.site(held.site), "where"),
             (f"; {len(waiters)} wait" if waiters else "", "waiting"),
         )
     if len(thread.holds) > _MAX_HELD:
         yield labelled("", (f"and {len(thread.holds) - _MAX_HELD} more", "dim"))
 
 
-def _marks(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
-    """What the program said in this thread (locktop_mark), newest first."""
-    marks = [mark for mark in picture.snapshot.marks if mark.tid == thread.tid][:_MAX_MARKS]
+def _marks(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
+    """The marks that the program set in this thread (locktop_mark), newest first."""
+    marks = [mark for mark in index.snapshot.marks if mark.tid == thread.tid][:_MAX_MARKS]
     if marks:
         yield blank()
         yield heading("Marks")
     for mark in marks:
-        yield say((f"  {duration(mark.ago_s):>6} ago ", "dim"), mark.text)
+        yield make_line((f"  {duration(mark.ago_s):>6} ago ", "dim"), mark.text)
 
 
-def _figures(picture: SnapshotIndex, thread: Thread) -> Iterator[Line]:
+def _figures(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
-    sampled = picture.snapshot.is_sampled
-    yield labelled("waited", ", ".join(waited) or ("never seen to" if sampled else "never"))
-    if not sampled:  # nobody counts that from outside
+    sampled = index.snapshot.is_sampled
+    yield labelled("waited", ", ".join(waited) or ("never observed" if sampled else "never"))
+    if not sampled:  # a sampled process has no such counters
         counts = f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}"
         yield labelled("acquired", counts)
     yield labelled(
         "lately",
-        f"lock wait {picture.waited(percent(thread.wait_share))}, "
-        f"idle wait {picture.waited(percent(thread.idle_share))}, "
-        f"cpu {picture.lately(percent(thread.cpu_share))}",
+        f"lock wait {index.waited(percent(thread.wait_share))}, "
+        f"idle wait {index.waited(percent(thread.idle_share))}, "
+        f"cpu {index.lately(percent(thread.cpu_share))}",
     )
     if thread.time is not None:
         yield labelled("time", *time_words(thread.time))

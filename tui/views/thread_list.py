@@ -1,23 +1,21 @@
-"""The list of threads: its columns and its orders. A group of threads has a row as one has."""
+"""The list of threads: its columns and its sort keys. A row is a thread or a group of threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from locktop.collector.analysis import time_split
-from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.format import activity
-from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadState, TimeSplit
-from locktop.tui.views import row_groups
-from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
-from locktop.tui.views.shorten import fit_middle, place_in
-from locktop.tui.views.snapshot_index import (
+from locktop.collector.format.snapshot_index import (
     LONG_WAIT_S,
     SOME_SHARE,
     SnapshotIndex,
     only_waits_for_work,
 )
-from locktop.tui.views.sorting import Order
+from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
+from locktop.tui.views import row_groups
+from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
+from locktop.tui.views.shorten import fit_middle, place_in
+from locktop.tui.views.sorting import SortKey
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column
 from locktop.tui.views.time_bar import time_bar
@@ -39,26 +37,26 @@ _STATE_STYLE = {
 }
 
 _PLACE_WIDTH = 24
-#: From this width the bar of a wait has room for all that a thread does.
+#: From this width the TIME bar replaces the bar of the wait.
 _TIME_FROM = 100
 
 ThreadRow = Thread | ThreadGroup
 
 
 def threads_of(row: ThreadRow) -> tuple[Thread, ...]:
-    """The threads of a row; the first is the one that waits longest."""
+    """The threads of a row, the longest wait first."""
     return row.threads if isinstance(row, ThreadGroup) else (row,)
 
 
 def _order(
     name: str, column: str, key: Callable[[Thread], tuple[float | str, ...]]
-) -> Order[ThreadRow]:
-    """A group is where the first of its threads would be."""
-    return Order(name, column, lambda row: min(map(key, threads_of(row))))
+) -> SortKey[ThreadRow]:
+    """A sort key that puts a group where its first thread would be."""
+    return SortKey(name, column, lambda row: min(map(key, threads_of(row))))
 
 
-#: The orders in the order of the key; each with the title of its column.
-ORDERS: tuple[Order[ThreadRow], ...] = (
+#: In the order in which the key goes through them.
+SORT_KEYS: tuple[SortKey[ThreadRow], ...] = (
     _order("state", "STATE", lambda thread: _by_state(thread)),
     _order("wait", "WAITED", lambda thread: (-contention_wait(thread), thread.tid)),
     _order("share", "WAIT%", lambda thread: (-round(thread.wait_share, 2), thread.tid)),
@@ -68,10 +66,10 @@ ORDERS: tuple[Order[ThreadRow], ...] = (
 
 
 def _by_state(thread: Thread) -> tuple[float, ...]:
-    """Who is stuck first, the longest first; then who waits most; the idle last.
+    """Long waits first, the longest at the top; then the threads that wait most; idle ones last.
 
-    Short waits come and go between two looks, so they count by their share of the last
-    interval: by the state of the moment the list would never be still.
+    Short waits come and go between two scans, so they count by their share of the last interval.
+    By the state of the moment the list would never be still.
     """
     wait = thread.waiting_for
     rank, since = float(_STATE_RANK[thread.state]), 0.0
@@ -86,10 +84,10 @@ def _by_state(thread: Thread) -> tuple[float, ...]:
     return (rank, since, -round(thread.wait_share, 1), -round(thread.cpu_share, 1), thread.tid)
 
 
-def mark(picture: SnapshotIndex, row: ThreadRow) -> Cell:
-    """The one character before a row: ! in a deadlock, * waiting for a lock."""
+def mark(index: SnapshotIndex, row: ThreadRow) -> Cell:
+    """The character before a row: ! for a deadlock, * for a thread that waits for a lock."""
     thread = threads_of(row)[0]
-    if thread.tid in picture.stuck_threads:
+    if thread.tid in index.stuck_threads:
         return "!", "stuck"
     if thread.state is ThreadState.WAITING:
         return "*", "waiting"
@@ -97,47 +95,49 @@ def mark(picture: SnapshotIndex, row: ThreadRow) -> Cell:
 
 
 def columns(
-    picture: SnapshotIndex, is_open: Callable[[ThreadGroup], bool] = lambda _: False
+    index: SnapshotIndex, is_open: Callable[[ThreadGroup], bool] = lambda _: False
 ) -> tuple[Column[ThreadRow], ...]:
-    """All columns, in order from the left; the narrow screen drops some. ``is_open``: whether the
-    threads of a group have rows of their own."""
+    """All columns from the left; a narrow screen leaves some out.
+
+    ``is_open`` returns whether the threads of a group have rows of their own.
+    """
     return (
-        Column("THREAD", 15, lambda row: _name(picture, row, is_open), row_groups.fit_label),
-        _figure(picture, "TID", 7, lambda row: str(row.tid) if isinstance(row, Thread) else "", 90),
-        Column("STATE", 8, lambda row: _state(picture, row)),
+        Column("THREAD", 15, lambda row: _name(index, row, is_open), row_groups.fit_label),
+        _figure(index, "TID", 7, lambda row: str(row.tid) if isinstance(row, Thread) else "", 90),
+        Column("STATE", 8, lambda row: _state(index, row)),
         Column(
             "WAITS FOR",
             14,
-            lambda row: _waits_for(picture, row),
+            lambda row: _waits_for(index, row),
             fit_middle,
             grow=3,
             limit=36,
         ),
-        _figure(picture, "SINCE", 6, lambda row: _since(picture, row)),
-        Column("HELD BY", 12, lambda row: _held_by(picture, row), fit_middle, grow=2, limit=19),
-        _figure(picture, "WAIT%", 5, lambda row: picture.waited(percent(_wait_share(row)))),
+        _figure(index, "SINCE", 6, lambda row: _since(index, row)),
+        Column("HELD BY", 12, lambda row: _held_by(index, row), fit_middle, grow=2, limit=19),
+        _figure(index, "WAIT%", 5, lambda row: index.waited(percent(_wait_share(row)))),
         Column("", 6, lambda row: (bar(_wait_share(row), 6), "waiting"), below_width=_TIME_FROM),
-        Column("TIME", 10, _no_cell, from_width=_TIME_FROM, runs=_time),
-        _figure(picture, "CPU%", 4, lambda row: picture.lately(percent(_sum(row, _cpu_share))), 96),
-        Column("HOLDS", 5, _holds, place=fit_right, from_width=104),
-        _figure(picture, "WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
-        _figure(picture, "CONTEND", 7, lambda row: count(_sum(row, _contended)), 120),
-        Column("AT", _PLACE_WIDTH, lambda row: _where(picture, row), grow=4, from_width=138),
+        Column("TIME", 10, _no_cell, from_width=_TIME_FROM, spans=_time),
+        _figure(index, "CPU%", 4, lambda row: index.lately(percent(_sum(row, _cpu_share))), 96),
+        Column("HOLDS", 5, _holds, fitting=fit_right, from_width=104),
+        _figure(index, "WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
+        _figure(index, "CONTEND", 7, lambda row: count(_sum(row, _contended)), 120),
+        Column("AT", _PLACE_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
     )
 
 
 def _figure(
-    picture: SnapshotIndex,
+    index: SnapshotIndex,
     title: str,
     width: int,
     text: Callable[[ThreadRow], str],
     from_width: int = 0,
 ) -> Column[ThreadRow]:
-    """A column of figures, grey for what only waits for work."""
+    """A column of figures, grey for threads that only wait for work."""
     return Column(
         title,
         width,
-        lambda row: (text(row), _quiet(picture, row)),
+        lambda row: (text(row), _quiet(index, row)),
         fit_right,
         from_width=from_width,
     )
@@ -148,13 +148,13 @@ def _sum(row: ThreadRow, figure: Callable[[Thread], float]) -> float:
 
 
 def _wait_share(row: ThreadRow) -> float:
-    """Of a group the mean."""
+    """The share of a thread, the mean of a group."""
     return _sum(row, lambda thread: thread.wait_share) / len(threads_of(row))
 
 
 def row_time(row: ThreadRow) -> TimeSplit | None:
-    """Where the time of a thread went, of a group the mean."""
-    return time_split.mean([thread.time for thread in threads_of(row) if thread.time is not None])
+    """Where the time of a thread went, or the mean of a group."""
+    return row.time
 
 
 def _time(row: ThreadRow, width: int) -> Line:
@@ -174,8 +174,10 @@ def _contended(thread: Thread) -> int:
 
 
 def contention_wait(thread: Thread) -> float:
-    """Seconds that the thread waited for locks which somebody held, in all: of waits of other kinds
-    only the one that is going on is known to be such."""
+    """Seconds that the thread waited for locks in contention.
+
+    Of a kind that is no lock, only the present wait counts: of earlier ones it is not known.
+    """
     waited = sum(seconds for kind, seconds in thread.wait_s.items() if kind in CONTENTION_KINDS)
     wait = thread.waiting_for
     if wait is not None and not wait.idle and wait.kind not in CONTENTION_KINDS:
@@ -183,73 +185,73 @@ def contention_wait(thread: Thread) -> float:
     return waited
 
 
-def state_word(picture: SnapshotIndex, thread: Thread) -> str:
+def state_word(index: SnapshotIndex, thread: Thread) -> str:
     """What the thread does, in one word."""
     if not thread.alive:
         return "ended"
-    if picture.dormant and thread.state is ThreadState.IDLE and thread.waiting_for is None:
-        return "asleep"  # it may wait for a lock
+    if index.dormant and thread.state is ThreadState.IDLE and thread.waiting_for is None:
+        return "asleep"  # the thread may wait for a lock
     return activity.state(thread)
 
 
-def states_word(picture: SnapshotIndex, row: ThreadRow) -> str:
-    """What the threads of a row do: where they differ how many wait, else how many run."""
+def states_word(index: SnapshotIndex, row: ThreadRow) -> str:
+    """What the threads of a row do; where they differ, how many wait, else how many run."""
     threads = threads_of(row)
     if isinstance(row, ThreadGroup) and len(row.states) > 1:
         for state, verb in ((ThreadState.WAITING, "wait"), (ThreadState.RUNNING, "run")):
             number = sum(thread.state is state for thread in threads)
             if number:
                 return f"{number} {verb}"
-    return state_word(picture, threads[0])
+    return state_word(index, threads[0])
 
 
-def _quiet(picture: SnapshotIndex, row: ThreadRow) -> str:
-    return "dim" if picture.is_idle(row) else "text"
+def _quiet(index: SnapshotIndex, row: ThreadRow) -> str:
+    return "dim" if index.is_idle(row) else "text"
 
 
-def _where(picture: SnapshotIndex, row: ThreadRow) -> Cell:
-    frame = picture.wait_frame(threads_of(row)[0])
+def _where(index: SnapshotIndex, row: ThreadRow) -> Cell:
+    frame = index.wait_frame(threads_of(row)[0])
     text = place_in(frame, _PLACE_WIDTH) if frame is not None else ""
-    return text, "dim" if picture.is_idle(row) else "where"
+    return text, "dim" if index.is_idle(row) else "where"
 
 
-def _name(picture: SnapshotIndex, row: ThreadRow, is_open: Callable[[ThreadGroup], bool]) -> Cell:
-    style = "dim" if picture.is_idle(row) else "strong"
+def _name(index: SnapshotIndex, row: ThreadRow, is_open: Callable[[ThreadGroup], bool]) -> Cell:
+    style = "dim" if index.is_idle(row) else "strong"
     if isinstance(row, ThreadGroup):
         return row_groups.label(row.name, len(row.threads), "threads", is_open(row)), style
-    inside = row_groups.INSIDE if row.tid in picture.group_of else ""
-    stuck = row.tid in picture.stuck_threads
-    return inside + picture.thread_name(row.tid), "stuck" if stuck else style
+    inside = row_groups.INSIDE if row.tid in index.group_of else ""
+    stuck = row.tid in index.stuck_threads
+    return inside + index.thread_name(row.tid), "stuck" if stuck else style
 
 
-def _state(picture: SnapshotIndex, row: ThreadRow) -> Cell:
+def _state(index: SnapshotIndex, row: ThreadRow) -> Cell:
     state = threads_of(row)[0].state
-    return states_word(picture, row), "dim" if picture.is_idle(row) else _STATE_STYLE[state]
+    return states_word(index, row), "dim" if index.is_idle(row) else _STATE_STYLE[state]
 
 
-def _waits_for(picture: SnapshotIndex, row: ThreadRow) -> Cell:
+def _waits_for(index: SnapshotIndex, row: ThreadRow) -> Cell:
     wait = threads_of(row)[0].waiting_for
     if wait is None:
-        return _unseen(picture, row), "text"
-    name = picture.lock_name(wait.lock)
+        return _unobserved_type(index, row), "text"
+    name = index.lock_name(wait.lock)
     if isinstance(row, ThreadGroup) and len(row.locks) > 1:
         name = row.lock_name or f"{name} +{len(row.locks) - 1}"
-    return name, "dim" if picture.is_idle(row) else "strong"
+    return name, "dim" if index.is_idle(row) else "strong"
 
 
-def _unseen(picture: SnapshotIndex, row: ThreadRow) -> str:
-    """What is waited for where the library does not see it; of a group only if that is one."""
-    waits = {picture.unobserved_waits.get(thread.tid) for thread in threads_of(row)}
+def _unobserved_type(index: SnapshotIndex, row: ThreadRow) -> str:
+    """The type of a wait that the library does not observe; of a group only a common type."""
+    waits = {index.unobserved_waits.get(thread.tid) for thread in threads_of(row)}
     types = {wait.type if wait is not None else None for wait in waits}
     type_ = types.pop()
-    return "" if types or type_ is None else f"unseen: {type_ or 'futex'}"
+    return "" if types or type_ is None else f"unobserved: {type_ or 'futex'}"
 
 
-def _since(picture: SnapshotIndex, row: ThreadRow) -> str:
+def _since(index: SnapshotIndex, row: ThreadRow) -> str:
     thread = threads_of(row)[0]
     if thread.waiting_for is not None:
         return lasting(thread.waiting_for.duration_s, thread.waiting_for.is_lower_bound)
-    unobserved = picture.unobserved_waits.get(thread.tid) if _unseen(picture, row) else None
+    unobserved = index.unobserved_waits.get(thread.tid) if _unobserved_type(index, row) else None
     return (
         lasting(unobserved.duration_s, is_lower_bound=True)
         if unobserved is not None and unobserved.duration_s
@@ -257,12 +259,12 @@ def _since(picture: SnapshotIndex, row: ThreadRow) -> str:
     )
 
 
-def _held_by(picture: SnapshotIndex, row: ThreadRow) -> Cell:
+def _held_by(index: SnapshotIndex, row: ThreadRow) -> Cell:
     wait = threads_of(row)[0].waiting_for
     if wait is None:
         return "", "text"
     holders = row.holders if isinstance(row, ThreadGroup) else wait.holders
-    return picture.holders(holders, wait.lock), "holder"
+    return index.holders(holders, wait.lock), "holder"
 
 
 def _holds(row: ThreadRow) -> Cell:

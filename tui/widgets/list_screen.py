@@ -1,81 +1,103 @@
-"""What every screen of lists has: the last line, a filter, keys that move, things to tell."""
+"""The base of the screens of lists: the footer with messages, the filter, keys that move."""
 
 from __future__ import annotations
 
-from textual import on
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
-from locktop.tui.views.styled_line import say
+from locktop.collector.export.files import NotWrittenError
+from locktop.tui.views.shorten import path_in
+from locktop.tui.views.styled_line import make_line
 from locktop.tui.widgets.filter import Filter
 from locktop.tui.widgets.footer import Footer
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
+#: How long the path of a new file stays in the last line.
+_SAVED_S = 15.0
+
 
 class ListScreen(Screen[None]):
-    """See the module."""
+    """A screen with a list, a filter and a footer."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.foot = Footer()
-        self.filter = Filter(self.list_in_use, self._want)
-        self.wanted = ""  # the words of the filter
+        self.footer = Footer()
+        self.filter = Filter(self.active_list, self._set_filter_words)
+        self.filter_words = ""  # the words of the filter
 
-    def compose_foot(self) -> ComposeResult:
-        """The last line."""
-        with Container(id="foot"):
-            yield self.foot
+    def compose_footer(self) -> ComposeResult:
+        """The footer, and the filter in its place."""
+        with Container(id="footer"):
+            yield self.footer
             yield self.filter
 
-    def list_in_use(self) -> ItemList:
-        """The list that a filter is for."""
+    def active_list(self) -> ItemList:
+        """The list that the filter is for."""
         raise NotImplementedError
 
-    def sheet_in_use(self) -> ScrollPanel:
-        """What the keys move."""
-        return self.list_in_use()
+    def focused_panel(self) -> ScrollPanel:
+        """The panel that the keys move."""
+        return self.active_list()
 
-    def filtered(self) -> None:
-        """Called when other words are wanted."""
+    def apply_filter(self) -> None:
+        """Show the list for the new words of the filter."""
         raise NotImplementedError
 
-    def tell(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
-        """Say something for some ``seconds``, each text on a line of its own."""
-        self.foot.tell(tuple(say((f" {text}", style)) for text in texts), seconds)
+    def show_message(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
+        """Show a message for that many ``seconds``, each text on a line of its own."""
+        self.footer.show_message(tuple(make_line((f" {text}", style)) for text in texts), seconds)
+
+    @work(exclusive=True, group="save")
+    async def save(self, write: Callable[[], Path]) -> None:
+        """Show where ``write``, which runs in another thread, has put a file, or why it did not."""
+        try:
+            path = await asyncio.to_thread(write)
+        except (NotWrittenError, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.show_message(f"Not saved: {reason}", style="stuck")
+            return
+        begin = "Saved "
+        text = begin + path_in(path, self.size.width - len(begin) - 1)
+        self.show_message(text, seconds=_SAVED_S)
 
     @on(Input.Changed, "#filter")
-    def _filtered(self, event: Input.Changed) -> None:
-        self._want(event.value)
+    def _filter_typed(self, event: Input.Changed) -> None:
+        self._set_filter_words(event.value)
 
-    def _want(self, words: str) -> None:
-        if words.strip() != self.wanted:
-            self.wanted = words.strip()
-            self.filtered()
+    def _set_filter_words(self, words: str) -> None:
+        if words.strip() != self.filter_words:
+            self.filter_words = words.strip()
+            self.apply_filter()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """In the filter its own key is a letter like any other."""
+        """In the filter the key of the filter is a letter."""
         return action != "filter" or not self.filter.is_open
 
     def action_filter(self) -> None:
-        """Type words to filter by."""
+        """Open the filter."""
         self.filter.open()
 
     def action_move(self, rows: int) -> None:
-        """Up or down."""
-        self.sheet_in_use().move(rows)
+        """Go up or down."""
+        self.focused_panel().move(rows)
 
     def action_page(self, pages: int) -> None:
-        """Up or down by what fits."""
-        sheet = self.sheet_in_use()
-        sheet.move(pages * max(1, sheet.page - 1))
+        """Go a page up or down."""
+        panel = self.focused_panel()
+        panel.move(pages * max(1, panel.page - 1))
 
     def action_start(self) -> None:
-        """To the first line."""
-        self.sheet_in_use().to_start()
+        """Go to the first line."""
+        self.focused_panel().to_start()
 
     def action_end(self) -> None:
-        """To the last line."""
-        self.sheet_in_use().to_end()
+        """Go to the last line."""
+        self.focused_panel().to_end()

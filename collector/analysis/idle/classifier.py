@@ -10,7 +10,6 @@ from locktop.collector.analysis import time_split
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.futex_types import FutexTypes
 from locktop.collector.analysis.idle.rules import IdleRule, Rules
-from locktop.collector.analysis.lock_classes import LockClass
 from locktop.collector.analysis.semaphore_ownership import SemaphoreLocks
 from locktop.collector.model import (
     CONTENTION_KINDS,
@@ -49,15 +48,9 @@ def state(waits_for: Kind | None, letter: str) -> ThreadState:
     return _BY_LETTER.get(letter, ThreadState.OTHER)
 
 
-def wait_s(lock: Lock | LockClass) -> float:
-    """Return the wait of a lock that counts, in seconds: of a contended lock the contended wait, of
-    an idle lock the idle wait."""
-    return lock.wait_s if lock.idle else lock.wait_s - lock.idle_s
-
-
 def most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
     """Return the sort key of the locks of a snapshot: contended locks by wait, then idle locks."""
-    return lock.idle, -wait_s(lock), -lock.contended, -lock.acquisitions, lock.id
+    return lock.idle, -lock.counted_wait_s, -lock.contended, -lock.acquisitions, lock.id
 
 
 class Classifier:
@@ -205,7 +198,7 @@ class Classifier:
                 lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock
             )
         if known is not None and 0 < idle_s < lock.wait_s:
-            grown_s = max(0.0, wait_s(classified) - wait_s(known[1]))
+            grown_s = max(0.0, classified.counted_wait_s - known[1].counted_wait_s)
             rate = grown_s / interval_s if interval_s else 0.0
             classified = replace(classified, rates=replace(classified.rates, wait=rate))
         return classified

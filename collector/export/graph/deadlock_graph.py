@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, LockName, Member
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.source_location import full_location
 from locktop.collector.format.units import lasting
-from locktop.collector.model import BlockReason
+from locktop.collector.model import BlockReason, DeadlockReport, LockName, Member
 from locktop.collector.sanitize import clean
 
 #: More threads behind one circle make no drawing that anybody reads.

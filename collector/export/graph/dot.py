@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport
 from locktop.collector.export.graph.deadlock_graph import Part, graph
+from locktop.collector.model import DeadlockReport
 
 _SCANS = {
     Part.CIRCLE: 'shape=box, style="filled", fillcolor="#f8d7da"',

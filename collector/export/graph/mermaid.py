@@ -5,8 +5,8 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable, Sequence
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport
 from locktop.collector.export.graph.deadlock_graph import Node, Part, graph
+from locktop.collector.model import DeadlockReport
 
 #: What means nothing to Mermaid, Markdown or HTML within quotes; the rest goes by its number.
 _PLAIN = frozenset(string.ascii_letters + string.digits + " _.,:/+-=?")

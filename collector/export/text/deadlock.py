@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, Member
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.source_location import full_location
 from locktop.collector.format.units import lasting
+from locktop.collector.model import DeadlockReport, Member
 
 _MAX_BEHIND = 20
 _MAX_FRAMES = 30

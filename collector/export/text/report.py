@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from locktop.collector.analysis import blame_chains, deadlock_report, lock_classes, thread_groups
-from locktop.collector.analysis.lock_classes import LockClass
-from locktop.collector.analysis.thread_groups import ThreadGroup
 from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.text import activity as activity_text
 from locktop.collector.export.text import deadlock, lock_order, time_split
@@ -24,8 +22,10 @@ from locktop.collector.model import (
     Frame,
     Kind,
     Lock,
+    LockClass,
     Snapshot,
     Thread,
+    ThreadGroup,
     Wait,
 )
 

@@ -37,7 +37,7 @@ class Lines(NamedTuple):
         return cls(array("Q"), array("I"), array("I"), [])
 
 
-class _Header(NamedTuple):
+class _LineHeader(NamedTuple):
     at: int  # offset of the program
     min_instruction: int
     line_base: int
@@ -65,7 +65,7 @@ def read_lines(sections: DebugSections, offset: int) -> Lines:
     return _sorted(_run(data, header), header.names)
 
 
-def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> _Header:
+def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> _LineHeader:
     version = int.from_bytes(data[at : at + 2], "little")
     at += 2
     address_size = 8
@@ -91,7 +91,7 @@ def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> 
         names, at = _table(sections, data, at, layout)
     else:
         names = _old_names(data, at)
-    return _Header(
+    return _LineHeader(
         begins, min_instruction, line_base, line_range, opcode_base, operands, names, version
     )
 
@@ -160,7 +160,7 @@ class _Sequence(NamedTuple):
     end: int  # the row behind the last
 
 
-class _Rows(NamedTuple):
+class _LineRows(NamedTuple):
     """Rows in columns, in the order of the program."""
 
     sequences: list[_Sequence]
@@ -179,12 +179,12 @@ class _Rows(NamedTuple):
 
 
 def _run(  # noqa: C901 - one loop without calls: a table has up to 100,000 rows
-    data: bytes, header: _Header
-) -> _Rows:
+    data: bytes, header: _LineHeader
+) -> _LineRows:
     """Run the program."""
     base, scale, operands = header.opcode_base, header.min_instruction, header.operands
     advances, deltas = _special_opcodes(header)
-    rows = _Rows([], [], [], [])
+    rows = _LineRows([], [], [], [])
     addresses, files, lines = rows.addresses, rows.files, rows.lines
     first, address, file, line = 0, 0, 1, 1
     last_file = last_line = -1
@@ -240,7 +240,7 @@ def _run(  # noqa: C901 - one loop without calls: a table has up to 100,000 rows
     return rows
 
 
-def _special_opcodes(header: _Header) -> tuple[list[int], list[int]]:
+def _special_opcodes(header: _LineHeader) -> tuple[list[int], list[int]]:
     """Return by opcode by how much a special opcode advances the address, and the line."""
     base, width = header.opcode_base, header.line_range
     special = [max(0, op - base) for op in range(256)]
@@ -257,7 +257,7 @@ def _extended(data: bytes, at: int) -> tuple[int, int, int]:
     return data[at], int.from_bytes(data[at + 1 : at + 9][: length - 1], "little"), end
 
 
-def _sorted(rows: _Rows, names: list[str]) -> Lines:
+def _sorted(rows: _LineRows, names: list[str]) -> Lines:
     """Sort the sequences, without those of discarded code: it lies at address 0."""
     kept = Lines.none()._replace(names=names)
     end = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from locktop.collector.unwind.arch import Machine
+from locktop.collector.unwind.arch import Architecture
 from locktop.collector.unwind.code_map import CodeFrame, CodeMap
 from locktop.collector.unwind.eh_frame import FrameTable
 from locktop.collector.unwind.stack_memory import StackCut
@@ -27,8 +27,8 @@ class _Key(NamedTuple):
 class FrameRegisters:
     """The frame registers of one process; what the code of a function gives is kept."""
 
-    def __init__(self, machine: Machine, code: CodeMap) -> None:
-        self._is_supported = machine.name == "x86_64"
+    def __init__(self, architecture: Architecture, code: CodeMap) -> None:
+        self._is_supported = architecture.name == "x86_64"
         self._code = code
         self._offsets: dict[_Key, FrameOffset | None] = {}
 

@@ -198,7 +198,7 @@ static void add_held(struct lt_order *order, const struct lt_held *held)
     if (held->flags & LT_HELD_SHARED)
         order->flags |= 1u << order->held_count;
     if (has_cookie(lock))
-        order->flags |= LT_ORDER_KNOWN << order->held_count;
+        order->flags |= (uint32_t)LT_ORDER_KNOWN << order->held_count;
     order->held[order->held_count] = held->lock;
     order->held_life[order->held_count] = life_now(lock);
     order->site[order->held_count++] = held->site;
@@ -219,7 +219,7 @@ static bool describe_lock(struct lt_thread *t, const struct want *want, struct l
     struct lt_lock *lock = order->lock ? array_at(&lt_shm->locks, order->lock) : NULL;
     if (!lock)
         return false;
-    order->flags |= has_cookie(lock) ? LT_ORDER_KNOWN << LT_ORDER_HELD : 0;
+    order->flags |= has_cookie(lock) ? (uint32_t)LT_ORDER_KNOWN << LT_ORDER_HELD : 0;
     order->life = life_now(lock);
     order->flags |= want->shared ? LT_ORDER_SHARED : 0;
     order->hash = hash_of(order);

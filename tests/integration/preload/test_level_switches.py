@@ -17,7 +17,7 @@ from locktop.collector.shm import control
 from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
-from locktop.collector.sources.launch import LEVELS
+from locktop.collector.sources.levels import NAMES as LEVELS
 
 #: With each level kept as it is, but for dormant: there nothing is known and nothing changes.
 SWITCHES = [pair for pair in product(LEVELS, LEVELS) if pair != ("dormant", "dormant")]

@@ -22,7 +22,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.probes.native_stacks import CUT
 from locktop.collector.unwind import perf_sample
-from locktop.collector.unwind.arch import machine
+from locktop.collector.unwind.arch import architecture
 from locktop.collector.unwind.stack_memory import StackCopy
 
 BLOCKED = (
@@ -89,7 +89,7 @@ def test_where_the_first_thread_has_ended(how: str, request: pytest.FixtureReque
     assert seen.process.rss_bytes > 0
 
 
-def test_one_look_knows_the_names(start_target: StartTarget) -> None:
+def test_one_scan_knows_the_names(start_target: StartTarget) -> None:
     target, _ = begun(start_target, "sleeps")
     seen = tool.snapshot(target.pid)
     lock = tool.lock_named(seen, "g_lock")
@@ -189,7 +189,7 @@ def test_where_nobody_may_sample_it_is_said_where_it_was_seen_asleep(
 
 def test_who_has_no_right_is_told_which(start_unprepared: StartTarget) -> None:
     target, _ = begun(start_unprepared, "runs")
-    processor = machine()
+    processor = architecture()
     assert processor is not None
 
     def refusal() -> str:
@@ -204,7 +204,7 @@ def test_who_has_no_right_is_told_which(start_unprepared: StartTarget) -> None:
 
 
 def test_a_user_without_rights_may_sample_what_is_their_own() -> None:
-    processor = machine()
+    processor = architecture()
     assert processor is not None
     own = NOBODY if os.geteuid() == 0 else None
     child = subprocess.Popen(["sh", "-c", "while :; do :; done"], user=own, group=own)

@@ -181,7 +181,7 @@ def test_it_is_in_json_and_on_the_page(scanned: Looked) -> None:
     assert "(waits)" in table
 
 
-def test_one_look_has_no_interval(start_target: StartTarget, scratch: Path) -> None:
+def test_one_scan_has_no_interval(start_target: StartTarget, scratch: Path) -> None:
     target = start_target("time_uses", scratch, "burns")
     target.truth()
     document = tool.snapshot(target.pid)

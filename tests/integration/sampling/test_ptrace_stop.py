@@ -14,7 +14,7 @@ from support.targets import PATIENCE_S, StartTarget, Target
 
 from locktop.collector.linux import process_memory, procfs, syscalls
 from locktop.collector.unwind import ptrace_stop
-from locktop.collector.unwind.arch import machine
+from locktop.collector.unwind.arch import architecture
 from locktop.collector.unwind.cursor import Unwound
 from locktop.collector.unwind.unwinder import Unwinder
 
@@ -107,9 +107,9 @@ def test_if_we_are_killed_meanwhile(start_unprepared: StartTarget) -> None:
         "import os, signal\n"
         "from locktop.collector.linux import process_memory as memory\n"
         "from locktop.collector.unwind import ptrace_stop\n"
-        "from locktop.collector.unwind.arch import machine\n"
+        "from locktop.collector.unwind.arch import architecture\n"
         "memory.read = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"ptrace_stop.copy({target.pid}, {tid}, machine())\n"
+        f"ptrace_stop.copy({target.pid}, {tid}, architecture())\n"
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=PATIENCE_S)
     assert done.returncode == -signal.SIGKILL
@@ -122,7 +122,7 @@ def test_if_something_fails_meanwhile(
 ) -> None:
     target = start_unprepared("asleep_in_stack_shapes", flags=OPTIMISED)
     tid = target.truth()["waits"]
-    found = machine()
+    found = architecture()
     assert found is not None
 
     def fail(*_: object, **__: object) -> bytes:
@@ -163,7 +163,7 @@ def test_signals_are_not_lost(start_unprepared: StartTarget) -> None:
 def test_who_may_not_is_refused(start_unprepared: StartTarget) -> None:
     target = start_unprepared("asleep_in_stack_shapes", flags=OPTIMISED)
     tid = target.truth()["waits"]
-    found = machine()
+    found = architecture()
     assert found is not None
     with Target([sys.executable, "-c", TRACER, str(tid)]) as other:
         other.expect("traced")

@@ -14,6 +14,7 @@ from locktop.collector.analysis import contention_patterns
 from locktop.collector.export.snapshot_codec import document, parse
 from locktop.collector.export.text import report
 from locktop.collector.format.patterns import ADVICE, described
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -32,7 +33,6 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.tui.views.lock_details import lock_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
 
 HOLDER = 10
 WAITERS = (11, 12, 13, 14)
@@ -291,7 +291,7 @@ def test_a_hold_whose_begin_is_not_known_has_lasted_where_nobody_took_the_lock()
     assert "held for at least 500 ms" in found.evidence
 
 
-def test_of_a_first_look_the_rates_are_those_of_the_whole_time() -> None:
+def test_of_a_first_scan_the_rates_are_those_of_the_whole_time() -> None:
     whole = with_lock(
         convoy(), rates=LockRates(), acquisitions=2000, contended=1000, wait_s=4.0, hold_s=0.18,
         blame=(Blame(0, 0, 1.6), Blame(HOLDER, 0x401100, 2.4)),

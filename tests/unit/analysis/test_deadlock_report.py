@@ -14,22 +14,26 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.analysis.deadlock_report import DeadlockReport, reports
-from locktop.collector.analysis.lock_ordering_advice import Avoidance, Means, avoidance
+from locktop.collector.analysis.deadlock_report import reports
+from locktop.collector.analysis.lock_ordering_advice import avoidance
 from locktop.collector.export import deadlock_json
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.text import deadlock
 from locktop.collector.format import verdict
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
+    Avoidance,
     BlockReason,
     Deadlock,
     DeadlockEdge,
+    DeadlockReport,
     Frame,
     Held,
     Kind,
     OrderCycle,
     OrderEdge,
+    Remedy,
     Snapshot,
     Thread,
     ThreadActivity,
@@ -37,7 +41,6 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.tui.views.deadlock_details import deadlock_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 
 HOSTILE = 'a"b\\N\\n<b>&amp;|{x} end`--> subgraph; %% 線程 #quot;'
@@ -100,7 +103,7 @@ RING = (member(1, 2, 2), member(2, 3, 3, 4.0), member(3, 1, 1))
 
 def test_the_order_is_that_of_all_but_the_thread_that_closed_the_circle() -> None:
     found = found_for(seen(*RING, circle=3))
-    assert found.means is Means.ORDER
+    assert found.remedy is Remedy.ORDER
     assert found.order == (3, 1, 2)
     assert found.change is not None
     assert (found.change.tid, found.change.has, found.change.wants) == (2, 2, 3)
@@ -139,7 +142,7 @@ def test_the_lock_order_of_the_past_counts_too() -> None:
 
 def test_who_wants_what_it_has_should_take_it_once() -> None:
     snapshot = seen(member(1, 1, 1), circle=1)
-    assert found_for(snapshot).means is Means.ONCE_ONLY
+    assert found_for(snapshot).remedy is Remedy.ONCE_ONLY
     said = page(snapshot)
     assert said.startswith("DEADLOCK: 1 thread waits for itself, for 3.00 s already")
     assert "t1 (1) took mutex g_1 (in f101 at a.c:101) and wants it again (in f201 at" in said
@@ -155,7 +158,7 @@ def test_a_writer_waited_behind_holds_nothing() -> None:
     edges = both.deadlocks[0].cycle
     cycle = (replace(edges[0], reason=BlockReason.BEHIND, site=0), edges[1])
     snapshot = replace(both, deadlocks=(Deadlock(True, 3.0, cycle),))
-    assert found_for(snapshot).means is Means.ONCE_ONLY
+    assert found_for(snapshot).remedy is Remedy.ONCE_ONLY
     said = page(snapshot)
     assert "t1 (1) waits for rwlock g_1 (to read) for 5.00 s" in said
     assert "    behind t2 (2), which waits to write and goes first\n" in said
@@ -170,7 +173,7 @@ def test_before_a_join_what_the_other_needs_is_given_back() -> None:
         how={1: BlockReason.LIVES},
     )
     found = found_for(snapshot)
-    assert found.means is Means.RELEASE
+    assert found.remedy is Remedy.RELEASE
     assert found.change is not None
     assert found.change.tid == 1
     said = page(snapshot)
@@ -180,13 +183,13 @@ def test_before_a_join_what_the_other_needs_is_given_back() -> None:
     joins = seen(
         member(1, 2, 2, kind=Kind.JOIN), member(2, 1, 1, kind=Kind.JOIN), circle=2, kinds=kinds
     )
-    assert found_for(joins).means is Means.NONE
+    assert found_for(joins).remedy is Remedy.NONE
     assert "No order of locks would" in page(joins)
     # Joins are told apart by their place in the code alone, if that.
     joins = seen(
         member(1, 1, 2, kind=Kind.JOIN), member(2, 1, 1, kind=Kind.JOIN), circle=2, kinds=kinds
     )
-    assert found_for(joins).means is Means.NONE
+    assert found_for(joins).remedy is Remedy.NONE
 
 
 def test_what_runs_once_is_not_given_back() -> None:
@@ -198,7 +201,7 @@ def test_what_runs_once_is_not_given_back() -> None:
 
 def test_one_place_that_takes_all_needs_a_rule_by_address() -> None:
     found = found_for(scenarios.deadlock())
-    assert (found.means, found.order) == (Means.ONE_PLACE, (10, 11, 12))
+    assert (found.remedy, found.order) == (Remedy.ONE_PLACE, (10, 11, 12))
 
 
 def test_who_is_stuck_behind_is_told_the_longest_wait_first() -> None:
@@ -231,7 +234,7 @@ def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
     gone = replace(member(9, 1, 1), alive=False, waiting_for=None, holds=())
     snapshot = replace(snapshot, threads=(*snapshot.threads, gone))
     found = found_for(snapshot)
-    assert (found.means, found.change) == (Means.GIVE_BACK, None)
+    assert (found.remedy, found.change) == (Remedy.GIVE_BACK, None)
     said = page(snapshot)
     assert said.startswith("DEADLOCK: 1 thread waits for what nobody is left to give, for 3.00 s")
     assert "\n  t1 -> t9 (9), which has ended\n" in said
@@ -253,7 +256,7 @@ def test_a_wait_that_nobody_can_end_has_no_holder() -> None:
     assert "\n  t1 -> nobody\n" in said
     assert "    and nobody is left who could end that wait\n" in said
     assert "thread_0" not in dot.render(reports(snapshot))
-    assert found_for(snapshot).means is Means.NONE
+    assert found_for(snapshot).remedy is Remedy.NONE
 
 
 @pytest.mark.parametrize("how", list(BlockReason))

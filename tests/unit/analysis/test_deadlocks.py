@@ -363,7 +363,7 @@ def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
     assert verdict(user(1, gets(), 5, 4), locks=sem(1, generation=1)) == []
 
 
-def test_a_semaphore_that_moved_on_between_two_looks_holds_up_nobody() -> None:
+def test_a_semaphore_that_moved_on_between_two_scans_holds_up_nobody() -> None:
     def scan(*posts: int) -> WaitForGraph:
         threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
         return build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from locktop.collector.analysis import lock_classes, thread_groups
-from locktop.collector.analysis.thread_groups import ThreadGroup, common_name
+from locktop.collector.analysis.thread_groups import common_name
 from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
-from locktop.collector.model import Held, Kind, Lock, Thread, ThreadState
+from locktop.collector.model import Held, Kind, Lock, Thread, ThreadGroup, ThreadState
 
 
 def groups_of(

@@ -109,8 +109,8 @@ def test_a_wait_that_is_told_to_be_for_work() -> None:
 
 
 def test_the_mean_of_several() -> None:
-    assert time_split.mean([]) is None
-    found = time_split.mean([split(ran_s=1.0), split(contended=0.5, disk_s=None)])
+    assert TimeSplit.mean([]) is None
+    found = TimeSplit.mean([split(ran_s=1.0), split(contended=0.5, disk_s=None)])
     assert found is not None
     assert shares(found) == {"cpu": 0.5, "contended": 0.25, "other": 0.25}
     assert found.unknown == ("disk",)
@@ -136,11 +136,11 @@ def seconds(value: float) -> int:
     return int(value * 1e9)
 
 
-def test_the_first_look_tells_nothing() -> None:
+def test_the_first_scan_tells_nothing() -> None:
     assert splits(task(0.0)) == [None]
 
 
-def test_counters_of_the_kernel_since_the_look_before() -> None:
+def test_counters_of_the_kernel_since_the_scan_before() -> None:
     first = task(0.0, ran_ns=seconds(5), queued_ns=seconds(3), runs=9, disk_ticks=100)
     now = task(
         2.0, ran_ns=seconds(5.5), queued_ns=seconds(3.5), runs=12,

@@ -51,7 +51,7 @@ def one_cycle() -> Snapshot:
     ],
 )
 def test_what_a_line_leaves_out(line: str, left_out: bool) -> None:
-    seen = suppressions.applied(one_cycle(), suppressions.parse(f"{line}  # because", "x"))
+    seen = suppressions.apply(one_cycle(), suppressions.parse(f"{line}  # because", "x"))
     assert (seen.lock_order == ()) == left_out
     assert seen.lock_order_suppressed == left_out
     assert snapshot_codec.document(seen)["lock_order_suppressed"] == left_out

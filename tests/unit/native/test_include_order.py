@@ -49,12 +49,12 @@ def _module(path: str) -> str:
 
 def _definitions(files: Mapping[str, str]) -> dict[str, str]:
     """Return the module that defines each name that one .c file alone defines for others."""
-    places: dict[str, set[str]] = {}
+    definers: dict[str, set[str]] = {}
     for path, text in files.items():
         if path.endswith(".c"):
             for name in [*_FUNCTION.findall(text), *_VARIABLE.findall(text)]:
-                places.setdefault(name, set()).add(_module(path))
-    return {name: modules.pop() for name, modules in places.items() if len(modules) == 1}
+                definers.setdefault(name, set()).add(_module(path))
+    return {name: modules.pop() for name, modules in definers.items() if len(modules) == 1}
 
 
 def _edges(files: Mapping[str, str]) -> dict[tuple[str, str], str]:

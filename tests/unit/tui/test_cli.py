@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
 
+from locktop.collector.export import check_report
 from locktop.collector.model import Confidence, Deadlock, OrderCycle, OrderEdge
 from locktop.tui import cli
 from locktop.tui.commands import check
@@ -129,14 +130,14 @@ def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
 
 def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     calm = scenarios.normal()
-    (line,) = check.as_lines(calm)
+    (line,) = check_report.lines(calm)
     assert line == "no deadlock found: store 4711, 9 threads, 3 waiting for a lock"
     assert check.exit_status(calm) == 0
-    (line,) = check.as_lines(replace(calm, unobserved_waiters=(4711,)))
+    (line,) = check_report.lines(replace(calm, unobserved_waiters=(4711,)))
     assert line.endswith(", 1 for something that is not seen"), "of these nothing is known"
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
-    assert check.as_lines(dormant)[0].endswith("store 4711: the library is dormant")
-    assert "no deadlock" not in check.as_lines(dormant)[0]
+    assert check_report.lines(dormant)[0].endswith("store 4711: the library is dormant")
+    assert "no deadlock" not in check_report.lines(dormant)[0]
     assert check.exit_status(dormant) == 2
     assert check.exit_status(replace(calm, complete=False)) == 2
     assert check.exit_status(replace(scenarios.deadlock(), complete=False)) == 1
@@ -146,20 +147,20 @@ def test_check_tells_who_waits_for_itself() -> None:
     ring = scenarios.deadlock()
     edge = ring.deadlocks[0].cycle[0]
     alone = Deadlock(True, 1.0, (replace(edge, held_by=edge.tid),))
-    lines = check.as_lines(replace(ring, deadlocks=(alone,)))
+    lines = check_report.lines(replace(ring, deadlocks=(alone,)))
     assert lines[0] == (
         "deadlock: 1 thread of store 4711 waits for itself,"
         " for 1.00 s: philosopher-0 -> philosopher-0"
     )
     assert "    held by itself, taken in take_left at /src/store/ring.c:31" in lines
-    both = check.as_lines(replace(ring, deadlocks=(alone, *ring.deadlocks)))
+    both = check_report.lines(replace(ring, deadlocks=(alone, *ring.deadlocks)))
     said = "deadlock: 3 threads of store 4711"
     assert both[0].startswith(
         f"{said} wait for each other or themselves, 2 circles, the oldest for"
     )
     circle = "philosopher-0 -> philosopher-1 -> philosopher-2 -> philosopher-0"
-    assert check.as_lines(ring)[0] == f"{said} wait for each other, for 41.7 s: {circle}"
-    gone = check.as_lines(replace(ring, ended=True))[0]
+    assert check_report.lines(ring)[0] == f"{said} wait for each other, for 41.7 s: {circle}"
+    gone = check_report.lines(replace(ring, ended=True))[0]
     assert gone == f"{said} waited for each other when it ended, for 41.7 s: {circle}"
 
 
@@ -169,9 +170,9 @@ def test_check_tells_potential_deadlocks_only_when_asked() -> None:
     assert check.exit_status(seen) == 0
     assert check.exit_status(seen, potential=True) == 1
     assert check.exit_status(scenarios.normal(), potential=True) == 0
-    (line,) = check.as_lines(seen)
+    (line,) = check_report.lines(seen)
     assert line.startswith("no deadlock")
-    first, _, title, *rest = check.as_lines(seen, potential=True)
+    first, _, title, *rest = check_report.lines(seen, potential=True)
     assert first == (
         "potential deadlock: store 4711 took in different orders: mutex g_cache_lock,"
         " rwlock g_table_lock (high confidence)"
@@ -182,20 +183,20 @@ def test_check_tells_potential_deadlocks_only_when_asked() -> None:
     )
     at = rest.index(wanted)
     assert rest[at + 1] == "        cache_get at /src/store/cache.c:42"
-    document = check.as_document(seen, potential=True)
+    document = check_report.document(seen, potential=True)
     assert {lock["id"] for lock in document["locks"]} == {1, 2}
     assert set(document["stacks"]) == {"1", "2"}
     assert len(document["lock_order"]) == 1
     assert document["deadlocked"] is False
-    assert "lock_order" not in check.as_document(seen)
+    assert "lock_order" not in check_report.document(seen)
     guess = replace(seen.lock_order[0], confidence=Confidence.LOW, why="who knows")
     guessed = replace(seen, lock_order=(guess,))
     assert check.exit_status(guessed, potential=True) == 0
-    said = check.as_lines(guessed, potential=True)
+    said = check_report.lines(guessed, potential=True)
     assert said[0].startswith("no deadlock found")
     assert "  2 locks taken in different orders, low confidence: who knows" in said
     both = replace(scenarios.deadlock(), lock_order=seen.lock_order)
-    assert check.as_lines(both, potential=True)[0].startswith("deadlock: 3 threads")
+    assert check_report.lines(both, potential=True)[0].startswith("deadlock: 3 threads")
 
 
 def test_options_of_the_screen_count_before_the_command_too() -> None:

@@ -11,12 +11,12 @@ def test_pace_is_lowered_by_a_slow_terminal_and_comes_back() -> None:
     pacer = Pacer(2.0)
     for _ in range(SKIPS_TO_LOWER):
         assert not pacer.may_draw(drained=False)
-    assert pacer.pace.now == 1.0
-    assert pacer.pace.asked == 2.0
+    assert pacer.pace.actual == 1.0
+    assert pacer.pace.target == 2.0
     assert "slow terminal" in pacer.pace.text
     for _ in range(DRAWN_TO_RAISE):
         assert pacer.may_draw(drained=True)
-    assert pacer.pace.now == 2.0
+    assert pacer.pace.actual == 2.0
     assert pacer.pace.text == "2/s"
 
 

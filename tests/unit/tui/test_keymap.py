@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from locktop.tui.actions import ACTIONS
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import CALLERS_ACTIONS, CALLERS_KEYMAP, FOOTER, KEYMAP
+from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_KEYMAP, FOOTER, KEYMAP
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.widgets.help import WIDTH, help_text
 
 
 def test_every_action_has_keys_and_no_key_has_two() -> None:
-    assert {keys.action for keys in (*KEYMAP, *CALLERS_KEYMAP)} == set(ACTIONS)
+    assert {keys.action for keys in (*KEYMAP, *CALL_TREE_KEYMAP)} == set(ACTIONS)
     assert len(bindings()) == len(KEYMAP)
-    in_callers = [keys for keys in (*KEYMAP, *CALLERS_KEYMAP) if keys.action in CALLERS_ACTIONS]
-    assert len(bindings(*CALLERS_ACTIONS)) == len(in_callers) == len(CALLERS_ACTIONS)
+    in_callers = [keys for keys in (*KEYMAP, *CALL_TREE_KEYMAP) if keys.action in CALL_TREE_ACTIONS]
+    assert len(bindings(*CALL_TREE_ACTIONS)) == len(in_callers) == len(CALL_TREE_ACTIONS)
     for keymap in (KEYMAP, in_callers):
         pressed = [key for keys in keymap for key in keys.keys]
         assert len(pressed) == len(set(pressed))
@@ -21,7 +21,7 @@ def test_every_action_has_keys_and_no_key_has_two() -> None:
 
 def test_the_line_of_keys_shows_whole_keys_only() -> None:
     whole = line_text(footer_line(500))
-    assert all(ACTIONS[name].short in whole for name in FOOTER)
+    assert all(ACTIONS[name].label in whole for name in FOOTER)
     for width in range(10, 140):
         text = line_text(footer_line(width))
         assert len(text) <= width

@@ -9,10 +9,18 @@ from support.feed import HandFeed
 from textual.color import Color
 from unit.builders import scenarios
 
+from locktop import themes as theme_files
 from locktop.tui import themes
 from locktop.tui.app import LocktopApp
 
 ALL = themes.load_all()[0]
+
+
+def shipped(name: str) -> str:
+    """Return the text of a shipped theme file."""
+    return Path(*theme_files.__path__, f"{name}.toml").read_text()
+
+
 COLOURED = [theme for theme in ALL.values() if not theme.ansi]
 
 
@@ -87,7 +95,7 @@ def test_the_theme_suits_the_terminal(environ: dict[str, str], name: str) -> Non
 async def test_a_broken_theme_file_is_told_and_left_out(
     change: tuple[str, str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    night = next(p for p in themes._shipped() if p.name == "night.toml").read_text()
+    night = shipped("night")
     own = tmp_path / "locktop" / "themes"
     own.mkdir(parents=True)
     (own / "own.toml").write_text(night.replace(*change))
@@ -103,7 +111,7 @@ async def test_a_broken_theme_file_is_told_and_left_out(
 
 
 def test_the_users_own_theme_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    night = next(p for p in themes._shipped() if p.name == "night.toml").read_text()
+    night = shipped("night")
     own = tmp_path / "locktop" / "themes"
     own.mkdir(parents=True)
     (own / "mine.toml").write_text(night.replace('"night"', '"mine"'))

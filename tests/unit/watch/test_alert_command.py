@@ -29,7 +29,7 @@ def ended(command: AlertCommand) -> str:
     said: list[str] = []
 
     def over() -> bool:
-        said.append(command.scan())
+        said.append(command.poll())
         return not command.running
 
     until(over, "the command's end")
@@ -76,7 +76,7 @@ def test_it_is_not_started_while_it_runs_and_is_stopped_with_what_it_started(
     assert command.start({}, "first") == ""
     running = pids_in(pids, 2)
     assert "still runs" in command.start({}, "second")
-    assert command.scan() == ""
+    assert command.poll() == ""
     command.stop()
     assert not command.running
     until(lambda: all(map(is_gone, running)), "the end of both")

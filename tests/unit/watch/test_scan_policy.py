@@ -60,7 +60,7 @@ def test_it_looks_first_and_then_after_some_time_whatever_happens() -> None:
     assert scans.at(None), "only a look can tell"
 
 
-def test_a_wait_that_goes_on_while_something_is_held_is_worth_one_look() -> None:
+def test_a_wait_that_goes_on_while_something_is_held_is_worth_one_scan() -> None:
     scans = Looks()
     scans.at({})
     assert [scans.at(HOLDING) for _ in range(4)] == [False, True, False, False]
@@ -95,7 +95,7 @@ def test_some_waits_keep_others_without_a_lock(kind: Kind) -> None:
     assert [scans.at(waits) for _ in range(3)] == [False, True, False]
 
 
-def test_a_wait_that_gets_too_long_is_worth_a_look_once() -> None:
+def test_a_wait_that_gets_too_long_is_worth_a_scan_once() -> None:
     scans = Looks(wait_s=5.0)
     scans.at({})
     short = {2: now(False, duration_s=4.9)}
@@ -129,7 +129,7 @@ def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> No
     assert alerts.missed[AlertKind.WAIT] == 0
 
 
-def test_a_long_wait_that_only_names_tell_is_worth_one_look_with_them() -> None:
+def test_a_long_wait_that_only_names_tell_is_worth_one_scan_with_them() -> None:
     scans = Looks(wait_s=5.0)
     scans.at({})
     unknown = dataclasses.replace(now(False, kind=Kind.COND), idle=None)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.analysis.idle.classifier import Classifier, wait_s
+from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules, parse
 from locktop.collector.export import snapshot_codec
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, ThreadState, WaitStack
@@ -58,7 +58,7 @@ def test_a_wait_for_a_mutex_that_is_for_work() -> None:
     assert [entry.idle for entry in lock.wait_stacks] == [True, False]
     assert not lock.idle
     assert lock.idle_s == 3720.5
-    assert wait_s(lock) == pytest.approx(1467.6)
+    assert lock.counted_wait_s == pytest.approx(1467.6)
 
 
 def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:

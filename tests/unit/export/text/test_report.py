@@ -301,7 +301,7 @@ def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_e
     assert lines[at + 2].split() == ["1", "1.20", "s", "0", "31", "cond", "g_ready"]
 
 
-def test_the_page_says_who_waits_unseen() -> None:
+def test_the_page_says_who_waits_unobserved() -> None:
     page = report.render(replace(snapshot(), unobserved_waiters=(PID,)))
     assert f"thread {PID} (main) waits for something that is not seen" in page
     assert "not seen" not in report.render(snapshot())
@@ -354,7 +354,7 @@ def test_an_interval_on_the_page() -> None:
     assert "max wait" not in page
 
 
-def test_the_page_of_one_look_says_since_when_it_counts() -> None:
+def test_the_page_of_one_scan_says_since_when_it_counts() -> None:
     page = report.render(snapshot())
     assert "counting for 10.0 s" in page
     assert "max wait" in page

@@ -327,7 +327,7 @@ def test_the_longest_wait_is_no_shorter_than_the_mean(directory: Path) -> None:
     assert found.wait_max_s == pytest.approx(found.wait_s / found.contended)
 
 
-def test_records_written_before_the_first_look_are_read(directory: Path) -> None:
+def test_records_written_before_the_first_scan_are_read(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     thread = file.add_thread(os.getpid())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from support.driven import Screen, opened, with_lock
+from support.driven import Screen, opened, row_under_cursor, with_lock
 from unit.builders import scenarios
 
+from locktop.collector.export import check_report
 from locktop.collector.export.text import report
 from locktop.collector.model import Lock
-from locktop.tui.commands import check
 
 CLOSED, OPEN = "▸ conn::mu  212 locks", "▾ conn::mu  212 locks"
 MADE = "mutex made in conn_new (conn.c:42)"
@@ -31,10 +31,10 @@ async def opened_class(screen: Screen) -> None:
 
 async def test_a_class_is_one_row_with_its_sums() -> None:
     async with opened(scenarios.fleet(), size=(160, 50)) as screen:
-        shown = rows(screen)
-        assert shown[:2] == ["g_cache_lock", CLOSED]
-        assert "▸ cache.c:…ards[].mu x8" in shown
-        assert not any("at 0x" in name for name in shown)
+        visible = rows(screen)
+        assert visible[:2] == ["g_cache_lock", CLOSED]
+        assert "▸ cache.c:…ards[].mu x8" in visible
+        assert not any("at 0x" in name for name in visible)
         row = next(line for line in screen.lines if CLOSED in line)
         assert row[0] == "*"
         # contended, waited and held a second; waited in all, the longest; contended
@@ -104,11 +104,7 @@ async def test_a_lock_that_gets_its_name_takes_the_cursor_to_its_class() -> None
         while screen.locks.current != 1003:
             await screen.keys("up")
         await screen.show(scenarios.fleet())
-        assert screen.lines[screen_row(screen)].startswith(f"*{CLOSED}")
-
-
-def screen_row(screen: Screen) -> int:
-    return screen.locks.region.y + screen.locks.heads + screen.locks._cursor - screen.locks.top
+        assert row_under_cursor(screen.locks).startswith(f"*{CLOSED}")
 
 
 async def test_a_filter_finds_a_class_and_single_locks_in_one() -> None:
@@ -206,7 +202,7 @@ def test_locks_of_one_class_in_a_deadlock_are_told_apart() -> None:
         replace(one, name="conn::mu") if one.id in (10, 11, 12) else one for one in ring.locks
     )
     alike = replace(ring, locks=locks)
-    lines = "\n".join(check.as_lines(alike))
+    lines = "\n".join(check_report.lines(alike))
     page = " ".join(report.render(alike).split())
     for id_ in (10, 11, 12):
         single = f"conn::mu at {0x55D000001000 + id_ * 64:#x}"

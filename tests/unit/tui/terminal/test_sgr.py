@@ -20,24 +20,24 @@ def seen(
 
     What moves the cursor paints nothing, so it has no attributes; of several such the last counts.
     """
-    shown = []
+    visible = []
     now, at = before, 0
     while at < len(data):
         match = SEQUENCE.match(data, at)
         move = MOVE.match(data, at)
         if move:
-            if "H" in move[0] and shown and MOVE.fullmatch(shown[-1][0]):
-                shown.pop()
-            shown.append((move[0], DEFAULT))
+            if "H" in move[0] and visible and MOVE.fullmatch(visible[-1][0]):
+                visible.pop()
+            visible.append((move[0], DEFAULT))
             at = move.end()
         elif match:
             after = apply(now, match[1])
             assert after is not None
             now, at = after, match.end()
         else:
-            shown.append((data[at], now))
+            visible.append((data[at], now))
             at += 1
-    return shown, now
+    return visible, now
 
 
 def anything(chance: random.Random) -> str:
@@ -62,15 +62,15 @@ def test_every_character_keeps_its_style_over_many_writes(seed: int) -> None:
     plain, short = DEFAULT, DEFAULT
     for _ in range(5):
         data = anything(chance)
-        shown, plain = seen(data, plain)
+        visible, plain = seen(data, plain)
         shown_short, short = seen(shortener.shorten(data), short)
-        assert shown_short == shown
+        assert shown_short == visible
         assert short == plain
 
 
 def test_what_textual_writes_becomes_much_shorter() -> None:
-    runs = [("38;2;200;208;218", "name"), ("38;2;232;183;98", "waiting"), ("38;2;1;2;3", "x")]
-    row = "".join(f"\x1b[{colour};48;2;17;21;27m{text}\x1b[0m" for colour, text in runs)
+    spans = [("38;2;200;208;218", "name"), ("38;2;232;183;98", "waiting"), ("38;2;1;2;3", "x")]
+    row = "".join(f"\x1b[{colour};48;2;17;21;27m{text}\x1b[0m" for colour, text in spans)
     short = Shortener().shorten(row)
     assert short.count("48;2;17;21;27") == 1
     assert len(short) < 0.7 * len(row)

@@ -7,22 +7,22 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from unit.builders import scenarios
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import BlockReason
 from locktop.tui.views.banner import banner
 from locktop.tui.views.deadlock_details import deadlock_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 
 
 def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
-    picture = SnapshotIndex(scenarios.deadlock())
+    index = SnapshotIndex(scenarios.deadlock())
     assert banner(SnapshotIndex(scenarios.normal()), 5, 120) == ()
     for width in (80, 120):
-        lines = [line_text(line) for line in banner(picture, 5, width)]
+        lines = [line_text(line) for line in banner(index, 5, width)]
         assert len(lines) == 4
         assert all(len(line) <= width for line in lines)
         assert all("take_right" in line and "take_left" in line for line in lines[1:])
-    short = [line_text(line) for line in banner(picture, 3, 120)]
+    short = [line_text(line) for line in banner(index, 3, 120)]
     assert len(short) == 3
     assert "and 2 more: press d" in short[-1]
 
@@ -47,10 +47,10 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
                 assert ("held by" in said) == (how is BlockReason.HELD and width == 200)
     itself = replace(whole.cycle[0], held_by=whole.cycle[0].tid)
     alone = replace(whole, certain=False, doubt="who knows", cycle=(itself,))
-    picture = SnapshotIndex(replace(stuck, deadlocks=(alone,)))
-    title = line_text(banner(picture, 5, 120)[0])
+    index = SnapshotIndex(replace(stuck, deadlocks=(alone,)))
+    title = line_text(banner(index, 5, 120)[0])
     assert "POSSIBLE DEADLOCK for 41.7s: 1 thread waits for itself " in title
-    text = [line_text(line) for line in deadlock_details(picture)]
+    text = [line_text(line) for line in deadlock_details(index)]
     assert text[0].startswith(" POSSIBLE DEADLOCK: 1 thread waits for itself, for ")
     assert text[1] == " not certain: who knows"
 
@@ -59,10 +59,10 @@ def test_the_banner_tells_all_edges_in_the_same_words() -> None:
     stuck = scenarios.deadlock()
     whole = stuck.deadlocks[0]
     shorter = replace(whole, cycle=(replace(whole.cycle[0], site=0), *whole.cycle[1:]))
-    picture = SnapshotIndex(replace(stuck, deadlocks=(shorter,)))
+    index = SnapshotIndex(replace(stuck, deadlocks=(shorter,)))
     seen = set()
     for width in range(60, 160):
-        texts = [line_text(line) for line in banner(picture, 5, width)[1:]]
+        texts = [line_text(line) for line in banner(index, 5, width)[1:]]
         words = {" waits for " in text for text in texts}
         assert len(words) == 1, texts
         seen |= words
@@ -105,9 +105,9 @@ def with_functions(**names: str) -> SnapshotIndex:
 @pytest.mark.parametrize("at", ["f", "account_debit_in_a_long_name", "線程" * 30])
 @pytest.mark.parametrize("taken", ["g", "store::Map<Key, std::less<Key>>::insert(Key const&)"])
 def test_banner_has_thread_lock_and_holder_however_long_the_functions(at: str, taken: str) -> None:
-    picture = with_functions(at=at, taken=taken)
+    index = with_functions(at=at, taken=taken)
     for width in range(60, 140, 4):
-        for number, line in enumerate(banner(picture, 5, width)[1:]):
+        for number, line in enumerate(banner(index, 5, width)[1:]):
             text = line_text(line)
             assert cell_len(text) <= width
             following = (number + 1) % 3

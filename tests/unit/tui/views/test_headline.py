@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Kind, ThreadActivity, ThreadState, Wait
 from locktop.tui.views.headline import headline
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 
 
@@ -52,10 +52,7 @@ def test_headline_of_a_process_that_has_ended_speaks_of_its_end() -> None:
     over = scenarios.ended()
     assert "g_table_lock" in line_text(headline(SnapshotIndex(over), 120)), "what it was stuck on"
     calm = SnapshotIndex(replace(over, threads=()))
-    assert (
-        line_text(headline(calm, 80))
-        == " The process has ended; this is the last that was seen of it."
-    )
+    assert line_text(headline(calm, 80)) == " The process has ended; this is its last snapshot."
 
 
 def test_headline_without_anything_wrong() -> None:
@@ -67,8 +64,8 @@ def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None
     locks = tuple(replace(lock, holder_activity=None) for lock in calm.locks)
     calm = replace(calm, locks=locks)
     text = line_text(headline(SnapshotIndex(calm), 400))
-    picture = SnapshotIndex(calm)
-    (holder,) = [t for t in calm.threads if f"; held by {picture.thread_name(t.tid)} " in text]
+    index = SnapshotIndex(calm)
+    (holder,) = [t for t in calm.threads if f"; held by {index.thread_name(t.tid)} " in text]
     assert holder.waiting_for is None
     slots = replace(calm.locks[0], id=77, kind=Kind.SEM, name="g_slots", holders=(), waiters=())
     waits = replace(holder, waiting_for=Wait(77, Kind.SEM, 1.5, (), 0, 0, 4))
@@ -95,13 +92,13 @@ def test_headline_names_waits_on_semaphores_where_no_lock_is_waited_for() -> Non
 
 
 def test_headline_says_what_the_holder_does_where_there_is_room() -> None:
-    picture = SnapshotIndex(scenarios.normal())
-    wide = line_text(headline(picture, 200))
+    index = SnapshotIndex(scenarios.normal())
+    wide = line_text(headline(index, 200))
     assert wide.endswith(", now in fsync(7 -> /var/lib/store/journal) for 1.30 s")
-    assert line_text(headline(picture, 100)).endswith(", now in fsync")
-    assert "now in" not in line_text(headline(picture, 60))
+    assert line_text(headline(index, 100)).endswith(", now in fsync")
+    assert "now in" not in line_text(headline(index, 60))
     lock = replace(
-        picture.locks[2], holder_activity=ThreadActivity(4716, ActivityState.RUNNING, stack=7)
+        index.locks[2], holder_activity=ThreadActivity(4716, ActivityState.RUNNING, stack=7)
     )
-    runs = SnapshotIndex(replace(picture.snapshot, locks=(picture.locks[1], lock)))
-    assert line_text(headline(runs, 140)).endswith(", now runs journal_flush:233")
+    spans = SnapshotIndex(replace(index.snapshot, locks=(index.locks[1], lock)))
+    assert line_text(headline(spans, 140)).endswith(", now runs journal_flush:233")

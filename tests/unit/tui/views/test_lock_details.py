@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
-from locktop.collector.analysis.thread_groups import ThreadGroup
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Blame,
@@ -14,6 +14,7 @@ from locktop.collector.model import (
     Frame,
     Kind,
     ThreadActivity,
+    ThreadGroup,
     ThreadState,
     UnobservedWait,
     WaitStack,
@@ -22,7 +23,6 @@ from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.detail_parts import latest_events
 from locktop.tui.views.headline import headline
 from locktop.tui.views.lock_details import lock_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.status import Pace, status_line
 from locktop.tui.views.styled_line import STYLES, line_text
 from locktop.tui.views.thread_details import thread_details
@@ -30,15 +30,15 @@ from locktop.tui.views.thread_details import thread_details
 
 def test_latest_waits_say_how_long_ago_they_were_over() -> None:
     """They are in that order, so the figures are too."""
-    picture = SnapshotIndex(scenarios.normal())
-    lock, thread = picture.snapshot.locks[0], picture.snapshot.threads[0]
+    index = SnapshotIndex(scenarios.normal())
+    lock, thread = index.snapshot.locks[0], index.snapshot.threads[0]
 
     def event(ago_s: float, wait_s: float, hold_s: float | None) -> Event:
         return Event(thread.tid, lock.id, lock.kind, ago_s, wait_s, hold_s, 0, 0, 0, False)
 
     long_wait, short_wait = event(10.5, 10.0, 0.25), event(2.0, 1.0, None)
-    shown = [line_text(line) for line in latest_events(picture, (long_wait, short_wait), False)]
-    assert [text.split(" ago ")[0].strip() for text in shown[2:]] == ["250ms", "1.00s"]
+    visible = [line_text(line) for line in latest_events(index, (long_wait, short_wait), False)]
+    assert [text.split(" ago ")[0].strip() for text in visible[2:]] == ["250ms", "1.00s"]
 
 
 def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
@@ -46,29 +46,29 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
     sleeper = next(thread for thread in calm.threads if thread.waiting_for is None)
     wait = UnobservedWait(sleeper.tid, 0x7F00, "", 2.5, 1, "OpenMP lock", False, "openmp-lock")
     seen = replace(calm, unobserved_waiters=(sleeper.tid,), unobserved_waits=(wait,))
-    picture = SnapshotIndex(seen)
-    text = "\n".join(map(line_text, thread_details(picture, picture.threads[sleeper.tid])))
+    index = SnapshotIndex(seen)
+    text = "\n".join(map(line_text, thread_details(index, index.threads[sleeper.tid])))
     assert "OpenMP lock, futex 0x7f00 for at least 2.50s" in text
-    assert "the library does not see this wait; contended, by the rule openmp-lock" in text
+    assert "the library does not observe this wait; contended, by the rule openmp-lock" in text
     assert calm.stacks[1][0].function in text
     cells = {
-        column.title: column.cell(picture.threads[sleeper.tid])[0]
-        for column in thread_list.columns(picture)
+        column.title: column.cell(index.threads[sleeper.tid])[0]
+        for column in thread_list.columns(index)
         if column.title in ("WAITS FOR", "SINCE")
     }
-    assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": ">2.50s"}
+    assert cells == {"WAITS FOR": "unobserved: OpenMP lock", "SINCE": ">2.50s"}
     group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
-    (waits_for,) = (c for c in thread_list.columns(picture) if c.title == "WAITS FOR")
+    (waits_for,) = (c for c in thread_list.columns(index) if c.title == "WAITS FOR")
     assert waits_for.cell(group)[0] == "", "the other one does not wait"
     quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
     assert line_text(headline(SnapshotIndex(quiet), 120)) == (
-        f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
-        " see it"
+        f" {sleeper.name} waits for OpenMP lock; its holder is not known: the library does not"
+        " observe it"
     )
 
 
-def details(picture: SnapshotIndex, lock_id: int) -> str:
-    lines = list(lock_details(picture, picture.locks[lock_id]))
+def details(index: SnapshotIndex, lock_id: int) -> str:
+    lines = list(lock_details(index, index.locks[lock_id]))
     assert {style for line in lines for _, style in line} <= STYLES.keys()
     return "\n".join(line_text(line) for line in lines)
 
@@ -117,7 +117,7 @@ def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None
     assert line_text(headline(dormant, 80)).startswith(" The library is dormant")
     for width in (80, 200):
         woken = line_text(headline(SnapshotIndex(replace(calm, complete=False)), width))
-        assert woken.startswith(" No wait is seen")
+        assert woken.startswith(" No wait is observed")
     quiet = replace(calm, locks=())
     assert line_text(headline(SnapshotIndex(quiet), 80)).startswith(" No thread waits for a lock")
     assert "begun while the library was dormant" in line_text(
@@ -130,13 +130,13 @@ def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
     assert "not certain" not in details(SnapshotIndex(calm), 2)
     assert "journal?" not in line_text(headline(SnapshotIndex(calm), 200))
     locks = tuple(replace(k, foreign_releases=k.id == 2) for k in calm.locks)
-    picture = SnapshotIndex(replace(calm, locks=locks))
-    assert "not certain: other threads give it back too" in details(picture, 2)
-    assert "not certain" not in details(picture, 1)
+    index = SnapshotIndex(replace(calm, locks=locks))
+    assert "not certain: other threads give it back too" in details(index, 2)
+    assert "not certain" not in details(index, 1)
     for width in (80, 200):
-        assert "held by journal? " in line_text(headline(picture, width))
-    assert picture.holders((4716, 4714), 2) == "journal +1?"
-    assert picture.holders((4716,), 1) == "journal"
+        assert "held by journal? " in line_text(headline(index, width))
+    assert index.holders((4716, 4714), 2) == "journal +1?"
+    assert index.holders((4716,), 1) == "journal"
 
 
 def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
@@ -186,7 +186,7 @@ def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
     assert "980ms held" in text
 
 
-def test_the_first_look_says_nothing_of_what_takes_two() -> None:
+def test_the_first_scan_says_nothing_of_what_takes_two() -> None:
     first = SnapshotIndex(replace(scenarios.normal(), interval_s=0.0))
     lock, thread = first.locks[1], first.threads[4712]
     in_list = {column.title: column.cell(lock)[0] for column in lock_list.columns(first)} | {
@@ -205,7 +205,7 @@ def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
         replace(k, wait_stacks=(WaitStack(5, 0, 70.0),)) if k.id == 2 else k for k in calm.locks
     )
     text = details(SnapshotIndex(replace(calm, locks=locks)), 2)
-    assert "100% of the wait, 70.0s, still waiting" in text
+    assert "100% of the wait, 70.0s, still in progress" in text
 
 
 def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
@@ -215,11 +215,11 @@ def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
     locks = tuple(
         replace(k, wait_stacks=(WaitStack(9, 1, 70.0),)) if k.id == 2 else k for k in calm.locks
     )
-    picture = SnapshotIndex(replace(calm, locks=locks, stacks={**calm.stacks, 9: frames}))
-    text = details(picture, 2)
+    index = SnapshotIndex(replace(calm, locks=locks, stacks={**calm.stacks, 9: frames}))
+    text = details(index, 2)
     assert "__gthread_mutex_lock         gthr-default.h:749 (inlined)\n" in text
     assert "put                          cache.cc:42\n" in text + "\n"
-    assert picture.stack_top(9) == "put cache.cc:42"
+    assert index.stack_top(9) == "put cache.cc:42"
 
 
 @pytest.mark.parametrize("many", [1, 3, 11, 1234])
@@ -238,10 +238,10 @@ def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
         replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
     )
     locks = tuple(replace(lock, holder_activity=None) for lock in calm.locks)
-    picture = SnapshotIndex(replace(calm, threads=threads, locks=locks))
-    assert "; now asleep" in details(picture, 2)
-    assert thread_list.state_word(picture, picture.threads[4716]) == "asleep"
-    assert thread_list.state_word(picture, picture.threads[4720]) == "idle"
+    index = SnapshotIndex(replace(calm, threads=threads, locks=locks))
+    assert "; now asleep" in details(index, 2)
+    assert thread_list.state_word(index, index.threads[4716]) == "asleep"
+    assert thread_list.state_word(index, index.threads[4720]) == "idle"
 
 
 def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
@@ -255,6 +255,6 @@ def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
         lock, holder_activity=ThreadActivity(4714, ActivityState.RUNNING, stack=6, stack_age_s=1.25)
     )
     said = details(SnapshotIndex(replace(calm, locks=(old, *calm.locks[1:]))), 1)
-    assert "seen asleep 1.25s ago:" in said
+    assert "observed asleep 1.25s ago:" in said
     assert "; now running" in said
     assert "of a CPU" not in said

@@ -7,24 +7,24 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from unit.builders import records, scenarios
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Held, Kind, ThreadActivity
 from locktop.tui.views import lock_list, thread_list
-from locktop.tui.views.snapshot_index import SnapshotIndex
-from locktop.tui.views.sorting import Ordering, matches
+from locktop.tui.views.sorting import StableSorter, matches
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.table import lay_out
 
 
 @pytest.mark.parametrize("width", range(60, 220, 7))
 def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) -> None:
-    picture = SnapshotIndex(scenarios.hostile())
-    locks = lay_out(lock_list.columns(picture), width)
-    threads = lay_out(thread_list.columns(picture), width)
-    for lock in picture.locks.values():
-        text = line_text(locks.line(lock, lock_list.mark(picture, lock)))
+    index = SnapshotIndex(scenarios.hostile())
+    locks = lay_out(lock_list.columns(index), width)
+    threads = lay_out(thread_list.columns(index), width)
+    for lock in index.locks.values():
+        text = line_text(locks.line(lock, lock_list.mark(index, lock)))
         assert cell_len(text) == cell_len(line_text(locks.heading()))
-    for thread in picture.threads.values():
-        text = line_text(threads.line(thread, thread_list.mark(picture, thread)))
+    for thread in index.threads.values():
+        text = line_text(threads.line(thread, thread_list.mark(index, thread)))
         assert cell_len(text) == cell_len(line_text(threads.heading()))
     if width >= 80:
         assert cell_len(line_text(locks.heading())) <= width
@@ -34,17 +34,17 @@ def test_rows_fill_the_width_exactly_and_stand_under_their_titles(width: int) ->
 def test_long_names_in_lists_keep_both_ends() -> None:
     calm = scenarios.normal()
     locks = tuple(replace(k, name=f"customer::database::pool_{k.id}_mutex") for k in calm.locks)
-    picture = SnapshotIndex(replace(calm, locks=locks))
-    table = lay_out(lock_list.columns(picture), 80)
-    assert "*customer::…ol_1_mutex" in line_text(table.line(picture.locks[1], ("*", "waiting")))
-    waits = lay_out(thread_list.columns(picture), 80)
-    assert "customer…l_1_mutex" in line_text(waits.line(picture.threads[4712]))
+    index = SnapshotIndex(replace(calm, locks=locks))
+    table = lay_out(lock_list.columns(index), 80)
+    assert "*customer::…ol_1_mutex" in line_text(table.line(index.locks[1], ("*", "waiting")))
+    waits = lay_out(thread_list.columns(index), 80)
+    assert "customer…l_1_mutex" in line_text(waits.line(index.threads[4712]))
 
 
 def test_rows_have_few_runs() -> None:
-    picture = SnapshotIndex(scenarios.normal())
-    table = lay_out(lock_list.columns(picture), 120)
-    rows = [table.line(lock, lock_list.mark(picture, lock)) for lock in picture.locks.values()]
+    index = SnapshotIndex(scenarios.normal())
+    table = lay_out(lock_list.columns(index), 120)
+    rows = [table.line(lock, lock_list.mark(index, lock)) for lock in index.locks.values()]
     assert max(len(row) for row in rows) <= 8
 
 
@@ -65,14 +65,14 @@ def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
 
 
 def test_lists_name_a_place_by_function_and_line() -> None:
-    picture = SnapshotIndex(scenarios.deadlock())
-    locks = {column.title: column for column in lock_list.columns(picture)}
-    threads = {column.title: column for column in thread_list.columns(picture)}
-    assert locks["HELD AT"].cell(picture.locks[10])[0] == "take_left:31"
-    assert threads["AT"].cell(picture.threads[4730])[0] == "take_right:36"
-    assert threads["AT"].cell(picture.threads[4711])[0] == "cache_put:88"
-    assert threads["AT"].cell(picture.threads[4715])[0] == "table::lookup:301"
-    assert threads["AT"].cell(picture.threads[4714])[0] == ""
+    index = SnapshotIndex(scenarios.deadlock())
+    locks = {column.title: column for column in lock_list.columns(index)}
+    threads = {column.title: column for column in thread_list.columns(index)}
+    assert locks["HELD AT"].cell(index.locks[10])[0] == "take_left:31"
+    assert threads["AT"].cell(index.threads[4730])[0] == "take_right:36"
+    assert threads["AT"].cell(index.threads[4711])[0] == "cache_put:88"
+    assert threads["AT"].cell(index.threads[4715])[0] == "table::lookup:301"
+    assert threads["AT"].cell(index.threads[4714])[0] == ""
 
 
 def test_matches_wants_every_word_in_any_case() -> None:
@@ -82,12 +82,12 @@ def test_matches_wants_every_word_in_any_case() -> None:
 
 
 def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
-    ordering = Ordering(every_s=1.0)
+    ordering = StableSorter(every_s=1.0)
     assert ordering.arrange([1, 2, 3], 0.0, lambda: [3, 2, 1]) == [3, 2, 1]
     assert ordering.arrange([1, 2, 3, 4], 0.5, lambda: [4, 3, 2, 1]) == [3, 2, 1, 4]
     assert ordering.arrange([1, 4], 0.6, lambda: [4, 1]) == [1, 4]
     assert ordering.arrange([1, 4], 1.0, lambda: [4, 1]) == [4, 1]
-    ordering.upset()
+    ordering.sort_now()
     assert ordering.arrange([1, 4], 1.1, lambda: [1, 4]) == [1, 4]
 
 
@@ -100,17 +100,17 @@ def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None
         waiters=(4712,),
         holder_activity=ThreadActivity(4715, ActivityState.WAITING),
     )
-    picture = SnapshotIndex(
+    index = SnapshotIndex(
         replace(
             calm,
             threads=(*calm.threads[:4], waits, *calm.threads[5:]),
             locks=(*calm.locks[:2], third, *calm.locks[3:]),
         )
     )
-    table = lay_out(lock_list.columns(picture), 180)
-    told = [line_text(table.line(lock)) for lock in picture.snapshot.locks[:4]]
+    table = lay_out(lock_list.columns(index), 180)
+    told = [line_text(table.line(lock)) for lock in index.snapshot.locks[:4]]
     assert "runs cache_copy:61" in told[0]
     assert "in fsync(7 -> /var/lib/sto" in told[1]
     assert "waits for g_table_lock" in told[2]
     assert lock_list.HOLDER_NOW in line_text(table.heading("WAIT"))
-    assert not lay_out(lock_list.columns(picture), 127).has(lock_list.HOLDER_NOW)
+    assert not lay_out(lock_list.columns(index), 127).has(lock_list.HOLDER_NOW)

@@ -10,11 +10,11 @@ from support.driven import opened
 from unit.builders import scenarios
 
 from locktop.collector.config import suppressions
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.sources.base import Source
 from locktop.tui.feed import PollerFeed
-from locktop.tui.views.lock_order_details import order_details
-from locktop.tui.views.snapshot_index import SnapshotIndex
+from locktop.tui.views.lock_order_details import lock_order_details
 from locktop.tui.views.status import notes
 from locktop.tui.views.styled_line import line_text
 
@@ -22,7 +22,7 @@ ALARMING = {"alarm", "stuck", "waiting"}
 
 
 def told(snapshot: Snapshot) -> str:
-    return "\n".join(line_text(line) for line in order_details(SnapshotIndex(snapshot)))
+    return "\n".join(line_text(line) for line in lock_order_details(SnapshotIndex(snapshot)))
 
 
 def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() -> None:
@@ -45,7 +45,7 @@ def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() ->
 
 
 def test_it_is_in_no_colour_of_alarm() -> None:
-    lines = list(order_details(SnapshotIndex(scenarios.orders(scenarios.deadlock()))))
+    lines = list(lock_order_details(SnapshotIndex(scenarios.orders(scenarios.deadlock()))))
     assert not {style for line in lines for _, style in line} & ALARMING
 
 
@@ -148,11 +148,11 @@ def test_a_suppression_file_counts_on_the_screen_too() -> None:
     feed.suppressions = suppressions.parse("take_right  # one thread only\n", "here")
     feed.start(seen.put, 0.1)
     try:
-        shown = seen.get(timeout=60)
+        visible = seen.get(timeout=60)
     finally:
         feed.stop()
-    assert [cycle.locks for cycle in shown.lock_order] == [(1, 2)]
-    assert "1 left out, as a suppression file says" in told(shown)
+    assert [cycle.locks for cycle in visible.lock_order] == [(1, 2)]
+    assert "1 left out, as a suppression file says" in told(visible)
 
 
 async def test_a_pattern_of_no_lock_is_in_the_first_line_and_in_the_help() -> None:

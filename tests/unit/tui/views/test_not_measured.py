@@ -9,13 +9,13 @@ from unit.builders import records, scenarios
 
 from locktop.collector.export.text import report
 from locktop.collector.format import verdict
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Held, Kind, Snapshot, Thread, ThreadState, WaitStack
 from locktop.tui.views.banner import no_deadlock
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
 from locktop.tui.views.headline import headline
 from locktop.tui.views.shorten import middle
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.thread_details import thread_details
 
@@ -53,21 +53,21 @@ def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
     assert no_deadlock(SnapshotIndex(scenarios.normal())).startswith("There is no deadlock.")
     hidden = SnapshotIndex(of_python())
     assert no_deadlock(hidden) == (
-        "No deadlock is seen; who has what 3 threads wait for is not known."
+        "No deadlock is found, but the holders of what 3 threads wait for are not known."
     )
-    assert "who has what a thread waits for" in no_deadlock(SnapshotIndex(of_python(1)))
+    assert "the holder of what a thread waits for" in no_deadlock(SnapshotIndex(of_python(1)))
     calm = replace(of_python(0), threads=())
     assert no_deadlock(SnapshotIndex(calm)) == (
-        "No deadlock is seen. What could come about is not known from outside."
+        "No deadlock is found. From outside, potential deadlocks are not known."
     )
     dormant = replace(scenarios.normal(), threads=(), complete=False)
-    assert "not all that is held is known" in no_deadlock(SnapshotIndex(dormant))
+    assert "not every held lock is known" in no_deadlock(SnapshotIndex(dormant))
 
 
 async def test_the_key_says_so() -> None:
     async with opened(of_python()) as screen:
         await screen.keys("d")
-        await screen.says("who has what 3 threads wait for is not known")
+        await screen.says("holders of what 3 threads wait for are not known")
         await screen.keys("L")
         await screen.says("There is no level to set: the process runs without the library.")
 
@@ -81,24 +81,24 @@ def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
 
 
 def test_who_holds_the_locks_of_a_class() -> None:
-    picture = SnapshotIndex(of_python())
-    (of,) = picture.classes.values()
-    said = "\n".join(map(line_text, class_details(picture, of)))
+    index = SnapshotIndex(of_python())
+    (of,) = index.classes.values()
+    said = "\n".join(map(line_text, class_details(index, of)))
     assert "held by   not known" in said
     free = replace(
         of_python(), threads=(), locks=tuple(replace(one, waiters=()) for one in of_python().locks)
     )
-    picture = SnapshotIndex(free)
-    (of,) = picture.classes.values()
-    assert "held by" not in "\n".join(map(line_text, class_details(picture, of)))
+    index = SnapshotIndex(free)
+    (of,) = index.classes.values()
+    assert "held by" not in "\n".join(map(line_text, class_details(index, of)))
 
 
-def test_a_thread_seen_from_outside() -> None:
+def test_a_thread_seen_by_sampling() -> None:
     seen = native_stacks()
     thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
     seen = replace(seen, threads=(thread, *seen.threads[1:]))
     said = details_of(seen, thread)
-    assert "waited    never seen to" in said
+    assert "waited    never observed" in said
     assert "holds     nothing that is known" in said
     assert "acquired" not in said
     within = details_of(replace(seen, source="preload", level="contended"), thread)
@@ -116,18 +116,16 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
     )
     if not sampled:
         seen = replace(seen, source="preload", level="contended")
-    picture = SnapshotIndex(replace(seen, threads=same))
-    (group,) = picture.groups.values()
-    said = "\n".join(map(line_text, group_details(picture, group)))
+    index = SnapshotIndex(replace(seen, threads=same))
+    (group,) = index.groups.values()
+    said = "\n".join(map(line_text, group_details(index, group)))
     assert "waited    28.0s for locks, all together" in said
     assert ("acquired" in said) is not sampled
 
 
 def test_the_first_line_has_room_for_it() -> None:
-    assert line_text(headline(SnapshotIndex(of_python(1)), 76)).endswith("; holder not known")
-    assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith(
-        "who holds it is not known"
-    )
+    assert line_text(headline(SnapshotIndex(of_python(1)), 75)).endswith("; holder not known")
+    assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith("its holder is not known")
 
 
 def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:

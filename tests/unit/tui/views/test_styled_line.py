@@ -8,16 +8,16 @@ from rich.cells import cell_len
 from unit.builders import records
 
 from locktop.tui.views.shorten import middle, path_in, place_in, without_arguments
-from locktop.tui.views.styled_line import changed_cells, cut, line_text, merge, say, wrap
+from locktop.tui.views.styled_line import changed_cells, cut, line_text, make_line, merge, wrap
 
 
-def test_merge_joins_neighbours_and_blanks_take_the_style_before_them() -> None:
-    runs = [("a", "text"), ("b", "text"), ("  ", "holder"), ("", "dim"), ("c", "dim")]
-    assert merge(runs) == (("ab  ", "text"), ("c", "dim"))
+def test_merge_joins_adjacent_spans_and_blanks_take_the_style_before_them() -> None:
+    spans = [("a", "text"), ("b", "text"), ("  ", "holder"), ("", "dim"), ("c", "dim")]
+    assert merge(spans) == (("ab  ", "text"), ("c", "dim"))
 
 
 def test_cut_and_wrap_keep_within_the_width_and_wrap_loses_nothing() -> None:
-    line = say("one two ", ("three", "strong"), " four-and-a-very-long-word 線程の名前 end")
+    line = make_line("one two ", ("three", "strong"), " four-and-a-very-long-word 線程の名前 end")
     for width in range(12, 60):
         assert cell_len(line_text(cut(line, width))) <= width
         pieces = wrap(line, width, 4)
@@ -27,24 +27,24 @@ def test_cut_and_wrap_keep_within_the_width_and_wrap_loses_nothing() -> None:
 
 
 def test_changed_cells_are_no_more_than_needed_and_leave_out_nothing() -> None:
-    old = say("name 線程 12.3ms", ("  held by x", "holder"))
+    old = make_line("name 線程 12.3ms", ("  held by x", "holder"))
     assert changed_cells(old, old, 40) == 0
-    assert changed_cells(say("name 線程 12.4ms", ("  held by x", "holder")), old, 40) == 14
-    assert changed_cells(say("name 線路 12.3ms", ("  held by x", "holder")), old, 40) == 9
-    assert changed_cells(say("name 線程 12.3ms", ("  held by", "holder")), old, 40) == 27
-    assert changed_cells(say("name 線程 12.3ms  held by x"), old, 40) == 40
-    assert changed_cells(say("name xx 12.3ms", ("  held by x", "holder")), old, 40) == 27
+    assert changed_cells(make_line("name 線程 12.4ms", ("  held by x", "holder")), old, 40) == 14
+    assert changed_cells(make_line("name 線路 12.3ms", ("  held by x", "holder")), old, 40) == 9
+    assert changed_cells(make_line("name 線程 12.3ms", ("  held by", "holder")), old, 40) == 27
+    assert changed_cells(make_line("name 線程 12.3ms  held by x"), old, 40) == 40
+    assert changed_cells(make_line("name xx 12.3ms", ("  held by x", "holder")), old, 40) == 27
 
 
 def test_columns_draw_nearer_before_a_line_is_broken() -> None:
-    line = say("  0 ", "cache_get".ljust(28), (" cache.c:42", "where"))
+    line = make_line("  0 ", "cache_get".ljust(28), (" cache.c:42", "where"))
     assert len(wrap(line, 43, 11)) == 1
     assert [line_text(piece) for piece in wrap(line, 30, 11)] == ["  0 cache_get cache.c:42"]
     assert len(wrap(line, 22, 11)) == 2
 
 
 def test_a_word_is_not_broken_where_its_style_changes() -> None:
-    line = say("held by a, taken at ", ("put cache.c:64", "where"), ("; now asleep", "dim"))
+    line = make_line("held by a, taken at ", ("put cache.c:64", "where"), ("; now asleep", "dim"))
     for width in range(16, 46):
         for piece in wrap(line, width, 4):
             assert ":64" not in line_text(piece) or ":64;" in line_text(piece)

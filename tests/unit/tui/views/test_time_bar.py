@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
 import pytest
@@ -12,9 +11,9 @@ from support.driven import opened
 from unit.builders import scenarios
 
 from locktop.collector.export.text import time_split
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Counter, Counters, Switches, Thread, TimeSplit
 from locktop.tui.views import thread_list
-from locktop.tui.views.snapshot_index import SnapshotIndex
 from locktop.tui.views.styled_line import STYLES, line_text
 from locktop.tui.views.table import lay_out
 from locktop.tui.views.thread_details import thread_details
@@ -58,10 +57,10 @@ def test_what_is_left_over_goes_to_the_part_that_was_cut_most() -> None:
 
 @pytest.mark.parametrize("width", [80, 99, 100, 120, 137, 138, 200])
 def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
-    picture = SnapshotIndex(scenarios.normal())
-    table = lay_out(thread_list.columns(picture), width)
+    index = SnapshotIndex(scenarios.normal())
+    table = lay_out(thread_list.columns(index), width)
     heading = line_text(table.heading())
-    row = line_text(table.line(picture.threads[4714]))
+    row = line_text(table.line(index.threads[4714]))
     wide = width >= 100
     assert ("TIME" in heading) is wide
     assert len(heading) == len(row) <= width
@@ -74,13 +73,13 @@ def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
 
 
 def test_a_group_shows_the_mean_of_its_threads() -> None:
-    picture = SnapshotIndex(scenarios.pools())
-    table = lay_out(thread_list.columns(picture), 120)
-    group = next(iter(picture.groups.values()))
+    index = SnapshotIndex(scenarios.pools())
+    table = lay_out(thread_list.columns(index), 120)
+    group = next(iter(index.groups.values()))
     threads = [replace(one, time=TimeSplit(cpu=1.0)) for one in group.threads]
     threads[0] = replace(threads[0], time=None)
     idle = replace(threads[1], time=TimeSplit(idle=1.0))
-    mixed = dataclasses.replace(group, threads=(*threads[:2], idle))
+    mixed = replace(group, threads=(*threads[:2], idle))
     at = line_text(table.heading()).index("TIME")
     assert line_text(table.line(mixed))[at : at + 10] == "█████·····"
 
@@ -88,8 +87,8 @@ def test_a_group_shows_the_mean_of_its_threads() -> None:
 def details(thread: Thread) -> str:
     calm = scenarios.normal()
     threads = tuple(thread if one.tid == thread.tid else one for one in calm.threads)
-    picture = SnapshotIndex(replace(calm, threads=threads))
-    return "\n".join(line_text(line) for line in thread_details(picture, thread))
+    index = SnapshotIndex(replace(calm, threads=threads))
+    return "\n".join(line_text(line) for line in thread_details(index, thread))
 
 
 def worker(**more: object) -> Thread:

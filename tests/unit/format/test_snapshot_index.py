@@ -5,16 +5,16 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Kind
-from locktop.tui.views.snapshot_index import SnapshotIndex
 
 
 def test_a_join_of_no_known_thread_is_called_that() -> None:
     unknown = replace(records.lock(9, "join 0x0", Kind.JOIN), address=0)
     known = records.lock(8, "join 0x7f00", Kind.JOIN)
-    picture = SnapshotIndex(records.snapshot((), (unknown, known)))
-    assert picture.lock_name(9) == "thread join"
-    assert picture.lock_name(8) == "join 0x7f00"
+    index = SnapshotIndex(records.snapshot((), (unknown, known)))
+    assert index.lock_name(9) == "thread join"
+    assert index.lock_name(8) == "join 0x7f00"
 
 
 def test_chain_ends_in_a_circle() -> None:
@@ -25,8 +25,8 @@ def test_chain_ends_in_a_circle() -> None:
 def test_threads_of_one_name_are_told_apart() -> None:
     calm = scenarios.normal()
     same = tuple(replace(t, name="ThreadPoolForeg") for t in calm.threads[:3])
-    picture = SnapshotIndex(replace(calm, threads=same + calm.threads[3:]))
-    assert picture.thread_name(4711) == "ThreadPo:4711"
-    assert picture.thread_name(4712) == "ThreadPo:4712"
-    assert picture.thread_name(4715) == "reader"
-    assert picture.thread_name(99) == "99"
+    index = SnapshotIndex(replace(calm, threads=same + calm.threads[3:]))
+    assert index.thread_name(4711) == "ThreadPo:4711"
+    assert index.thread_name(4712) == "ThreadPo:4712"
+    assert index.thread_name(4715) == "reader"
+    assert index.thread_name(99) == "99"

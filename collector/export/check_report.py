@@ -1,0 +1,96 @@
+"""The finding of ``locktop check``, in each of its formats."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from locktop.collector.analysis.deadlock_report import reports
+from locktop.collector.export import deadlock_json, files
+from locktop.collector.export.graph import dot, mermaid
+from locktop.collector.export.snapshot_codec import document as snapshot_document
+from locktop.collector.export.text import deadlock, lock_order
+from locktop.collector.format import verdict
+from locktop.collector.format.wrap import wrapped
+from locktop.collector.model import Snapshot
+
+#: Keys of a snapshot that are part of the finding if potential deadlocks count.
+_ORDER_KEYS = ("lock_order", "lock_order_suppressed", "lock_order_unproven")
+#: Columns of text that goes to a file or a pipe.
+_WIDTH = 100
+
+
+def render(snapshot: Snapshot, form: str, potential: bool = False, width: int = _WIDTH) -> bytes:
+    """Return the finding as the bytes of a file.
+
+    Args:
+        snapshot: the later of two scans.
+        form: "text", "line", "json", "dot" or "mermaid".
+        potential: whether potential deadlocks are part of the finding.
+        width: columns of text.
+    """
+    if form == "json":
+        return files.encoded(json.dumps(document(snapshot, potential), indent=1) + "\n")
+    if form == "dot":
+        return files.encoded(dot.render(reports(snapshot)))
+    if form == "mermaid":
+        return files.encoded(mermaid.render(reports(snapshot)))
+    found = lines(snapshot, potential, width)[: 1 if form == "line" else None]
+    return files.encoded("".join(f"{line}\n" for line in found))
+
+
+def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> list[str]:
+    """Return the finding in one line, then a report of each deadlock.
+
+    With ``potential`` the potential deadlocks follow.
+    """
+    found = [_finding(snapshot, potential)]
+    for report in reports(snapshot):
+        found += ["", *(part for line in deadlock.lines(report) for part in wrapped(line, width))]
+    orders = list(lock_order.lines(snapshot)) if potential else []
+    if orders:
+        found += ["", *(part for line in orders for part in wrapped(line, width))]
+    return found
+
+
+def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
+    """Return the finding as a JSON object.
+
+    The deadlocks, and the threads, locks and stacks that they refer to, are as in a snapshot.
+    "reports" has one report for each deadlock. With ``potential`` the object has the lock orders of
+    a snapshot too.
+    """
+    whole = snapshot_document(snapshot)
+    tids = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
+    locks = set(snapshot.deadlocked)
+    stacks = {str(edge.stack) for found in snapshot.deadlocks for edge in found.cycle}
+    stacks |= {
+        str(lock.holder_activity.stack)
+        for lock in snapshot.locks
+        if lock.id in locks and lock.holder_activity is not None
+    }
+    orders = snapshot.lock_order if potential else ()
+    locks |= {lock for cycle in orders for lock in cycle.locks}
+    stacks |= {str(edge.stack) for cycle in orders for edge in cycle.edges}
+    return {
+        "format": "locktop.check",
+        "version": 1,
+        "taken_at": whole["taken_at"],
+        "host": whole["host"],
+        "process": whole["process"],
+        "deadlocked": verdict.is_deadlocked(snapshot),
+        "complete": verdict.is_complete(snapshot),
+        "finding": _finding(snapshot, potential),
+        "deadlocks": whole["deadlocks"],
+        **({key: whole[key] for key in _ORDER_KEYS} if potential else {}),
+        "reports": [deadlock_json.document(report) for report in reports(snapshot)],
+        "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],
+        "locks": [lock for lock in whole["locks"] if lock["id"] in locks],
+        "stacks": {key: stack for key, stack in whole["stacks"].items() if str(key) in stacks},
+    }
+
+
+def _finding(snapshot: Snapshot, potential: bool) -> str:
+    if potential and lock_order.likely(snapshot) and not verdict.is_deadlocked(snapshot):
+        return lock_order.headline(snapshot)
+    return verdict.line(snapshot)

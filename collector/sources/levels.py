@@ -1,0 +1,82 @@
+"""The levels at which the library can work in a process: what each does, and how to set one."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from locktop.collector.linux.target import Target
+    from locktop.collector.shm.segment import SharedMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level. Each level does what the level before it does, and more."""
+
+    name: str
+    does: str
+    costs: str  # times a plain pair of lock and unlock, without contention; about
+
+
+LEVELS: tuple[Level, ...] = (
+    Level("dormant", "nothing: the hooks call straight through", "1.0x"),
+    Level("counting", "counters, who holds, who waits; no stacks, no records", "1.3x"),
+    Level("contended", "also stacks, and a record of each wait (default)", "1.3x"),
+    Level("blocks", "also a record of each hold that somebody waited for", "2.3x"),
+    Level("all", "also a record of every other hold", "3.8x"),
+)
+NAMES = tuple(level.name for level in LEVELS)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLevel:
+    """The level of one process."""
+
+    process: str  # pid and name: "1234 (store)"
+    level: str  # one of NAMES
+
+
+def described() -> str:
+    """Return all levels, one a line, indented."""
+    return "\n".join(f"  {level.name:<10} {level.costs:>4}  {level.does}" for level in LEVELS)
+
+
+def read_level(pid: int) -> ProcessLevel:
+    """Return the level of a process. Raises LocktopError where that cannot be read."""
+    from locktop.collector.shm import control
+
+    with _opened(pid) as (target, memory):
+        return ProcessLevel(str(target), control.level_name(memory.control()))
+
+
+def set_level(pid: int, name: str) -> ProcessLevel:
+    """Set the level of a process, and return the level before.
+
+    Args:
+        pid: the process, which has loaded the library.
+        name: one of NAMES.
+
+    Raises:
+        LocktopError: the level cannot be set.
+    """
+    from locktop.collector.shm import control
+
+    with _opened(pid) as (target, memory):
+        return ProcessLevel(str(target), control.set_level(memory, name))
+
+
+@contextmanager
+def _opened(pid: int) -> Iterator[tuple[Target, SharedMemory]]:
+    from locktop.collector.linux.target import find_process
+    from locktop.collector.sources import discover
+
+    target = find_process(pid)
+    memory = discover.open_memory(target)
+    try:
+        yield target, memory
+    finally:
+        memory.close()

@@ -1,0 +1,16 @@
+"""The table of the levels that the screen and the commands print."""
+
+from __future__ import annotations
+
+from locktop.collector.shm.control import LEVEL_NAMES
+from locktop.collector.sources.levels import LEVELS, described
+
+
+def test_every_level_is_described_in_the_order_of_what_it_does() -> None:
+    assert tuple(level.name for level in LEVELS) == tuple(LEVEL_NAMES.values())
+    assert [line.split()[0] for line in described().splitlines()] == list(LEVEL_NAMES.values())
+
+
+def test_each_costs_no_less_than_the_one_before() -> None:
+    costs = [float(level.costs.removesuffix("x")) for level in LEVELS]
+    assert costs == sorted(costs)
