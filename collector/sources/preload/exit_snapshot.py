@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import Draft, Lock, LockRates, Snapshot, Thread
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
@@ -21,7 +21,7 @@ from locktop.collector.shm import event_ring
 from locktop.collector.shm.reader import Reading
 
 
-def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
+def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, KernelThread]:
     """Return the threads that lived to the end, by tid, as the kernel showed them last.
 
     These are the blocks still in use, without the threads that a scan saw dead before.
@@ -31,9 +31,11 @@ def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
     for tid, raw in reading.newest.items():
         before_end = before.get(tid)
         if before_end is None:
-            found[tid] = Task(name=clean(raw.block.name.partition(b"\0")[0]), state="", cpu_s=0.0)
+            found[tid] = KernelThread(
+                name=clean(raw.block.name.partition(b"\0")[0]), state="", cpu_s=0.0
+            )
         elif before_end.alive:
-            found[tid] = Task(name=before_end.name, state="", cpu_s=before_end.cpu_s)
+            found[tid] = KernelThread(name=before_end.name, state="", cpu_s=before_end.cpu_s)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from locktop.collector.linux.threads import Task, Tasks
+from locktop.collector.linux.threads import KernelThread, KernelThreads
 from locktop.collector.model import CONTENTION_KINDS, LockUse
 from locktop.collector.native import lib
 from locktop.collector.shm import layout
@@ -56,7 +56,7 @@ def presumed(published: list[int], waited: int, clock: Clock) -> list[int]:
     return published if lasts and len(published) == 1 else []
 
 
-def forget_former_owners(now: Mapping[int, LockState], tasks: Tasks, clock: Clock) -> None:
+def forget_former_owners(now: Mapping[int, LockState], tasks: KernelThreads, clock: Clock) -> None:
     """Drop the published owners of locks that have no owner now.
 
     On a busy machine a thread that was woken for a lock may not run for long. Until then the lock
@@ -89,7 +89,9 @@ def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread
     return found
 
 
-def lock_states(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockState]:
+def lock_states(
+    threads: Iterable[RawThread], tasks: Mapping[int, KernelThread]
+) -> dict[int, LockState]:
     """Return the state of each lock that a thread holds or waits for, by lock id."""
     threads = list(threads)
     now: dict[int, LockState] = {}
@@ -121,7 +123,7 @@ class ScanContext:
 
     threads: Mapping[int, RawThread]
     locks: Mapping[int, LockState]
-    tasks: Mapping[int, Task]
+    tasks: Mapping[int, KernelThread]
     _by_pthread: dict[int, int] | None = None
     unowned: set[int] = field(default_factory=set)  # ids of waited-for objects without an owner
     _holders: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -150,9 +152,9 @@ class ScanContext:
             }
         return self._by_pthread.get(wait.key & _ADDRESS, 0)
 
-    def uses(self, raw: RawThread, uses: Sequence[layout.Use]) -> tuple[LockUse, ...] | None:
+    def uses(self, raw: RawThread, uses: Sequence[layout.UseRecord]) -> tuple[LockUse, ...] | None:
         """Return Thread.uses. ``uses``: the uses in the block of ``raw``."""
-        if not raw.uses_are_whole:
+        if not raw.uses_are_complete:
             return None
         wanted = [use for use in uses if use.lock in self.unowned]
         return tuple(
@@ -163,6 +165,6 @@ class ScanContext:
         )
 
 
-def has_signalled(uses: Iterable[layout.Use]) -> bool:
+def has_signalled(uses: Iterable[layout.UseRecord]) -> bool:
     """Return Thread.signals."""
     return any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)

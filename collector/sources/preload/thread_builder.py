@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from locktop.collector.analysis import rates
 from locktop.collector.analysis.idle import classifier
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Held,
@@ -60,7 +60,7 @@ class _ThreadCounters:
     idle_s: float
     acquisitions: int
     contended: int
-    uses: list[layout.Use]
+    uses: list[layout.UseRecord]
     signals: bool  # see Thread.signals
 
 
@@ -81,7 +81,7 @@ class _LastScan:
     """The values that the next scan compares with."""
 
     counted: _ThreadCounters
-    task: Task | None
+    task: KernelThread | None
     thread: Thread
     now: int  # ticks
     contention_s: float
@@ -102,7 +102,7 @@ class ThreadBuilder:
         self,
         raws: Mapping[int, RawThread],
         now: Mapping[int, LockState],
-        tasks: Mapping[int, Task],
+        tasks: Mapping[int, KernelThread],
         tasks_at_s: float,
         counts: bool,
     ) -> tuple[Thread, ...]:
@@ -129,7 +129,7 @@ class ThreadBuilder:
         self,
         tid: int,
         raw: RawThread | None,
-        task: Task | None,
+        task: KernelThread | None,
         context: ScanContext,
         scanned: dict[ThreadKey, _LastScan],
         counts: bool,
@@ -191,7 +191,7 @@ class ThreadBuilder:
         key: ThreadKey,
         before: _LastScan,
         raw: RawThread | None,
-        task: Task,
+        task: KernelThread,
         context: ScanContext,
         counts: bool,
     ) -> Thread | None:
@@ -236,7 +236,7 @@ class ThreadBuilder:
         )
 
     def waiting_threads(
-        self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
+        self, raws: Mapping[int, RawThread], tasks: Mapping[int, KernelThread]
     ) -> tuple[Thread, ...]:
         """Return all threads with nothing but their waits, holds and uses."""
         context = ScanContext(raws, lock_states(raws.values(), tasks), tasks)
@@ -282,7 +282,7 @@ class ThreadBuilder:
             signals=has_signalled(uses),
         )
 
-    def _name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
+    def _name(self, key: ThreadKey, raw: RawThread | None, task: KernelThread | None) -> str:
         if task is not None:
             name = task.name
         else:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import IdleRule
 from locktop.collector.linux import futex
-from locktop.collector.linux.threads import Task, Tasks
+from locktop.collector.linux.threads import KernelThread, KernelThreads
 from locktop.collector.model import Draft, Frame, Thread, ThreadState, UnobservedWait
 from locktop.collector.shm import layout
 from locktop.collector.shm.reader import RawThread, Reader
@@ -40,9 +40,9 @@ _NOTE = (
 
 
 def find_waiters(
-    found: Mapping[int, Task],
+    found: Mapping[int, KernelThread],
     newest: Mapping[int, RawThread],
-    tasks: Tasks,
+    tasks: KernelThreads,
     reader: Reader,
     memory: SharedMemory,
 ) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ def annotate_waiters(snapshot: Draft, waiters: tuple[int, ...]) -> None:
         snapshot.notes = (*snapshot.notes, _NOTE)
 
 
-def _may_wait(task: Task, raw: RawThread | None) -> bool:
+def _may_wait(task: KernelThread, raw: RawThread | None) -> bool:
     return task.state == "S" and (raw is None or raw.wait is None)
 
 
@@ -116,7 +116,7 @@ class UnobservedWaitProbe:
     def __init__(
         self,
         pid: int,
-        tasks: Tasks,
+        tasks: KernelThreads,
         stacks: NativeStacks,
         resolver: Resolver,
         rules: Classifier,
@@ -166,7 +166,7 @@ class UnobservedWaitProbe:
 
     def _query_sleep(self, tid: int, runs: int, known: _Sleep | None) -> _Sleep | None:
         call = self._tasks.call(tid)
-        wait = futex.of(self._pid, call) if call is not None else None
+        wait = futex.parse_wait(self._pid, call) if call is not None else None
         if wait is None:
             return None
         stack = self._stacks.of(self._tasks.kernel_tid(tid), (call, runs), entered=True)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.perf_counters import ThreadCounters
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import (
     ActivityState,
     Draft,
@@ -32,7 +32,7 @@ _NONE = (0, 0)
 class FollowedThread:
     """Follows one thread of a process at a time."""
 
-    def __init__(self, pid: int, tasks: Tasks) -> None:
+    def __init__(self, pid: int, tasks: KernelThreads) -> None:
         self._tasks = tasks
         self._probe = ThreadActivityProbe(pid, tasks)
         self._wanted = 0  # tid; another thread sets it
@@ -94,7 +94,7 @@ class FollowedThread:
 
     def _read_counters(self, tid: int) -> PerfCounters | None:
         try:
-            followed = (tid, self._tasks.began(tid)) if tid else _NONE
+            followed = (tid, self._tasks.start_time(tid)) if tid else _NONE
             if followed != self._followed:
                 self.close()
                 self._followed = followed
@@ -158,7 +158,7 @@ class FollowedThread:
             tid: ThreadActivity(tid, ActivityState.BLOCKED, syscalls.name(now.call.number))
             if now.call is not None and now.call.pc
             else ThreadActivity(tid, ActivityState.RUNNING)
-            for tid, now in (self._tasks.now(tids) if tids else {}).items()
+            for tid, now in (self._tasks.moments(tids) if tids else {}).items()
         }
 
     def _running(

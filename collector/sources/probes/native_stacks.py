@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import Frame
 from locktop.collector.symbols.resolver import Resolver
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from locktop.collector.unwind.unwinder import Unwinder
 
 #: The call in which a thread sleeps, and a check whether it still does.
-SleepCheck = tuple[Call, Callable[[], bool]]
+SleepCheck = tuple[SystemCall, Callable[[], bool]]
 #: Ids of unwound stacks begin here (model.Wait.stack).
 FIRST_ID = 1 << 33
 #: The outer end of a stack that could not be unwound further.
@@ -57,7 +57,7 @@ class NativeStacks:
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
-        self._again: dict[Call, Unwound] = {}  # in this scan: known stacks that are still valid
+        self._again: dict[SystemCall, Unwound] = {}  # of this scan, still valid
         #: By tid and ``entered``: the sleep, and the stack's id.
         self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
         self._stopped: set[int] = set()  # tids
@@ -93,7 +93,7 @@ class NativeStacks:
         """Whether this scan has time left for new stacks."""
         return time.monotonic() <= self._until
 
-    def expect(self, calls: Iterable[Call]) -> None:
+    def expect(self, calls: Iterable[SystemCall]) -> None:
         """Prepare of() for threads that sleep in these calls.
 
         Only threads that are found asleep after this call may use the result.

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from locktop.collector.linux import syscall_format, syscalls
-from locktop.collector.linux.syscalls import Call
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.syscalls import SystemCall
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import ActivityState, Thread, ThreadActivity
 
 _STOPPED = "tT"
@@ -17,7 +17,7 @@ _STOPPED = "tT"
 _BACK_S = 0.1
 
 #: The call in which a thread sleeps, and the scheduler's counters before: each sleep has others.
-Sleep = tuple[Call, tuple[int, int, int]]
+Sleep = tuple[SystemCall, tuple[int, int, int]]
 
 
 class ThreadActivityProbe:
@@ -26,7 +26,7 @@ class ThreadActivityProbe:
     Only the scans that found a thread in its call show how long the call has lasted.
     """
 
-    def __init__(self, pid: int, tasks: Tasks) -> None:
+    def __init__(self, pid: int, tasks: KernelThreads) -> None:
         self._pid = pid
         self._tasks = tasks
         #: By tid: its sleep, since when, and whether the sleep had begun before the first query.
@@ -61,7 +61,7 @@ class ThreadActivityProbe:
                     is_lower_bound=wait.is_lower_bound,
                 )
         wanted = [tid for tid in threads if tid not in activities]
-        found, at = self._tasks.now(wanted), time.monotonic()
+        found, at = self._tasks.moments(wanted), time.monotonic()
         for tid in wanted:
             now, thread = found.get(tid), threads[tid]
             if now is None:
@@ -120,4 +120,4 @@ class ThreadActivityProbe:
         """Return the activity with the text of its call, if the thread is blocked in one."""
         if now.doing is not ActivityState.BLOCKED or now.what:
             return now
-        return replace(now, what=syscall_format.described(self._pid, self.sleep(now.tid)[0]))
+        return replace(now, what=syscall_format.describe(self._pid, self.sleep(now.tid)[0]))

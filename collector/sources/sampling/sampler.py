@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.linux import procfs, syscalls
-from locktop.collector.linux.syscalls import Call
-from locktop.collector.linux.thread_files import RawTask, TaskFiles
+from locktop.collector.linux.syscalls import SystemCall
+from locktop.collector.linux.thread_files import TaskRecord, ThreadFiles
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 
@@ -45,7 +45,7 @@ class Sample(Struct, frozen=True, gc=False):
     state: str  # letter, see proc_pid_stat(5)
     cpu_s: float
     runnable_s: float  # total time without a CPU though ready
-    call: Call | None  # the call in which it sleeps; None while it runs
+    call: SystemCall | None  # the call in which it sleeps; None while it runs
     seq: int  # number of the sleep: unchanged exactly as long as the thread sleeps
     since: float  # begin of the first sample that saw this sleep, time.monotonic()
 
@@ -58,7 +58,7 @@ class Sampler:
         self._pid = pid
         self._same_ids = pid == own_pid
         self._known: dict[int, Sample] = {}  # by tid in locktop's pid namespace
-        self._files = TaskFiles(pid, _MAX_FILES)
+        self._files = ThreadFiles(pid, _MAX_FILES)
         self.is_counted = False  # whether the kernel counts the runs of threads
         self._number = self._seq = self._life = 0
         self.at = 0.0  # begin of the last sample: time.monotonic()
@@ -109,7 +109,7 @@ class Sampler:
         wanted = [one.kernel_tid for one in samples if known.get(one.kernel_tid) is one]
         return self._files.asleep(wanted)
 
-    def _sample(self, kernel_tid: int, raw: RawTask, before: Sample | None) -> Sample | None:
+    def _sample(self, kernel_tid: int, raw: TaskRecord, before: Sample | None) -> Sample | None:
         """Return None for a thread that ended, or that cannot be read."""
         self.is_counted = self.is_counted or bool(raw.runs)
         state, name = chr(raw.state), _clean(raw.name[: raw.name_size])

@@ -144,7 +144,7 @@ class SampledWaitReader:
                 continue
             found.pop(sample.tid, None)
             self._reread.pop(sample.tid, None)
-            wait = futex.of(self._pid, sample.call) if sample.call is not None else None
+            wait = futex.parse_wait(self._pid, sample.call) if sample.call is not None else None
             if wait is not None:
                 self._reread[sample.tid] = wait
         self._samples = samples
@@ -248,7 +248,7 @@ class SampledWaitReader:
         there fill the gap.
         """
         wanted = [piece for address in addresses for piece in _pieces(address)]
-        read = iter(process_memory.words(self._pid, wanted))
+        read = iter(process_memory.read_many(self._pid, wanted))
         found = []
         for address in addresses:
             if len(_pieces(address)) == 1:

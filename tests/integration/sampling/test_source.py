@@ -20,7 +20,7 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
 from locktop.collector.export.text.report import render
 from locktop.collector.linux import procfs
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import CONTENTION_KINDS, ActivityState, Kind, Snapshot, ThreadState
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
@@ -271,10 +271,8 @@ def test_who_runs_a_routine_that_others_wait_for(start_unprepared: StartTarget) 
 
             def are_told(seen: Snapshot, runner: int = runner) -> bool:
                 waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
-                recognised = [wait for wait in waits if wait.kind is Kind.ONCE]
-                return len(recognised) == 2 and all(
-                    wait.holders == (runner,) for wait in recognised
-                )
+                told = [wait for wait in waits if wait.kind is Kind.ONCE]
+                return len(told) == 2 and all(wait.holders == (runner,) for wait in told)
 
             seen = until(source, are_told)
             assert seen.deadlocks == ()
@@ -335,7 +333,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
     ask = SamplingScan.new_stacks
 
     def noted(
-        scan: SamplingScan, new: Sequence[tuple[SampledWait, Sample, Call]]
+        scan: SamplingScan, new: Sequence[tuple[SampledWait, Sample, SystemCall]]
     ) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
