@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from locktop.collector.analysis import contention_patterns
-from locktop.collector.export.snapshot_reader import parse
-from locktop.collector.export.snapshot_writer import document
+from locktop.collector.export.snapshot_codec import document, parse
 from locktop.collector.export.text import report
 from locktop.collector.format.patterns import ADVICE, described
 from locktop.collector.format.snapshot_index import SnapshotIndex

@@ -10,7 +10,7 @@ from unit.builders import records, scenarios
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.thread_groups import common_name
-from locktop.collector.export import snapshot_writer
+from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
 from locktop.collector.model import Held, Kind, Lock, Thread, ThreadGroup, ThreadState
 
@@ -128,7 +128,7 @@ def test_each_thread_is_in_one_group() -> None:
 
 def test_groups_in_json_and_on_the_page() -> None:
     snapshot = scenarios.normal()
-    groups = snapshot_writer.document(snapshot)["thread_groups"]
+    groups = snapshot_codec.document(snapshot)["thread_groups"]
     assert sum(len(group["threads"]) for group in groups) == len(snapshot.threads)
     pool = next(group for group in groups if group["name"] == "pool-#")
     assert (pool["threads"], pool["state"], pool["idle"]) == ([4721, 4720, 4722], "idle", True)

@@ -9,7 +9,7 @@ import pytest
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.time_split import Used
 from locktop.collector.linux.procfs import CLOCK_TICK_S
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import TimeSplit
 from locktop.collector.sources.probes.time_accounting import ThreadTimes
 
@@ -119,12 +119,16 @@ def test_the_mean_of_several() -> None:
 # ---- from scan to scan ----
 
 
-def task(at_s: float, **more: object) -> Task:
-    made = Task("worker", "S", 0.0, b"worker", at_s, ran_ns=1, queued_ns=0, runs=1, disk_ticks=0)
+def task(at_s: float, **more: object) -> KernelThread:
+    made = KernelThread(
+        "worker", "S", 0.0, b"worker", at_s, ran_ns=1, queued_ns=0, runs=1, disk_ticks=0
+    )
     return made._replace(**more)
 
 
-def splits(*tasks: Task, contended: float = 0.0, idle: float = 0.0) -> list[TimeSplit | None]:
+def splits(
+    *tasks: KernelThread, contended: float = 0.0, idle: float = 0.0
+) -> list[TimeSplit | None]:
     times, found = ThreadTimes(), []
     for number, one in enumerate(tasks):
         times.begin(float(number))

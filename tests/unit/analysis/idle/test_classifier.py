@@ -8,7 +8,7 @@ from unit.builders import records, scenarios
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules, parse
-from locktop.collector.export import snapshot_writer
+from locktop.collector.export import snapshot_codec
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, ThreadState, WaitStack
 from locktop.collector.profile import call_tree
 
@@ -174,5 +174,5 @@ def test_the_idle_part_of_an_interval_is_separate() -> None:
     classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
     before, after = classifier.classify(scan(10.0, 1.0)), classifier.classify(scan(14.0, 2.5))
     assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
-    interval = snapshot_writer.document(after, before)["locks"][0]["interval"]
+    interval = snapshot_codec.document(after, before)["locks"][0]["interval"]
     assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)

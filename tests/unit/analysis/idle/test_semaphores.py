@@ -11,8 +11,8 @@ from unit.builders import records
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules, parse
-from locktop.collector.export import snapshot_writer
-from locktop.collector.export.snapshot_reader import parse as parse_snapshot
+from locktop.collector.export import snapshot_codec
+from locktop.collector.export.snapshot_codec import parse as parse_snapshot
 from locktop.collector.model import Kind, Lock, Snapshot, ThreadState, Use, WaitStack
 
 # ---- what follows ----
@@ -73,7 +73,7 @@ def test_semaphores_used_as_locks(
     free = replace(lock, waiters=())
     later = classifier.classify(records.snapshot((), (free,)))
     assert later.locks[0].idle is not is_lock
-    saved = parse_snapshot(json.dumps(snapshot_writer.document(later)).encode(), "x")
+    saved = parse_snapshot(json.dumps(snapshot_codec.document(later)).encode(), "x")
     assert saved.locks[0].idle is not is_lock
 
 
