@@ -164,3 +164,8 @@ wheel-test: setup
 
 clean:
 	rm -rf build .venv
+
+# docs/snapshot.md, from the types of the document.
+.PHONY: snapshot-reference
+snapshot-reference: setup
+	$(BIN)/python -m locktop.collector.export.snapshot_reference > docs/snapshot.md

@@ -53,7 +53,7 @@ class PollerFeed:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.suppressions: Sequence[Suppression] = ()  # of potential deadlocks
+        self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
 

@@ -31,12 +31,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-d", "--duration", type=seconds, metavar="SECONDS", help="scan again after this time"
     )
     add_scan_options(parser)
+    parser.add_argument(
+        "--schema",
+        action=_PrintSchema,
+        nargs=0,
+        help="print the JSON Schema of a snapshot and exit; needs no -p",
+    )
     add_output(parser)
     add_suppressions(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
     parser.add_argument(
         "--idle", action="store_true", help="text also lists the threads that wait for work"
     )
+
+
+class _PrintSchema(argparse.Action):
+    """Prints the JSON Schema at once, as --help and --version do."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from locktop.collector.export import snapshot_reference
+
+        sys.stdout.write(snapshot_reference.schema_text())
+        parser.exit()
 
 
 def execute(arguments: argparse.Namespace) -> int:

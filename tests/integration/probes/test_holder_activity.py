@@ -14,7 +14,7 @@ from support import tool
 from support.rights import NOBODY, as_nobody
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector.export import snapshot_writer
+from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
 from locktop.collector.linux import procfs
 from locktop.collector.model import ActivityState, Snapshot, ThreadActivity
@@ -64,7 +64,7 @@ def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: St
     assert f"which is now in {about_to} for " in " ".join(report.render(seen).split())
     functions = [frame.function for frame in seen.stacks[now.stack]]
     assert functions[:2] == [way, "hold"], "where it made the call"
-    (lock,) = (lock for lock in snapshot_writer.document(seen)["locks"] if lock["holder_now"])
+    (lock,) = (lock for lock in snapshot_codec.document(seen)["locks"] if lock["holder_now"])
     assert lock["holder_now"]["what"] == about_to
     assert lock["holders"] == [now.tid]
 
