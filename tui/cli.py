@@ -138,7 +138,7 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         whole, given = parser(), sys.argv[1:] if argv is None else argv
         if given and given[0].isdigit():
-            whole.error(f"`locktop -p {given[0]}` looks at that process")
+            whole.error(f"`locktop -p {given[0]}` shows that process")
         arguments = whole.parse_args(given)
         if arguments.screen_pid is not None and arguments.execute is not attach.execute:
             whole.error("-p before a command does not reach it; put it behind, or leave it out")

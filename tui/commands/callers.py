@@ -62,8 +62,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError("callers needs one of -p PID and FILE")
-    asked = (arguments.format, arguments.output, arguments.function)
-    if all(one is None for one in asked) and has_terminal():
+    explicit = (arguments.format, arguments.output, arguments.function)
+    if all(one is None for one in explicit) and has_terminal():
         return _show(arguments)
     return _write(arguments)
 

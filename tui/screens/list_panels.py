@@ -186,20 +186,20 @@ class Panel(Generic[Row]):
 
     def _show_rows(self, index: SnapshotIndex, rows: Mapping[int, Row], table: Table[Row]) -> None:
         """Show ``rows`` in this order, with the rows of the open groups."""
-        seen: dict[int, Row | More] = {}
+        visible: dict[int, Row | More] = {}
         for id_, row in rows.items():
-            seen[id_] = row
+            visible[id_] = row
             key = self._groups.key_of(id_)
             if key is not None:
-                seen.update(self._inside(index, key, row))
+                visible.update(self._inside(index, key, row))
 
         def line(id_: int) -> Line:
-            row = seen[id_]
+            row = visible[id_]
             return row.line() if isinstance(row, More) else table.line(row, self.mark(index, row))
 
         before = self.widget.current
-        self.widget.show(list(seen), line)
-        if self.widget.chosen and before is not None and before not in seen:
+        self.widget.show(list(visible), line)
+        if self.widget.chosen and before is not None and before not in visible:
             key = self.group_of(index, before)
             if key is not None:
                 self.widget.choose(self._groups.id_of(key), by_itself=True)

@@ -289,8 +289,8 @@ class MonitorScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys, the columns and the notes."""
-        told = notes(self._index.snapshot) if self._index is not None else ()
-        self.app.push_screen(HelpScreen(told))
+        found = notes(self._index.snapshot) if self._index is not None else ()
+        self.app.push_screen(HelpScreen(found))
 
     def action_panel(self, step: int) -> None:
         """Go to the next panel, or the one before."""

@@ -159,11 +159,7 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
             super().stop_application_mode()
 
         def close(self) -> None:
-            """Wait for the writer.
-
-            If it had to be freed, write the reset of the terminal once more: there is room now, and
-            the terminal may read again later.
-            """
+            """Wait for the writer; if it was freed, repeat the reset: now there is room for it."""
             self._patience.start()
             super().close()
             if self._metered.dropping:

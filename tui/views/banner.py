@@ -66,12 +66,12 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
     Where one is certain, only certain deadlocks count.
     """
     certain = [deadlock for deadlock in deadlocks if deadlock.certain]
-    told = certain or deadlocks
-    count, whom = who_for_whom(told)
+    counted = certain or deadlocks
+    count, whom = who_for_whom(counted)
     wait = f"{count} threads wait" if count > 1 else "1 thread waits"
     word = "DEADLOCK" if certain else "POSSIBLE DEADLOCK"
-    what = f"{len(told)} {word}S, the oldest" if len(told) > 1 else word
-    oldest = max(told, key=lambda deadlock: deadlock.since_s)
+    what = f"{len(counted)} {word}S, the oldest" if len(counted) > 1 else word
+    oldest = max(counted, key=lambda deadlock: deadlock.since_s)
     since = lasting(oldest.since_s, oldest.is_lower_bound)
     return make_line((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alert"))
 

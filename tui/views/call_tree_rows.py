@@ -99,11 +99,11 @@ def _chain(row: Row, whole: float) -> Cell:
 
 
 def fit_chain(text: str, width: int) -> str:
-    """A chain in exactly ``width`` cells: where it is longer the first names of it go."""
+    """A chain in exactly ``width`` cells, without its first names where it is too long."""
     first, *names = text.split(_ARROW)
     if names and cell_len(text) > width:
-        bare = first.lstrip().removeprefix(_MARKS[0]).removeprefix(_MARKS[1]).lstrip()
-        first = first[: len(first) - len(bare)] + "…"
+        name = first.lstrip().removeprefix(_MARKS[0]).removeprefix(_MARKS[1]).lstrip()
+        first = first[: len(first) - len(name)] + "…"
         while len(names) > 2 and cell_len(_ARROW.join([first, *names])) > width:
             del names[0]
     return fit_middle(_ARROW.join([first, *names]), width)
@@ -178,8 +178,8 @@ def call_tree_headline(
     if profile.estimate:
         spans.append((" an estimate: no whole stacks ", "flag"))
     if root.idle > 0:
-        visible = "shown, not added" if idle else "hidden"
-        spans.append((f"  for work {figure(root.idle, weight)}, {visible}", "dim"))
+        state = "shown, not added" if idle else "hidden"
+        spans.append((f"  for work {figure(root.idle, weight)}, {state}", "dim"))
     notes = profile.notes(weight.name)
     if notes:
         more = f" (and {len(notes) - 1} more: ?)" if len(notes) > 1 else ""

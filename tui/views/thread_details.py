@@ -107,13 +107,13 @@ def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
             ]
         yield labelled("because", *spans)
     if thread.tid in index.stuck_threads:
-        yield labelled("", ("and so in a circle: a deadlock", "stuck"))
+        yield labelled("", ("so the thread is in a cycle: a deadlock", "stuck"))
 
 
 def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     if not thread.holds:
-        seen = index.snapshot
-        known = seen.complete and not index.dormant and not seen.is_sampled
+        snapshot = index.snapshot
+        known = snapshot.complete and not index.dormant and not snapshot.is_sampled
         yield labelled("holds", ("nothing" if known else "nothing that is known", "dim"))
     for number, held in enumerate(islice(thread.holds, _MAX_HELD)):
         waiters = index.locks[held.lock].waiters if held.lock in index.locks else ()

@@ -37,5 +37,5 @@ class Footer(FixedLines):
 
     def _draw(self) -> None:
         width = self.size.width or 80
-        told = tuple(piece for line in self._messages for piece in wrap(line, width, 1))
-        self.show(told or (self._keys,))
+        lines = tuple(piece for line in self._messages for piece in wrap(line, width, 1))
+        self.show(lines or (self._keys,))

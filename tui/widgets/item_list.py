@@ -65,7 +65,7 @@ class ItemList(ScrollPanel):
     def show(self, ids: Sequence[int], row: Callable[[int], Line]) -> None:
         """Show ``ids``, each as the line ``row(id)``."""
         before = self.current
-        seen = self.top <= self._cursor < self.top + self.page
+        was_visible = self.top <= self._cursor < self.top + self.page
         self._ids, self._row = ids, cache(row)  # called for the comparison and for the painting
         if self.chosen and before is not None and before != self.current:
             self._cursor = _index(ids, before, self._cursor)
@@ -73,22 +73,24 @@ class ItemList(ScrollPanel):
             self._cursor = 0
         self._cursor = max(0, min(self._cursor, len(ids) - 1))
         self.fit_height()
-        if seen:
+        if was_visible:
             self.show_line(self._cursor)
         self.paint_changes()
         if self.current != before:
             self.post_message(self.Moved(self, by_itself=True))
 
     def choose(self, wanted: int, by_itself: bool = False) -> bool:
-        """Put the cursor on the thing ``wanted``; False if it is not in the list. ``by_itself``:
-        nobody asked for that."""
+        """Put the cursor on the id ``wanted``; return False if the list does not have it.
+
+        ``by_itself``: the user did not move the cursor.
+        """
         if wanted not in self._ids:
             return False
         self.move_to(list(self._ids).index(wanted), by_itself)
         return True
 
     def move_to(self, number: int, by_itself: bool = False) -> None:
-        """Put the cursor on row ``number``, or the nearest there is. ``by_itself``: see choose."""
+        """Put the cursor on row ``number`` or the nearest row. ``by_itself``: see ``choose``."""
         self.chosen = True
         before = self._cursor
         self._cursor = max(0, min(number, len(self._ids) - 1))

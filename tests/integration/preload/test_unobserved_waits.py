@@ -157,7 +157,7 @@ def test_the_screen_says_who_waits_unobserved(openmp: Target, need: Need) -> Non
     with Screen(need("tmux"), "-p", openmp.pid) as screen:
         text = screen.until(lambda text: "2 threads wait for OpenMP lock" in text, "the waits")
         assert "the library does not observe it" in text
-        assert "unobserved: OpenMP" in text
+        assert "unseen: OpenMP" in text
 
 
 def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:
