@@ -1,8 +1,8 @@
-"""A C++ program with as much debug information as is asked for, made in a minute or two.
+"""Builds a C++ program with a given amount of debug information, in a minute or two.
 
-Two units that differ are compiled; each is linked again and again with its one global function
-under other names. Run, a thread calls through 13 units, prints the return addresses of that
-stack, and waits there for a lock, until the input ends.
+The compiler makes two different units. The linker takes each unit many times, with another name of
+its one global function each time. At run time, a thread calls through 13 units, prints the return
+addresses of its stack, and waits there for a lock until the input ends.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 DEPTH = 13
 _VARIANTS = 2
-#: Of an object file what is left in the program: the rest are relocations.
-_LEFT = 0.3
+#: The part of an object file that stays in the program; the rest are relocations.
+_LINKED_PART = 0.3
 
 _UNIT = """\
 #include <algorithm>
@@ -103,7 +103,7 @@ int main(void)
 
 
 def build(directory: Path, megabytes: int) -> Path:
-    """Make the program in a directory, if it is not there; return its path."""
+    """Build the program in a directory, unless it exists; return its path."""
     program = directory / f"big{megabytes}"
     if program.exists():
         return program
@@ -111,7 +111,7 @@ def build(directory: Path, megabytes: int) -> Path:
     with ThreadPoolExecutor(2) as pool:
         variants = list(pool.map(lambda n: _compiled(directory, n), range(_VARIANTS)))
     size = sum(variant.stat().st_size for variant in variants) / _VARIANTS
-    count = max(DEPTH + 1, int(megabytes * 1e6 / size / _LEFT))
+    count = max(DEPTH + 1, int(megabytes * 1e6 / size / _LINKED_PART))
     objects = [_renamed(directory, variants[n % _VARIANTS], n) for n in range(count)]
     main = {
         "units": count,

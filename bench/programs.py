@@ -125,7 +125,8 @@ def measure(name: str, unit: str, rounds: int, pair: Sequence[tuple[Target, Load
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    print("| server | bare | throughput | quartiles | best | processor time | quartiles | best |")
+    print("| server | unprepared | throughput | quartiles | best", end="")
+    print(" | processor time | quartiles | best |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory(prefix="locktop-bench-") as name, ExitStack() as stack:
         directory = Path(name)

@@ -1,18 +1,17 @@
-"""What it costs to sample a process from outside (docs/overhead.md).
+"""Measures the cost of sampling a process from outside (docs/overhead.md).
 
     make outside-bench TURNS=100
 
-The first table is what the tool takes of a processor with two looks a second, when the stacks of
-what sleeps for good are known: each look, samples and looks together, and all that with the screen,
-in a terminal of 120 columns and 40 lines. A virtual machine charges us also for the time in which
-its processors were somebody else's: so beside the looks it is told what some work took that is
-always the same, and was done as often at that time by a process that does nothing else.
+The first table has the CPU time of the tool at two scans a second, when the stacks of all sleeping
+threads are known. Its columns are each scan, samples and scans together, and both with the screen,
+in a terminal of 120 columns and 40 lines. A virtual machine also counts the time in which other
+machines had its processors. Beside the scans, a process therefore does a fixed amount of work as
+often as the scans; a column has the CPU time of that work.
 
-The second table is what a process loses that is watched so: it runs on one processor and the tool
-on another one, in turns of half a second in which the tool is stopped, or looks twice a second, or
-again and again without a pause, which tells more of what is lost than can be measured otherwise.
-Ratios are of turns right after each other; "best" is that of the best turns of each, which a busy
-machine disturbs least.
+The second table has the loss of a watched process. The process runs on one processor and the tool
+on another. In turns of half a second the tool is stopped, or scans twice a second, or scans without
+a pause. Scans without a pause make a small loss measurable. Each ratio is of two successive turns.
+"best" is the ratio of the best turns of each kind, which a busy machine disturbs least.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from locktop.collector.sources.launch import preload_environment
 from locktop.collector.sources.preload.source import PreloadSource
 from locktop.collector.sources.sampling.source import SamplingSource
 
-INTERVAL_S = 0.5  # from look to look
+INTERVAL_S = 0.5  # from scan to scan
 SCANS = 20
-WARM_UP = 60  # looks
+WARM_UP = 60  # scans
 STEPS = 300_000  # of the work that is always the same: some 15 ms
 
 #: What is watched: name, program and arguments, with the library or not.
@@ -55,7 +54,7 @@ WATCHED = (
     ("499 threads in pools, with the library", ("six_pools", "83"), True),
     ("501 threads, half of them move, with the library", ("thousand_threads", "500"), True),
 )
-BARE = "bare"
+UNWATCHED = "unwatched"
 #: What loses: name and arguments of tests/targets/contention/threads_take_turns.c.
 TURNING = (
     ("4 threads take turns at a mutex", ("lock", "4")),
@@ -65,8 +64,8 @@ TURNING = (
 
 
 def scans(source: Source, count: int) -> tuple[list[float], list[float]]:
-    """Look so often; give what each look took of a processor, and what the whole process did
-    meanwhile, of the time of one: seconds, shares."""
+    """Scan ``count`` times; return the CPU seconds of each scan, and the CPU share of the whole
+    process in each interval."""
     took, shares = [], []
     at, used = time.monotonic(), time.process_time()
     for _ in range(count):
@@ -101,8 +100,10 @@ def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool)
 
 @contextlib.contextmanager
 def same_work() -> Iterator[list[float]]:
-    """Let a process do the same work again and again, as often as looks are made; give what it took
-    of a processor each time, afterwards: seconds."""
+    """Run a process that does a fixed amount of work as often as scans are made.
+
+    The yielded list has the CPU seconds of each piece of work, after the end of the context.
+    """
     took: list[float] = []
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -116,7 +117,7 @@ def same_work() -> Iterator[list[float]]:
 
 
 def work() -> None:
-    """Do it until standard input ends; say what each took."""
+    """Do the fixed work until standard input ends; print the CPU seconds of each piece."""
     while not select.select([sys.stdin], [], [], INTERVAL_S)[0]:
         before, done = time.thread_time(), 0
         for step in range(STEPS):
@@ -133,8 +134,10 @@ def percents(shares: Sequence[float]) -> str:
 
 
 def screen_shares(pid: int, count: int) -> list[float]:
-    """Show the process on a screen; give what the tool took of a processor in so many intervals,
-    once it has shown as many as it takes to warm up."""
+    """Show the process on a screen; return the tool's CPU share in ``count`` intervals.
+
+    WARM_UP intervals come first.
+    """
     command = [str(Path(sys.executable).with_name("locktop")), "-p", str(pid)]
     leader, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (40, 120))
@@ -147,10 +150,10 @@ def screen_shares(pid: int, count: int) -> list[float]:
     try:
         time.sleep(WARM_UP * INTERVAL_S)
         shares = []
-        at, used = time.monotonic(), spent_s(tool.pid)
+        at, used = time.monotonic(), cpu_seconds(tool.pid)
         for _ in range(count):
             time.sleep(INTERVAL_S)
-            now, now_used = time.monotonic(), spent_s(tool.pid)
+            now, now_used = time.monotonic(), cpu_seconds(tool.pid)
             shares.append((now_used - used) / (now - at))
             at, used = now, now_used
         return shares
@@ -162,28 +165,28 @@ def screen_shares(pid: int, count: int) -> list[float]:
 
 
 def drain(terminal: int) -> None:
-    """Read what is sent to a terminal, until its program has ended."""
+    """Read the output to a terminal until its program has ended."""
     with contextlib.suppress(OSError):
         while os.read(terminal, 1 << 16):
             pass
 
 
-def spent_s(pid: int) -> float:
-    """Return what all threads of a process took of processors until now."""
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of all living threads of a process, seconds."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 class Turn(NamedTuple):
-    """What a program did, and what the tool took of a processor meanwhile."""
+    """The work of a program in one turn, and the tool's CPU share in that turn."""
 
     per_s: float
-    cpu_us: float  # of a processor, for each time that it did it
+    cpu_us: float  # CPU time of the program for each piece of work
     share: float
 
 
 class Watcher:
-    """The tool in a process of its own, on a processor of its own, stopped but for its turns."""
+    """The tool as a process on its own processor; the process is stopped except in its turns."""
 
     def __init__(self, pid: int, cpu: int, interval_s: float) -> None:
         command = [sys.executable, __file__, "--watch", str(pid), str(interval_s)]
@@ -191,12 +194,12 @@ class Watcher:
             ["taskset", "-c", str(cpu), *command], stdout=subprocess.PIPE
         )
         assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"looked\n"
+        assert self._process.stdout.readline() == b"scanned\n"
         self._process.send_signal(signal.SIGSTOP)
 
     def cpu_s(self) -> float:
-        """What it took until now."""
-        return spent_s(self._process.pid)
+        """Return the CPU time of the tool until now."""
+        return cpu_seconds(self._process.pid)
 
     def __enter__(self) -> Watcher:
         self._process.send_signal(signal.SIGCONT)
@@ -211,18 +214,18 @@ class Watcher:
 
 
 def take_turn(target: Target, watcher: Watcher | None) -> Turn:
-    """Let the program run for half a second, watched or not."""
+    """Let the program run for half a second, watched or unwatched."""
     with watcher or contextlib.nullcontext():
         used_s = watcher.cpu_s() if watcher else 0.0
-        began, turns, cpu_s = asked(target)
+        began, turns, cpu_s = query(target)
         time.sleep(INTERVAL_S)
-        ended, turns_then, cpu_then_s = asked(target)
+        ended, turns_then, cpu_then_s = query(target)
         used_s = watcher.cpu_s() - used_s if watcher else 0.0
     done, took_s = turns_then - turns, ended - began
     return Turn(done / took_s, 1e6 * (cpu_then_s - cpu_s) / done, used_s / took_s)
 
 
-def asked(target: Target) -> tuple[float, int, float]:
+def query(target: Target) -> tuple[float, int, float]:
     target.go_on()
     said = target.truth()
     return time.monotonic(), said["turns"], said["cpu_s"]
@@ -235,7 +238,7 @@ def loss(compiler: Compiler, name: str, arguments: Sequence[str], rounds: int) -
     with Target(command) as target:
         target.expect("ready")
         watchers = {"twice a second": INTERVAL_S, "without a pause": 0.0}
-        how: dict[str, Watcher | None] = {BARE: None}
+        how: dict[str, Watcher | None] = {UNWATCHED: None}
         try:
             for one, interval_s in watchers.items():
                 how[one] = Watcher(target.pid, other, interval_s)
@@ -247,14 +250,14 @@ def loss(compiler: Compiler, name: str, arguments: Sequence[str], rounds: int) -
         finally:
             for watcher in filter(None, how.values()):
                 watcher.end()
-    return [row(name, one, found[BARE], found[one]) for one in watchers]
+    return [row(name, one, found[UNWATCHED], found[one]) for one in watchers]
 
 
-def row(name: str, how: str, bare: Sequence[Turn], watched: Sequence[Turn]) -> str:
+def row(name: str, how: str, unwatched: Sequence[Turn], watched: Sequence[Turn]) -> str:
     cells = [name, how, f"{100 * statistics.median(turn.share for turn in watched):.1f} %"]
-    pairs = list(zip(watched, bare, strict=True))
-    best = max(turn.per_s for turn in watched) / max(turn.per_s for turn in bare)
-    least = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in bare)
+    pairs = list(zip(watched, unwatched, strict=True))
+    best = max(turn.per_s for turn in watched) / max(turn.per_s for turn in unwatched)
+    least = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in unwatched)
     for ratios, extreme in (
         ([one.per_s / other.per_s for one, other in pairs], best),
         ([one.cpu_us / other.cpu_us for one, other in pairs], least),
@@ -265,10 +268,10 @@ def row(name: str, how: str, bare: Sequence[Turn], watched: Sequence[Turn]) -> s
 
 
 def watch(pid: int, interval_s: float) -> None:
-    """Look at a process until killed."""
+    """Scan a process until killed."""
     with closing(SamplingSource(pid)) as source:
         source.scan()
-        print("looked", flush=True)
+        print("scanned", flush=True)
         while True:
             source.scan()
             time.sleep(interval_s)
@@ -284,14 +287,14 @@ def main() -> None:
     rounds = int(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="locktop-bench-") as directory:
         compiler = Compiler(Path(directory))
-        print("| | a look, least / median | the same work | of a processor in all", end="")
+        print("| | a scan, least / median | the same work | of a processor in all", end="")
         print(" | with the screen |")
         print("| --- |" + " ---: |" * 4)
         for case in WATCHED:
             print(cost(compiler, *case), flush=True)
         if len(os.sched_getaffinity(0)) < 2:
             return
-        print("\n| | looked at | the tool | turns | quartiles | best", end="")
+        print("\n| | scanned | the tool | turns | quartiles | best", end="")
         print(" | processor time | quartiles | best |")
         print("| --- | --- |" + " ---: |" * 7)
         for name, arguments in TURNING:

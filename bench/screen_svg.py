@@ -18,16 +18,16 @@ from locktop.tui.commands.demo import demo_program
 from locktop.tui.feed import PollerFeed, Publish
 
 SIZE = (120, 40)
-PICTURES = 120  # at most; half a second each
+MAX_SCANS = 120  # half a second each
 
 
 def _has_no_line(frame: Frame) -> bool:
-    """Whether it is no code of the demonstration's own source."""
+    """Tell whether a frame is outside of the demonstration's source."""
     return frame.module != "locktop-demo" or frame.function == "_start"
 
 
 class Watched(PollerFeed):
-    """Says when a snapshot has come in which every name is known and there is a deadlock."""
+    """Sets ``complete`` at the first snapshot with a deadlock and with all names."""
 
     def start(self, publish: Publish, interval_s: float) -> None:
         self.loop, self.complete = asyncio.get_running_loop(), asyncio.Event()
@@ -43,17 +43,17 @@ class Watched(PollerFeed):
 
 
 async def draw(path: Path) -> None:
-    """Start the demonstration, wait for its trouble, export the screen."""
+    """Start the demonstration, wait for its deadlock, export the screen."""
     program = str(demo_program())
     with LaunchedProgram(program, [program, "--deadlock"], output=os.devnull) as started:
         feed = Watched(started.source())
         app = LocktopApp(feed, "night", environ={})
         async with app.run_test(size=SIZE) as pilot:
-            await asyncio.wait_for(feed.complete.wait(), PICTURES / 2)
+            await asyncio.wait_for(feed.complete.wait(), MAX_SCANS / 2)
             await pilot.pause()
             await pilot.pause()
             svg = app.export_screenshot(title="locktop demo --deadlock")
-    # No fonts from elsewhere: whoever looks at the picture has one of fixed width.
+    # No downloaded fonts: each reader has a font of fixed width.
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     svg = svg.replace("Fira Code, monospace", "ui-monospace, 'DejaVu Sans Mono', monospace")
     svg = svg.replace("<!-- Generated with Rich https://www.textualize.io -->", "")

@@ -1,11 +1,11 @@
-"""What many locks and many threads take: ``python bench/sizes.py``, as a table.
+"""Measures memory and time for many locks and threads: ``python bench/sizes.py`` prints a table.
 
 Each case runs tests/targets/limits/locks_and_threads_by_count.c without the library and with it.
-Memory is what the target's file takes. ns: a lock and unlock of a mutex that nobody else wants, the
-first time that a thread takes it, and later. Snapshot and check are those commands, start of
-Python, names and all; look is to look once more, after the first looks. All these times are of one
-processor, so that others who are busy do not count. Picture is the time by the wall clock from
-``locktop -p PID`` to its first picture.
+"memory" is the size of the target's file. "first" and "later" are nanoseconds for a lock and unlock
+of an uncontended mutex: the first time of a thread, and later times. "snapshot" and "check" are the
+times of these commands, with the start of Python and all names. "scan" is the time of one more
+scan, after the first scans. All these times are CPU times, so other busy programs do not count.
+"screen" is the wall time from ``locktop -p PID`` to the first full screen.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ SCANS = 7
 
 
 def cpu_of_a_scan(pid: int) -> float:
-    """Return the median, seconds."""
-    source, spent = PreloadSource(pid), []
+    """Return the median CPU time of a scan, seconds."""
+    source, times = PreloadSource(pid), []
     for _ in range(SCANS):
         before = time.process_time()
         source.scan()
-        spent.append(time.process_time() - before)
+        times.append(time.process_time() - before)
     source.close()
-    return statistics.median(spent[2:])
+    return statistics.median(times[2:])
 
 
 def cpu_of(*arguments: str | int) -> float:
-    """Return what a command of the tool takes, seconds."""
+    """Return the CPU time of a command of the tool, seconds."""
 
     def children() -> float:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -66,18 +66,18 @@ def cpu_of(*arguments: str | int) -> float:
     return children() - before
 
 
-def until_pictured(pid: int) -> float:
-    """Return the seconds."""
+def seconds_to_screen(pid: int) -> float:
+    """Return the wall time from the start of the tool to the first full screen."""
     tmux = shutil.which("tmux")
     assert tmux, "needs tmux"
     before = time.monotonic()
     with Screen(Path(tmux), "-p", pid) as screen:
-        screen.until(lambda text: "  level " in text, "a picture")
+        screen.until(lambda text: "  level " in text, "a full screen")
         return time.monotonic() - before
 
 
-def bare(program: Path, arguments: list[str]) -> dict[str, Any]:
-    """Return what the target measures without the library."""
+def unprepared(program: Path, arguments: list[str]) -> dict[str, Any]:
+    """Return the target's own figures without the library."""
     with Target([program, *arguments]) as target:
         return target.truth()
 
@@ -85,7 +85,7 @@ def bare(program: Path, arguments: list[str]) -> dict[str, Any]:
 def measure(program: Path, what: str, locks: int, threads: int) -> str:
     """Return a row."""
     arguments = [what, str(locks), str(threads)]
-    without = bare(program, arguments)
+    without = unprepared(program, arguments)
     with Target([program, *arguments], preload_environment(None)) as target:
         started = start_time(target.pid)
         truth = target.truth()
@@ -93,19 +93,22 @@ def measure(program: Path, what: str, locks: int, threads: int) -> str:
         first = cpu_of("snapshot", "-p", target.pid, "--format", "json")
         check = cpu_of("check", "-p", target.pid)
         scan = cpu_of_a_scan(target.pid)
-        picture = until_pictured(target.pid)
+        screen = seconds_to_screen(target.pid)
     remove_file_of(target.pid, started)
     return (
         f"| {what} | {locks:,} | {threads:,} | {taken / 1e6:.1f} MB | {without['first']:.0f}"
         f" | {truth['first']:.0f} | {without['last']:.0f} | {truth['last']:.0f}"
-        f" | {first:.2f} s | {check:.2f} s | {scan * 1000:.0f} ms | {picture:.1f} s |"
+        f" | {first:.2f} s | {check:.2f} s | {scan * 1000:.0f} ms | {screen:.1f} s |"
     )
 
 
 def main() -> None:
     """Print the table."""
-    print("| | locks | threads | memory | first, bare | first | later, bare | later", end="")
-    print(" | snapshot | check | look | picture |")
+    print(
+        "| | locks | threads | memory | first, unprepared | first | later, unprepared | later",
+        end="",
+    )
+    print(" | snapshot | check | scan | screen |")
     print("| --- |" + " ---: |" * 11)
     with tempfile.TemporaryDirectory() as directory:
         program = Compiler(Path(directory)).program("locks_and_threads_by_count")

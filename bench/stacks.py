@@ -1,4 +1,4 @@
-"""How long the stack of a thread of another process takes (docs/overhead.md)."""
+"""Measures the time to read a stack of another process's thread (docs/overhead.md)."""
 
 from __future__ import annotations
 
@@ -55,27 +55,27 @@ print(time.perf_counter() - began, time.thread_time() - used)
 """
 
 
-def told_by(*command: str) -> Took:
-    """What a new process of Python says it took."""
+def timed_in_new_process(*command: str) -> Took:
+    """Run Python code in a new process; return the times that the code prints."""
     done = subprocess.run([sys.executable, "-c", *command], check=True, capture_output=True)
     said = done.stdout.split()
     return Took(float(said[0]), float(said[1]))
 
 
 def cold(pid: int, tid: int) -> Took:
-    """Seconds in a process that has seen no file of the target's before."""
-    return told_by(_SCAN, str(pid), str(tid))
+    """Measure in a process that has not read any file of the target before."""
+    return timed_in_new_process(_SCAN, str(pid), str(tid))
 
 
 def warm(unwinder: Unwinder, tid: int) -> Took:
-    """Seconds of one more look."""
+    """Measure one more read of a stack."""
     began, used = time.perf_counter(), time.thread_time()
     assert unwinder.blocked(tid) is not None
     return Took(time.perf_counter() - began, time.thread_time() - used)
 
 
 def stops(pid: int, tid: int) -> list[float]:
-    """Seconds between the order to stop and the one to go on."""
+    """Return the seconds between the request to stop and the request to go on."""
     times: list[float] = []
     ptrace, found = ptrace_stop._ptrace, architecture()
     assert found is not None
@@ -95,26 +95,28 @@ def stops(pid: int, tid: int) -> list[float]:
     return times
 
 
-def told(seconds: list[float]) -> str:
-    """Least and median, in ms."""
+def least_and_median(seconds: list[float]) -> str:
+    """Format the least and the median, in ms."""
     return f"{min(seconds) * 1000:.2f} / {statistics.median(seconds) * 1000:.2f}"
 
 
 def both(times: list[Took]) -> str:
-    """By the clock, and of a processor."""
+    """Format wall times and CPU times."""
     clock, processor = [one.clock for one in times], [one.processor for one in times]
-    return f"{told(clock)} ms, processor {told(processor)} ms"
+    return f"{least_and_median(clock)} ms, processor {least_and_median(processor)} ms"
 
 
 def main() -> None:
     rounds = int(sys.argv[1])
-    print(f"to load what follows stacks {both([told_by(_LOAD) for _ in range(rounds)])}")
+    print(
+        f"to load what follows stacks {both([timed_in_new_process(_LOAD) for _ in range(rounds)])}"
+    )
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
         with Target([compiler.program("thousand_threads"), "500"]) as target:
             target.expect("ready")
-            scans = [told_by(_FIRST, str(target.pid)) for _ in range(rounds)]
-            print(f"a first look at 501 threads {both(scans)}")
+            scans = [timed_in_new_process(_FIRST, str(target.pid)) for _ in range(rounds)]
+            print(f"a first scan of 501 threads {both(scans)}")
         for name, flags in BUILDS.items():
             with Target([compiler.program("asleep_in_stack_shapes", *flags)]) as target:
                 tids = target.truth()
@@ -126,7 +128,7 @@ def main() -> None:
                     later = [warm(unwinder, tids[way]) for _ in range(WARM)]
                     print(f"{name}, {way}, {len(stack.addresses)} frames:")
                     print(f"  first {both(first)}\n  later {both(later)}")
-                print(f"stopped for {told(stops(target.pid, tids['deep']))} ms")
+                print(f"stopped for {least_and_median(stops(target.pid, tids['deep']))} ms")
 
 
 if __name__ == "__main__":

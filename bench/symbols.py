@@ -1,6 +1,6 @@
-"""How long the names of a stack take in a program with much debug information (docs/overhead.md).
+"""Measures the time to name a stack in a program with much debug information (docs/overhead.md).
 
-Without and with what is kept on disk, each in a process of its own, as when locktop is started.
+The runs are without and with the cache on disk. Each run is a new process, as at locktop's start.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
         assert process.stdout is not None
         addresses = process.stdout.readline().decode().split()
         with tempfile.TemporaryDirectory() as cache:
-            scan(process.pid, addresses, cache)  # the file is in memory now, and the cache filled
+            scan(process.pid, addresses, cache)  # loads the file into memory and fills the cache
             cold = [scan(process.pid, addresses, "none") for _ in range(rounds)]
             warm = [scan(process.pid, addresses, cache) for _ in range(rounds)]
         process.communicate()

@@ -6,7 +6,7 @@ from locktop.collector.sanitize import clean
 
 
 class LocktopError(Exception):
-    """One clear line: what was wrong and what to do about it."""
+    """One clear line for the user: the problem and the remedy."""
 
     def __init__(self, message: str) -> None:
         super().__init__(clean(message, 1000))

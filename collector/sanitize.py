@@ -1,11 +1,11 @@
-"""Text that comes from the process looked at is a stranger's: this makes it harmless."""
+"""Makes text from other processes harmless for the terminal."""
 
 from __future__ import annotations
 
 import unicodedata
 
-#: Characters, as many as a path may have. The names of some C++ templates have ten thousand: what
-#: is shown of them is shortened further, to the room there is.
+#: The longest text, in characters: the limit of a path. Names of some C++ templates have 10,000
+#: characters; the views shorten such names further, to the room on the screen.
 LONGEST = 4096
 
 # Control and format characters (escape sequences, bidirectional overrides), surrogates,
@@ -16,8 +16,8 @@ _HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 def clean(text: str | bytes, longest: int = LONGEST) -> str:
     """Return ``text`` on one line, without control codes, at most ``longest`` characters.
 
-    Bytes are taken as UTF-8. Tabs and line ends become blanks, every other harmful character a
-    ``?``; what is too long is shortened in the middle, where least is told.
+    Bytes are decoded as UTF-8. Tabs and line ends become blanks; every other harmful character
+    becomes ``?``. A text that is too long loses its middle, which says least.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")

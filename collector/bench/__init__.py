@@ -1,1 +1,1 @@
-"""What watching costs on this machine: the benchmark program with and without the library."""
+"""Measures the cost of the library on this machine, with the benchmark program."""

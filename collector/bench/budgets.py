@@ -1,4 +1,4 @@
-"""What watching may cost, and what it does."""
+"""Compares the measured costs with their budgets."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from locktop.collector.bench.trace_growth import Growth, times_longer
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that a case may take with one flavour: either limit will do."""
+    """The largest cost of a case with one flavour. A case meets its budget by either limit."""
 
     primitive: str
     threads: int
     flavour: str
-    ratio: float | None  # to the bare run
-    more_ns: float | None  # than the bare run
-    why: str  # it may be missed; {read} is what a reading of the processor's counter takes, ns
+    ratio: float | None  # to the unprepared run
+    more_ns: float | None  # than the unprepared run
+    why: str  # reason of a miss; {read}: one reading of the processor's counter, ns
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A budget, and whether it was met."""
+    """The result for one budget."""
 
     what: str
     limit: str
@@ -37,7 +37,7 @@ _DORMANT = "both hooks look at the level before they go on"
 _COUNTED = "stores a counter and an entry of the held list; no clock"
 _CLOCK = "takes the slow path, and reads the counter {times} for each pair: {{read:.0f}} ns each"
 _ONCE, _TWICE = _CLOCK.format(times="once"), _CLOCK.format(times="twice")
-_FOUGHT = (
+_CONTENDED = (
     "where they meet, the clock is read twice and the wait is counted before the lock is free again"
 )
 _WAITED = (
@@ -46,24 +46,24 @@ _WAITED = (
 )
 _SLEPT = _WAITED + ". After a sleep little of that is in the nearest cache."
 _WHOLE = "each wait is recorded with the hold that it waited for: 5 % that wait make 10 % of all"
-#: Two threads that fight may lose a twentieth of their rate.
-_FIGHT = 1 / 0.95
+#: Two contending threads may lose a twentieth of their rate.
+_CONTENDED_RATIO = 1 / 0.95
 
 BUDGETS = (
     Budget("mutex", 1, "dormant", 1.1, None, _DORMANT),
     Budget("mutex", 1, "contended", 1.35, 8, _COUNTED),
     Budget("mutex", 1, "blocks", 2.3, None, _ONCE),
     Budget("mutex", 1, "all", 4.0, None, _TWICE),
-    Budget("mutex", 2, "contended", _FIGHT, None, _FOUGHT),
+    Budget("mutex", 2, "contended", _CONTENDED_RATIO, None, _CONTENDED),
     Budget("deep-timeout", 1, "contended", None, 100, _WAITED),
     Budget("deep-wait", 2, "contended", None, 100, _SLEPT),
 )
-#: A trace must reach back so much further than one of every acquisition.
+#: A trace must reach back this many times further than a trace of all acquisitions.
 LONGER = 20.0
 
 
 def verdicts(costs: Costs | None, growths: Sequence[Growth]) -> list[Verdict]:
-    """Return what can be said of the budgets with what was measured."""
+    """Return the verdicts on all budgets that have measured costs."""
     rows = {(row.case.primitive, row.case.threads, row.flavour): row for row in _rows(costs)}
     found = []
     for budget in BUDGETS:
@@ -79,8 +79,11 @@ def _rows(costs: Costs | None) -> Iterable[CostRow]:
 
 
 def check_row(budget: Budget, row: CostRow, bare: CostRow, read_ns: float) -> Verdict:
-    """Hold one row against its budget. Of several threads the medians decide; of one the least of
-    all rounds, for a neighbour on the processor's other hardware thread only makes it slower."""
+    """Compare one row with its budget.
+
+    For several threads the medians decide. For one thread the least time of all rounds decides:
+    work on the other hardware thread of the processor can only make that time longer.
+    """
     ratio, more, said = row.ratio.median, row.more_ns.median, ""
     if budget.threads == 1:
         said = f"; medians {ratio:.2f}, {more:.0f} ns"
@@ -104,7 +107,7 @@ def check_row(budget: Budget, row: CostRow, bare: CostRow, read_ns: float) -> Ve
 
 
 def check_growth(growths: Sequence[Growth], one: Growth) -> Verdict:
-    """Hold the trace's growth against its budget."""
+    """Compare the growth of a trace with its budget."""
     longer = times_longer(growths, one)
     missed = longer < LONGER
     return Verdict(

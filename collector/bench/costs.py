@@ -1,9 +1,9 @@
-"""What each operation costs with each flavour of the library, measured in turns.
+"""Measures the cost of each operation with each flavour of the library, in turns.
 
-In a round each case is run with every flavour, one right after the other and beginning with another
-one each time, so that what else the machine does falls on all of them alike. Ratios and differences
-are taken within a round, before the median. Of one thread alone the least of all rounds is known
-too: what else the machine does only adds to it.
+A round runs each case with all flavours, one right after the other. Each round begins with another
+flavour, so other work on the machine disturbs all flavours alike. Ratios and differences are taken
+within a round, before the median. For one thread alone, the least time of all rounds counts too:
+other work on the machine can only add to a time.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class CostRow:
     case: Case
     flavour: str  # a key of FLAVOURS
     ns: Spread  # wall time of one operation
-    ticks: Spread  # the same, of the processor's counter
+    ticks: Spread  # ticks of the processor's counter for one operation
     ratio: Spread  # to the bare run of the same round
     more_ns: Spread  # than the bare run of the same round
-    least_ns: float  # of all rounds
+    least_ns: float  # the least wall time of all rounds
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """All that was measured."""
+    """The costs of all cases."""
 
     rows: tuple[CostRow, ...]  # by case, then by flavour
     rounds: int
@@ -47,7 +47,7 @@ class Costs:
     ticks_read_ns: float
 
 
-#: One round of one case: what each flavour took.
+#: One round of one case: the figures of each flavour.
 Round = dict[str, RunFigures]
 
 
@@ -57,9 +57,10 @@ def measure(
     seconds: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Costs:
-    """Measure every case with every flavour ``rounds`` times, some ``seconds`` each.
+    """Measure every case with every flavour ``rounds`` times, about ``seconds`` each.
 
-    ``progress`` is called with the runs done and their number. Raises LocktopError when one fails.
+    ``progress`` is called with the number of finished runs and the number of all runs. Raises
+    LocktopError when a run fails.
     """
     found: dict[Case, list[Round]] = {case: [] for case in cases}
     done, of = 0, rounds * len(cases) * len(FLAVOURS)
@@ -76,7 +77,7 @@ def measure(
 
 
 def summary(found: dict[Case, list[Round]]) -> Costs:
-    """Return medians and spreads; every case has the same number of rounds, one at least."""
+    """Return medians and spreads. All cases have the same number of rounds, at least one."""
     every = [figures for rounds in found.values() for one in rounds for figures in one.values()]
     return Costs(
         tuple(_row(case, name, rounds) for case, rounds in found.items() for name in FLAVOURS),
@@ -88,18 +89,18 @@ def summary(found: dict[Case, list[Round]]) -> Costs:
 
 def _row(case: Case, flavour: str, rounds: Sequence[Round]) -> CostRow:
     return CostRow(
-        case,
-        flavour,
-        spread(one[flavour].ns for one in rounds),
-        spread(one[flavour].ticks for one in rounds),
-        spread(one[flavour].ns / one[UNPREPARED].ns for one in rounds),
-        spread(one[flavour].ns - one[UNPREPARED].ns for one in rounds),
-        min(one[flavour].ns for one in rounds),
+        case=case,
+        flavour=flavour,
+        ns=spread(figures[flavour].ns for figures in rounds),
+        ticks=spread(figures[flavour].ticks for figures in rounds),
+        ratio=spread(figures[flavour].ns / figures[UNPREPARED].ns for figures in rounds),
+        more_ns=spread(figures[flavour].ns - figures[UNPREPARED].ns for figures in rounds),
+        least_ns=min(figures[flavour].ns for figures in rounds),
     )
 
 
 def spread(figures: Iterable[float]) -> Spread:
-    """Return median and quartiles, of one figure at least."""
+    """Return the median and the quartiles of one or more figures."""
     known = list(figures)
     if len(known) == 1:
         return Spread(known[0], known[0], known[0])
@@ -107,6 +108,6 @@ def spread(figures: Iterable[float]) -> Spread:
 
 
 def rotated(names: list[str], by: int) -> list[str]:
-    """Return the names from another one on."""
+    """Return the names, rotated to the left by ``by``."""
     by %= len(names)
     return names[by:] + names[:by]

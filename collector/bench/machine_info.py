@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Describes the machine on which the bench runs."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """A machine and how busy it was."""
+    """A machine and its load."""
 
     processor: str
-    cpus: int  # that this process may use
+    cpus: int  # CPUs that this process may use
     system: str
     libc: str
     load: float  # runnable tasks, mean of the last minute
 
 
 def this_machine() -> MachineInfo:
-    """Return the machine that this runs on."""
+    """Return the facts about this machine."""
     return MachineInfo(
-        _processor(),
-        len(os.sched_getaffinity(0)),
-        f"Linux {platform.release()} {platform.machine()}",
-        " ".join(platform.libc_ver()),
-        os.getloadavg()[0],
+        processor=_processor(),
+        cpus=len(os.sched_getaffinity(0)),
+        system=f"Linux {platform.release()} {platform.machine()}",
+        libc=" ".join(platform.libc_ver()),
+        load=os.getloadavg()[0],
     )
 
 

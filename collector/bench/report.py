@@ -1,4 +1,4 @@
-"""The whole bench, and what it found."""
+"""Runs the whole bench and collects its results."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from locktop.collector.bench.runner import Case
 from locktop.collector.bench.trace_growth import Growth
 from locktop.collector.errors import LocktopError
 
-#: What may be asked for beside the primitives: how fast the trace grows.
+#: The name of the measurement of the trace's growth, beside the names of primitives.
 TRACE = "trace"
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured."""
+    """The amount of measurement."""
 
     rounds: int
     seconds: float  # for each run
@@ -34,10 +34,10 @@ FULL = Effort(11, 0.1, 1000)
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """All that one bench found."""
+    """The results of one bench."""
 
     machine: MachineInfo
-    costs: Costs | None  # None where only the trace was asked for
+    costs: Costs | None  # None if only the trace was measured
     growth: tuple[Growth, ...]
     verdicts: tuple[Verdict, ...]
 
@@ -47,8 +47,15 @@ def measure(
     only: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> BenchReport:
-    """Measure. ``only``: names of primitives, or TRACE; None for all. ``progress`` is called with
-    the runs done and their number. Raises LocktopError."""
+    """Run the bench.
+
+    Args:
+        effort: the amount of measurement.
+        only: names of primitives, or TRACE; None for all.
+        progress: called with the number of finished runs and the number of all runs.
+
+    Raises: LocktopError when a run fails, or for an unknown name.
+    """
     here = machine_info.this_machine()
     cases = _chosen(runner.cases(), only, effort.most_threads)
     measured = costs.measure(cases, effort.rounds, effort.seconds, progress) if cases else None

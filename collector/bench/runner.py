@@ -1,4 +1,4 @@
-"""The benchmark program: what it can measure, and one run of it with one flavour of the library."""
+"""Runs the benchmark program with one flavour of the library."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources import launch
 
+#: The flavour without the library; the command prints its rows as "bare".
 UNPREPARED = "bare"
 #: flavour -> (flavour of the library, LOCKTOP_LEVEL), in the order of the table
 FLAVOURS: dict[str, tuple[str, str] | None] = {
@@ -31,22 +32,22 @@ class Case:
     """A primitive and a number of threads that use it."""
 
     primitive: str
-    operation: str  # what one operation is, in words
+    operation: str  # description of one operation
     threads: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """What one run found."""
+    """The figures of one run."""
 
-    ns: float  # of wall time for one operation
-    ticks: float  # of the processor's counter, for the same
+    ns: float  # wall time of one operation
+    ticks: float  # ticks of the processor's counter for one operation
     ticks_hz: float  # the counter's rate
-    ticks_read_ns: float  # what one reading of it adds to a lock and an unlock
+    ticks_read_ns: float  # time that one reading of the counter adds to a lock and an unlock
 
 
 def path() -> Path:
-    """Return the program; raises LocktopError when this installation has none."""
+    """Return the program's path. Raises LocktopError when this installation has none."""
     import locktop
 
     for directory in locktop.__path__:
@@ -57,17 +58,22 @@ def path() -> Path:
 
 
 def cases() -> list[Case]:
-    """Return all that can be measured, in the order of the table. Raises LocktopError."""
+    """Return all cases, in the order of the table. Raises LocktopError."""
     command = [str(path()), "list"]
     return [
-        Case(str(one["name"]), str(one["operation"]), int(threads))
-        for one in _answer(command, environment(UNPREPARED), _PATIENCE_S)
-        for threads in one["threads"]
+        Case(
+            primitive=str(listed["name"]), operation=str(listed["operation"]), threads=int(threads)
+        )
+        for listed in _answer(command, environment(UNPREPARED), _PATIENCE_S)
+        for threads in listed["threads"]
     ]
 
 
 def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
-    """Measure for some ``seconds``. ``flavour`` is a key of FLAVOURS. Raises LocktopError."""
+    """Measure a case for about ``seconds``. Raises LocktopError.
+
+    ``flavour``: a key of FLAVOURS.
+    """
     command = [str(path()), "cost", case.primitive, str(case.threads), str(seconds)]
     said = _answer(command, environment(flavour), _PATIENCE_S + 10 * seconds)
     try:
@@ -77,7 +83,7 @@ def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
 
 
 def environment(flavour: str) -> dict[str, str]:
-    """Return the whole environment of a run; other people's preloads stay in all of them."""
+    """Return the environment of a run. Preloads of other libraries stay in every environment."""
     variables = {key: value for key, value in os.environ.items() if key != "LOCKTOP_LEVEL"}
     names = variables.pop("LD_PRELOAD", "").replace(":", " ").split()
     preloads = [name for name in names if not Path(name).name.startswith("liblocktop")]

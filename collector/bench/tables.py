@@ -1,4 +1,4 @@
-"""What a bench found, as text and as Markdown."""
+"""Formats the results of a bench as text and as Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WATCHED = [flavour for flavour in FLAVOURS if flavour != UNPREPARED]
 class _Table:
     head: Sequence[str]
     lines: Sequence[Sequence[str]]
-    words: int  # so many columns at the left are words, the others are figures
+    words: int  # number of columns with words, at the left; the other columns have figures
 
 
 def text(report: BenchReport) -> str:

@@ -1,8 +1,8 @@
-"""How fast the trace grows at each level, on a known mix of acquisitions.
+"""Measures how fast the trace grows at each level, on a known mix of acquisitions.
 
-The trace is the ring of each thread, in which the oldest record is overwritten: what is written
-slower reaches back further in the same memory. The benchmark program makes the mix by handshake, so
-the numbers are exact and the same each time.
+The trace is the rings of all threads. A new record overwrites the oldest record of its ring. A
+slower growth therefore reaches back further in the same memory. The benchmark program makes the mix
+by handshake, so the numbers are exact and the same in each run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.reader import Reader
 from locktop.collector.sources import discover
 
-#: What the mixes are called -> one acquisition of so many waits. Another one is the one waited for:
-#: so twice as many meet somebody.
+#: Name of a mix -> one of this number of acquisitions waits. Each wait contends with another
+#: acquisition, so the number of acquisitions that meet another one is twice as large.
 MIXES = {"5 % wait": 20, "5 % meet": 40}
 LEVELS = ("contended", "blocks", "all")
 _CYCLES = 2000
@@ -29,7 +29,7 @@ _CYCLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What one level wrote of one mix."""
+    """The records that one level wrote for one mix."""
 
     mix: str  # a key of MIXES
     level: str  # one of LEVELS
@@ -39,7 +39,7 @@ class Growth:
 
     @property
     def bytes_each(self) -> float:
-        """Bytes written for an acquisition, on average."""
+        """The mean number of bytes written for one acquisition."""
         return self.records * int(lib.LT_RECORD_SIZE) / self.acquisitions
 
 
@@ -49,9 +49,9 @@ def measure(cycles: int = _CYCLES) -> tuple[Growth, ...]:
 
 
 def times_longer(growths: Sequence[Growth], of: Growth) -> float:
-    """Return how much further back its trace reaches than that of all, in the same memory.
+    """Return how much further back a trace reaches than a trace of level "all".
 
-    ``growths``: one of level all with the same mix is among them.
+    Both traces take the same memory. ``growths`` has the growth of level "all" for the same mix.
     """
     whole = next(one for one in growths if one.mix == of.mix and one.level == "all")
     return whole.records / of.records
@@ -75,7 +75,7 @@ def _run(mix: str, level: str, cycles: int) -> Growth:
 
 
 def _records(pid: int) -> int:
-    """Records that the process's threads ever wrote."""
+    """Return the number of records that all threads of a process have written."""
     memory = discover.open_memory(find_process(pid))
     try:
         threads = Reader(memory, Clock(memory.header())).read_threads()

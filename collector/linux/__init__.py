@@ -1,1 +1,1 @@
-"""What the Linux kernel tells of a process: /proc, futexes, system calls, perf events, ptrace."""
+"""Readers of the kernel's data on a process: /proc, futexes, system calls, perf events, ptrace."""

@@ -1,4 +1,4 @@
-"""What a process's file descriptors are: files by their paths, sockets by their ends."""
+"""Describes the file descriptors of a process: files by path, sockets by their addresses."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from locktop.collector.linux import procfs
 from locktop.collector.sanitize import clean
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
-_LONGEST = 200
-#: Of the socket with an inode (proc_pid_net(5)), with its path, up to the next row.
+_MAX_LENGTH = 200
+#: The row of a socket with a given inode (proc_pid_net(5)): the path, up to the next row.
 _UNIX_ROW = rb"^[0-9a-f]+: (?:[0-9A-F]+ +){5}%s(?: (.*?))?\n(?=[0-9a-f]+: [0-9A-F]{8} |\Z)"
 _NATIVE = "<" if sys.byteorder == "little" else ">"
 
 
 def describe(pid: int, fd: int) -> str:
-    """Return what a descriptor is, made harmless: "/var/lib/x/wal", "pipe:[123]", "tcp
-    10.0.0.1:80 -> 10.0.0.7:4711"; "" where it is not known."""
+    """Return the description of a descriptor, sanitized; "" if it is not known.
+
+    Examples: "/var/lib/x/wal", "pipe:[123]", "tcp 10.0.0.1:80 -> 10.0.0.7:4711".
+    """
     directory = procfs.shared(pid)
     try:
         target = os.readlink(f"{directory}/fd/{fd}")
@@ -29,13 +31,13 @@ def describe(pid: int, fd: int) -> str:
         return ""
     if found := _SOCKET.fullmatch(target):
         target = _socket(f"{directory}/net", found[1].encode()) or target
-    return clean(target, _LONGEST)
+    return clean(target, _MAX_LENGTH)
 
 
 def _socket(tables: str, inode: bytes) -> str:
     for protocol in ("tcp", "tcp6", "udp", "udp6"):
         for fields in _rows(f"{tables}/{protocol}", inode, 9):
-            local, remote = _end(fields[1]), _end(fields[2])
+            local, remote = _address(fields[1]), _address(fields[2])
             name = protocol.rstrip("6")
             if protocol.startswith("tcp") and fields[3] == b"0A":
                 return f"{name} listening at {local}"
@@ -45,8 +47,11 @@ def _socket(tables: str, inode: bytes) -> str:
 
 
 def _unix(file: str, inode: bytes) -> str:
-    """Names stand there as they are, with blanks and line ends: one may look like the row of
-    another socket, but then there are two."""
+    """Return the description of a socket in the table of Unix sockets; "" if it is not there.
+
+    The table has names unescaped, with blanks and line ends. A name may look like the row of
+    another socket, but then two rows match, and the path is left out.
+    """
     try:
         table = procfs.read(file)
     except OSError:
@@ -57,7 +62,7 @@ def _unix(file: str, inode: bytes) -> str:
 
 
 def _rows(file: str, inode: bytes, at: int) -> Iterator[list[bytes]]:
-    """The fields of the lines of a table (proc_pid_net(5)) that have the inode in this column."""
+    """Yield the fields of each line with the inode in column ``at`` (proc_pid_net(5))."""
     try:
         lines = procfs.read(file).splitlines()
     except OSError:
@@ -69,8 +74,8 @@ def _rows(file: str, inode: bytes, at: int) -> Iterator[list[bytes]]:
                 yield fields
 
 
-def _end(field: bytes) -> str:
-    """An address and port, as words of the machine in hexadecimal."""
+def _address(field: bytes) -> str:
+    """Return an address with its port. ``field`` has hexadecimal words in the machine's order."""
     address, _, port = field.decode("ascii", "replace").partition(":")
     words = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
     packed = struct.pack(f"{_NATIVE}{len(words)}I", *words)

@@ -1,4 +1,4 @@
-"""Waits in futex calls, as their arguments tell them (futex(2), include/uapi/linux/futex.h)."""
+"""Parses waits from the arguments of futex calls (futex(2), include/uapi/linux/futex.h)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ _PRIVATE = 128
 _CLOCK_REALTIME = 256
 _WAIT, _LOCK_PI, _WAIT_BITSET, _WAIT_REQUEUE_PI, _LOCK_PI2 = 0, 6, 9, 11, 13
 _WAITS = frozenset({_WAIT, _LOCK_PI, _WAIT_BITSET, _WAIT_REQUEUE_PI, _LOCK_PI2})
-_WAITV = struct.Struct("=QQII")  # struct futex_waitv: value, address, flags, nothing
+_WAITV = struct.Struct("=QQII")  # struct futex_waitv: value, address, flags, reserved
 _WAITV_PRIVATE = 128
 
 
 class FutexWait(NamedTuple):
-    """A futex call in which a thread sleeps."""
+    """The futex call in which a thread sleeps."""
 
     address: int
-    value: int  # that the word had, unsigned 32 bits; 0 where the call names none
-    private: bool  # to the process
-    plain: bool  # FUTEX_WAIT: without a bit set, its time limit relative
+    value: int  # the expected value of the word, unsigned 32 bits; 0 if the call has none
+    private: bool  # no other process uses the word
+    plain: bool  # FUTEX_WAIT: no bit set, and a relative time limit
     inherits: bool  # FUTEX_LOCK_PI: the kernel keeps the owner in the word
     timed: bool
-    pc: int = 0  # where the call was made: the instruction behind it
+    pc: int = 0  # address of the instruction after the call
 
 
 def parse_wait(pid: int, call: SystemCall) -> FutexWait | None:
-    """Return the wait; None where the thread is in another call, or wakes others."""
+    """Return the wait; None if the thread is in another call, or wakes other threads."""
     name = syscalls.name(call.number)
     if name == "futex":
         return _classic(call)
     if name == "futex_waitv":
-        return _first_of_many(pid, call)
+        return _first_of_vector(pid, call)
     return None
 
 
@@ -57,12 +57,20 @@ def _classic(call: SystemCall) -> FutexWait | None:
     )
 
 
-def _first_of_many(pid: int, call: SystemCall) -> FutexWait | None:
-    """Of several words the first: any of them may end the wait."""
+def _first_of_vector(pid: int, call: SystemCall) -> FutexWait | None:
+    """Return the wait for the first of several words. Any of the words may end the wait."""
     waiters, count, _, timeout = call.arguments[:4]
     raw = process_memory.read(pid, waiters, _WAITV.size) if count else b""
     if len(raw) < _WAITV.size:
         return None
     value, address, flags, _ = _WAITV.unpack(raw)
     private = bool(flags & _WAITV_PRIVATE)
-    return FutexWait(address, value & 0xFFFFFFFF, private, False, False, timeout != 0, call.pc)
+    return FutexWait(
+        address=address,
+        value=value & 0xFFFFFFFF,
+        private=private,
+        plain=False,
+        inherits=False,
+        timed=timeout != 0,
+        pc=call.pc,
+    )

@@ -1,7 +1,7 @@
-"""What the processor and the kernel count for one thread (perf_event_open(2)).
+"""Reads the counters of the processor and the kernel for one thread (perf_event_open(2)).
 
-Whatever cannot be counted says why in one word or a few; nothing is raised. The target does nothing
-for it: the kernel reads the counters where it puts the thread on a CPU and off it.
+A counter that is not available has a reason of a few words; no function raises an exception. The
+target does no work for the counters: the kernel reads them when it switches threads.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _HARDWARE, _SOFTWARE = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class PerfEvent:
-    """One that can be asked for."""
+    """An event that a counter can count."""
 
-    name: str  # as perf-list(1) has it
+    name: str  # as in perf-list(1)
     type: int  # enum perf_type_id
     config: int  # enum perf_hw_id or perf_sw_ids
     per_unit: float = 1.0
     unit: str = ""
-    by_kernel: bool = False  # it happens in the kernel alone
+    by_kernel: bool = False  # the event happens in the kernel only
 
 
 EVENTS = (
@@ -48,7 +48,7 @@ _SHARED = "estimated: counters take turns"
 _NEVER = "no counter is free"
 _ENDED = "the thread has ended"
 _TOO_MANY = "too many open files"
-#: By what perf_event_open(2) gives.
+#: The reason by the error number of perf_event_open(2).
 _REASONS = {
     errno.ESRCH: _ENDED,
     errno.EMFILE: _TOO_MANY,
@@ -57,49 +57,51 @@ _REASONS = {
     errno.EBUSY: "another tool has the counters",
     errno.ENOSPC: "too many counters at once",
 }
-_NONE_THERE = frozenset({errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP, errno.ENXIO, errno.EINVAL})
+_NOT_SUPPORTED = frozenset(
+    {errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP, errno.ENXIO, errno.EINVAL}
+)
 
 
 class ThreadCounters:
-    """The counters of one thread, from now on."""
+    """The counters of one thread, from the creation of this object on."""
 
     def __init__(self, tid: int, events: tuple[PerfEvent, ...] = EVENTS) -> None:
-        """``tid``: as our own pid namespace counts."""
+        """``tid``: the thread's id in the pid namespace of this process."""
         self._began_at = time.monotonic()
         self._read_at = 0.0  # not yet
         self._open = [_OpenCounter(tid, event) for event in events]
 
     def read(self) -> PerfCounters:
-        """Return what was counted so far."""
+        """Return the present counts. Rates are per second since the former call."""
         now = time.monotonic()
         interval_s = now - self._read_at if self._read_at else 0.0
         self._read_at = now
-        found = tuple(one.read(interval_s) for one in self._open)
-        return PerfCounters(now - self._began_at, found)
+        counters = tuple(counter.read(interval_s) for counter in self._open)
+        return PerfCounters(now - self._began_at, counters)
 
     def close(self) -> None:
-        """Count no longer."""
-        for one in self._open:
-            one.close()
+        """Close all counters."""
+        for counter in self._open:
+            counter.close()
 
 
 class _OpenCounter:
-    """One event of a thread, counted or not."""
+    """The counter of one event of a thread. The counter may be unavailable."""
 
     def __init__(self, tid: int, event: PerfEvent) -> None:
         self._event = event
         self._before = 0.0
-        self._why = ""
-        self._fd = _opened(tid, event, user_only=False)
+        self._reason_text = ""
+        self._fd = _open_counter(tid, event, user_only=False)
         if -self._fd in (errno.EACCES, errno.EPERM) and not event.by_kernel:
-            fd = _opened(tid, event, user_only=True)
+            fd = _open_counter(tid, event, user_only=True)
             if fd >= 0:
-                self._fd, self._why = fd, _USER_ONLY
+                self._fd, self._reason_text = fd, _USER_ONLY
         if self._fd < 0:
-            self._why = _reason(-self._fd, event)
+            self._reason_text = _reason(-self._fd, event)
 
     def read(self, interval_s: float) -> PerfCounter:
-        event, why = self._event, self._why
+        event, why = self._event, self._reason_text
         if self._fd < 0:
             return PerfCounter(event.name, event.unit, None, why=why)
         count = ffi.new("struct lt_count *")
@@ -111,7 +113,7 @@ class _OpenCounter:
             why = ", ".join(filter(None, (why, _SHARED)))
         elif count.enabled_ns and not count.running_ns:
             return PerfCounter(event.name, event.unit, None, why=_NEVER)
-        # What is estimated may shrink.
+        # An estimated total may shrink.
         grown, self._before = max(0.0, total - self._before), total
         per_s = grown / interval_s if interval_s > 0 else 0.0
         return PerfCounter(event.name, event.unit, total, per_s, why)
@@ -122,14 +124,14 @@ class _OpenCounter:
             self._fd = -1
 
 
-def _opened(tid: int, event: PerfEvent, user_only: bool) -> int:
+def _open_counter(tid: int, event: PerfEvent, user_only: bool) -> int:
     return int(lib.lt_open_counter(event.type, event.config, tid, user_only))
 
 
 def _reason(error: int, event: PerfEvent) -> str:
     if error in (errno.EACCES, errno.EPERM):
         return no_right()
-    if error in _NONE_THERE:
+    if error in _NOT_SUPPORTED:
         if event.type == _HARDWARE and _is_virtual():
             return "this virtual machine gives none"
         return "this processor gives none" if event.type == _HARDWARE else "this kernel has none"
@@ -137,7 +139,7 @@ def _reason(error: int, event: PerfEvent) -> str:
 
 
 def no_right() -> str:
-    """Return why the kernel gives nothing to us, with the setting where that can be read."""
+    """Return the reason for a refusal by the kernel, with the kernel's setting if readable."""
     try:
         level = int(procfs.read("/proc/sys/kernel/perf_event_paranoid"))
     except (OSError, ValueError):
@@ -146,7 +148,7 @@ def no_right() -> str:
 
 
 def _is_virtual() -> bool:
-    """Whether the processor says that it is a virtual machine's (x86: a flag)."""
+    """Tell whether the processor belongs to a virtual machine (x86: a flag says so)."""
     try:
         lines = Path("/proc/cpuinfo").read_bytes().splitlines()
     except OSError:

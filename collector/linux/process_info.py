@@ -1,4 +1,4 @@
-"""The process's own figures, by psutil."""
+"""Reads the figures of a process as a whole: command line, CPU share, memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def iso(timestamp: float) -> str:
 
 
 class ProcessFigures:
-    """One process, look after look."""
+    """The figures of one process, scan after scan."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -29,27 +29,29 @@ class ProcessFigures:
         self._started_at = ""
         self._cmdline: tuple[str, ...] = ()
         self._exe = ""
-        self._cpu: tuple[float, float] | None = None  # when, seconds used
+        self._cpu: tuple[float, float] | None = (
+            None  # (time of the last scan, CPU seconds until then)
+        )
         with contextlib.suppress(psutil.Error):
             self._process = psutil.Process(target.pid)
             self._started_at = iso(self._process.create_time())
         self.identify()
 
     def identify(self) -> None:
-        """Read again what changes only when the process executes another program."""
+        """Read the command line and the program's path. Both change only at an exec."""
         with contextlib.suppress(OSError):
             self._cmdline = procfs.cmdline(self._target.pid)
-        with contextlib.suppress(OSError):  # not psutil's: it keeps the first answer
+        with contextlib.suppress(OSError):  # not by psutil, which keeps its first answer
             self._exe = procfs.exe(self._target.pid)
 
     def scan(self, comm: str) -> Process:
-        """Return the figures of now."""
+        """Return the present figures. ``comm``: the name of the process."""
         cpu_share, rss = 0.0, 0
         if self._process is not None:
             with contextlib.suppress(psutil.Error), self._process.oneshot():
                 times = self._process.cpu_times()
                 cpu_share = self._share(time.monotonic(), times.user + times.system)
-        with contextlib.suppress(OSError):  # nor here: of the first thread, which may have ended
+        with contextlib.suppress(OSError):  # not by psutil: the first thread may have ended
             rss = procfs.resident_bytes(self._target.pid)
         return Process(
             pid=self._target.pid,

@@ -1,4 +1,4 @@
-"""Another process's memory, read from outside: nothing stops, nothing is changed."""
+"""Reads another process's memory, without a stop or a change of that process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from locktop.collector.linux import procfs
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-_MAX_PIECES = 1024  # of one call: IOV_MAX
+_MAX_PIECES = 1024  # in one call: IOV_MAX
 
 
 class _Piece(ctypes.Structure):
@@ -20,8 +20,8 @@ class _Piece(ctypes.Structure):
     _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
 
 
-# Of libc: Python has none. It asks for the right at each call, and a process that has executed
-# another program since is another one for it, where an open /proc/PID/mem would show the old one.
+# From libc, because Python has no such function. The kernel checks the right at each call. After an
+# exec this call reads the new program, while an open /proc/PID/mem would show the old one.
 _readv = ctypes.CDLL(None, use_errno=True).process_vm_readv
 _readv_at_once = ctypes.PyDLL(None, use_errno=True).process_vm_readv
 for _function in (_readv, _readv_at_once):
@@ -30,60 +30,63 @@ for _function in (_readv, _readv_at_once):
         ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong,
         ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong,
     )  # fmt: skip
-# By process whose first thread has ended, another one of its threads.
-_others: dict[int, int] = {}
+# For processes whose first thread has ended: pid -> tid of a living thread.
+_living_tids: dict[int, int] = {}
 
 
 def read(pid: int, address: int, size: int, *, at_once: bool = False) -> bytes:
-    """Return up to ``size`` bytes, fewer where no more is mapped or may be read, b"" where nothing
-    is. ``at_once``: no other thread of ours runs meanwhile."""
+    """Return up to ``size`` bytes. The result ends at the first page that cannot be read.
+
+    ``at_once``: no other Python thread of this process runs during the read.
+    """
     if size <= 0 or not 0 < address < 1 << 63:
         return b""
     buffer = ctypes.create_string_buffer(size)
     own = _Piece(ctypes.addressof(buffer), size)
-    # A piece is read whole or not at all: one for each page.
+    # The kernel reads a piece whole or not at all, so each page is a piece.
     theirs = _pieces(address, size)
-    got = _got(pid, own, theirs, len(theirs), _readv_at_once if at_once else _readv)
-    return buffer.raw[:got] if got > 0 else b""
+    count = _read_pieces(pid, own, theirs, len(theirs), _readv_at_once if at_once else _readv)
+    return buffer.raw[:count] if count > 0 else b""
 
 
 def refusal(pid: int) -> int:
-    """Return the error number with which the process's memory is refused to us, 0 where it may be
-    read."""
+    """Return the error number of a read of the process's memory, 0 if the memory may be read."""
     buffer = ctypes.create_string_buffer(1)
-    got = _got(pid, _Piece(ctypes.addressof(buffer), 1), (_Piece * 1)(_Piece(1, 1)), 1)
-    return 0 if got in (0, -errno.EFAULT) else -got  # the right is asked for first
+    own, theirs = _Piece(ctypes.addressof(buffer), 1), (_Piece * 1)(_Piece(1, 1))
+    result = _read_pieces(pid, own, theirs, 1)
+    # The kernel checks the right before the address.
+    return 0 if result in (0, -errno.EFAULT) else -result
 
 
-def _got(
+def _read_pieces(
     pid: int,
     own: _Piece,
     theirs: ctypes.Array[Any],
     count: int,
     call: Callable[..., int] = _readv,
 ) -> int:
-    """Read ``count`` pieces, and return how many bytes there were, or the negative error number."""
+    """Read ``count`` pieces. Return the number of bytes, or the negative error number."""
 
     def read_by(tid: int) -> int:
-        got = call(tid, ctypes.byref(own), 1, theirs, count, 0)
-        return got if got >= 0 else -ctypes.get_errno()
+        size = call(tid, ctypes.byref(own), 1, theirs, count, 0)
+        return size if size >= 0 else -ctypes.get_errno()
 
-    got = read_by(pid)
-    return got if got != -errno.ESRCH else _got_by_another(pid, read_by)
+    result = read_by(pid)
+    return result if result != -errno.ESRCH else _read_by_living_thread(pid, read_by)
 
 
-def _got_by_another(pid: int, read_by: Callable[[int], int]) -> int:
-    """The memory of a process whose first thread has ended is that of the others still."""
-    for find in (_others.get, procfs.living):
+def _read_by_living_thread(pid: int, read_by: Callable[[int], int]) -> int:
+    """Read by the id of another thread: the first thread has ended, but the memory lives on."""
+    for find in (_living_tids.get, procfs.living):
         tid = find(pid)
         if tid is None or tid == pid:
             continue
-        got = read_by(tid)
-        # Where it is none of the process's, the id may be a stranger's by now.
-        if got != -errno.ESRCH and os.path.exists(f"/proc/{pid}/task/{tid}"):
-            _others[pid] = tid
-            return got
-        _others.pop(pid, None)
+        result = read_by(tid)
+        # Another process may have the id by now.
+        if result != -errno.ESRCH and os.path.exists(f"/proc/{pid}/task/{tid}"):
+            _living_tids[pid] = tid
+            return result
+        _living_tids.pop(pid, None)
     return -errno.ESRCH
 
 
@@ -97,7 +100,10 @@ def _pieces(address: int, size: int) -> ctypes.Array[_Piece]:
 
 
 def read_many(pid: int, wanted: Iterable[tuple[int, int]]) -> list[bytes]:
-    """Return what is at each (address, size), in one call for many; b"" for what cannot be read."""
+    """Return the bytes at each (address, size), b"" where the memory cannot be read.
+
+    One system call reads many of them.
+    """
     return [part for batch in _batches(list(wanted)) for part in _read_batch(pid, batch)]
 
 
@@ -112,22 +118,23 @@ def _read_batch(pid: int, wanted: list[tuple[int, int]]) -> list[bytes]:
         total = sum(size for _, size in rest)
         buffer = ctypes.create_string_buffer(max(total, 1))
         own = _Piece(ctypes.addressof(buffer), total)
-        # As numbers: an object for each piece would take longer than to read it.
-        theirs = (ctypes.c_size_t * (2 * len(rest)))(*(number for one in rest for number in one))
-        got = _got(pid, own, theirs, len(rest))
-        if got < 0 and got != -errno.EFAULT:
+        # Plain numbers: to make an object for each piece would take longer than to read the piece.
+        numbers = (number for piece in rest for number in piece)
+        theirs = (ctypes.c_size_t * (2 * len(rest)))(*numbers)
+        count = _read_pieces(pid, own, theirs, len(rest))
+        if count < 0 and count != -errno.EFAULT:
             return found + [b""] * len(rest)  # the process is gone, or may not be read
         raw, at = buffer.raw, 0
         for _, size in rest:
-            if at + size > got:
+            if at + size > count:
                 break
             found.append(raw[at : at + size])
             at += size
         if len(found) < len(wanted):
-            found.append(b"")  # that one cannot be read: what comes after it, perhaps
+            found.append(b"")  # unreadable; later pieces may be readable
     return found
 
 
-def read_string(pid: int, address: int, most: int) -> bytes:
-    """Return a string up to its NUL, or its first ``most`` bytes."""
-    return read(pid, address, most).split(b"\0", 1)[0]
+def read_string(pid: int, address: int, max_bytes: int) -> bytes:
+    """Return a string up to its NUL, or its first ``max_bytes`` bytes."""
+    return read(pid, address, max_bytes).split(b"\0", 1)[0]

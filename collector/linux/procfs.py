@@ -1,7 +1,7 @@
-"""What /proc says about a process: small readers, nothing cached.
+"""Reads the files of /proc about a process; nothing is cached.
 
-Everything raises OSError as the kernel gives it: FileNotFoundError or ProcessLookupError when the
-process is gone, PermissionError when it is somebody else's.
+All functions raise OSError as the kernel gives it: FileNotFoundError or ProcessLookupError when the
+process is gone, PermissionError when the process belongs to another user.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AT_SECURE = 23
 
 
 class TaskStat(NamedTuple):
-    """The fields of /proc/PID/stat (or of a thread's) that matter here."""
+    """The fields of /proc/PID/stat, or of a thread's stat, that locktop uses."""
 
     comm: str
     state: str  # one letter, see proc_pid_stat(5)
@@ -34,16 +34,16 @@ class TaskStat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """The fields of /proc/PID/status that matter here."""
+    """The fields of /proc/PID/status that locktop uses."""
 
-    process: int  # the pid that this (perhaps a thread's) id belongs to
+    process: int  # the pid of the process; the id that was read may be a thread's
     uid: int  # effective
     threads: int
-    namespace_pids: tuple[int, ...]  # outermost first; the last is the process's own view
+    namespace_pids: tuple[int, ...]  # outermost namespace first, the process's own namespace last
 
 
 class Credentials(NamedTuple):
-    """In whose name a process acts, credentials(7): its ids as /proc/PID/status has them."""
+    """The user and group ids and the capabilities of a process, credentials(7)."""
 
     uids: tuple[int, ...]  # real, effective, saved, of the file system
     gids: tuple[int, ...]
@@ -52,8 +52,10 @@ class Credentials(NamedTuple):
 
 
 def counts_as_we_do() -> bool:
-    """Tell whether /proc is there, and has the processes under the numbers that they have for us:
-    after a bare unshare(2) it is still that of the pid namespace outside."""
+    """Tell whether /proc is mounted and has the pids of our pid namespace.
+
+    After unshare(2) without a new mount, /proc still belongs to the outer pid namespace.
+    """
     try:
         return os.readlink("/proc/self") == str(os.getpid())
     except OSError:
@@ -61,8 +63,10 @@ def counts_as_we_do() -> bool:
 
 
 def in_our_namespace(pid: int, kind: str) -> bool | None:
-    """Tell whether a process is in our namespace of a kind, "user" or "time" (namespaces(7)); None
-    where that may not be seen."""
+    """Tell whether a process shares our namespace of a kind; None if the kernel forbids the read.
+
+    ``kind``: "user" or "time" (namespaces(7)).
+    """
     try:
         theirs = os.readlink(f"{shared(pid)}/ns/{kind}")
         return theirs == os.readlink(f"/proc/self/ns/{kind}")
@@ -71,7 +75,7 @@ def in_our_namespace(pid: int, kind: str) -> bool | None:
 
 
 def hides_others() -> bool:
-    """Tell whether /proc is mounted so that it hides what one may not trace (hidepid)."""
+    """Tell whether /proc hides processes that we may not trace (mount option hidepid)."""
     for line in read("/proc/self/mounts").splitlines():
         _, directory, kind, options = line.split()[:4]
         if (directory, kind) == (b"/proc", b"proc") and b"hidepid=" in options:
@@ -92,8 +96,10 @@ def read(path: str) -> bytes:
 
 
 def parse_stat(data: bytes) -> TaskStat:
-    """Parse a stat line; the second field, a name, may itself hold blanks and parentheses. Raises
-    ValueError."""
+    """Parse a stat line. Raises ValueError.
+
+    The second field, the name, may have blanks and parentheses.
+    """
     end = data.rindex(b")")
     fields = data[end + 2 :].split(b" ", 20)
     if len(fields) < 20 or len(fields[0]) != 1:
@@ -101,13 +107,17 @@ def parse_stat(data: bytes) -> TaskStat:
     cpu_ticks = int(fields[11]) + int(fields[12])
     name = clean(data[data.index(b"(") + 1 : end])
     return TaskStat(
-        name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]),
-        int(fields[17]),
-    )  # fmt: skip
+        comm=name,
+        state=fields[0].decode(),
+        parent=int(fields[1]),
+        cpu_s=cpu_ticks * CLOCK_TICK_S,
+        start_time=int(fields[19]),
+        threads=int(fields[17]),
+    )
 
 
 def age_s(start_time: int) -> float:
-    """Return how long ago a process began; ``start_time`` is TaskStat.start_time."""
+    """Return the age of a process, seconds. ``start_time``: TaskStat.start_time."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - start_time * CLOCK_TICK_S
 
 
@@ -122,59 +132,66 @@ def thread_stat(pid: int, tid: int) -> TaskStat:
 
 
 def thread_wchan(pid: int, tid: int) -> str:
-    """Return the kernel's function in which a thread sleeps; "0" where none is told."""
+    """Return the kernel's function in which a thread sleeps; "0" if the kernel names none."""
     return read(f"/proc/{pid}/task/{tid}/wchan").decode("ascii", "replace")
 
 
 def thread_syscall(pid: int, tid: int) -> bytes:
-    """Return in which system call a thread is, see syscalls.parse(). To see it takes the right to
-    trace the process."""
+    """Return the line on a thread's system call for syscalls.parse().
+
+    The read needs the right to trace the process.
+    """
     return read(f"/proc/{pid}/task/{tid}/syscall")
 
 
 def thread_runs(pid: int, tid: int) -> int:
-    """Return how often a thread was put on a CPU: it slept all the time while that stays the
-    same. Raises ValueError where the kernel does not tell."""
+    """Return how often a thread was put on a CPU. Raises ValueError if the kernel does not count.
+
+    While this number stays the same, the thread sleeps.
+    """
     _, _, runs = thread_schedstat(pid, tid).split()
     return int(runs)
 
 
 def thread_schedstat(pid: int, tid: int) -> bytes:
-    """Return what the scheduler counts of a thread (Documentation/scheduler/sched-stats.rst)."""
+    """Return the scheduler's counters of a thread (Documentation/scheduler/sched-stats.rst)."""
     return read(f"/proc/{pid}/task/{tid}/schedstat")
 
 
 def thread_switches(pid: int, tid: int) -> tuple[int, int]:
-    """Return how often a thread left its CPU to sleep, and how often it was put off one. Raises
-    KeyError where the kernel does not tell."""
+    """Return a thread's voluntary switches (to sleep) and involuntary switches (preempted).
+
+    Raises: KeyError if the kernel does not count.
+    """
     counts = {b"voluntary_ctxt_switches": -1, b"nonvoluntary_ctxt_switches": -1}
     for line in read(f"/proc/{pid}/task/{tid}/status").splitlines():
         name, _, rest = line.partition(b":")
         if name in counts:
             counts[name] = int(rest)
     if min(counts.values()) < 0:
-        raise KeyError("no switches are told")
+        raise KeyError("the kernel counts no switches")
     voluntary, involuntary = counts.values()
     return voluntary, involuntary
 
 
 def thread_migrations(pid: int, tid: int) -> int:
-    """Return how often a thread moved to another CPU. Raises KeyError where the kernel does not
-    tell."""
-    # The first line has the thread's name, which is too short to look like the one wanted.
+    """Return how often a thread moved to another CPU. Raises KeyError without such a count."""
+    # The first line has the thread's name, which is too short to look like the wanted line.
     for line in read(f"/proc/{pid}/task/{tid}/sched").splitlines():
         if line.startswith(b"se.nr_migrations"):
             return int(line.partition(b":")[2])
-    raise KeyError("no migrations are told")
+    raise KeyError("the kernel counts no migrations")
 
 
 def counts_disk_waits() -> tuple[bool, bool]:
-    """Return whether the kernel counts the time that threads wait for disks (delay accounting), and
-    whether it has done so for every thread. Where it began later, older threads are left out."""
+    """Return whether the kernel counts the time of disk waits, and whether for every thread.
+
+    If delay accounting was switched on after the boot, older threads have no counts.
+    """
     try:
         setting = read("/proc/sys/kernel/task_delayacct").strip()
     except OSError:
-        setting = b""  # before Linux 5.14 none: only what it counts tells
+        setting = b""  # none before Linux 5.14: only the counts show
     if setting == b"0":
         return False, False
     try:
@@ -184,8 +201,10 @@ def counts_disk_waits() -> tuple[bool, bool]:
 
 
 def ticks_always() -> bool:
-    """Tell whether a thread that runs is counted at each tick of the clock: on CPUs that are set
-    apart from it (nohz_full) only once a second."""
+    """Tell whether the kernel counts a running thread at each clock tick on all CPUs.
+
+    On CPUs with nohz_full, the kernel counts only once a second.
+    """
     try:
         return read("/sys/devices/system/cpu/nohz_full").strip() in (b"", b"(null)")
     except OSError:
@@ -200,23 +219,28 @@ def status(pid: int) -> ProcessStatus:
         fields[name] = rest.split()
     namespace_pids = tuple(int(value) for value in fields.get(b"NSpid", [b"%d" % pid]))
     threads = int(fields[b"Threads"][0]) if b"Threads" in fields else 0
-    return ProcessStatus(int(fields[b"Tgid"][0]), int(fields[b"Uid"][1]), threads, namespace_pids)
+    return ProcessStatus(
+        process=int(fields[b"Tgid"][0]),
+        uid=int(fields[b"Uid"][1]),
+        threads=threads,
+        namespace_pids=namespace_pids,
+    )
 
 
 def credentials(pid: int | str) -> Credentials:
-    """Return in whose name a process acts, "self" for this one."""
+    """Return the credentials of a process. ``pid``: "self" is this process."""
     lines = (line.partition(b":") for line in read(f"/proc/{pid}/status").splitlines())
     fields = {name: rest.split() for name, _, rest in lines}
     return Credentials(
-        tuple(map(int, fields[b"Uid"])),
-        tuple(map(int, fields[b"Gid"])),
-        int(fields[b"CapPrm"][0], 16),
-        int(fields[b"CapEff"][0], 16),
+        uids=tuple(map(int, fields[b"Uid"])),
+        gids=tuple(map(int, fields[b"Gid"])),
+        permitted=int(fields[b"CapPrm"][0], 16),
+        effective=int(fields[b"CapEff"][0], 16),
     )
 
 
 def own_tid(pid: int, tid: int) -> int:
-    """Return a thread's id as its own pid namespace counts; ``tid`` where the kernel is silent."""
+    """Return a thread's id in its own pid namespace; ``tid`` if the kernel does not say."""
     for line in read(f"/proc/{pid}/task/{tid}/status").splitlines():
         if line.startswith(b"NSpid:"):
             return int(line.split()[-1])
@@ -229,8 +253,11 @@ def tids(pid: int) -> list[int]:
 
 
 def living(pid: int) -> int:
-    """Return the id of a process's first thread, or of another one that lives where that has ended
-    by pthread_exit. Nothing is raised: what is read next tells whether the process is there."""
+    """Return the id of a living thread of a process: the first thread if it has not ended.
+
+    The first thread may end by pthread_exit() before the others. No exception is raised: the next
+    read shows whether the process exists.
+    """
     ended = OSError, ValueError
     with contextlib.suppress(*ended):
         for tid in tids(pid) if stat(pid).state in "ZX" else ():
@@ -241,14 +268,16 @@ def living(pid: int) -> int:
 
 
 def shared(pid: int) -> str:
-    """Return the directory of /proc that has what the threads of a process share, as its memory and
-    its files. Nothing is raised."""
+    """Return the directory of /proc with the memory and files that all threads share.
+
+    No exception is raised.
+    """
     tid = living(pid)
     return f"/proc/{pid}" if tid == pid else f"/proc/{pid}/task/{tid}"
 
 
 def exe(pid: int) -> str:
-    """Return the path of the program that a process executes, made harmless."""
+    """Return the path of the program that a process executes, sanitized."""
     return clean(os.readlink(f"{shared(pid)}/exe"))
 
 
@@ -258,18 +287,18 @@ def maps(pid: int) -> bytes:
 
 
 def resident_bytes(pid: int) -> int:
-    """Return how much memory a process has (its resident set)."""
+    """Return the size of a process's resident set, bytes."""
     return int(read(f"{shared(pid)}/statm").split()[1]) * _PAGE
 
 
 def cmdline(pid: int) -> tuple[str, ...]:
-    """Return a process's arguments, made harmless."""
+    """Return a process's arguments, sanitized."""
     data = read(f"{shared(pid)}/cmdline")
     return tuple(clean(part) for part in data.rstrip(b"\0").split(b"\0")) if data else ()
 
 
 def environment(pid: int, name: str) -> str | None:
-    """Return a variable of the environment that a process was started with."""
+    """Return a variable of a process's initial environment; None if it is not there."""
     wanted = os.fsencode(name) + b"="
     for entry in read(f"{shared(pid)}/environ").split(b"\0"):
         if entry.startswith(wanted):
@@ -278,8 +307,10 @@ def environment(pid: int, name: str) -> str | None:
 
 
 def gained_privilege(pid: int) -> bool:
-    """Tell whether executing its program gave a process more rights (setuid, capabilities): the
-    kernel tells the loader, which then ignores LD_PRELOAD."""
+    """Tell whether a process gained rights at its exec (setuid, capabilities).
+
+    The kernel reports that to the loader, which then ignores LD_PRELOAD.
+    """
     auxv = read(f"{shared(pid)}/auxv")
     whole = len(auxv) - len(auxv) % _AUXILIARY.size
     return any(key == _AT_SECURE and value for key, value in _AUXILIARY.iter_unpack(auxv[:whole]))

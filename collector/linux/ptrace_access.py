@@ -1,8 +1,8 @@
-"""Which right to look into a process is missing where the kernel refuses, and what gives it.
+"""Explains which right to observe a process is missing, and how the user can get that right.
 
-The rules are the kernel's, in the order in which it asks: ptrace(2), "Ptrace access mode checking".
-To read where a process's files and memory lie and to see what its threads sleep in are two such
-rights; Yama (kernel.yama.ptrace_scope) keeps back the second alone.
+The rules and their order are the kernel's: ptrace(2), "Ptrace access mode checking". One right is
+to read where the files and the memory of a process lie. A second right is to read in which calls
+its threads sleep. Yama (kernel.yama.ptrace_scope) refuses only the second right.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ HOW_TO_PRELOAD = (
 )
 _ANY_TRACER = "start the program with LOCKTOP_PTRACER=any in its environment"
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
-#: Its values: 1, its ancestors and root may trace a process; 2, root; 3, nobody.
+#: Values of _YAMA: 1, ancestors and root may trace a process; 2, only root; 3, nobody.
 _ANCESTORS, _NOBODY = 1, 3
 _CAP_SYS_PTRACE = 1 << 19
 
 
 class Obstacle(Enum):
-    """What stands between a process and who looks at it."""
+    """The reason for which the kernel refuses access to a process."""
 
-    USER = auto()  # it is another user's
-    GROUP = auto()  # its group is another
-    USERS = auto()  # it is of several users or groups at once
+    USER = auto()  # another user owns the process
+    GROUP = auto()  # the process has another group
+    USERS = auto()  # the process has several users or groups
     UNDUMPABLE = auto()  # PR_SET_DUMPABLE in prctl(2)
-    NAMESPACE = auto()  # it lies in another user namespace
-    CAPABILITIES = auto()  # it has some that we have not
+    NAMESPACE = auto()  # the process is in another user namespace
+    CAPABILITIES = auto()  # the process has capabilities that we lack
     YAMA = auto()
     OTHER = auto()  # a security module, a filter of system calls
 
 
 @dataclass(frozen=True, slots=True)
 class AccessFacts:
-    """What the kernel goes by; None where it does not let us know."""
+    """The facts on which the kernel decides; None where the kernel hides a fact."""
 
     ours: Credentials
     theirs: Credentials
@@ -51,9 +51,9 @@ class AccessFacts:
 
 
 def facts(pid: int) -> AccessFacts:
-    """Return them. Raises OSError when the process is gone."""
+    """Return the facts about a process. Raises OSError when the process is gone."""
     theirs = procfs.credentials(pid)
-    # The kernel gives root the files of a process that is not dumpable.
+    # If a process is not dumpable, its files in /proc belong to root.
     owner, user = os.stat(f"{procfs.shared(pid)}/status").st_uid, theirs.uids[1]
     return AccessFacts(
         ours=procfs.credentials("self"),
@@ -65,7 +65,7 @@ def facts(pid: int) -> AccessFacts:
 
 
 def yama_scope(path: str = _YAMA) -> int:
-    """Return kernel.yama.ptrace_scope; 0, which forbids nothing, where the kernel has no Yama."""
+    """Return kernel.yama.ptrace_scope; 0, which forbids nothing, if the kernel has no Yama."""
     try:
         return int(procfs.read(path))
     except (OSError, ValueError):
@@ -73,8 +73,10 @@ def yama_scope(path: str = _YAMA) -> int:
 
 
 def obstacle(known: AccessFacts, to_trace: bool) -> Obstacle:
-    """Return the first thing that the kernel refuses for. ``to_trace``: to see more than where its
-    files and memory lie."""
+    """Return the first reason of the kernel to refuse access.
+
+    ``to_trace``: the wanted access is more than the places of files and memory.
+    """
     ours, theirs = known.ours, known.theirs
     scope = known.scope if to_trace else 0
     if ours.effective & _CAP_SYS_PTRACE and known.same_namespace is not False:
@@ -94,14 +96,18 @@ def obstacle(known: AccessFacts, to_trace: bool) -> Obstacle:
         return Obstacle.CAPABILITIES
     if scope:
         return Obstacle.YAMA
-    # What is asked for first has been granted where more is asked for.
+    # Tracing is tried only after the kernel has granted the smaller right.
     return Obstacle.OTHER if to_trace or known.is_dumpable else Obstacle.UNDUMPABLE
 
 
 def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
-    """Return what follows "process 7 (x) ...": what stands in the way; what to do about it.
+    """Return the text after "process 7 (x) ...": the obstacle, then the remedy.
 
-    ``owner``: whose it is, in words; ``watched``: it runs with the library.
+    Args:
+        pid: the process.
+        owner: the name of the process's user.
+        to_trace: see obstacle().
+        watched: the process runs with the library.
     """
     try:
         known = facts(pid)
@@ -111,34 +117,39 @@ def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
 
 
 def lost_insight(pid: int, owner: Callable[[], str], call: Callable[[], object]) -> str:
-    """Return what is not seen of a process that runs with the library, why, and what to do about
-    it; "" where all is. ``owner`` gives whose it is, which may take long; ``call`` asks in which
-    system call one of its threads is (KernelThreads.call)."""
+    """Return which data about a process with the library are missing, why, and the remedy.
+
+    Args:
+        pid: the process.
+        owner: returns the name of the process's user; the call may take long.
+        call: queries the system call of one of its threads (KernelThreads.call).
+
+    Returns: "" if no data are missing.
+    """
     try:
         call()
     except PermissionError:
-        return _unseen(pid, owner())
+        return _unobserved(pid, owner())
     except OSError:
         return ""  # its first thread has ended
     refused = memory_refused(pid)
     return f"stacks from outside are not seen: {refused}" if refused else ""
 
 
-def _unseen(pid: int, owner: str) -> str:
-    unobserved_waits = "what the holders of locks do now, and stacks from outside, are not seen"
+def _unobserved(pid: int, owner: str) -> str:
+    missing = "what the holders of locks do now, and stacks from outside, are not seen"
     to_trace = True
     try:
         os.readlink(f"/proc/{pid}/exe")
     except PermissionError:
-        unobserved_waits, to_trace = f"functions and locks have no names; {unobserved_waits}", False
+        missing, to_trace = f"functions and locks have no names; {missing}", False
     except OSError:
-        return ""  # it has ended
-    return f"{unobserved_waits}: the process {refusal(pid, owner, to_trace, watched=True)}"
+        return ""  # the process has ended
+    return f"{missing}: the process {refusal(pid, owner, to_trace, watched=True)}"
 
 
 def memory_refused(pid: int) -> str:
-    """Return why the memory of a process that may be traced cannot be read all the same; "" where
-    it can."""
+    """Return why the memory of a traceable process cannot be read; "" if it can be read."""
     number = process_memory.refusal(pid)
     if number in (0, errno.ESRCH):
         return ""
@@ -151,14 +162,14 @@ def memory_refused(pid: int) -> str:
 def describe(known: AccessFacts, found: Obstacle, owner: str, watched: bool) -> str:
     """Return the text of refusal()."""
     if found is Obstacle.YAMA:
-        return _yama_words(known, watched)
-    what = _WHAT[found].format(owner=owner, group=known.theirs.gids[1])
+        return _yama_text(known, watched)
+    text = _OBSTACLE_TEXTS[found].format(owner=owner, group=known.theirs.gids[1])
     if not known.ours.uids[1] and found in (Obstacle.NAMESPACE, Obstacle.OTHER):
-        return f"{what}; run locktop outside of containers, or allow it there"
-    return f"{what}; {_cure(known, found, watched)}"
+        return f"{text}; run locktop outside of containers, or allow it there"
+    return f"{text}; {_remedy(known, found, watched)}"
 
 
-_WHAT = {
+_OBSTACLE_TEXTS = {
     Obstacle.USER: "belongs to user {owner}",
     Obstacle.GROUP: "runs with another group (gid {group}) than this user",
     Obstacle.USERS: "has the rights of several users or groups",
@@ -166,18 +177,18 @@ _WHAT = {
     " forbade it by prctl, or its program file may not be read)",
     Obstacle.NAMESPACE: "runs in another user namespace",
     Obstacle.CAPABILITIES: "has capabilities that this user lacks",
-    Obstacle.OTHER: "may not be looked into: a security module (AppArmor, SELinux), a filter of system"
-    " calls or a user namespace forbids it",
+    Obstacle.OTHER: "may not be looked into: a security module (AppArmor, SELinux), a filter of"
+    " system calls or a user namespace forbids it",
 }
 
 
-def _cure(known: AccessFacts, found: Obstacle, watched: bool) -> str:
-    """What its user or root may do they may do without the library only where Yama lets them."""
+def _remedy(known: AccessFacts, found: Obstacle, watched: bool) -> str:
+    """Return what the user can do. Without the library, Yama limits also the owner and root."""
     root, theirs = _as_root(known.ours), known.theirs
     with_library = ""
     if known.scope and not watched:
         with_library = f" if it runs with the library (kernel.yama.ptrace_scope is {known.scope})"
-    # Where the user itself would be refused next, that is no remedy.
+    # If the kernel would refuse the owner too, to become the owner is no remedy.
     its_user = not theirs.permitted and known.is_dumpable is not False and theirs.uids[1]
     if found is Obstacle.USER and its_user:
         if not known.ours.uids[1] or (known.scope and known.scope < _NOBODY):
@@ -186,24 +197,26 @@ def _cure(known: AccessFacts, found: Obstacle, watched: bool) -> str:
     return root + (with_library if known.scope >= _NOBODY else "")
 
 
-def _yama_words(known: AccessFacts, watched: bool) -> str:
+def _yama_text(known: AccessFacts, watched: bool) -> str:
     if known.scope >= _NOBODY:
-        who, cures = "nobody until the next boot", []
+        tracers, remedies = "nobody until the next boot", []
     elif known.scope == _ANCESTORS:
-        who, cures = "root and its ancestors alone", [_as_root(known.ours), "set that to 0"]
+        tracers, remedies = "root and its ancestors alone", [_as_root(known.ours), "set that to 0"]
     else:
-        who, cures = "root alone", [_as_root(known.ours), "set that to 0"]
+        tracers, remedies = "root alone", [_as_root(known.ours), "set that to 0"]
     if not watched:
-        cures.append(HOW_TO_PRELOAD)
+        remedies.append(HOW_TO_PRELOAD)
     elif known.scope == _ANCESTORS:
-        cures.append(_ANY_TRACER)
-    cure = "; " + ", or ".join(cures) if cures else ""
+        remedies.append(_ANY_TRACER)
+    remedy = "; " + ", or ".join(remedies) if remedies else ""
     without = "" if watched else "runs without the library, and "
-    return f"{without}may be traced by {who} (kernel.yama.ptrace_scope is {known.scope}){cure}"
+    return (
+        f"{without}may be traced by {tracers} (kernel.yama.ptrace_scope is {known.scope}){remedy}"
+    )
 
 
 def as_root() -> str:
-    """Return what root, or one with root's rights, is to do."""
+    """Return the advice to run locktop with root's rights."""
     return _as_root(procfs.credentials("self"))
 
 

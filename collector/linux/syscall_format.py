@@ -1,4 +1,4 @@
-"""A system call in words: write(7 -> /var/lib/x/wal)."""
+"""Formats a system call for users: write(7 -> /var/lib/x/wal)."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ _OF_PATH = {
     "mkdirat": 1, "newfstatat": 1, "openat": 1, "openat2": 1, "readlinkat": 1, "renameat": 1,
     "renameat2": 1, "statx": 1, "unlinkat": 1,
 }  # fmt: skip
-#: Calls whose argument of this number says how long: a struct timespec.
+#: Calls whose argument of this number is a duration, a struct timespec.
 _OF_TIME = {"nanosleep": 0, "clock_nanosleep": 2}
 _ABSOLUTE = 1  # clock_nanosleep(2): TIMER_ABSTIME
 _TIMESPEC = struct.Struct("=qq")
 _POLLED = struct.Struct("=ihh")  # struct pollfd
 _MAX_POLLED = 4
-_LONGEST_PATH = 256
+_MAX_PATH = 256
 
 
 def describe(pid: int, call: SystemCall) -> str:
-    """Return what a thread of the process sleeps in, made harmless; where it is in no call, "". As
-    much of it as can be read."""
+    """Return the description of a thread's system call, sanitized; "" without a call.
+
+    Details that cannot be read are left out.
+    """
     name = syscalls.name(call.number)
     if not name:
         return ""
@@ -60,12 +62,12 @@ def _details(pid: int, name: str, arguments: tuple[int, ...]) -> str:
 
 def _descriptor(pid: int, fd: int) -> str:
     fd &= 0xFFFFFFFF
-    what = file_descriptors.describe(pid, fd)
-    return f"{fd} -> {what}" if what else f"{fd}"
+    description = file_descriptors.describe(pid, fd)
+    return f"{fd} -> {description}" if description else f"{fd}"
 
 
 def _path(pid: int, address: int) -> str:
-    raw = process_memory.read_string(pid, address, _LONGEST_PATH)
+    raw = process_memory.read_string(pid, address, _MAX_PATH)
     return clean(raw) if raw else ""
 
 
@@ -81,12 +83,12 @@ def _time(pid: int, name: str, arguments: tuple[int, ...]) -> str:
 
 def _polled(pid: int, address: int, count: int) -> str:
     raw = process_memory.read(pid, address, min(count, _MAX_POLLED) * _POLLED.size)
-    told = [_descriptor(pid, fd) for fd, _, _ in _POLLED.iter_unpack(raw) if fd >= 0]
+    descriptions = [_descriptor(pid, fd) for fd, _, _ in _POLLED.iter_unpack(raw) if fd >= 0]
     more = f", and {count - _MAX_POLLED} more" if count > _MAX_POLLED else ""
-    return ", ".join(told) + more
+    return ", ".join(descriptions) + more
 
 
 def _awaited(name: str, arguments: tuple[int, ...]) -> str:
-    which = arguments[0] if name == "wait4" else arguments[1]
-    which = which - (1 << 32) if which & 1 << 31 else which
-    return f"process {which}" if which > 0 else "any child"
+    child = arguments[0] if name == "wait4" else arguments[1]
+    child = child - (1 << 32) if child & 1 << 31 else child
+    return f"process {child}" if child > 0 else "any child"

@@ -1,4 +1,4 @@
-"""In which system call a thread is, as the kernel tells it (/proc/PID/task/TID/syscall)."""
+"""Parses the system call that a thread is in (/proc/PID/task/TID/syscall)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _FUTEX = frozenset({"futex", "restart_syscall"})
 
 
 class SystemCall(NamedTuple):
-    """Where a thread sleeps in the kernel."""
+    """The system call in which a thread sleeps."""
 
-    number: int  # of the system call; -1: in none, as in a page fault
-    arguments: tuple[int, ...]  # six; () where it is in none
-    sp: int  # its stack pointer in the program
-    pc: int  # where it goes on there
+    number: int  # of the system call; -1: no system call, for example a page fault
+    arguments: tuple[int, ...]  # six; () without a system call
+    sp: int  # the stack pointer of the program
+    pc: int  # the program's next instruction
 
 
-@functools.lru_cache(maxsize=4096)  # threads come back to the same calls again and again
+@functools.lru_cache(maxsize=4096)  # threads repeat the same calls
 def parse(data: bytes) -> SystemCall | None:
-    """Parse what the kernel tells; None for a thread that runs. Raises ValueError."""
+    """Parse the kernel's line; return None for a thread that runs. Raises ValueError."""
     if data.startswith(b"running"):
         return None
     first, *words = data.split()
@@ -30,8 +30,9 @@ def parse(data: bytes) -> SystemCall | None:
     if len(values) != (2 if number < 0 else _ARGUMENTS + 2):
         raise ValueError(f"{len(values)} words of a system call")
     if min(values) < 0 or max(values) >> 64:
-        raise ValueError("a word that is none of 64 bits")
-    return SystemCall(number, values[:-2], values[-2], values[-1])
+        raise ValueError("a word of more than 64 bits")
+    *call_arguments, sp, pc = values
+    return SystemCall(number=number, arguments=tuple(call_arguments), sp=sp, pc=pc)
 
 
 @functools.cache
@@ -46,12 +47,14 @@ def name(number: int) -> str:
 
 
 def is_futex(number: int) -> bool:
-    """Whether threads wait for locks in that system call; begun anew after a stop it may have
-    another number."""
+    """Tell whether threads wait for locks in a system call.
+
+    After a stop, the kernel may restart the call under another number (restart_syscall(2)).
+    """
     return name(number) in _FUTEX
 
 
 @functools.cache
 def _table() -> syscalls:
-    # For all machines: the C headers have the numbers only as macros, and those of theirs alone.
+    # From a package: C headers have the numbers only as macros, for their own machine only.
     return syscalls()

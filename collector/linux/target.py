@@ -1,4 +1,4 @@
-"""Finds a process in /proc and says what identifies it."""
+"""Finds a process in /proc and returns the facts that identify the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Target:
     """A process as /proc shows it."""
 
     pid: int
-    own_pid: int  # as its own pid namespace counts
+    own_pid: int  # the pid in the process's own pid namespace
     uid: int
     comm: str
     start_time: int  # clock ticks since boot
@@ -25,7 +25,7 @@ class Target:
 
 
 def find_process(pid: int) -> Target:
-    """Return the process; raises LocktopError when there is none to look at."""
+    """Return the process. Raises LocktopError when there is none that can be observed."""
     check_proc()
     try:
         if pid <= 0:
@@ -45,6 +45,7 @@ def find_process(pid: int) -> Target:
 
 
 def check_proc() -> None:
+    """Raise LocktopError if /proc belongs to another pid namespace."""
     if not procfs.counts_as_we_do():
         raise LocktopError(
             "/proc is of another pid namespace than locktop runs in: mount this one's"
@@ -53,7 +54,7 @@ def check_proc() -> None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether there is such a process, though /proc shows none."""
+    """Tell whether such a process exists, although /proc does not show it."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -71,7 +72,7 @@ def _hidden(pid: int) -> LocktopError:
 
 
 def user_name(uid: int) -> str:
-    """Return a user's name with the number, or the number alone."""
+    """Return a user's name with the uid, or the uid alone."""
     import pwd
 
     try:

@@ -1,7 +1,7 @@
-"""The files of /proc about each thread of a process, read many at a time in C.
+"""Reads the files of /proc about the threads of a process, many at a time, in C.
 
-Reading an open file costs less than half of opening it anew, so as many are kept open as
-descriptors allow; where these are short all works on, and takes longer.
+To read an open file takes less than half of the time of open and read. This module therefore keeps
+as many files open as descriptors allow. With few descriptors, the same calls only take longer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from locktop.collector.native import Record, ffi, lib
 
 _MAX_KEPT = 12_288  # descriptors
 _FIRST_ROOM = 64  # threads
-_MAX_TID = (1 << 31) - 1  # pid_t: a stranger's memory may say more
-_THERE: int = lib.LT_TASK_THERE
+_MAX_TID = (1 << 31) - 1  # of pid_t; the memory of the target may have larger numbers
+_EXISTS: int = lib.LT_TASK_THERE
 _LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
@@ -43,14 +43,14 @@ _RAW = Record(TaskRecord, "struct lt_task")
 
 
 class ThreadFiles:
-    """Those of one process. Ids are those of our own pid namespace."""
+    """The files of the threads of one process. All ids are of our own pid namespace."""
 
     def __init__(self, pid: int, share: float = 0.75) -> None:
-        """``share``: of the descriptors that we may have open, kept open at most."""
+        """``share``: the largest part of our descriptor limit to use for open files."""
         self._pid = pid
-        self._places: dict[int, int] = {}  # by tid
-        self._tids: list[int] = []  # by place; of an empty one the last that had it
-        self._empty: list[int] = []
+        self._slots: dict[int, int] = {}  # by tid
+        self._tids: list[int] = []  # by slot; for a free slot the last tid in it
+        self._free: list[int] = []
         self._table = ffi.new("struct lt_task_table *")
         self._table.directory = -1
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -62,81 +62,90 @@ class ThreadFiles:
         return [int(name) for name in os.listdir(self._directory())]
 
     def read(self, tids: Collection[int], calls: bool = False) -> list[TaskRecord | None]:
-        """Return what the stat and the schedstat of these threads say, in order, and with ``calls``
-        the syscall file; None of one that has ended. Raises OSError where we lack what reading
-        takes, as descriptors, PermissionError where calls may not be seen."""
+        """Return the stat and the schedstat of each thread, in order; None for an ended thread.
+
+        ``calls``: read the syscall file too.
+
+        Raises: OSError if this process lacks descriptors or memory; PermissionError if the kernel
+        refuses the syscall file.
+        """
         try:
             self._directory()
         except (FileNotFoundError, ProcessLookupError):
             return [None] * len(tids)
-        places = {tid: self._place(tid) for tid in tids if 0 < tid <= _MAX_TID}
-        wanted = ffi.new("uint32_t[]", list(places.values()))
-        _check(lib.lt_read_tasks(self._table, wanted, len(places), calls))
-        found = {tid: self._told(place) for tid, place in places.items()}
+        slots = {tid: self._slot(tid) for tid in tids if 0 < tid <= _MAX_TID}
+        wanted = ffi.new("uint32_t[]", list(slots.values()))
+        _check(lib.lt_read_tasks(self._table, wanted, len(slots), calls))
+        found = {tid: self._record(slot) for tid, slot in slots.items()}
         return [found.get(tid) for tid in tids]
 
     def sample(self, tids: Collection[int], number: int) -> list[tuple[int, TaskRecord | None]]:
-        """Return with their ids those of the process's threads that did not sleep on since the
-        sample before, or were looked at all the same (LT_TASK_SLEPT); None of one that has ended.
-        ``tids``: all threads; ``number`` counts the samples.
+        """Return the threads that may have run since the former sample, each with its id.
 
-        Raises OSError where we lack what reading takes, PermissionError where the process may not
-        be looked into: the next sample is a first one then.
+        A thread that slept all the while is left out, unless its turn for a check has come
+        (LT_TASK_SLEPT). The record of an ended thread is None.
+
+        Args:
+            tids: all threads of the process.
+            number: counts the samples.
+
+        Raises: OSError if this process lacks descriptors or memory; PermissionError if the kernel
+        refuses a file. After an exception, the next sample begins anew.
         """
         self._directory()
-        if self._places.keys() != set(tids):
+        if self._slots.keys() != set(tids):
             self.keep_only(tids)
             for tid in tids:
-                self._place(tid)
+                self._slot(tid)
         read = ffi.new("uint32_t[]", max(self._table.count, 1))
         try:
             count = _check(lib.lt_sample_tasks(self._table, number, read))
         except OSError:
             self.keep_only(())
             raise
-        return [(self._tids[place], self._told(place)) for place in ffi.unpack(read, count)]
+        return [(self._tids[slot], self._record(slot)) for slot in ffi.unpack(read, count)]
 
     def still_sleeps(self, tid: int) -> bool:
-        """Tell whether a thread slept when it was read or sampled, and was on no CPU since."""
-        place = self._places.get(tid)
-        return place is not None and bool(lib.lt_still_sleeps(self._table, place))
+        """Tell whether a thread slept at its last read or sample, and has not run since."""
+        slot = self._slots.get(tid)
+        return slot is not None and bool(lib.lt_still_sleeps(self._table, slot))
 
     def asleep(self, tids: Iterable[int]) -> set[int]:
-        """Return those of which still_sleeps() is true."""
-        places = ffi.new("uint32_t[]", [self._places[tid] for tid in tids if tid in self._places])
-        count = lib.lt_pick_asleep(self._table, places, len(places))
-        return {self._tids[place] for place in ffi.unpack(places, count)} if count else set()
+        """Return the threads for which still_sleeps() is true."""
+        slots = ffi.new("uint32_t[]", [self._slots[tid] for tid in tids if tid in self._slots])
+        count = lib.lt_pick_asleep(self._table, slots, len(slots))
+        return {self._tids[slot] for slot in ffi.unpack(slots, count)} if count else set()
 
     def keep_only(self, tids: Collection[int]) -> None:
-        """Let go of all others."""
-        if len(self._places) <= len(tids) and self._places.keys() <= set(tids):
+        """Close the files of all other threads."""
+        if len(self._slots) <= len(tids) and self._slots.keys() <= set(tids):
             return
-        for tid in self._places.keys() - set(tids):
+        for tid in self._slots.keys() - set(tids):
             self._forget(tid)
 
     def close(self) -> None:
-        """Close what is kept open."""
+        """Close all files."""
         self.keep_only(())
         if self._table.directory >= 0:
             os.close(self._table.directory)
             self._table.directory = -1
 
     def _directory(self) -> int:
-        """Open: it stays this process's whoever has the pid later."""
+        """Return an open descriptor. It stays valid for this process if its pid is reused."""
         if self._table.directory < 0:
             path = f"/proc/{self._pid}/task"
             self._table.directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return int(self._table.directory)
 
-    def _place(self, tid: int) -> int:
-        place = self._places.get(tid)
-        if place is None:
-            if not self._empty:
+    def _slot(self, tid: int) -> int:
+        slot = self._slots.get(tid)
+        if slot is None:
+            if not self._free:
                 self._grow()
-            place = self._places[tid] = self._empty.pop()
-            self._tids[place] = tid
-            lib.lt_add_task(self._table, place, tid)
-        return place
+            slot = self._slots[tid] = self._free.pop()
+            self._tids[slot] = tid
+            lib.lt_add_task(self._table, slot, tid)
+        return slot
 
     def _grow(self) -> None:
         before, count = self._table.count, max(_FIRST_ROOM, 2 * self._table.count)
@@ -145,27 +154,27 @@ class ThreadFiles:
             ffi.memmove(files, self._table.files, before * ffi.sizeof("struct lt_task_files"))
             ffi.memmove(tasks, self._table.tasks, before * ffi.sizeof("struct lt_task"))
         self._table.files, self._table.tasks, self._table.count = files, tasks, count
-        self._arrays = files, tasks  # they live as long as something refers to them
+        self._arrays = files, tasks  # cffi frees an array without a reference
         self._data = ffi.buffer(tasks)
         self._tids += [0] * (count - before)
-        self._empty += range(count - 1, before - 1, -1)
+        self._free += range(count - 1, before - 1, -1)
 
-    def _told(self, place: int) -> TaskRecord | None:
-        raw = _RAW.at(self._data, place * _RAW.size)
-        if raw.known & _THERE:
+    def _record(self, slot: int) -> TaskRecord | None:
+        raw = _RAW.at(self._data, slot * _RAW.size)
+        if raw.known & _EXISTS:
             return raw
-        self._forget(self._tids[place])
+        self._forget(self._tids[slot])
         return None
 
     def _forget(self, tid: int) -> None:
         with contextlib.suppress(KeyError):
-            place = self._places.pop(tid)
-            lib.lt_forget_task(self._table, place)
-            self._empty.append(place)
+            slot = self._slots.pop(tid)
+            lib.lt_forget_task(self._table, slot)
+            self._free.append(slot)
 
 
 def is_ours(error: OSError) -> bool:
-    """Tell whether an error is for what we lack, and tells nothing about the process."""
+    """Tell whether an error shows a lack of this process, and nothing about the target."""
     return error.errno in _LACKS
 
 

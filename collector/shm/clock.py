@@ -1,4 +1,4 @@
-"""The target's clock: ticks of its shared memory in seconds."""
+"""Converts ticks of the target's clock to seconds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import time
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm.layout import Header
 
-#: Shorter than this the two pairs of readings are too close for a rate good to 1e-5.
+#: Over a shorter time, two pairs of readings do not give a rate good to 1e-5.
 _BASELINE_NS = 10_000_000
 _SLOWEST_HZ, _FASTEST_HZ = 1e6, 1e11
 
 
 class Clock:
-    """Converts ticks. The rate comes from the pair of readings that the target left in its
-    header and a second pair taken here; the longer the process runs, the better it is."""
+    """Converts ticks to seconds and back.
+
+    The rate comes from two pairs of readings. The target left the first pair in its header; this
+    class takes the second pair. The rate is the better, the longer the process has run.
+    """
 
     def __init__(self, header: Header) -> None:
         self.kind = header.clock
@@ -30,7 +33,7 @@ class Clock:
             return
         ticks, ns = _pair(self.kind)
         if not self._named_hz and 0 <= ns - self._ns0 < _BASELINE_NS:
-            time.sleep(_BASELINE_NS / 1e9)  # a process this young has nothing to show yet
+            time.sleep(_BASELINE_NS / 1e9)  # the process is too young for a rate
             ticks, ns = _pair(self.kind)
         self._hz = self._rate(ticks - self._ticks0, ns - self._ns0)
 
@@ -38,13 +41,13 @@ class Clock:
         measured = ticks * 1e9 / ns if ns >= _BASELINE_NS else 0.0
         if not _SLOWEST_HZ <= measured <= _FASTEST_HZ:
             return self._named_hz or self._hz
-        # The two clocks part when the machine sleeps or the process has a clock of its own.
+        # The two clocks drift apart if the machine sleeps, or if the process has its own clock.
         if self._named_hz and abs(measured / self._named_hz - 1) > 0.01:
             return self._named_hz
         return measured
 
     def now(self) -> int:
-        """Return the current reading, ticks."""
+        """Return the current reading, in ticks."""
         return int(lib.lt_reader_ticks(self.kind))
 
     def ticks(self, seconds: float) -> int:
@@ -52,11 +55,12 @@ class Clock:
         return int(seconds * self._hz)
 
     def seconds(self, ticks: int) -> float:
-        """Return a span of ticks in seconds; a negative one is 0."""
+        """Return a span of ticks in seconds. A negative span gives 0."""
         return ticks / self._hz if ticks > 0 else 0.0
 
 
 def _pair(kind: int) -> tuple[int, int]:
+    """Return the clock's ticks and the monotonic time in nanoseconds, of the same moment."""
     ticks, ns = ffi.new("uint64_t *"), ffi.new("uint64_t *")
     lib.lt_reader_clock_pair(kind, ticks, ns)
     return int(ticks[0]), int(ns[0])

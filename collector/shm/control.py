@@ -1,4 +1,4 @@
-"""The control page: the level at which the hooks work, and a reader's claim on a higher one."""
+"""The control page: the level of the hooks, and a reader's claim on a higher level."""
 
 from __future__ import annotations
 
@@ -26,43 +26,48 @@ LEVEL_NAMES = {
 }
 _LEVEL_MASK = 0xFF
 _RENEW_EVERY_S = 1.0
-#: A claim as young as this has not lapsed: who took it away did so on purpose.
+#: A younger claim has not lapsed. If such a claim is gone, another reader removed it on purpose.
 _SURELY_VALID_S = lib.LT_CLAIM_SECONDS - 1.0
 
 
 def level_name(control: Control) -> str:
-    """Return the word for the level that the hooks work at."""
+    """Return the name of the level at which the hooks work."""
     return LEVEL_NAMES.get(control.mode & _LEVEL_MASK, "dormant")
 
 
 def counts_from_the_start(control: Control) -> bool:
-    """Tell whether the hooks have counted since the program began: each change of the level begins
-    a new epoch, and the first one is 1."""
+    """Tell whether the hooks have counted since the program began.
+
+    A new epoch begins where the level becomes dormant or stops being dormant. The first epoch is 1.
+    """
     levels = (control.base_level, control.mode & _LEVEL_MASK)
     return lib.LT_LEVEL_DORMANT not in levels and control.mode >> 8 <= 1
 
 
 def _mode(control: Control, level: int) -> int:
-    """The mode for a level. While the hooks were dormant they may have missed releases, so a new
-    epoch begins where that begins or ends: each thread forgets what it held."""
-    was = control.mode & _LEVEL_MASK
-    passes_dormant = was != level and lib.LT_LEVEL_DORMANT in (was, level)
+    """Return the mode for a level.
+
+    Dormant hooks may miss releases. A new epoch therefore begins where the dormant level begins or
+    ends, and each thread forgets its held locks.
+    """
+    former = control.mode & _LEVEL_MASK
+    passes_dormant = former != level and lib.LT_LEVEL_DORMANT in (former, level)
     epoch = ((control.mode >> 8) + passes_dormant) & 0xFFFFFF
     return epoch << 8 | level
 
 
 class ControlPage:
-    """The one page of the file that a reader may write. Raises OSError when it is not writable."""
+    """The one page of the file that a reader may write. Raises OSError if it is not writable."""
 
     def __init__(self, memory: SharedMemory) -> None:
-        # Through the descriptor that was checked: the name may lead elsewhere by now.
+        # By the descriptor that was checked: the name may belong to another file by now.
         self._fd = os.open(f"/proc/self/fd/{memory.fd}", os.O_RDWR | os.O_CLOEXEC)
 
     def read(self) -> Control:
-        """Return what is there now; raises OSError when the file ends before."""
+        """Return the present content. Raises OSError when the file ends before."""
         data = os.pread(self._fd, layout.CONTROL.size, lib.LT_CONTROL_OFFSET)
         if len(data) != layout.CONTROL.size:
-            raise OSError(errno.EIO, "it was cut off")
+            raise OSError(errno.EIO, "the file was cut off")
         return layout.CONTROL.at(data)
 
     def put(self, field: str, value: int) -> None:
@@ -77,21 +82,27 @@ class ControlPage:
 
 
 def set_level(memory: SharedMemory, name: str) -> str:
-    """Set the level at which the hooks work, from now on and also when nobody looks.
+    """Set the level at which the hooks work. The level stays when no reader is left.
 
-    ``name`` is one of LEVEL_NAMES' values. Returns the name of the level before. Raises
-    LocktopError when the file is not writable.
+    Args:
+        memory: the file of the process.
+        name: one of the values of LEVEL_NAMES.
+
+    Returns: the name of the former level.
+    Raises: LocktopError when the file is not writable.
     """
     level = {name: number for number, name in LEVEL_NAMES.items()}[name]
     try:
         page = ControlPage(memory)
     except OSError as error:
-        raise LocktopError(f"cannot set the level: {_why_not_writable(memory, error)}") from error
+        raise LocktopError(
+            f"cannot set the level: {_not_writable_reason(memory, error)}"
+        ) from error
     try:
         control = page.read()
-        page.put("claim_pid", 0)  # a claim of a dormant process would raise it again
+        page.put("claim_pid", 0)  # a claim on a dormant process would raise the level again
         page.put("base_level", level)
-        page.put("mode", _mode(control, level))  # last: now the hooks see it
+        page.put("mode", _mode(control, level))  # last: the hooks read the mode
     except OSError as error:
         raise LocktopError(f"cannot set the level: {memory.path}: {error.strerror}") from error
     finally:
@@ -99,7 +110,7 @@ def set_level(memory: SharedMemory, name: str) -> str:
     return level_name(control)
 
 
-def _why_not_writable(memory: SharedMemory, error: OSError) -> str:
+def _not_writable_reason(memory: SharedMemory, error: OSError) -> str:
     if error.errno not in (errno.EACCES, errno.EPERM):
         return f"{memory.path}: {error.strerror}"
     owner = user_name(os.fstat(memory.fd).st_uid)
@@ -107,9 +118,14 @@ def _why_not_writable(memory: SharedMemory, error: OSError) -> str:
 
 
 class Claim:
-    """Raises a dormant process to "contended" and keeps it there until ``close()``, however seldom
-    it is looked at. Nothing is lowered on the way out (another reader may still look): a claim that
-    nobody renews lapses by itself. Who sets a level meanwhile ends it: that level is meant."""
+    """Raises the level of a dormant process to "contended", and keeps that level until ``close()``.
+
+    A thread renews the claim, however rare the scans are. ``close()`` does not lower the level,
+    because another reader may still scan; a claim that no reader renews lapses by itself. If a user
+    sets a level meanwhile, the claim ends and the level of the user stays.
+
+    ``note`` says why the level could not be raised; "" if it was raised or was not dormant.
+    """
 
     def __init__(self, memory: SharedMemory, clock: Clock) -> None:
         self.note = ""
@@ -122,8 +138,8 @@ class Claim:
         try:
             self._page = ControlPage(memory)
         except OSError as error:
-            why = _why_not_writable(memory, error)
-            self.note = f"the process is dormant and cannot be woken: {why}"
+            reason = _not_writable_reason(memory, error)
+            self.note = f"the process is dormant and cannot be woken: {reason}"
             return
         self._renew()
         self._keeper = threading.Thread(target=self._keep, name="claim", daemon=True)
@@ -134,12 +150,12 @@ class Claim:
             while not self._closed.wait(_RENEW_EVERY_S) and self._renew():
                 pass
         except OSError:
-            pass  # the file was cut off: the next look says so
+            pass  # the file was cut off: the next scan reports that
         finally:
             self._page.close()
 
     def _renew(self) -> bool:
-        """Say that somebody still looks; False when somebody else has set a level since."""
+        """Renew the claim. Return False if another reader has set a level since."""
         control, now = self._page.read(), time.monotonic()
         if not control.claim_pid and now - self._renewed_at < _SURELY_VALID_S:
             return False
@@ -150,7 +166,7 @@ class Claim:
             self._page.put("claim_level", wanted)
             self._page.put("claim_pid", os.getpid())
         if control.mode & _LEVEL_MASK < wanted:
-            self._page.put("mode", _mode(control, wanted))  # last: now the hooks see it
+            self._page.put("mode", _mode(control, wanted))  # last: the hooks read the mode
         return True
 
     def close(self) -> None:

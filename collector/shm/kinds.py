@@ -1,4 +1,4 @@
-"""The kinds of lock by the numbers that the library gives them."""
+"""Maps the library's numbers of lock kinds (enum lt_kind) to the model's kinds."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ KINDS: dict[int, Kind] = {
     lib.LT_KIND_FUTEX: Kind.FUTEX,
     lib.LT_KIND_CUSTOM: Kind.CUSTOM,
 }
-#: By number, for arrays of LT_KINDS.
+#: The kind by number, for arrays of LT_KINDS elements.
 BY_NUMBER = tuple(KINDS.get(number, Kind.CUSTOM) for number in range(lib.LT_KINDS))
 KIND_SHIFT: int = lib.LT_KIND_SHIFT
 
 
 def kind_of(key: int) -> Kind | None:
-    """Return the kind in the key of a lock, None for one that there is not."""
+    """Return the kind in the key of a lock; None for a number without a kind."""
     return KINDS.get(key >> KIND_SHIFT)

@@ -1,7 +1,7 @@
-"""The records of the shared memory as typed tuples, and where the tables lie.
+"""The records of the shared memory as typed tuples, and the offsets of the tables.
 
-Source: ``native/include/locktop/abi.h``. Each record names the fields that Python reads; the
-compiled header says where they lie (``native.Record``).
+Source: ``native/include/locktop/abi.h``. Each record names the fields that Python reads. The
+compiled header gives their offsets and types (``native.Record``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Header(NamedTuple):
     forked_from: int
 
 
-# ``count`` is the C field's name; that tuple has a method of this name is of no use here.
+# ``count`` is the name of the C field. It hides tuple.count(), which no caller needs.
 class ArrayHead(NamedTuple):
     """struct lt_array without its chunks."""
 
@@ -62,7 +62,7 @@ class Control(NamedTuple):
 
 
 class ThreadBlock(NamedTuple):
-    """What is used of struct lt_thread beside its tables."""
+    """The fields of struct lt_thread that Python reads, without the tables."""
 
     tid: int
     birth: int

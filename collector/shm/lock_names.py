@@ -1,4 +1,4 @@
-"""The names that the program gave its locks (locktop.h), out of its shared memory."""
+"""Reads the names that the program gave its locks (locktop.h) from its shared memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ADDRESS = (1 << native.lib.LT_KIND_SHIFT) - 1
 
 
 class ProgramLockNames:
-    """Names by key. ``version`` grows whenever one changed."""
+    """Names by lock key. ``version`` grows with each change of a name."""
 
     def __init__(self, memory: SharedMemory) -> None:
         self._memory = memory
@@ -21,7 +21,7 @@ class ProgramLockNames:
         self.version = 0
 
     def refresh(self) -> None:
-        """Read what changed since. Raises LocktopError for a damaged file."""
+        """Read the names again if one has changed. Raises LocktopError for a damaged file."""
         raw = self._memory.read(layout.NAMES_CHANGED_AT, 4)
         changed = int.from_bytes(raw, layout.BYTE_ORDER)
         if changed == self._changed:
@@ -31,17 +31,19 @@ class ProgramLockNames:
         names = {}
         for at in range(0, len(data), layout.NAME.size):
             entry = layout.NAME.at(data, at)
-            if entry.seq & 1:  # being changed: the next look sees the rest
+            if entry.seq & 1:  # the target changes the entry: the next scan reads the rest
                 changed = self._changed
-                known = self._names.get(entry.key)
-                if known:
-                    names[entry.key] = known
+                former = self._names.get(entry.key)
+                if former:
+                    names[entry.key] = former
             elif text := entry.text.partition(b"\0")[0]:
                 names[entry.key] = clean(text)
         self._names, self._changed = names, changed
         self.version += 1
 
     def of(self, key: int) -> str:
-        """Return the name of the lock with this key (enum lt_kind in the top byte), "" if it was
-        given none."""
+        """Return the name of a lock, "" if the program gave none.
+
+        ``key``: the lock's address, with enum lt_kind in the top byte.
+        """
         return self._names.get(key) or self._names.get(key & _ADDRESS, "")

@@ -1,4 +1,4 @@
-"""What the program did with its locks against the rules of pthreads, out of its shared memory."""
+"""Reads lock misuses, violations of the rules of pthreads, from the shared memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS = {
 
 
 class MisuseLog:
-    """The entries of one file, read anew when there are more."""
+    """The misuses in one file, read again when the target added some."""
 
     def __init__(self, memory: SharedMemory, clock: Clock) -> None:
         self._memory = memory
@@ -30,15 +30,17 @@ class MisuseLog:
         self._known: list[layout.MisuseEntry] = []
 
     def read(self, now: int) -> tuple[Misuse, ...]:
-        """Return them, the first one first. ``now``: ticks. Raises LocktopError for a damaged
-        file."""
+        """Return the misuses, the oldest first.
+
+        ``now``: reading of the target's clock, ticks. Raises LocktopError for a damaged file.
+        """
         changed = int.from_bytes(self._memory.read(layout.MISUSES_CHANGED_AT, 8), layout.BYTE_ORDER)
         if changed != self._changed:
             self._changed = changed
             self._entries.refresh()
             data = self._entries.copy()
             found = [layout.MISUSE.at(data, at) for at in range(0, len(data), layout.MISUSE.size)]
-            self._known = _added_up(found)
+            self._known = _merged(found)
         return tuple(
             Misuse(
                 kind=_KINDS[entry.kind],
@@ -53,8 +55,8 @@ class MisuseLog:
         )
 
 
-def _added_up(entries: list[layout.MisuseEntry]) -> list[layout.MisuseEntry]:
-    """Two threads may have made an entry each for the same."""
+def _merged(entries: list[layout.MisuseEntry]) -> list[layout.MisuseEntry]:
+    """Return one entry for each misuse: two threads may have made an entry each for the same."""
     found: dict[tuple[int, int, int], layout.MisuseEntry] = {}
     for entry in entries:
         if entry.kind not in _KINDS or not entry.count:

@@ -1,7 +1,7 @@
-"""A process's shared memory, copied with pread: nothing is mapped, every offset is checked.
+"""Copies a process's shared memory with pread: nothing is mapped, every offset is checked.
 
-A mapping of a stranger's file could be cut off under us, and touching it would kill this
-process with SIGBUS; a copy can only come out short, which is an error line.
+The target may cut its file off at any time. A read of the mapping would then kill this process with
+SIGBUS. A copy can only be too short, and that becomes an error line.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from locktop.collector import native
 from locktop.collector.errors import LocktopError
 from locktop.collector.shm import layout
 
-#: So much is copied on a mere word: some file systems tell late what a file takes.
+#: A copy of this size is allowed in any case: some file systems update st_blocks late.
 _HARMLESS_BYTES = 128 << 20
 
 
 class SharedMemory:
     """One open file, as it was at the last ``refresh()``.
 
-    ``size`` is its size. That is the most it may grow to, so nearly all of it is a hole: ``most``
-    is what anything in it can take, bytes. A forged count must not take all our memory.
+    ``size`` is the size of the file in bytes. The target reserves the size that the file may grow
+    to, so most of the file is a hole. ``max_bytes`` limits each copy to the bytes that the file
+    takes: a forged count must not take all memory of this process.
     """
 
     def __init__(self, fd: int, path: str) -> None:
@@ -31,17 +32,17 @@ class SharedMemory:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look at the file's size again: a look never reads beyond it."""
-        about = os.fstat(self.fd)
-        self.size = about.st_size
-        self.max_bytes = max(_HARMLESS_BYTES, about.st_blocks * 512)
+        """Read the size of the file again. No read goes beyond this size."""
+        status = os.fstat(self.fd)
+        self.size = status.st_size
+        self.max_bytes = max(_HARMLESS_BYTES, status.st_blocks * 512)
 
     def is_unlinked(self) -> bool:
-        """Tell whether the file has lost its name: its process ended or executed another."""
+        """Tell whether the file has lost its name: the process ended or executed a program."""
         return os.fstat(self.fd).st_nlink == 0
 
     def same_file(self, other: SharedMemory) -> bool:
-        """Tell whether both are open on one file."""
+        """Tell whether both objects have the same file open."""
         return os.path.sameopenfile(self.fd, other.fd)
 
     def close(self) -> None:
@@ -51,7 +52,7 @@ class SharedMemory:
             self.fd = -1
 
     def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill ``target`` from ``offset``; raises LocktopError when that is not in the file."""
+        """Fill ``target`` from ``offset``. Raises LocktopError when the file ends before."""
         done = 0
         self._check(offset, len(target))
         while done < len(target):
@@ -61,7 +62,7 @@ class SharedMemory:
             done += got
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``; raises LocktopError when the file ends before."""
+        """Return ``size`` bytes at ``offset``. Raises LocktopError when the file ends before."""
         self._check(offset, size)
         data = os.pread(self.fd, size, offset)
         if len(data) != size:
@@ -72,19 +73,19 @@ class SharedMemory:
         if offset < 0 or size > self.max_bytes or offset + size > self.size:
             raise self.broken(f"{size} bytes at {offset} lie outside its {self.size}")
 
-    def broken(self, why: str) -> LocktopError:
-        """Return the error for a file that cannot be what it should be."""
+    def broken(self, reason: str) -> LocktopError:
+        """Return the error for a damaged file."""
         return LocktopError(
-            f"{self.path}: truncated or damaged shared memory ({why}); restart the program"
+            f"{self.path}: truncated or damaged shared memory ({reason}); restart the program"
             " under `locktop run`"
         )
 
     def header(self) -> layout.Header:
-        """Return the header's scalars as they are now."""
+        """Return the present scalars of the header."""
         return layout.HEADER.at(self.read(0, layout.HEADER.size))
 
     def retire_seq(self) -> int:
-        """Return the count that is odd while a dead thread's figures move."""
+        """Return the sequence count that is odd while the target moves a dead thread's figures."""
         return int.from_bytes(self.read(layout.RETIRE_SEQ_AT, 8), layout.BYTE_ORDER)
 
     def control(self) -> layout.Control:
@@ -93,7 +94,7 @@ class SharedMemory:
 
 
 class GrowingArray:
-    """A struct lt_array in the file, copied whole into one buffer that is kept."""
+    """A struct lt_array of the file, copied into one buffer that is used again."""
 
     def __init__(self, memory: SharedMemory, at: int, element_size: int) -> None:
         self._memory = memory
@@ -101,10 +102,13 @@ class GrowingArray:
         self._element_size = element_size
         self.count = 0
         self.data = bytearray()
-        self._chunks: list[tuple[int, int]] = []  # (offset, bytes) of what is to be copied
+        self._chunks: list[tuple[int, int]] = []  # (offset, bytes) of each part to copy
 
     def refresh(self) -> None:
-        """Read the array's head again: its count and where its chunks lie."""
+        """Read the array's head again: the count and the offsets of the chunks.
+
+        Raises: LocktopError for a damaged file.
+        """
         raw = self._memory.read(self._at, layout.ARRAY.size)
         head = layout.ARRAY.at(raw)
         offsets = layout.chunk_offsets(raw)
@@ -132,7 +136,7 @@ class GrowingArray:
         return spans
 
     def copy(self) -> memoryview:
-        """Copy every element; return them (a view that the next copy overwrites)."""
+        """Copy all elements and return them. The next copy overwrites the returned view."""
         view, at = memoryview(self.data), 0
         for offset, size in self._chunks:
             self._memory.read_into(view[at : at + size], offset)
@@ -140,6 +144,6 @@ class GrowingArray:
         return view[:at]
 
     def offsets(self) -> Iterator[int]:
-        """Return where each element lies in the file."""
+        """Yield the offset of each element in the file."""
         for offset, size in self._chunks:
             yield from range(offset, offset + size, self._element_size)

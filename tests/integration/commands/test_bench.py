@@ -16,7 +16,7 @@ from support import tool
 from support.targets import Target, remove_file_of, start_time
 
 from locktop.collector.bench import runner, trace_growth
-from locktop.collector.bench.runner import BARE, FLAVOURS, Case
+from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources import launch
 
@@ -44,7 +44,7 @@ def test_the_shape_of_the_json() -> None:
         assert row["primitive"] == "mutex"
         for name in ("ns", "ticks", "ratio"):
             assert 0 < row[name]["low"] <= row[name]["median"] <= row[name]["high"]
-        if row["flavour"] == BARE:
+        if row["flavour"] == UNPREPARED:
             assert row["ratio"]["median"] == 1
     assert document["trace"] == []
     assert len(document["budgets"]) == 3 + len(THREADS[:2])
@@ -61,7 +61,7 @@ def test_the_trace_of_a_known_mix() -> None:
         assert one.records == expected[level], (mix, level)
 
 
-@pytest.mark.parametrize("flavour", [BARE, "contended", "all"])
+@pytest.mark.parametrize("flavour", [UNPREPARED, "contended", "all"])
 def test_every_case_can_be_measured(flavour: str) -> None:
     cases = runner.cases()
     assert len({case.primitive for case in cases}) > 20
@@ -79,7 +79,7 @@ def test_wrong_use_of_the_program() -> None:
         assert done.stderr.startswith("usage: "), arguments
     nothing = Case("pink", "", 1)
     with pytest.raises(LocktopError, match="no pink with 1 threads"):
-        runner.cost(nothing, BARE, 0.001)
+        runner.cost(nothing, UNPREPARED, 0.001)
 
 
 def test_nop_interposes_what_the_library_does() -> None:
