@@ -7,10 +7,9 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
 NATIVE := $(shell find native -type f) CMakeLists.txt
-TYPECHECK := build/typecheck/locktop
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-screen pytest-programs programs-bench symbols-bench readers-bench stacks-bench outside-bench \
+  pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench \
   soak false-alarms fuzz \
   glibc-tests sizes wheel-test clean
 
@@ -91,14 +90,7 @@ bench-table: setup
 
 test: lint unit-c unit-c-sanitized pytest
 
-# mypy and import-linter want to see the packages under the names they are imported by.
-$(TYPECHECK): Makefile
-	@mkdir -p $@
-	@for part in collector tui themes; do ln -sfn ../../../$$part $@/$$part; done
-	@printf '__version__: str\n' > $@/__init__.py
-	@touch $@
-
-lint: setup $(TYPECHECK)
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
@@ -123,17 +115,18 @@ unit-c-sanitized: setup
 	$(BIN)/cmake --build build/sanitized
 	$(BIN)/ctest --test-dir build/sanitized --output-on-failure -j $(JOBS)
 
-# Two at a time: most of them wait for something, and none may mind a busy neighbour.
+# Two halves that take about as long, side by side: most tests wait for an event, and no test may mind
+# a busy neighbour.
 pytest: setup
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-screen pytest-programs
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-first pytest-second
 
-# What looks at no program, and the screen.
-ALONE = tests/unit tests/snapshot tests/terminal
-pytest-screen:
-	$(BIN)/pytest $(ALONE)
+FIRST_HALF = tests/unit tests/snapshot tests/terminal \
+  $(addprefix tests/integration/,analysis commands probes python safety symbols watch)
+pytest-first:
+	$(BIN)/pytest $(FIRST_HALF)
 
-pytest-programs:
-	$(BIN)/pytest $(foreach part,$(ALONE),--ignore=$(part))
+pytest-second:
+	$(BIN)/pytest $(foreach part,$(FIRST_HALF),--ignore=$(part))
 
 # glibc's own thread tests (package glibc-source), with the library at LEVEL and without, LOCKTOP_ORDER as
 # ORDER says: the same must come of each. Takes some minutes.
@@ -171,3 +164,8 @@ wheel-test: setup
 
 clean:
 	rm -rf build .venv
+
+# docs/snapshot.md, from the types of the document.
+.PHONY: snapshot-reference
+snapshot-reference: setup
+	$(BIN)/python -m locktop.collector.export.snapshot_reference > docs/snapshot.md

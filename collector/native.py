@@ -1,8 +1,8 @@
-"""The shared memory's layout in Python: typed records read out of bytes.
+"""The compiled C declarations: functions of the native reader, and typed records of C structs.
 
-The layout is defined once, in ``native/include/locktop/abi.h``, and compiled into
-``locktop._abi``. A record here names the fields that it wants; where they lie is asked of the
-compiled header, so that a field which is moved or removed there is noticed at once.
+``native/include/locktop/abi.h`` defines the layout once; the build compiles that header into
+``locktop._abi``. A record names the fields that it reads. The compiled header says where they lie,
+so a field that is moved or removed there is noticed at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,16 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 class Record(Generic[R]):
-    """How to read a NamedTuple out of the struct of the same fields, in the same order."""
+    """Reads and packs a NamedTuple as a C struct.
+
+    The match is by name. The fields of the NamedTuple and the format of the struct module come from
+    one list of names; the compiled header gives each name its offset and type. A field that is
+    missing in the header, or out of order there, raises an exception at import.
+
+    Args:
+        record: a NamedTuple whose fields are fields of the struct, in the same order.
+        name: the C struct, such as "struct lt_wait".
+    """
 
     def __init__(self, record: type[R], name: str) -> None:
         self.size: int = ffi.sizeof(name)
@@ -32,13 +41,17 @@ class Record(Generic[R]):
         self._whole = struct.Struct(f"{layout}{self.size - self._struct.size}x")
 
     def at(self, data: bytes | bytearray | memoryview, offset: int = 0) -> R:
-        """Return the record at ``offset``; raises struct.error when it is not all there."""
+        """Return the record at ``offset``. Raises struct.error when ``data`` ends before."""
         return self._make(self._struct.unpack_from(data, offset))
 
-    def each(self, data: bytes) -> list[R]:
-        """Return the records that lie in ``data`` one after the other; raises struct.error when the
-        last one is not all there."""
+    def each(self, data: bytes | bytearray | memoryview) -> list[R]:
+        """Return the records that lie in ``data`` one after the other. Raises struct.error when
+        ``data`` does not hold a whole number of records."""
         return list(map(self._make, self._whole.iter_unpack(data)))
+
+    def pack(self, record: R) -> bytes:
+        """Return the struct with the fields of ``record``; all other bytes are 0."""
+        return self._whole.pack(*record)
 
 
 def _format(name: str, wanted: tuple[str, ...]) -> str:
@@ -55,11 +68,15 @@ def _format(name: str, wanted: tuple[str, ...]) -> str:
 
 
 def _fields(struct_type: Any) -> dict[str, Any]:
-    """The fields by name, those of unions without a name among them (which lie where it begins)."""
+    """Return the fields by name. The fields of a union without a name are among them, at the offset
+    of that union."""
     fields: dict[str, Any] = {}
     for name, field in struct_type.fields:
-        inner = dict(field.type.fields) if not name else {name: field}
-        fields |= {own: _Field(field.offset, one.type) for own, one in inner.items()}
+        members = dict(field.type.fields) if not name else {name: field}
+        fields |= {
+            member_name: _Field(field.offset, member.type)
+            for member_name, member in members.items()
+        }
     return fields
 
 
@@ -68,12 +85,14 @@ class _Field(NamedTuple):
     type: Any
 
 
-def _code(kind: Any) -> tuple[str, int]:
-    if kind.kind == "array":  # only bytes: they come out as one value
-        return f"{ffi.sizeof(kind)}s", ffi.sizeof(kind)
-    return _CODES[kind.cname], ffi.sizeof(kind)
+def _code(c_type: Any) -> tuple[str, int]:
+    """Return the code of the struct module for a type, and the size of the type in bytes."""
+    if c_type.kind == "array":  # only arrays of bytes: each becomes one value
+        return f"{ffi.sizeof(c_type)}s", ffi.sizeof(c_type)
+    return _CODES[c_type.cname], ffi.sizeof(c_type)
 
 
 def offset_of(name: str, *path: str | int) -> int:
-    """Return where a field lies in a struct, bytes."""
+    """Return the offset of a field in a struct, bytes. ``path`` leads to the field through inner
+    structs and arrays, such as "clock", "ticks"."""
     return int(ffi.offsetof(name, *path))

@@ -1,1 +1,1 @@
-"""The screen and the command line: draws snapshots of the model, looks at nothing itself."""
+"""The screen and the command line: they show snapshots of the model, and measure nothing."""

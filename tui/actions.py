@@ -1,4 +1,4 @@
-"""What can be done on the screen, each thing named once. Keys are in keymap.py."""
+"""The actions of the screen, each named once. keymap.py has their keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that can be done."""
+    """One action of the screen."""
 
     textual_action: str  # the name by which Textual runs it
     help: str  # what the help says
@@ -19,30 +19,30 @@ ACTIONS: dict[str, Action] = {
     "quit": Action("app.quit", "quit; what `locktop run` started ends too", "quit"),
     "next_panel": Action("panel(1)", "next panel: locks, threads, details", "panel"),
     "previous_panel": Action("panel(-1)", "previous panel"),
-    "details": Action("details", "details of the chosen one; again: the whole screen", "open"),
+    "details": Action("details", "details of the chosen row; again: the whole screen", "open"),
     "back": Action("back", "back: from the details, from a filter", "back"),
     "deadlock": Action(
         "deadlock", "the deadlock with its stacks; again: potential ones", "deadlock"
     ),
     "sort": Action("sort", "sort by the next column", "sort"),
-    "reverse": Action("reverse", "turn the order around", "reverse"),
-    "filter": Action("filter", "show only what has these words in it", "filter"),
-    "idle": Action("idle", "show or hide what only waits for work", "idle"),
+    "reverse": Action("reverse", "reverse the order", "reverse"),
+    "filter": Action("filter", "show only rows with these words", "filter"),
+    "idle": Action("idle", "show or hide rows that only wait for work", "idle"),
     "callers": Action("callers", "where the waiting comes from: callers", "callers"),
     "level": Action("level", "how much the library does in the program", "level"),
-    "pause": Action("pause", "hold the picture still; the counting goes on", "pause"),
-    "save": Action("save('json')", "save the picture as JSON in this directory", "save"),
-    "save_text": Action("save('text')", "save the picture as text, for a ticket"),
-    "faster": Action("rate(1)", "more pictures a second"),
-    "slower": Action("rate(-1)", "fewer pictures a second"),
+    "pause": Action("pause", "hold the screen still; the counting goes on", "pause"),
+    "save": Action("save('json')", "save the snapshot as JSON in this directory", "save"),
+    "save_text": Action("save('text')", "save the snapshot as a text report"),
+    "faster": Action("rate(1)", "more snapshots a second"),
+    "slower": Action("rate(-1)", "fewer snapshots a second"),
     "theme": Action("app.next_theme", "next theme", "theme"),
     "up": Action("move(-1)", "up"),
     "down": Action("move(1)", "down"),
     "page_up": Action("page(-1)", "a page up"),
     "page_down": Action("page(1)", "a page down"),
-    "start": Action("start", "to the first one, and stay on whatever is first"),
-    "end": Action("end", "to the last one"),
-    "walk": Action("walk", "callers and callees of this one; there: walk on", "function"),
+    "start": Action("start", "to the first row, and stay on the first row"),
+    "end": Action("end", "to the last row"),
+    "walk": Action("walk", "callers and callees of this function; there: walk on", "function"),
     "expand": Action("open", "open a group of rows (▸), or go into it", "expand"),
     "collapse": Action("close", "close the group (▾), or go out of it"),
     "open": Action("open", "open the branch, or go into it", "open"),

@@ -1,4 +1,4 @@
-"""The app that shows the monitor, and what it has in common with the picker."""
+"""The apps of the screen: the monitor, and the call tree of a file."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Result = TypeVar("Result")
 
 
 class ThemedApp(App[Result]):
-    """An app with our themes and nothing that moves by itself."""
+    """An app with the themes of locktop and without animations."""
 
-    # Beside this file: a screen that subclasses the app lies in another folder.
+    # Beside this file: the picker's app, a subclass, lies in another folder.
     CSS_PATH = Path(__file__).with_name("app.tcss")
     ENABLE_COMMAND_PALETTE = False
-    # Also while a filter is typed or the help is read, where Textual would copy.
+    # Also in the filter and in the help, where Textual would copy text.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
@@ -60,21 +60,21 @@ class ThemedApp(App[Result]):
         self._handlers: dict[int, Any] = {}
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our variables for a theme that does not set them (Textual's own)."""
-        # Called by App.__init__ too, before there are themes of ours to take them from.
+        """The CSS variables of locktop for a theme without them, which is one of Textual's."""
+        # App.__init__ calls this too, before the themes are loaded.
         known = getattr(self, "_themes", {})
         return themes.variables(known["night"]) if "night" in known else {}
 
     def on_mount(self) -> None:
-        """Leave the terminal in order when told to end, paint all when it comes back to us."""
+        """Handle the signals that end the app, and paint everything after a suspension."""
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self.is_headless:
             self._handlers = _close_when_told_to_end(self, asyncio.get_running_loop())
 
     def on_ready(self) -> None:
-        """The first layout is done: say what was wrong with theme files.
+        """After the first layout: report wrong theme files, and enable the garbage collector.
 
-        And look for garbage again, but not among what was made so far.
+        The collector skips the objects that exist by now.
         """
         if self._wrong:
             self._list_screen().show_message(*self._wrong, style="waiting", seconds=15)
@@ -82,16 +82,16 @@ class ThemedApp(App[Result]):
         gc.enable()
 
     def restore_handlers(self) -> None:
-        """Signals do again what they did before it ran."""
+        """Restore the signal handlers from before the app."""
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
     def _list_screen(self) -> ListScreen:
-        """The one in sight, or that below a dialogue; the first one of every app here is such."""
+        """The visible screen of lists, maybe below a dialogue. Each app begins with one."""
         return next(one for one in reversed(self.screen_stack) if isinstance(one, ListScreen))
 
     def action_next_theme(self) -> None:
-        """Take the next theme by name."""
+        """Change to the next theme by name."""
         if self._colourless:
             self._list_screen().show_message("NO_COLOR is set: there is one theme.")
             return
@@ -101,7 +101,7 @@ class ThemedApp(App[Result]):
 
 
 class LocktopApp(ThemedApp[int]):
-    """The monitor: made in one way for the command line and for the tests."""
+    """The monitor of a live process."""
 
     TITLE = "locktop"
 
@@ -115,22 +115,26 @@ class LocktopApp(ThemedApp[int]):
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The app over ``feed``.
+        """Make the app, which is not running yet.
 
-        ``theme``: a name, None for what suits the terminal; ``rate``: pictures a second to start
-        with; ``callers``: begin with the view of callers, by that weight and with idle waits or
-        without; ``now``: a monotonic clock in seconds, which tests replace.
+        Args:
+            feed: where snapshots come from.
+            theme: a name, None for a theme that suits the terminal.
+            rate: snapshots a second at the start.
+            call_tree: begin with the call tree, by this weight, and with idle waits or without.
+            environ: the environment variables.
+            now: a monotonic clock in seconds.
         """
         super().__init__(theme, Meter(), environ)
         self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now, call_tree)
 
     def get_default_screen(self) -> MonitorScreen:
-        """The monitor is the first screen and the last."""
+        """The monitor is the screen below all others."""
         return self._monitor
 
 
 class CallTreeApp(ThemedApp[int]):
-    """The view of callers alone, on what a file has."""
+    """The call tree of a file."""
 
     TITLE = "locktop"
 
@@ -144,8 +148,13 @@ class CallTreeApp(ThemedApp[int]):
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``weight``: of ``profile``, to begin with; ``idle``: with waits for work; the others as
-        of LocktopApp."""
+        """Make the app; for ``theme``, ``environ`` and ``now`` see LocktopApp.
+
+        Args:
+            profile: what the file has.
+            weight: one of the profile's weights, None for its first.
+            idle: whether to show waits for work.
+        """
         from locktop.tui.screens.call_tree import CallTreeScreen
 
         def title(width: int) -> Line:
@@ -155,12 +164,15 @@ class CallTreeApp(ThemedApp[int]):
         self._call_tree = CallTreeScreen(profile, title, weight=weight, idle=idle, now=now)
 
     def get_default_screen(self) -> CallTreeScreen:
-        """The first screen and the last."""
+        """The call tree is the only screen."""
         return self._call_tree
 
 
 def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int:
-    """Run on this terminal until the user quits; over SSH without the mouse's movements."""
+    """Run the app on this terminal until the user quits; return the exit status.
+
+    Over SSH the terminal reports no movements of the mouse.
+    """
     try:
         app.run(mouse="SSH_CONNECTION" not in environ)
     finally:
@@ -169,8 +181,11 @@ def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int
 
 
 def _close_when_told_to_end(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
-    """Gives the handlers before. Not by the loop: at its end a signal would end the process on the
-    spot, and a program that it started be left behind. A shell and the kernel may both send one."""
+    """Close the app at SIGTERM and SIGHUP; return the handlers from before.
+
+    The handlers are not the event loop's. When the loop had ended, a signal would end the process
+    at once and leave a launched program behind. A shell and the kernel may both send a signal.
+    """
 
     def close(number: int, _: object) -> None:
         if loop.is_closed():

@@ -1,4 +1,4 @@
-"""Joins keys and actions: for Textual, for the line of keys and for the help."""
+"""Joins keys and actions for Textual, for the line of keys and for the help."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from locktop.tui.views.styled_line import Line, Span, make_line
 
 
 def bindings(*actions: str) -> list[Binding]:
-    """The bindings of ``actions``; without any, all: those of the monitor screen."""
+    """The bindings of ``actions``, without any those of the monitor screen."""
     return [
         Binding(
             ",".join(keys.keys),
             ACTIONS[keys.action].textual_action,
             ACTIONS[keys.action].help,
             show=False,
-            # Done before the next key is looked at: that one is for the filter already.
+            # The filter opens before Textual handles the next key, which is for the filter.
             priority=keys.action == "filter",
         )
         for keys in (*KEYMAP, *CALL_TREE_KEYMAP)
@@ -28,7 +28,7 @@ def bindings(*actions: str) -> list[Binding]:
 
 
 def footer_line(width: int, actions: Sequence[str] = FOOTER) -> Line:
-    """The line of keys, in ``width`` cells: those of ``actions``, as many as fit."""
+    """The line of keys in ``width`` cells: as many of ``actions`` as fit."""
     key_labels = {keys.action: keys.label.split()[0] for keys in (*KEYMAP, *CALL_TREE_KEYMAP)}
     spans: list[Span | str] = []
     room = width
@@ -42,10 +42,10 @@ def footer_line(width: int, actions: Sequence[str] = FOOTER) -> Line:
 
 
 def help_lines() -> list[tuple[str, str]]:
-    """Keys and what they do, for the help."""
+    """The keys and their actions, for the help."""
     return [(keys.label, ACTIONS[keys.action].help) for keys in KEYMAP]
 
 
 def call_tree_help_lines() -> list[tuple[str, str]]:
-    """The same of the keys that only the view of callers has."""
+    """The same for the keys that only the call tree has."""
     return [(keys.label, ACTIONS[keys.action].help) for keys in CALL_TREE_KEYMAP]

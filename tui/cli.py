@@ -1,6 +1,6 @@
-"""The command line: what there is, and how errors come out.
+"""The command line: the commands, and how errors are reported.
 
-Nothing heavy is imported here or at the top of the commands: `locktop --help` must be quick.
+Neither this module nor the top of a command imports anything large: `locktop --help` must be quick.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ EXIT_PIPE_CLOSED = 141
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, also that its help could not be written."""
+    """Reports an error in one line, also where the help cannot be written."""
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Print it, as argparse does, which would keep an error to itself."""
+        """Print the help. argparse would ignore an error of the output."""
         print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
@@ -63,7 +63,7 @@ def _version() -> str:
 
 
 class _Version(argparse.Action):
-    """Prints the version; it is looked up only when it is asked for."""
+    """Prints the version, which only this option reads."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
         print(_version())
@@ -71,14 +71,14 @@ class _Version(argparse.Action):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """The parser of the command line."""
     made = _Parser(
         prog="locktop",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action=_Version, nargs=0, help="say the version and exit")
+    made.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     attach.add_arguments(made)
     commands = made.add_subparsers(title="commands", metavar="COMMAND")
     for command in _COMMANDS:
@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; gives the exit status: 2 for wrong use or an unusable target."""
+    """Run the command line; return the exit status: 2 for wrong use or an unusable target."""
     try:
         _check_streams()
         return _run(argv)
@@ -116,13 +116,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _complain(str(error))
         import traceback
 
-        # Not Python's own status for it: 1 is an answer of `check`.
+        # Python's own status of an exception is 1, which is an answer of `check`.
         return _complain(traceback.format_exc().rstrip("\n"))
 
 
 def _check_streams() -> None:
-    """Python has None for a stream that is closed, and the next file gets its number. Raises
-    OSError where that is the output."""
+    """Open /dev/null for each standard stream that is closed.
+
+    Without that the next file would get the number of the stream. Raises OSError if the standard
+    output is closed.
+    """
     has_output = sys.stdout is not None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -150,7 +153,7 @@ def _run(argv: Sequence[str] | None) -> int:
 def _os_error_text(error: OSError) -> str:
     from locktop.collector.export.files import words
 
-    # What has no name is the standard output.
+    # An error without the name of a file is of the standard output.
     return f"{error.filename or 'cannot write the output'}: {words(error)}"
 
 
@@ -163,7 +166,7 @@ def _complain(message: str) -> int:
 
 
 def _forget(stream: TextIO) -> None:
-    """Nothing more can be written there: let Python not fail again when it flushes at its end."""
+    """Discard what is still to be written, so that Python's flush at the end does not fail."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

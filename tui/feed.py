@@ -1,4 +1,4 @@
-"""Where pictures come from: the collector's worker, or a test that made some by hand."""
+"""Where the screen's snapshots come from: the collector's poller, or a test."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
-    from locktop.collector.config.suppressions import Rule
+    from locktop.collector.config.suppressions import Suppression
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
 Publish = Callable[[Snapshot], None]
 
-#: The first looks follow each other sooner, in seconds: rates need two, and names take a moment.
+#: Seconds between the first scans, which are closer: rates need two, and names take a moment.
 _FIRST_SCANS_S = 0.2
 _FIRST_SCANS = 5
 
@@ -23,35 +23,37 @@ class SnapshotFeed(Protocol):
     """Publishes snapshots, from any thread, until it is stopped."""
 
     def start(self, publish: Publish, interval_s: float) -> None:
-        """Begin; ``publish`` is called with each snapshot and returns at once."""
+        """Start; ``publish`` is called with each snapshot and returns at once."""
 
     def set_interval(self, interval_s: float) -> None:
         """Change the seconds between two snapshots."""
 
     def follow(self, tid: int, locks: Collection[int]) -> None:
-        """Ask more of one thread in each look, 0: of none, and of who holds these locks. Waits for
-        nothing."""
+        """Measure more of one thread in each scan, and of the holders of these locks.
+
+        ``tid`` 0 is no thread. Returns at once.
+        """
 
     def set_level(self, name: str) -> str:
-        """Set how much the library does in the process; gives the level before.
+        """Set the level of the library in the process; return the level before.
 
-        May take a moment: not for the thread that draws. Raises LocktopError.
+        The call may block, so the thread that draws must not make it. Raises LocktopError.
         """
 
     def stop(self) -> None:
-        """End; nothing is published afterwards."""
+        """Stop; no snapshot is published afterwards."""
 
 
 class PollerFeed:
-    """The collector's worker thread as a feed; owns the source and closes it.
+    """The collector's poller thread as a feed; owns the source and closes it.
 
-    Nothing is looked at before ``start``: finding names would hold up the import of the screen,
-    for only one thread of Python runs at a time.
+    The first scan is after ``start``. To resolve names earlier would delay the import of the
+    screen, for only one thread of Python runs at a time.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.suppressions: Sequence[Rule] = ()  # what says which potential deadlocks to leave out
+        self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
 
@@ -95,20 +97,20 @@ class PollerFeed:
             return snapshot
         from locktop.collector.config import suppressions
 
-        return suppressions.applied(snapshot, self.suppressions)
+        return suppressions.apply(snapshot, self.suppressions)
 
 
 class Slot:
-    """Holds the newest snapshot and no other; ``put`` may be called from any thread."""
+    """Holds the newest snapshot. Any thread may call ``put``."""
 
     def __init__(self) -> None:
         self._newest: Snapshot | None = None
 
     def put(self, snapshot: Snapshot) -> None:
-        """Replace what is there."""
+        """Replace the snapshot."""
         self._newest = snapshot
 
     @property
     def newest(self) -> Snapshot | None:
-        """The newest one, None before the first."""
+        """The newest snapshot, None before the first."""
         return self._newest

@@ -1,19 +1,19 @@
-"""How often to draw: as asked, or less where the terminal cannot keep up."""
+"""How often to draw: at the rate that the user chose, or less on a slow terminal."""
 
 from __future__ import annotations
 
 from locktop.tui.views.status import Pace
 
-#: Pictures a second that + and - step through.
+#: Snapshots a second, the steps of the keys + and -.
 RATES = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 10.0)
 DEFAULT_RATE = 2.0
-#: Pictures skipped in a row before the rate is lowered, and drawn in a row before it is raised.
+#: Drawings skipped in a row before the rate is lowered, and made in a row before it is raised.
 SKIPS_TO_LOWER = 2
 DRAWN_TO_RAISE = 10
 
 
 class Pacer:
-    """Decides for each picture whether to draw it; lowers the rate of a slow terminal."""
+    """Decides for each snapshot whether to draw it; lowers the rate on a slow terminal."""
 
     def __init__(self, rate: float = DEFAULT_RATE) -> None:
         self._target = _nearest(rate)
@@ -23,22 +23,22 @@ class Pacer:
 
     @property
     def pace(self) -> Pace:
-        """What was asked for and what is done."""
+        """The chosen rate and the actual rate."""
         return Pace(RATES[self._target], RATES[self._actual])
 
     @property
     def interval_s(self) -> float:
-        """Seconds from one picture to the next."""
+        """Seconds from one snapshot to the next."""
         return 1.0 / RATES[self._actual]
 
     def step(self, steps: int) -> None:
-        """Ask for a higher (positive) or a lower rate."""
+        """Choose a rate that many steps higher, or lower if negative."""
         self._target = max(0, min(len(RATES) - 1, self._target + steps))
         self._actual = self._target
         self._skipped = self._drawn = 0
 
     def may_draw(self, drained: bool) -> bool:
-        """Whether to draw now; ``drained``: the terminal has taken all there was."""
+        """Whether to draw now; ``drained``: the terminal has taken all output."""
         if not drained:
             self._drawn = 0
             self._skipped += 1

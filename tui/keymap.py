@@ -1,4 +1,4 @@
-"""Which key does what: data, in the order of the help and of the line of keys."""
+"""The keys of each action, in the order of the help and of the line of keys."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Keys:
     """The keys of one action."""
 
     action: str  # a name in actions.ACTIONS
-    keys: tuple[str, ...]  # as Textual names them
-    label: str  # as people name them
+    keys: tuple[str, ...]  # Textual's names
+    label: str  # for the help and the line of keys
 
 
 KEYMAP: tuple[Keys, ...] = (
@@ -44,7 +44,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("collapse", ("left", "h"), "Left h"),
 )
 
-#: Keys of the view of callers alone.
+#: Keys that only the call tree has.
 CALL_TREE_KEYMAP: tuple[Keys, ...] = (
     Keys("walk", ("enter",), "Enter"),
     Keys("open", ("right", "l"), "Right l"),
@@ -52,7 +52,7 @@ CALL_TREE_KEYMAP: tuple[Keys, ...] = (
     Keys("weight", ("v",), "v"),
 )
 
-#: What can be done in the view of callers.
+#: The actions of the call tree.
 CALL_TREE_ACTIONS: tuple[str, ...] = (
     "help",
     "quit",
@@ -88,7 +88,7 @@ CALL_TREE_FOOTER: tuple[str, ...] = (
     "theme",
 )
 
-#: The line of keys shows these, as many as fit.
+#: The line of keys shows as many of these as fit.
 FOOTER: tuple[str, ...] = (
     "help",
     "quit",

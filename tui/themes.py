@@ -1,8 +1,8 @@
-"""Themes: TOML files of this package and of the user, checked, and turned into Textual's themes.
+"""Themes: TOML files of this package and of the user, checked and converted for Textual.
 
-A file has ``name``, ``title``, ``dark``, ``ansi`` and three tables: ``base`` (the colours that
-Textual derives others from), ``screen`` (ours, one for each style of lines/runs.py) and ``style``
-(bold, dim, reverse and the like, for the same names).
+A file has ``name``, ``title``, ``dark``, ``ansi`` and three tables. ``base`` has the colours that
+Textual derives others from. ``screen`` has a colour for each style of views/styled_line.py.
+``style`` has attributes such as bold, dim and reverse for the same names.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from textual.theme import Theme
 
 BASE = ("primary", "foreground", "background", "surface", "panel", "warning", "error", "success")
-#: Colours beside those of the runs: backgrounds, and the cursor.
-BACKGROUNDS = ("alarm-back", "flag-back", "cursor", "cursor-back", "cursor-elsewhere-back")
+#: Colours beside those of the styles: backgrounds, and the cursor.
+BACKGROUNDS = ("alert-back", "flag-back", "cursor", "cursor-back", "cursor-elsewhere-back")
 SCREEN = (*STYLES, *BACKGROUNDS)
 STYLED = (*STYLES, "cursor", "cursor-elsewhere")
 PREFIX = "lt-"
+#: Names of earlier versions, which theme files of users may still have.
+_RENAMED = {"alarm": "alert", "alarm-back": "alert-back"}
 
-
-#: What Textual's own widgets want of a theme in the terminal's colours.
+#: The variables that Textual's widgets need of a theme in the terminal's colours.
 _ANSI_VARIABLES = {
     "ansi-background": "ansi_black",
     "ansi-foreground": "ansi_white",
@@ -46,12 +47,12 @@ _ANSI_VARIABLES = {
 
 
 class ThemeError(Exception):
-    """A theme file that cannot be used; the text says which and why, in one line."""
+    """A theme file cannot be used; the text has the file and the reason in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThemeFile:
-    """One theme as it was read."""
+    """One theme file."""
 
     name: str
     title: str
@@ -63,17 +64,14 @@ class ThemeFile:
 
 
 def user_directory() -> Path:
-    """Where the user's own themes are looked for."""
+    """The directory of the user's themes."""
     config = os.environ.get("XDG_CONFIG_HOME", "")
     root = Path(config) if config.startswith("/") else Path.home() / ".config"
     return root / "locktop" / "themes"
 
 
 def parse(text: str, origin: str) -> ThemeFile:
-    """Check the text of a theme file.
-
-    Raises ThemeError, which names ``origin``.
-    """
+    """Return the theme that the text of a file has. Raises ThemeError, which names ``origin``."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -102,6 +100,7 @@ def _table(
     table = data.get(key, {})
     if not isinstance(table, dict):
         raise ThemeError(f"{origin}: [{key}] must be a table")
+    table = {_RENAMED.get(name, name): value for name, value in table.items()}
     _refuse_unknown(origin, f"{key}.", set(table), set(known))
     for name in needed:
         if name not in table:
@@ -136,7 +135,10 @@ def shipped_names() -> list[str]:
 
 
 def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
-    """All themes by name, the user's over ours, and what was wrong with files left out."""
+    """All themes by name, and an error for each file left out.
+
+    The user's themes replace those of the package with the same name.
+    """
     found: dict[str, ThemeFile] = {}
     wrong: list[str] = []
     for path in [*_shipped(), *_own()]:
@@ -168,7 +170,7 @@ def variables(theme: ThemeFile) -> dict[str, str]:
 
 
 def to_textual(theme: ThemeFile) -> Theme:
-    """The same as Textual's theme."""
+    """The theme for Textual."""
     from textual.theme import Theme
 
     ansi = _ANSI_VARIABLES if theme.ansi else {}
@@ -182,9 +184,9 @@ def to_textual(theme: ThemeFile) -> Theme:
 
 
 def style_of(variables: Mapping[str, str], name: str) -> Style:
-    """The style called ``name`` out of the CSS variables of a theme: one of STYLED.
+    """The style with that name, one of STYLED, from the CSS variables of a theme.
 
-    Where the other list has the cursor, that is put over the style of the text.
+    The style "cursor-elsewhere" is put over the style of the text.
     """
     from rich.style import Style
     from textual.color import Color
@@ -199,9 +201,9 @@ def style_of(variables: Mapping[str, str], name: str) -> Style:
 
 
 def default_name(environ: dict[str, str]) -> str:
-    """The theme for this terminal: none of colours, of sixteen, or of all.
+    """The theme for this terminal: without colours, with sixteen, or with all.
 
-    NO_COLOR counts when it is set and not empty, as no-color.org has it.
+    NO_COLOR counts if it is set and not empty, as no-color.org says.
     """
     if environ.get("NO_COLOR"):
         return "mono"

@@ -1,1 +1,1 @@
-"""What can be worked out from the model: pure functions, no input and no output."""
+"""Analysis of the model: pure functions without input or output."""

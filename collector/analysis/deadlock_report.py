@@ -1,6 +1,6 @@
-"""A deadlock as a person in trouble wants to have it told: all names and places beside each other.
+"""Deadlock reports: a deadlock with all names and source locations, as plain data.
 
-Plain data; ``export/deadlock_*.py`` and the screen say it.
+``format/deadlock.py`` makes the sentences. The exports and the screen lay them out.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from locktop.collector.model import (
 
 
 def reports(snapshot: Snapshot) -> tuple[DeadlockReport, ...]:
-    """Return a report for each deadlock, in the order of ``snapshot.deadlocks``."""
+    """Return a report of each deadlock, in the order of ``snapshot.deadlocks``."""
     if not snapshot.deadlocks:
         return ()
-    known = _Known(snapshot)
-    return tuple(known.report(deadlock) for deadlock in snapshot.deadlocks)
+    builder = _ReportBuilder(snapshot)
+    return tuple(builder.report(deadlock) for deadlock in snapshot.deadlocks)
 
 
-class _Known:
-    """A snapshot, indexed."""
+class _ReportBuilder:
+    """Makes reports from one snapshot, indexed by threads and locks."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -65,7 +65,7 @@ class _Known:
         )
 
     def _longest_first(self, deadlock: Deadlock) -> list[int]:
-        """Who has waited for longest came before the others."""
+        """Return the stuck threads, the longest wait first."""
         return sorted(deadlock.stuck, key=lambda tid: -self._waited(tid))
 
     def _waited(self, tid: int) -> float:
@@ -90,14 +90,14 @@ class _Known:
             held_by=edge.held_by,
             reason=edge.reason,
             taken_at=self._snapshot.sites.get(edge.site),
-            now=self._now(edge),
+            now=self._activity(edge),
             has=self._taken(thread),
         )
 
-    def _now(self, edge: DeadlockEdge) -> ThreadActivity | None:
+    def _activity(self, edge: DeadlockEdge) -> ThreadActivity | None:
         found = self._locks.get(edge.waits_for)
-        now = found.holder_activity if found is not None else None
-        return now if now is not None and now.tid == edge.held_by else None
+        activity = found.holder_activity if found is not None else None
+        return activity if activity is not None and activity.tid == edge.held_by else None
 
     def _taken(self, thread: Thread | None) -> tuple[Taken, ...]:
         return tuple(
@@ -120,11 +120,26 @@ class _Known:
         wait = thread.waiting_for if thread is not None else None
         if thread is None or wait is None:
             name = thread.name if thread is not None else ""
-            return Follower(tid, name, None, (), 0.0, False, None)
-        edge = DeadlockEdge(tid, wait.lock, 0, wait.stack, 0)
+            return Follower(
+                tid=tid,
+                name=name,
+                waits_for=None,
+                holders=(),
+                duration_s=0.0,
+                is_lower_bound=False,
+                at=None,
+            )
+        edge = DeadlockEdge(tid=tid, waits_for=wait.lock, held_by=0, stack=wait.stack, site=0)
         at, duration_s = waited(self._snapshot, thread, edge)
-        lock = self._lock(wait.lock)
-        return Follower(tid, thread.name, lock, wait.holders, duration_s, wait.is_lower_bound, at)
+        return Follower(
+            tid=tid,
+            name=thread.name,
+            waits_for=self._lock(wait.lock),
+            holders=wait.holders,
+            duration_s=duration_s,
+            is_lower_bound=wait.is_lower_bound,
+            at=at,
+        )
 
     def _lock(self, id_: int) -> LockName:
         found = self._locks.get(id_)
@@ -135,7 +150,8 @@ class _Known:
 
 
 def _earlier(taken_at: str, by_s: float) -> str:
-    """A saved snapshot may carry any text there."""
+    """Return the time ``by_s`` before ``taken_at``; "" if that is no time, because a saved snapshot
+    may have any text there."""
     try:
         then = datetime.fromisoformat(taken_at).astimezone(UTC) - timedelta(seconds=by_s)
     except (ValueError, OverflowError):

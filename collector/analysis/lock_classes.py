@@ -1,4 +1,4 @@
-"""Locks of one kind and one name as one class: those made at one place, the cells of an array."""
+"""Lock classes: locks of one kind and one name, such as the locks in the cells of an array."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from locktop.collector.model import Blame, Kind, Lock, LockClass, LockRates, Wai
 _Key = tuple[Kind, str]
 
 _INDEX = re.compile(r"\[\d+\]")
-#: What a lock without a name is called: by its kind or its type.
+#: The name of a lock without a name of its own: its kind or type, and its address.
 _ADDRESS = re.compile(r"[^\[\]]+ 0x[0-9a-f]+")
-#: How a name that is made of a place in the code begins.
-_PLACE = re.compile(r"[\w: +']+ (made )?in ")
+#: The beginning of a name that is made from a source location.
+_LOCATION = re.compile(r"[\w: +']+ (made )?in ")
 _OTHERS = "other locks"
 _name, _kind = attrgetter("name"), attrgetter("kind")
 
 
 def find(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
     """Return the classes among ``locks``, in the order of their first locks."""
-    # Done in every look, and most locks may be in no class.
+    # Each scan does this, and most locks may be in no class.
     keys = list(map(_key, map(_name, locks), map(_kind, locks)))
     counts = Counter(keys)
     found: dict[_Key, list[Lock]] = {}
@@ -35,27 +35,27 @@ def find(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
 
 
 def by_lock(classes: Iterable[LockClass]) -> dict[int, LockClass]:
-    """Return the class of each lock that is in one, by the lock's id."""
+    """Return the classes by the ids of their locks."""
     return {lock: found for found in classes for lock in found.locks}
 
 
 def single_name(lock: Lock, of: LockClass | None) -> str:
-    """Return the lock's name; with its address if the others of its class have the same."""
+    """Return the name of a lock, with its address if its class has other locks of that name."""
     return f"{lock.name} at {lock.address:#x}" if of and lock.name == of.name else lock.name
 
 
 def is_unnamed(lock: Lock) -> bool:
-    """Return whether the lock is called by its address."""
+    """Return whether the address is the only name of a lock."""
     return _key(lock.name, lock.kind) is None
 
 
 def within(lock: Lock, of: LockClass) -> str:
-    """Return what tells the lock from the others of its class: its name, or its address."""
+    """Return the name of a lock within its class: its own name, or its address."""
     return f"at {lock.address:#x}" if lock.name == of.name else lock.name
 
 
 def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
-    """Return where all the waits for ``locks`` came from, most wait first."""
+    """Return the sums of the wait stacks of ``locks``, the longest wait first."""
     sums: dict[tuple[int, bool], tuple[int, float]] = {}
     for lock in locks:
         for one in lock.wait_stacks:
@@ -66,7 +66,7 @@ def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
 
 
 def blame(locks: Iterable[Lock]) -> tuple[Blame, ...]:
-    """Return because of whom ``locks`` were waited for, most wait first."""
+    """Return the sums of the blame of ``locks``, the longest wait first."""
     sums: dict[tuple[int, int, int], float] = {}
     for lock in locks:
         for one in lock.blame:
@@ -79,16 +79,16 @@ def blame(locks: Iterable[Lock]) -> tuple[Blame, ...]:
 def _key(name: str, kind: Kind) -> _Key | None:
     if name == _OTHERS or _ADDRESS.fullmatch(name):
         return None
-    # Brackets in the name of a function are no indexes.
-    if "[" not in name or _PLACE.match(name):
+    # Brackets in the name of a function are not indexes.
+    if "[" not in name or _LOCATION.match(name):
         return kind, name
-    # Nor are those in the arguments of a template.
+    # Brackets in the arguments of a template are not indexes.
     arguments = name.rfind(">") + 1
     return kind, name[:arguments] + _INDEX.sub("[]", name[arguments:])
 
 
 def _class(name: str, kind: Kind, locks: Sequence[Lock]) -> LockClass:
-    # One pass over plain variables: with a few locks in each of many classes the quickest.
+    # One pass over local variables is the fastest way for many small classes.
     destroyed = acquisitions = contended = trylock_failed = signals = unheard = hold_timed = 0
     wait_s = wait_max_s = hold_s = hold_max_s = idle_s = 0.0
     idle = True

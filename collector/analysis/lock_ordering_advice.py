@@ -1,9 +1,9 @@
-"""What would keep a deadlock from happening again: an order for its locks, and who breaks it.
+"""Advice against a deadlock: an order for its locks, and the thread that violates the order.
 
-Each thread of a circle has one lock of it and wants the next one, so any one of them could be made
-to take the two the other way round. The circle alone does not say which of them is wrong. What the
-other threads do may: the pair that is taken in this order least often elsewhere, and most often in
-the other one, is the one to change.
+Each thread of the cycle holds one lock and requests the next lock. So each of these threads could
+take its two locks in the opposite order. The cycle alone does not show which thread is wrong. But
+other threads may: the pair to change is the pair that other threads take least often in this order
+and most often in the opposite order.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from locktop.collector.model import (
 )
 from locktop.collector.model.frames import whose
 
-#: What a thread takes and gives back, so that it can be taken in another order. (A once is taken
-#: by calling it, a semaphore where it is used as a lock.)
+#: Kinds that a thread acquires and releases, so that the order of the acquisitions can change. A
+#: call acquires a once; a semaphore counts where it is used as a lock.
 ORDERED_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM, Kind.ONCE, Kind.SEM})
 
 
 def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
-    """Return what would have avoided ``deadlock``, which is one of ``snapshot``."""
+    """Return what would have avoided a deadlock of the snapshot."""
     if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
         abandoned = deadlock.cycle[0].reason is BlockReason.ABANDONED
         return Avoidance(Remedy.GIVE_BACK if abandoned else Remedy.NONE)
@@ -49,7 +49,7 @@ def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
     if len({step.place for step in steps}) == 1 and None not in steps[0].place:
         by_address = sorted((step.has for step in steps), key=lambda id_: _address(id_, locks))
         return Avoidance(Remedy.ONE_PLACE, tuple(by_address), steps[0])
-    return _in_order(steps, _seen_elsewhere(snapshot, {step.tid for step in steps}))
+    return _in_order(steps, _orders_elsewhere(snapshot, {step.tid for step in steps}))
 
 
 def _is_ordered(lock: int, locks: Mapping[int, Lock]) -> bool:
@@ -83,27 +83,28 @@ def _in_order(
 
 
 def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[LockingStep]:
-    """A writer that is only waited behind has nothing yet: it is no step."""
+    """Yield the acquisitions of the cycle. A writer that goes first holds nothing yet, so the edge
+    to it is none."""
     threads = {thread.tid: thread for thread in snapshot.threads}
     cycle = deadlock.cycle
     for at, edge in enumerate(cycle):
         before = cycle[at - 1]
         if not before.behind:
-            wait = waited(snapshot, threads.get(edge.tid), edge)
+            wants_at, duration_s = waited(snapshot, threads.get(edge.tid), edge)
             yield LockingStep(
-                edge.tid,
-                before.waits_for,
-                edge.waits_for,
-                snapshot.sites.get(before.site),
-                wait[0],
-                wait[1],
+                tid=edge.tid,
+                has=before.waits_for,
+                wants=edge.waits_for,
+                has_at=snapshot.sites.get(before.site),
+                wants_at=wants_at,
+                duration_s=duration_s,
             )
 
 
 def waited(
     snapshot: Snapshot, thread: Thread | None, edge: DeadlockEdge
 ) -> tuple[Frame | None, float]:
-    """Return where in the code the thread of an edge waits, and for how many seconds already."""
+    """Return the source location where the thread of an edge waits, and the seconds waited."""
     wait = thread.waiting_for if thread is not None else None
     frames = snapshot.stacks.get(edge.stack, ())
     site = snapshot.sites.get(wait.site) if wait is not None else None
@@ -111,20 +112,21 @@ def waited(
     return at, wait.duration_s if wait is not None else 0.0
 
 
-def _seen_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int], set[int]]:
-    """Which other threads had the first lock of a pair when they took, or wanted, the second."""
-    seen: dict[tuple[int, int], set[int]] = {}
+def _orders_elsewhere(snapshot: Snapshot, cycle_tids: set[int]) -> dict[tuple[int, int], set[int]]:
+    """Return by pair of locks which other threads held the first lock when they took, or requested,
+    the second lock."""
+    found: dict[tuple[int, int], set[int]] = {}
     for thread in snapshot.threads:
-        if thread.tid in circle or not thread.holds:
+        if thread.tid in cycle_tids or not thread.holds:
             continue
         locks = [held.lock for held in thread.holds]
         if thread.waiting_for is not None:
             locks.append(thread.waiting_for.lock)
         for at, second in enumerate(locks):
             for first in locks[:at]:
-                seen.setdefault((first, second), set()).add(thread.tid)
+                found.setdefault((first, second), set()).add(thread.tid)
     for cycle in snapshot.lock_order:
         for edge in cycle.edges:
-            if edge.tid not in circle:
-                seen.setdefault((edge.from_, edge.to), set()).add(edge.tid)
-    return seen
+            if edge.tid not in cycle_tids:
+                found.setdefault((edge.from_, edge.to), set()).add(edge.tid)
+    return found

@@ -1,4 +1,4 @@
-"""What happened in an interval, out of counters that only grow."""
+"""Rates of an interval, from counters that only grow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from locktop.collector.model import CONTENTION_KINDS, Kind, LockRates
 
 
 def share(part_s: float, interval_s: float) -> float:
-    """Return a part of an interval, 0 to 1; the clocks of the two may differ a little."""
+    """Return the share of an interval, from 0 to 1. The times may come from different clocks."""
     if part_s <= 0.0 or interval_s <= 0.0:
         return 0.0
     return part_s / interval_s if part_s < interval_s else 1.0
@@ -23,8 +23,10 @@ def lock_rates(
     signals: float,
     unheld_s: float,
 ) -> LockRates:
-    """Return changes per second of the interval; what shrank (a wait seen going on that ended while
-    it was read) counts as 0."""
+    """Return the changes of an interval per second.
+
+    A negative change counts as 0: an observed wait may have ended while it was read.
+    """
     if interval_s <= 0:
         return LockRates()
     return LockRates(
@@ -38,7 +40,7 @@ def lock_rates(
 
 
 def split(wait_s: Mapping[Kind, float]) -> tuple[float, float]:
-    """Return the seconds waited in contention, and those spent idle."""
+    """Return the seconds of contended waits and of idle waits, by kind alone."""
     contention_s = idle_s = 0.0
     for kind, seconds in wait_s.items():
         if kind in CONTENTION_KINDS:

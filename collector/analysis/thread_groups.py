@@ -1,5 +1,5 @@
-"""Threads that do the same, as one group: in one state, for one lock or class of locks, in one
-stack, with the same locks in their hands."""
+"""Thread groups: threads in the same state that wait for the same lock, or class of locks, in the
+same stack, and hold the same locks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from locktop.collector.analysis.lock_classes import is_unnamed
 from locktop.collector.model import Lock, LockClass, Thread, ThreadGroup, ThreadState, Wait
 
 _DIGITS = re.compile(r"(\d+)")
-#: A shorter beginning that names have in common says nothing.
+#: A shorter common prefix of names says nothing.
 _MIN_PREFIX = 2
 
 
@@ -23,11 +23,18 @@ def find(
     alone: Container[int] = (),
     restless: Container[int] = (),
 ) -> tuple[ThreadGroup, ...]:
-    """Return the groups, in the order of their first threads. Each thread is in one, those of
-    ``alone`` each in one of its own; ``class_of`` gives the class of a lock by its id. Those of
-    ``restless`` are told apart by their names alone: what they do at a moment says little."""
+    """Return the groups of threads, in the order of their first threads.
+
+    Args:
+        threads: The threads; each is in one group.
+        locks: The locks by id.
+        class_of: The classes by the ids of their locks.
+        alone: Tids of threads that each have a group of their own.
+        restless: Tids of threads that are grouped by their names alone, because their state changes
+            often and says little.
+    """
     found: dict[Hashable, list[Thread]] = {}
-    places: dict[int, Hashable] = {}  # by lock
+    awaited: dict[int, Hashable] = {}  # by lock
     for thread in threads:
         wait = thread.waiting_for
         key: Hashable
@@ -38,19 +45,19 @@ def find(
         else:
             holds = tuple([held.lock for held in thread.holds]) if thread.holds else ()
             if wait is None:
-                what: Hashable = family(thread.name)
+                activity: Hashable = family(thread.name)
             else:
-                place = places.get(wait.lock)
-                if place is None:
-                    place = places[wait.lock] = _place(wait, locks.get(wait.lock), class_of)
-                what = place, wait.stack or wait.site
-            key = thread.alive, thread.state, what, holds
+                lock = awaited.get(wait.lock)
+                if lock is None:
+                    lock = awaited[wait.lock] = _awaited(wait, locks.get(wait.lock), class_of)
+                activity = lock, wait.stack or wait.site
+            key = thread.alive, thread.state, activity, holds
         found.setdefault(key, []).append(thread)
     return tuple([_group(key, alike, locks, class_of) for key, alike in found.items()])
 
 
 def common_name(names: Sequence[str]) -> str:
-    """Return one name for all: what they have in common, with ``#`` for numbers that differ."""
+    """Return one name for several: their common parts, with ``#`` for numbers that differ."""
     different = list(dict.fromkeys(names))
     if len(different) == 1:
         return different[0]
@@ -66,24 +73,24 @@ def common_name(names: Sequence[str]) -> str:
 
 @lru_cache(1 << 15)
 def family(name: str) -> str:
-    """Return the name with ``#`` for its last number, which tells those of one pool apart; the
-    ones before tell pools apart: pool-1-thread-#."""
+    """Return the name with ``#`` for its last number: pool-1-thread-#. The last number is that of a
+    thread in its pool; the numbers before are those of pools."""
     parts = _parts(name)
     return "".join((*parts[:-2], "#", parts[-1])) if len(parts) > 1 else name
 
 
 @lru_cache(1 << 15)
 def _parts(name: str) -> tuple[str, ...]:
-    """Texts and numbers in turn, texts at both ends."""
+    """Return texts and numbers in turn, with texts at both ends."""
     return tuple(_DIGITS.split(name))
 
 
-def _place(wait: Wait, lock: Lock | None, class_of: Mapping[int, LockClass]) -> Hashable:
+def _awaited(wait: Wait, lock: Lock | None, class_of: Mapping[int, LockClass]) -> Hashable:
     of = class_of.get(wait.lock)
     if of is not None:
         return of.kind, of.name
     if lock is not None and len(lock.waiters) < 2 and is_unnamed(lock):
-        return wait.kind  # each thread has one of its own to wait at
+        return wait.kind  # each thread waits for a lock of its own
     return wait.lock, wait.kind
 
 

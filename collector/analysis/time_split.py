@@ -1,19 +1,19 @@
-"""Where the wall clock of a thread went: what the kernel and the library say, made to add up.
+"""Splits the wall clock time of a thread into shares that add up to 1.
 
-The kernel's figures come first, for a thread is in one state at a time: on a CPU, in the queue for
-one, or asleep. The library sees a wait from before its call to after its return, so a wait holds
-some of both: the way into the kernel and back, spinning, and after the wake-up the time in the
-queue. Thus:
+The figures of the kernel come first, because a thread is in one state at a time: on a CPU, in the
+run queue, or asleep. The library observes a wait from before its call to after its return. So a
+wait also has time on a CPU (the way into the kernel and back, spinning) and time in the run queue
+(after the wake-up). The rules are:
 
-- ``cpu`` and ``runnable`` are the kernel's, whole. Who spins for a lock is on a CPU.
-- What is left of the interval is sleep. ``disk`` is the kernel's.
-- ``contended`` and ``idle`` are the library's, as far as sleep is left. Where both together are
-  longer, that much of them was spent on a CPU or in the queue; it is taken from each in proportion.
-- ``other`` is the rest: sleep of which nobody said what it is for.
+- ``cpu`` and ``runnable`` are the kernel's figures. A thread that spins for a lock is on a CPU.
+- The rest of the interval is sleep. ``disk`` is the kernel's figure.
+- ``contended`` and ``idle`` are the library's figures, as far as sleep is left. If both together
+  are longer, the excess was spent on a CPU or in the run queue. Each loses its part of the excess.
+- ``other`` is the rest: sleep without a known reason.
 
-So of waits that were partly spent on a CPU or in the queue, by a thread that also slept otherwise,
-``contended`` and ``idle`` may be too large, at most by ``cpu`` plus ``runnable``, and ``other`` too
-small.
+Waits may be partly spent on a CPU or in the run queue by a thread that also sleeps for other
+reasons. Then ``contended`` and ``idle`` are too large, at most by ``cpu`` plus ``runnable``, and
+``other`` is too small.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from locktop.collector.model import TimeSplit
 
 _BOTH = (False, True)
-#: TimeSplit.unknown, by whether the queue, disks and waits are counted.
+#: TimeSplit.unknown, by whether the run queue, the disks and the waits are counted.
 _UNKNOWN = {
     (queue, disks, waits): (
         *(() if queue else ("runnable",)),
@@ -38,24 +38,33 @@ _UNKNOWN = {
 
 
 class Used(NamedTuple):
-    """What the kernel says of a thread in an interval, seconds; None: it does not count that."""
+    """The kernel's figures of a thread in an interval, in seconds; None: not counted."""
 
     ran_s: float
     queued_s: float | None
     disk_s: float | None
-    disk_seen_s: float = 0.0  # for a disk as far as known, where it does not count
+    disk_seen_s: float = 0.0  # the known part, if the kernel does not count ``disk_s``
 
 
 def split(
     interval_s: float, used: Used, contended: float, idle: float, waits_known: bool = True
 ) -> TimeSplit | None:
-    """Return the split of an interval. ``contended`` and ``idle`` are the shares of it, 0..1, that
-    were waited, without those in which a waiter never sleeps; ``waits_known``: whether the library
-    counts them. None where the interval is none."""
+    """Return the split of an interval.
+
+    Args:
+        interval_s: The length of the interval.
+        used: The kernel's figures.
+        contended: The share of contended waits, 0..1, without waits that never sleep.
+        idle: The share of idle waits, 0..1, without waits that never sleep.
+        waits_known: Whether the library counts waits.
+
+    Returns:
+        None for an empty interval.
+    """
     if interval_s <= 0.0:
         return None
     ran_s, queued_s, disk_s, disk_seen_s = used
-    # Some ten thousand a second: no calls where a comparison does.
+    # There are ten thousand splits a second: comparisons are cheaper than calls of min().
     cpu = ran_s / interval_s if ran_s > 0.0 else 0.0
     cpu = cpu if cpu < 1.0 else 1.0
     left = 1.0 - cpu
@@ -74,8 +83,13 @@ def split(
 
 
 def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSplit | None:
-    """Return the split with a ``part``, 0..1, of what was contended told to be idle, or the other
-    way around."""
+    """Return the split with a part of the contended time moved to the idle time, or the reverse.
+
+    Args:
+        time: The split, None if there is none.
+        part: The share of the contended (or idle) time that moves, 0..1.
+        to_idle: Whether the time moves to idle.
+    """
     if time is None or part <= 0.0:
         return time
     moved = (time.contended if to_idle else time.idle) * min(part, 1.0)

@@ -1,12 +1,12 @@
-"""Potential deadlocks that are known to be none: a file beside the program says which, and why.
+"""Suppressions: potential deadlocks that a file beside the program declares impossible.
 
 A line names functions and the reason:
 
     rebalance AND Account::transfer(*)  # transfer() never runs while accounts move
 
-The names may have ``*`` for any text and ``?`` for one character, and stand with or without their
-arguments. A potential deadlock is left out if each of the names is one of a function in its stacks.
-The reason begins at the first ``#`` between blanks; a line that begins with one is a comment.
+A name may have ``*`` for any text and ``?`` for one character. Functions match with or without
+their arguments. A potential deadlock is suppressed if each name matches a function in its stacks.
+The reason begins at the first ``#`` between blanks. A line that begins with ``#`` is a comment.
 """
 
 from __future__ import annotations
@@ -21,82 +21,95 @@ from msgspec.structs import replace
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import OrderCycle, Snapshot
 
-#: What is looked for where the tool is run.
+#: The name of the file, in the working directory.
 FILE = ".locktop-suppressions"
-_LARGEST = 1 << 20
+_MAX_BYTES = 1 << 20
 _AND = " AND "
 _USAGE = "wanted is FUNCTION [AND FUNCTION ...]  # REASON"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One line."""
+class Suppression:
+    """One line of the file."""
 
     functions: tuple[re.Pattern[str], ...]
     reason: str
 
 
-def load(path: Path | None = None) -> tuple[Rule, ...]:
-    """Return the rules of a file; without ``path`` those of FILE, if there is one. Raises
-    LocktopError for a file that cannot be read, and for a line that is no rule."""
+def load(path: Path | None = None) -> tuple[Suppression, ...]:
+    """Return the suppressions of a file.
+
+    Args:
+        path: The file; None for FILE, which need not exist.
+
+    Raises:
+        LocktopError: The file cannot be read, or a line is malformed.
+    """
     name = Path(FILE) if path is None else path
     try:
         with name.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
         if path is None:
             return ()
         raise LocktopError(f"cannot read suppressions: there is no file {name}") from None
     except OSError as error:
         raise LocktopError(f"cannot read suppressions from {name}: {error.strerror}") from None
-    if len(data) > _LARGEST:
-        raise LocktopError(f"cannot read suppressions from {name}: it has over {_LARGEST} bytes")
+    if len(data) > _MAX_BYTES:
+        raise LocktopError(f"cannot read suppressions from {name}: it has over {_MAX_BYTES} bytes")
     return parse(data.decode(errors="replace"), str(name))
 
 
-def parse(text: str, name: str) -> tuple[Rule, ...]:
-    """Return the rules of a text; ``name`` is what an error calls it."""
+def parse(text: str, name: str) -> tuple[Suppression, ...]:
+    """Return the suppressions in a text. ``name``: the name of the text in messages."""
     lines = enumerate(text.splitlines(), 1)
     return tuple(
-        _rule(line, f"{name}:{number}")
+        _suppression(line, f"{name}:{number}")
         for number, line in lines
         if line.strip() and not line.lstrip().startswith("#")
     )
 
 
-def _rule(line: str, where: str) -> Rule:
-    # Names may have a "#" of their own: main::{lambda()#1}.
+def _suppression(line: str, where: str) -> Suppression:
+    # A name may have a "#" itself: main::{lambda()#1}.
     functions, _, reason = re.sub(r"\s#(?=\s|$)", "\0", line, count=1).partition("\0")
     names = [name.strip() for name in functions.split(_AND)]
     if not reason.strip():
         raise LocktopError(f"{where}: there is no reason; {_USAGE}")
     if not all(re.search(r"[^*?\s]", name) for name in names):
         raise LocktopError(f"{where}: a function has no name; {_USAGE}")
-    return Rule(tuple(_pattern(name) for name in names), reason.strip())
+    return Suppression(tuple(_pattern(name) for name in names), reason.strip())
 
 
 def _pattern(glob: str) -> re.Pattern[str]:
-    """Other than a shell's it has no brackets, which names of functions have."""
+    """Return the pattern of a glob. Unlike a shell's glob, it has no brackets, because names of
+    functions have brackets."""
     parts = ({"*": ".*", "?": "."}.get(char) or re.escape(char) for char in glob)
     return re.compile("".join(parts), re.DOTALL)
 
 
-def applied(snapshot: Snapshot, rules: Sequence[Rule]) -> Snapshot:
-    """Return the snapshot without the potential deadlocks that ``rules`` leave out. Functions must
-    have their names by then."""
-    kept = tuple(cycle for cycle in snapshot.lock_order if not _is_left_out(cycle, snapshot, rules))
-    left_out = len(snapshot.lock_order) - len(kept)
-    if not left_out:
+def apply(snapshot: Snapshot, suppressions: Sequence[Suppression]) -> Snapshot:
+    """Return the snapshot without the suppressed potential deadlocks.
+
+    Args:
+        snapshot: A snapshot whose functions have their names.
+        suppressions: The suppressions of the user.
+    """
+    kept = tuple(
+        cycle for cycle in snapshot.lock_order if not _matches(cycle, snapshot, suppressions)
+    )
+    count = len(snapshot.lock_order) - len(kept)
+    if not count:
         return snapshot
-    suppressed = snapshot.lock_order_suppressed + left_out
+    suppressed = snapshot.lock_order_suppressed + count
     return replace(snapshot, lock_order=kept, lock_order_suppressed=suppressed)
 
 
-def _is_left_out(cycle: OrderCycle, snapshot: Snapshot, rules: Sequence[Rule]) -> bool:
-    names = _functions(cycle, snapshot) if rules else set()
+def _matches(cycle: OrderCycle, snapshot: Snapshot, suppressions: Sequence[Suppression]) -> bool:
+    names = _functions(cycle, snapshot) if suppressions else set()
     return any(
-        all(any(function.fullmatch(name) for name in names) for function in rule.functions)
-        for rule in rules
+        all(any(function.fullmatch(name) for name in names) for function in one.functions)
+        for one in suppressions
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.export import deadlock_json, files
 from locktop.collector.export.graph import dot, mermaid
-from locktop.collector.export.snapshot_writer import document as snapshot_document
+from locktop.collector.export.snapshot_codec import document as snapshot_document
 from locktop.collector.export.text import deadlock, lock_order
 from locktop.collector.format import verdict
 from locktop.collector.format.wrap import wrapped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from locktop.collector.export import activity_json
+from locktop.collector.export.snapshot_codec import activity_document
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.source_location import full_location
 from locktop.collector.model import (
@@ -52,7 +52,7 @@ def _member(member: Member) -> dict[str, Any]:
         "held_by": member.held_by,
         "how": str(member.reason),
         "taken_at": _place(member.taken_at),
-        "holder_now": activity_json.document(member.now) if member.now is not None else None,
+        "holder_now": activity_document(member.now) if member.now is not None else None,
         "has": [_taken(taken) for taken in member.has],
     }
 

@@ -126,16 +126,9 @@ def render(
         from locktop.collector.export.text.report import render as as_text
 
         return encoded(as_text(snapshot, before, width, idle).rstrip("\n") + "\n")
-    from locktop.collector.export.snapshot_writer import document
+    from locktop.collector.export import snapshot_codec
 
-    whole = document(snapshot, before)
-    if form == "msgpack":
-        import msgpack
-
-        return bytes(msgpack.packb(whole))
-    import json
-
-    return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    return snapshot_codec.encode(snapshot, before, packed=form == "msgpack")
 
 
 def call_tree_file(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import snapshot_reader
+from locktop.collector.export import snapshot_codec
 from locktop.collector.format import units
 from locktop.collector.profile import vsperf_report
 from locktop.collector.profile.profile import Profile, ReportProfile, SnapshotProfile
@@ -28,6 +28,6 @@ def open_profile(path: str, rules: Rules | None = None) -> Profile:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise LocktopError(f"{path} is larger than {units.size(MAX_BYTES)}")
-    if snapshot_reader.is_one(data):
-        return SnapshotProfile(snapshot_reader.parse(data, path, rules))
+    if snapshot_codec.is_snapshot(data):
+        return SnapshotProfile(snapshot_codec.parse(data, path, rules))
     return ReportProfile(vsperf_report.parse(data, path), path)

@@ -1,4 +1,4 @@
-"""A snapshot with indexes: what the panels ask again and again, worked out once for each look."""
+"""A snapshot with indexes and names, computed once for each snapshot and only when needed."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ from locktop.collector.model import (
 )
 from locktop.collector.model.frames import whose
 
-#: Characters kept of a name that several threads have, so that the tid after it has room.
+#: Characters kept of a name that several threads have: the tid follows.
 _SHARED_NAME = 8
-#: A wait this long is a matter of its own; a shorter one is one of many.
+#: A wait of at least this many seconds is long.
 LONG_WAIT_S = 1.0
-#: Of the last interval: from here on a thread counts as one that contends.
+#: A thread with this share of waits in the last interval counts as one in contention.
 SOME_SHARE = 0.05
 _MAX_OF_THE_TIME = 0.9
-#: Fewer are clearer as rows of their own: of threads that do the same, of those of one pool that
-#: come and go.
+#: Fewer threads get rows of their own: of threads that do the same, of restless threads.
 _MIN_OF_A_GROUP = (3, 8)
 
 
 class SnapshotIndex:
-    """One snapshot, indexed. Like the snapshot it never changes."""
+    """One snapshot with indexes. Like the snapshot, the index never changes."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -62,7 +61,7 @@ class SnapshotIndex:
 
     @cached_property
     def groups(self) -> dict[Hashable, ThreadGroup]:
-        """The groups of threads that have one row, by their keys. Who is stuck is in none."""
+        """The groups of threads by key. A thread in a deadlock is in no group."""
         restless = {thread.tid for thread in self.snapshot.threads if _is_restless(thread)}
         folded = thread_groups.find(
             self.snapshot.threads, self.locks, self.class_of, self.stuck_threads, restless
@@ -88,7 +87,7 @@ class SnapshotIndex:
         return frozenset(key for key, group in self.groups.items() if idle.issuperset(group.tids))
 
     def is_idle(self, row: Thread | ThreadGroup) -> bool:
-        """Whether a thread only waits for work; of a group whether all do."""
+        """Whether a thread, or every thread of a group, only waits for work."""
         if isinstance(row, ThreadGroup):
             return row.key in self._idle_groups
         return row.tid in self._idle_threads
@@ -107,7 +106,7 @@ class SnapshotIndex:
 
     @cached_property
     def waiting(self) -> tuple[Thread, ...]:
-        """Threads that wait for a lock which somebody holds, the longest wait first."""
+        """The threads that wait in contention, the longest wait first."""
         waiting = [t for t in self.snapshot.threads if is_stuck_waiting(t)]
         return tuple(sorted(waiting, key=lambda t: -_waited(t)))
 
@@ -117,23 +116,23 @@ class SnapshotIndex:
 
     @property
     def dormant(self) -> bool:
-        """Whether nothing is counted now: nought is not known to be nought."""
+        """Whether the library is dormant: then a count of 0 means "not measured"."""
         return self.snapshot.level == "dormant" and not self.snapshot.ended
 
     def counted(self, text: str) -> str:
-        """``text``, which is about what was counted since the look before; "-" if nothing was."""
+        """``text`` about counts since the last scan; "-" if the process is sampled."""
         return "-" if self.snapshot.is_sampled else self.waited(text)
 
     def waited(self, text: str) -> str:
-        """``text``, which is about waits since the look before; "-" if they are not known."""
+        """``text`` about waits since the last scan; "-" if they are not measured."""
         return "-" if self.dormant else self.lately(text)
 
     def lately(self, text: str) -> str:
-        """``text``, which is about the time since the look before; "-" at the first look."""
+        """``text`` about the time since the last scan; "-" in the first scan."""
         return text if self.snapshot.interval_s else "-"
 
     def thread_name(self, tid: int) -> str:
-        """What to call the thread ``tid``, so that it is told from every other one."""
+        """The name of a thread, which no other thread has."""
         thread = self.threads.get(tid)
         if thread is None:
             return str(tid)
@@ -142,7 +141,7 @@ class SnapshotIndex:
         return f"{thread.name[:_SHARED_NAME]}:{tid}".lstrip(":")
 
     def lock_name(self, lock_id: int) -> str:
-        """What to call the lock ``lock_id``, so that it is told from those of its class."""
+        """The name of a lock, with its address where its class has one name for all."""
         lock = self.locks.get(lock_id)
         if lock is None:
             return f"lock {lock_id}"
@@ -170,9 +169,9 @@ class SnapshotIndex:
         return [self.locks[lock_id] for lock_id in of.locks]
 
     def holders(self, tids: tuple[int, ...], lock_id: int) -> str:
-        """The first of ``tids``, who hold the lock, by name and how many more there are.
+        """The name of the first of ``tids``, who hold the lock, and the number of the others.
 
-        With a question mark where other threads give it back too: then they may not hold it.
+        A question mark follows if other threads release the lock too: the holders may be wrong.
         """
         if not tids:
             return ""
@@ -182,14 +181,14 @@ class SnapshotIndex:
         return self.thread_name(tids[0]) + more + doubt
 
     def held(self, tid: int, lock_id: int) -> Held | None:
-        """How the thread holds the lock, None if it is not known to."""
+        """How the thread holds the lock, None where that is not known."""
         thread = self.threads.get(tid)
         if thread is None:
             return None
         return next((held for held in thread.holds if held.lock == lock_id), None)
 
     def site(self, address: int) -> str:
-        """The place at one return address, "" if that is not known."""
+        """The source location of a return address, "" for address 0."""
         if not address:
             return ""
         frame = self.snapshot.sites.get(address)
@@ -205,24 +204,24 @@ class SnapshotIndex:
         return self.snapshot.stacks.get(stack_id, ())
 
     def stack_top(self, stack_id: int) -> str:
-        """The innermost place of a stack that is not the lock function itself."""
+        """The source location of the innermost frame that is no lock function."""
         frame = self.top_frame(stack_id)
         return short_location(frame) if frame is not None else ""
 
     def top_frame(self, stack_id: int) -> Frame | None:
-        """The innermost frame of a stack that is not the lock function itself."""
+        """The innermost frame of a stack that is no lock function."""
         frames = self.stack(stack_id)
         return whose(frames) or (frames[0] if frames else None)
 
     def wait_frame(self, thread: Thread) -> Frame | None:
-        """Where in the code a thread waits, None if it does not or that is not known."""
+        """Where in the code a thread waits, None without a wait or where that is not known."""
         wait = thread.waiting_for
         if wait is None:
             return None
         return self.top_frame(wait.stack) or self.snapshot.sites.get(wait.site)
 
     def chain(self, tid: int) -> Iterator[Thread]:
-        """The thread, the one it waits for, the one that waits for …: to a circle or an end."""
+        """The thread, its holder, the holder's holder, and so on, to a cycle or an end."""
         seen: set[int] = set()
         while tid not in seen:
             seen.add(tid)
@@ -236,27 +235,27 @@ class SnapshotIndex:
 
 
 def _named(lock: Lock) -> Lock:
-    """A join whose thread is not known has no address to be called by."""
+    """The lock, with another name for a join without a known thread: it has no address."""
     if lock.kind is Kind.JOIN and not lock.address:
         return replace(lock, name="thread join")
     return lock
 
 
 def only_waits_for_work(thread: Thread) -> bool:
-    """Whether a thread does nothing else, lately and now.
+    """Whether a thread only waits for work, now and in the last interval.
 
-    One that sleeps while it holds a lock does, and so does one that lately waited for locks.
+    A thread that sleeps with a lock, or that waited for locks lately, does not.
     """
-    if not thread.alive:  # but what a killed process was stuck on stays to be seen
+    if not thread.alive:  # the waits of a killed process stay visible
         return thread.state is not ThreadState.WAITING
     if thread.idle_share >= _MAX_OF_THE_TIME and _is_restless(thread):
-        # A moment's work is no reason for a row to come and go.
+        # Without this a moment of work would make the row come and go.
         return thread.waiting_for is None or not thread.holds
     return thread.state is ThreadState.IDLE and not thread.holds and thread.wait_share < SOME_SHARE
 
 
 def _is_restless(thread: Thread) -> bool:
-    """Whether it may do something else at the next look: rows that followed that would jump."""
+    """Whether a thread may do something else in the next scan, which would make rows jump."""
     return (
         thread.alive
         and _waited(thread) < LONG_WAIT_S
@@ -265,7 +264,7 @@ def _is_restless(thread: Thread) -> bool:
 
 
 def is_stuck_waiting(thread: Thread) -> bool:
-    """Whether the thread waits for something that another one holds."""
+    """Whether the thread waits in contention."""
     return thread.waiting_for is not None and thread.state is ThreadState.WAITING
 
 

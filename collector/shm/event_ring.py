@@ -1,10 +1,12 @@
-"""The flight recorder: copies ring slots, drops what was overwritten, decodes the rest."""
+"""The flight recorder: copies ring slots, drops overwritten records, decodes the rest."""
 
 from __future__ import annotations
 
 import heapq
 import time
 from typing import NamedTuple
+
+import msgspec
 
 from locktop.collector import native
 from locktop.collector.native import lib
@@ -14,34 +16,39 @@ from locktop.collector.shm.segment import SharedMemory
 
 SIZE: int = lib.LT_RECORD_SIZE
 _MAX_RECORDS = 1 << 20
-#: Records decoded in one look, shared among the threads that have new ones.
+#: Records decoded in one scan. The threads with new records share this number.
 _QUOTA = 8192
 _MAX_MARKS = 100
 _RING_HEAD_AT = native.offset_of("struct lt_thread", "ring_head")
-#: The drawing in abi.h: each number is as wide as it may get, so what stands between the numbers is
-#: always the same. Where it is, nothing else can come out of the bytes than whole records.
-_MARKS = (
+#: The bytes between the numbers of a record, by offset; abi.h draws the record. Each number has its
+#: full width, so these bytes are the same in all records. Data with these bytes decode to whole
+#: records and to nothing else.
+_EVENT_CONSTANTS = (
     (0, 0x9B),
     *((at, 0xCE) for at in (3, 8, 13, 18)),
     *((at, 0xCF) for at in (23, 32, 41, 50)),
     *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
 )
-_NUMBERS = 10
-#: The same of a mark, which begins differently.
-_MARK_BEGINS = b"\x95"
-_MARK_MARKS = (
+_MARK_FIRST_BYTE = b"\x95"
+#: The same bytes of a user's mark.
+_MARK_CONSTANTS = (
     *((0, 0x95), (1, lib.LT_RECORD_MARK), (2, 0xCE), (7, 0xCF)),
     *((16, 0xD9), (17, lib.LT_MARK_TEXT), (62, 0xC4), (63, 0)),
 )
 _FIXINT_END = 0x80
 _TYPES = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT, lib.LT_RECORD_HOLD)
+#: The msgpack header of an array of up to 2^32 - 1 elements; a count of four bytes follows.
+_ARRAY32 = b"\xdd"
 
 
-class RawEvent(NamedTuple):
-    """One record (struct layout in abi.h); times in ticks."""
+class RawEvent(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One record of the ring; times in ticks.
 
-    type: int
-    kind: int
+    The msgpack array of a record has these fields in this order (abi.h), then padding.
+    """
+
+    type: int  # LT_RECORD_WAIT, LT_RECORD_TIMEOUT or LT_RECORD_HOLD
+    kind: int  # enum lt_kind
     tid: int
     lock: int
     stack: int
@@ -52,58 +59,64 @@ class RawEvent(NamedTuple):
     site: int
 
 
-def _made(mark: RawMark) -> int:
-    return mark.start
-
-
 class RawMark(NamedTuple):
-    """One mark; the time in ticks."""
+    """One mark of the user; the time in ticks."""
 
     tid: int
     start: int
     text: bytes
 
 
+_EVENTS = msgspec.msgpack.Decoder(list[RawEvent])
+
+
 def end(event: RawEvent) -> int:
-    """When it was over, ticks."""
+    """Return when the event was over, in ticks."""
     return event.start + event.wait + event.hold
 
 
+def _mark_start(mark: RawMark) -> int:
+    return mark.start
+
+
 def decode(data: bytes) -> tuple[list[RawEvent], int]:
-    """Return the records in ``data`` (a whole number of them) and how many were damaged."""
+    """Return the records in ``data`` (a whole number of records) and how many were damaged."""
     damaged = 0
     if not _are_sound(data):
         records = [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
         sound = [record for record in records if _are_sound(record)]
         data, damaged = b"".join(sound), len(records) - len(sound)
-    import msgpack
-
-    unpacker = msgpack.Unpacker(use_list=False, max_buffer_size=max(len(data), 1))
-    unpacker.feed(data)
-    return [RawEvent._make(record[:_NUMBERS]) for record in unpacker], damaged
+    # The records are the elements of one array, so one call decodes all of them.
+    count = len(data) // SIZE
+    return _EVENTS.decode(_ARRAY32 + count.to_bytes(4, "big") + data), damaged
 
 
 def decode_marks(records: list[bytes]) -> tuple[list[RawMark], int]:
     """Return the marks in ``records`` and how many were damaged."""
+    # Not by msgspec: the text of a mark is a msgpack string, and need not be UTF-8.
     import msgpack
 
-    sound = [record for record in records if all(record[at] == mark for at, mark in _MARK_MARKS)]
-    unpacked = (msgpack.unpackb(record, raw=True) for record in sound)
-    marks = [RawMark(tid, start, text.rstrip(b"\0")) for _, tid, start, text, _ in unpacked]
+    sound = [
+        record for record in records if all(record[at] == byte for at, byte in _MARK_CONSTANTS)
+    ]
+    marks = []
+    for record in sound:
+        _type, tid, start, text, _padding = msgpack.unpackb(record, raw=True)
+        marks.append(RawMark(tid=tid, start=start, text=text.rstrip(b"\0")))
     return marks, len(records) - len(sound)
 
 
 def split(data: bytes) -> tuple[bytes, list[bytes]]:
-    """Return the records of ``data`` that are no marks, and those that are."""
-    begins = data[::SIZE]
-    if _MARK_BEGINS not in begins:
+    """Return the records of ``data`` that are no marks, and the marks."""
+    first_bytes = data[::SIZE]
+    if _MARK_FIRST_BYTE not in first_bytes:
         return data, []
-    rest: list[bytes] = []
+    events: list[bytes] = []
     marks: list[bytes] = []
-    for number, begin in enumerate(begins):
+    for number, first_byte in enumerate(first_bytes):
         record = data[number * SIZE : (number + 1) * SIZE]
-        (marks if begin == _MARK_BEGINS[0] else rest).append(record)
-    return b"".join(rest), marks
+        (marks if first_byte == _MARK_FIRST_BYTE[0] else events).append(record)
+    return b"".join(events), marks
 
 
 def _are_sound(data: bytes) -> bool:
@@ -112,16 +125,16 @@ def _are_sound(data: bytes) -> bool:
     return (
         sum(map(types.count, _TYPES)) == count
         and max(kinds, default=0) < _FIXINT_END
-        and all(data[at::SIZE].count(mark) == count for at, mark in _MARKS)
+        and all(data[at::SIZE].count(byte) == count for at, byte in _EVENT_CONSTANTS)
     )
 
 
 class FlightRecorder:
     """Follows the rings of all threads of one file.
 
-    ``lost`` counts records that were written but never decoded here: overwritten before they could
-    be read, among them those from before the first look, or passed over because a look may only
-    take so long.
+    ``lost`` counts records that were written but never decoded here. The target overwrote such a
+    record before a scan could read it, possibly before the first scan. Or a scan passed over the
+    record, because a scan has a limit of time and of records.
     """
 
     def __init__(self, memory: SharedMemory, keep: int = 300) -> None:
@@ -133,8 +146,13 @@ class FlightRecorder:
         self.lost = 0
 
     def read(self, threads: list[RawThread], budget_s: float) -> None:
-        """Read what is new. ``budget_s``: of this thread's own time, so that no record is left
-        unread where others take the processor from it."""
+        """Read the new records.
+
+        Args:
+            threads: all threads of the file.
+            budget_s: CPU time of the calling thread, seconds. With CPU time, no record stays
+                unread when other programs take the processor.
+        """
         deadline = time.thread_time() + budget_s
         behind = [
             thread
@@ -146,15 +164,15 @@ class FlightRecorder:
         quota, copied = max(_QUOTA // len(behind), 16), []
         for thread in behind:
             if time.thread_time() > deadline:
-                break  # what is left stays in its ring until the next look
+                break  # the remaining records stay in their rings until the next scan
             copied.append(self._read_ring(thread, quota))
-        data, marks = split(b"".join(copied))
-        found, damaged = decode(data)
-        made, damaged_marks = decode_marks(marks)
+        events, marks = split(b"".join(copied))
+        new_events, damaged = decode(events)
+        new_marks, damaged_marks = decode_marks(marks)
         self.lost += damaged + damaged_marks
-        self.newest = heapq.nlargest(self._keep, self.newest + found, key=end)
-        if made:
-            self.marks = heapq.nlargest(_MAX_MARKS, self.marks + made, key=_made)
+        self.newest = heapq.nlargest(self._keep, self.newest + new_events, key=end)
+        if new_marks:
+            self.marks = heapq.nlargest(_MAX_MARKS, self.marks + new_marks, key=_mark_start)
 
     def _read_ring(self, thread: RawThread, quota: int) -> bytes:
         block = thread.block
@@ -162,7 +180,7 @@ class FlightRecorder:
         capacity = block.ring_capacity if block.ring else 0
         if capacity > _MAX_RECORDS:
             raise self._memory.broken(f"a ring of {capacity} records")
-        if head < first:  # not the ring that was followed
+        if head < first:  # another ring than the one that was followed
             first = head
         wanted = min(head - first, max(capacity - 1, 0), quota)
         start = head - wanted
@@ -181,8 +199,8 @@ class FlightRecorder:
         if not count:
             return b""
         at = start % capacity
-        whole = min(count, capacity - at)
-        data = self._memory.read(ring + at * SIZE, whole * SIZE)
-        if whole < count:
-            data += self._memory.read(ring, (count - whole) * SIZE)
+        before_wrap = min(count, capacity - at)
+        data = self._memory.read(ring + at * SIZE, before_wrap * SIZE)
+        if before_wrap < count:
+            data += self._memory.read(ring, (count - before_wrap) * SIZE)
         return data

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
 import stat
 import time
 from pathlib import Path
@@ -122,7 +121,7 @@ def _read(path: Path) -> bytes:
 
 def _write(path: Path, data: bytes) -> None:
     """Write a whole file, or none."""
-    unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
+    unfinished = path.with_name(f"{path.name}.{os.urandom(4).hex()}{_UNFINISHED}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(unfinished, flags, 0o600), "wb") as file:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,9 +30,10 @@ _MAX_ENTRY = 256 << 10
 _TOO_LONG_NUMBER = re.compile(rb"[\x80-\xff]{1024}")
 #: Entries of a section that is scanned.
 _MAX_ENTRIES = 1 << 20
+_CONTENT = 8  # bytes of the length and of the pointer to the CIE
 _READ_SIZE = 256  # most entries are shorter
 _VERSIONS = (1, 3, 4)
-_KNOWN_AUGMENTATIONS = frozenset(b"zPLRSBG")  # B, G: of aarch64, without data
+_AUGMENTATIONS = frozenset(b"zPLRSBG")  # B, G: of aarch64, without data
 _ENCODING_KEY = "FDE_encoding"
 _STRUCTS = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
 
@@ -126,7 +128,11 @@ class FrameEntries:
         return common
 
     def _parsed(self, raw: _RawEntry, common: CIE | None = None) -> CFIEntry:
-        (entry,) = _OneEntry(raw, common, is_loaded=self._section.is_loaded).get_entries()
+        # Without an augmentation an FDE of .eh_frame has the form of .debug_frame.
+        is_eh_frame = self._section.is_loaded
+        if common is not None:
+            is_eh_frame = bool(common.header["augmentation"])
+        (entry,) = _OneEntry(raw, common, is_eh_frame=is_eh_frame).get_entries()
         assert isinstance(entry, FDE if common is not None else CIE)
         return entry
 
@@ -141,11 +147,9 @@ class FrameEntries:
             raise ValueError("an entry is cut off or longer than is sane")
         if not size:
             return None, position + content
-        if is_wide and self._section.is_loaded:
-            raise ValueError("a 64-bit entry of .eh_frame is not known")
         end = content + size
         data = data[:end] if len(data) >= end else self._read(position, end)
-        pointer_size = 8 if is_wide else 4
+        pointer_size = 8 if is_wide and not self._section.is_loaded else 4
         if len(data) < max(end, content + pointer_size):
             raise ValueError("an entry is cut off")
         if _TOO_LONG_NUMBER.search(data):
@@ -156,7 +160,12 @@ class FrameEntries:
         else:
             is_common = value == (1 << 8 * pointer_size) - 1
             common = None if is_common else self._section.begin + value
-        return _RawEntry(data, position, common, content + pointer_size), position + end
+        if is_wide:  # pyelftools fails at the 64-bit form: make it a 32-bit entry 8 bytes later
+            data = data[content : content + 4] + data[content + pointer_size :]
+            data, begin = struct.pack("<I", len(data)) + data, position + 8
+        else:
+            begin = position
+        return _RawEntry(data, begin, common, _CONTENT), position + end
 
     def _read(self, position: int, size: int) -> bytes:
         if not self._section.begin <= position < self._section.end:
@@ -167,9 +176,9 @@ class FrameEntries:
 class _OneEntry(CallFrameInfo):
     """pyelftools's reader over one entry, with the CIE that was parsed before."""
 
-    def __init__(self, raw: _RawEntry, common: CIE | None, *, is_loaded: bool) -> None:
+    def __init__(self, raw: _RawEntry, common: CIE | None, *, is_eh_frame: bool) -> None:
         stream = io.BytesIO(raw.data)
-        super().__init__(stream, len(raw.data), raw.position, _STRUCTS, is_loaded)
+        super().__init__(stream, len(raw.data), raw.position, _STRUCTS, is_eh_frame)
         self._common = common
 
     def _parse_cie_for_fde(self, *_: Any) -> CIE:
@@ -184,8 +193,8 @@ def _common_entry(parsed: CFIEntry, *, is_loaded: bool) -> CommonEntry:
         raise ValueError(f"version {header['version']} of call frame information is not known")
     if header["version"] == 4 and (header["address_size"] != 8 or header["segment_size"]):
         raise ValueError("addresses of another size, or in segments")
-    # pyelftools expects the length of augmentation data in each entry of .eh_frame, in no other.
-    if augmentation[:1] != (b"z" if is_loaded else b"") or set(augmentation) - _KNOWN_AUGMENTATIONS:
+    is_known = is_loaded and augmentation[:1] == b"z" and not set(augmentation) - _AUGMENTATIONS
+    if augmentation and not is_known:
         raise ValueError("an augmentation that is not known")
     encoding = parsed.augmentation_dict.setdefault(_ENCODING_KEY, pointer_encodings.ABSOLUTE)
     assert isinstance(encoding, int)

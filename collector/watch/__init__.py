@@ -1,1 +1,1 @@
-"""Watching without a screen: when to scan, which findings are alerts, which commands they start."""
+"""Watching without a screen: scan policy, alerts, and the commands and snapshots of alerts."""

@@ -1,4 +1,4 @@
-"""The command that an alarm runs: one at a time, for so long, and with all that it started."""
+"""The command that an alert runs: one at a time, with a time limit for it and its children."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import sys
 import time
 from collections.abc import Mapping
 
-#: Between being asked to end and being killed.
+#: The time between SIGTERM and SIGKILL.
 _GRACE_S = 2.0
-_SCAN_S = 0.02
+_POLL_S = 0.02
 
 
 class AlertCommand:
-    """A line for /bin/sh, which may run for ``limit_s`` seconds.
+    """A command line for /bin/sh, which may run for ``limit_s`` seconds.
 
-    It is told of the alarm by variables of its environment, never by text put into the line: names
-    are a stranger's. What it writes goes to our standard error.
+    Environment variables describe the alert. No text is inserted into the line, because the target
+    process chooses the names. The output of the command goes to the standard error of locktop.
     """
 
     def __init__(self, line: str, limit_s: float) -> None:
@@ -30,16 +30,21 @@ class AlertCommand:
 
     @property
     def running(self) -> bool:
-        """Whether the last one went on at the last look()."""
+        """Whether the command was running at the last call of ``poll``."""
         return self._process is not None
 
     def start(self, variables: Mapping[str, str], text: str) -> str:
-        """Start it with ``text`` as its input; return what went wrong, "" if nothing.
+        """Start the command. A command that is running is not started again.
 
-        While it runs it is not started again.
+        Args:
+            variables: The environment variables.
+            text: The standard input.
+
+        Returns:
+            A message about an error, "" for success.
         """
         if self._process is not None:
-            return "the command of the last alarm still runs, so it was not started again"
+            return "the command of the last alert still runs, so it was not started again"
         try:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", self.line],
@@ -52,13 +57,17 @@ class AlertCommand:
             return f"the command cannot be started: {error.strerror}"
         self._process, self._started_at = process, time.monotonic()
         assert process.stdin is not None
-        # A line fits into the pipe whether it is read or not.
+        # One line fits into the pipe even if the command never reads it.
         with contextlib.suppress(BrokenPipeError), process.stdin:
             process.stdin.write(f"{text}\n".encode("utf-8", "backslashreplace"))
         return ""
 
-    def scan(self) -> str:
-        """See whether it has ended; return what is to be said of that, "" if nothing."""
+    def poll(self) -> str:
+        """Check whether the command has ended, and kill it after its time limit.
+
+        Returns:
+            A message about an error, "" without one.
+        """
         process = self._process
         if process is None:
             return ""
@@ -73,25 +82,26 @@ class AlertCommand:
         return f"the command had not ended after {self._limit_s:g} s and was killed"
 
     def stop(self) -> None:
-        """End it and all that it started."""
+        """End the command and its children."""
         process, self._process = self._process, None
         if process is None:
             return
         os.killpg(process.pid, signal.SIGTERM)
-        patience = time.monotonic() + _GRACE_S
-        while not _has_ended(process) and time.monotonic() < patience:
-            time.sleep(_SCAN_S)
+        deadline = time.monotonic() + _GRACE_S
+        while not _has_ended(process) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
         _kill_group(process)
         process.wait()
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Without letting go of its number, which is its group's: another process could get it."""
+    """Return whether the process has ended, without reaping it: then another process could get its
+    number, which is that of its group."""
     flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
     return os.waitid(os.P_PID, process.pid, flags) is not None
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    # To one that has ended too: what it left in the background must not pile up.
+    # Also after the command has ended: its background processes must not pile up.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Snapshots that alarms leave in a directory: so many, the oldest go."""
+"""Snapshots of alerts in a directory, up to a number: the oldest are deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from locktop.collector.export import files
 from locktop.collector.model import Snapshot
 from locktop.collector.watch.alerts import AlertKind
 
-#: All together, whatever their number: one of a million locks has some hundred megabytes.
+#: The limit of all files together: a snapshot of a million locks has some hundred megabytes.
 _MAX_BYTES = 500_000_000
 _NAME = re.compile(
     rf"locktop-.+-\d+-\d{{8}}T\d{{6}}Z-({'|'.join(kind.value for kind in AlertKind)})(-\d+)?\.json"
@@ -20,29 +20,33 @@ _NAME = re.compile(
 
 
 class AlertSnapshots:
-    """Keeps the newest ``keep`` in ``directory``, those of earlier runs counted."""
+    """Keeps the newest ``keep`` snapshots in ``directory``, with those of earlier runs."""
 
     def __init__(self, directory: Path, keep: int) -> None:
         self._directory = directory
         self._keep = keep
 
     def save(self, snapshot: Snapshot, kind: AlertKind) -> Path:
-        """Write a new file and give its path. Raises saving.NotWrittenError."""
+        """Write a new file and return its path.
+
+        Raises:
+            NotWrittenError: The file cannot be written, see export/files.py.
+        """
         name = f"{files.snapshot_name(snapshot, '')}-{kind}"
         path = files.save_new(name, ".json", files.render(snapshot, "json"), self._directory)
-        self._forget_old(path)
+        self._delete_old(path)
         return path
 
-    def _forget_old(self, newest: Path) -> None:
-        """Only what has such a name, is a file and our own."""
+    def _delete_old(self, newest: Path) -> None:
+        """Delete old snapshots: only regular files of this user with such a name."""
         kept, size = 0, 0
-        for path, status in sorted(self._ours(), key=lambda one: -one[1].st_mtime_ns):
+        for path, status in sorted(self._own_snapshots(), key=lambda one: -one[1].st_mtime_ns):
             kept, size = kept + 1, size + status.st_size
             if path != newest and (kept > self._keep or size > _MAX_BYTES):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
-    def _ours(self) -> list[tuple[Path, os.stat_result]]:
+    def _own_snapshots(self) -> list[tuple[Path, os.stat_result]]:
         found = []
         with contextlib.suppress(OSError), os.scandir(self._directory) as entries:
             for entry in entries:

@@ -1,7 +1,7 @@
-"""What is worth an alarm in a snapshot, and has not been told yet.
+"""Alerts: deadlocks and long waits in a snapshot that were not reported before.
 
-A wait is known again by its thread, its number and its lock. So what goes on is told once, however
-often it is looked at, and the next wait of the same thread for the same lock is another one.
+The thread, the sequence number and the lock identify a wait. So a wait that goes on is reported
+once, whatever the number of scans. The next wait of the thread for the same lock is another wait.
 """
 
 from __future__ import annotations
@@ -12,91 +12,94 @@ from enum import StrEnum
 
 from locktop.collector.model import Snapshot, Wait
 
-#: A thread's id, the number of its wait, the id of the lock.
-_Mark = tuple[int, int, int]
+#: Identifies a wait: a tid, the sequence number of the wait, the id of the lock.
+_WaitId = tuple[int, int, int]
 
 
 class AlertKind(StrEnum):
-    """The value is the word in output and environment."""
+    """The value is the word in the output and the environment variables."""
 
-    DEADLOCK = "deadlock"  # a certain one
-    WAIT = "wait"  # in contention, longer than asked
+    DEADLOCK = "deadlock"  # a certain deadlock
+    WAIT = "wait"  # a contended wait that is longer than the limit
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A deadlock, or all waits for one lock that are too long and that were not told."""
+    """A deadlock, or all waits for one lock that are too long and were not reported."""
 
     kind: AlertKind
-    tid: int  # of the thread that waits longest
-    lock: int  # id, of what it waits for
+    tid: int  # of the thread with the longest wait
+    lock: int  # id of the lock that this thread waits for
     waited_s: float
-    marks: frozenset[_Mark]
+    waits: frozenset[_WaitId]
 
 
 class Alerts:
-    """Keeps in mind what was told. ``wait_s``: how long a wait must be, None for no such alarm."""
+    """Finds the alerts of one scan after the other, and remembers the reported ones."""
 
     def __init__(self, wait_s: float | None) -> None:
+        """``wait_s``: the limit of a wait; None for no alerts of waits."""
         self.wait_s = wait_s
-        self._told: dict[AlertKind, set[_Mark]] = {kind: set() for kind in AlertKind}
-        self._pending: dict[AlertKind, set[_Mark]] = {kind: set() for kind in AlertKind}
-        #: How many deadlocks and waits were over before they were told.
+        self._reported: dict[AlertKind, set[_WaitId]] = {kind: set() for kind in AlertKind}
+        self._pending: dict[AlertKind, set[_WaitId]] = {kind: set() for kind in AlertKind}
+        #: How many deadlocks and waits ended before they were reported.
         self.missed: dict[AlertKind, int] = dict.fromkeys(AlertKind, 0)
 
     def due(self, snapshot: Snapshot) -> list[Alert]:
-        """Return what goes on and was not told: it is due again until told() is called."""
+        """Return the alerts that were not reported. An alert stays due until ``mark_reported``."""
         going_on = {
-            _mark(thread.tid, thread.waiting_for)
+            _wait_id(thread.tid, thread.waiting_for)
             for thread in snapshot.threads
             if thread.waiting_for is not None
         }
         for kind in AlertKind:
-            self._told[kind] &= going_on
+            self._reported[kind] &= going_on
             self.missed[kind] += len(self._pending[kind] - going_on)
             self._pending[kind].clear()
         found = [*self._deadlocks(snapshot), *self._waits(snapshot)]
         for alert in found:
-            # Of a deadlock one mark stands for all.
-            one = {min(alert.marks)} if alert.kind is AlertKind.DEADLOCK else alert.marks
+            # One wait stands for all waits of a deadlock.
+            one = {min(alert.waits)} if alert.kind is AlertKind.DEADLOCK else alert.waits
             self._pending[alert.kind] |= one
         return found
 
-    def told(self, alert: Alert) -> None:
-        """``alarm`` is not due any more."""
-        self._told[alert.kind] |= alert.marks
-        self._pending[alert.kind] -= alert.marks
+    def mark_reported(self, alert: Alert) -> None:
+        """Record that an alert was reported, so that it is not due again."""
+        self._reported[alert.kind] |= alert.waits
+        self._pending[alert.kind] -= alert.waits
 
     def is_idle(self, alert: Alert, snapshot: Snapshot) -> bool:
-        """Whether ``snapshot``, which has more names, tells all its waits to be for work."""
-        waits = {thread.tid: thread.waiting_for for thread in snapshot.threads}
-        now = (waits.get(tid) for tid, _, _ in alert.marks)
+        """Return whether all waits of an alert are idle. ``snapshot``: a snapshot with more names,
+        which may classify the waits in another way."""
+        by_tid = {thread.tid: thread.waiting_for for thread in snapshot.threads}
+        now = (by_tid.get(tid) for tid, _, _ in alert.waits)
         going_on = [
             wait
-            for (tid, *_), wait in zip(alert.marks, now, strict=True)
-            if wait is not None and _mark(tid, wait) in alert.marks
+            for (tid, *_), wait in zip(alert.waits, now, strict=True)
+            if wait is not None and _wait_id(tid, wait) in alert.waits
         ]
-        return len(going_on) == len(alert.marks) and all(wait.idle for wait in going_on)
+        return len(going_on) == len(alert.waits) and all(wait.idle for wait in going_on)
 
     def is_pending(self, kind: AlertKind) -> bool:
-        """Whether any such was due in the last look and was not told."""
+        """Return whether an alert of a kind was due in the last scan and was not reported."""
         return bool(self._pending[kind])
 
     def give_up(self) -> None:
-        """There is no look after this one: what is pending was missed."""
-        for kind, marks in self._pending.items():
-            self.missed[kind] += len(marks)
-            marks.clear()
+        """Count the pending alerts as missed, because there are no more scans."""
+        for kind, pending in self._pending.items():
+            self.missed[kind] += len(pending)
+            pending.clear()
 
     def _deadlocks(self, snapshot: Snapshot) -> Iterator[Alert]:
-        waits = {thread.tid: thread.waiting_for for thread in snapshot.threads}
+        by_tid = {thread.tid: thread.waiting_for for thread in snapshot.threads}
         for deadlock in snapshot.deadlocks:
-            ring = [(edge.tid, wait) for edge in deadlock.cycle if (wait := waits.get(edge.tid))]
-            marks = frozenset(_mark(tid, wait) for tid, wait in ring)
-            # Any thread of it told is enough: of one knot another circle may be seen next.
-            if deadlock.certain and marks and not marks & self._told[AlertKind.DEADLOCK]:
-                tid, wait = max(ring, key=lambda one: one[1].duration_s)
-                yield Alert(AlertKind.DEADLOCK, tid, wait.lock, wait.duration_s, marks)
+            cycle = [(edge.tid, wait) for edge in deadlock.cycle if (wait := by_tid.get(edge.tid))]
+            waits = frozenset(_wait_id(tid, wait) for tid, wait in cycle)
+            # One reported wait is enough: the next scan may show another cycle of the same strongly
+            # connected component.
+            if deadlock.certain and waits and not waits & self._reported[AlertKind.DEADLOCK]:
+                tid, wait = max(cycle, key=lambda one: one[1].duration_s)
+                yield Alert(AlertKind.DEADLOCK, tid, wait.lock, wait.duration_s, waits)
 
     def _waits(self, snapshot: Snapshot) -> Iterator[Alert]:
         if self.wait_s is None:
@@ -106,18 +109,18 @@ class Alerts:
             wait = thread.waiting_for
             if wait is not None and self._is_long(thread.tid, wait, self.wait_s):
                 by_lock.setdefault(wait.lock, []).append((thread.tid, wait))
-        for lock, waits in by_lock.items():
-            tid, longest = max(waits, key=lambda one: one[1].duration_s)
-            marks = frozenset(_mark(*one) for one in waits)
-            yield Alert(AlertKind.WAIT, tid, lock, longest.duration_s, marks)
+        for lock, found in by_lock.items():
+            tid, longest = max(found, key=lambda one: one[1].duration_s)
+            waits = frozenset(_wait_id(*one) for one in found)
+            yield Alert(AlertKind.WAIT, tid, lock, longest.duration_s, waits)
 
     def _is_long(self, tid: int, wait: Wait, wait_s: float) -> bool:
         return (
             not wait.idle
             and wait.duration_s > wait_s
-            and _mark(tid, wait) not in self._told[AlertKind.WAIT]
+            and _wait_id(tid, wait) not in self._reported[AlertKind.WAIT]
         )
 
 
-def _mark(tid: int, wait: Wait) -> _Mark:
+def _wait_id(tid: int, wait: Wait) -> _WaitId:
     return tid, wait.seq, wait.lock

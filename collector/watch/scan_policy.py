@@ -1,10 +1,11 @@
-"""Whether a whole look could find a deadlock or a long wait that the looks before did not.
+"""Decides whether a full scan could find a new deadlock or a new long wait.
 
-A whole look takes several times as long as reading who waits for what. A new deadlock has a wait
-that goes on now and did not in the last whole look, and somebody waits for that thread in turn:
-because it holds something, wants to write before others read, or because the end or the arrival of
-threads is waited for. What this cannot see (a semaphore used as a lock by a thread that holds
-nothing else, a lock taken before the library looked) is found by the look that comes in any case.
+A full scan takes several times as long as a reading of the waits. A new deadlock has a wait that
+goes on now and was not in the last full scan. Another thread also waits for that thread, for one of
+these reasons: the thread holds a lock, it wants to write before others read, or its end or its
+arrival is awaited. Two cases are not visible here: a semaphore used as a lock by a thread that
+holds no other lock, and a lock taken before the library counted. The scan at a fixed interval finds
+these.
 """
 
 from __future__ import annotations
@@ -14,60 +15,64 @@ from collections.abc import Mapping
 from locktop.collector.model import Kind
 from locktop.collector.sources.base import WaitNow
 
-#: Whatever the waits are: a look also sees that the process runs another program, or is stopped.
-_AT_LEAST_EACH_S = 10.0
-#: Waits for a thread that does not list what it has.
+#: A scan also shows that the process is stopped or runs another program, so one is due in any case.
+_MAX_INTERVAL_S = 10.0
+#: Kinds whose waits are for threads that do not list a lock.
 _FOR_THREADS = frozenset({Kind.JOIN, Kind.BARRIER, Kind.ONCE})
 _UNLISTED = _FOR_THREADS | {Kind.SEM}
 
-#: A thread's id, the number of its wait, its lock's id, whether it has waited too long.
-_Standing = tuple[int, int, int, bool]
+#: Identifies a wait: a tid, its sequence number, the id of its lock, whether it is too long.
+_WaitState = tuple[int, int, int, bool]
 
 
 class ScanPolicy:
-    """Decides from one reading of the waits to the next. ``wait_s``: see Alarms."""
+    """Decides from one reading of the waits to the next."""
 
     def __init__(self, wait_s: float | None) -> None:
+        """``wait_s``: the limit of a wait, see ``alerts.Alerts``."""
         self._wait_s = wait_s
         self._before: Mapping[int, WaitNow] = {}
-        self._known: frozenset[_Standing] = frozenset()  # in the last look
+        self._known: frozenset[_WaitState] = frozenset()  # in the last scan
         self._scanned_at = float("-inf")
-        #: Whether a look that is due needs all names: there is a wait that is long, and the rules
-        #: may call it one for work.
+        #: Whether a due scan needs all names: an idle rule may match a wait that is too long.
         self.needs_names = False
 
     def due(self, waits: Mapping[int, WaitNow] | None, now: float) -> bool:
-        """Return whether to look at ``now`` (monotonic, seconds), which then is taken for done.
-        ``waits`` None: only a look can tell."""
+        """Return whether a scan is due. A due scan counts as done.
+
+        Args:
+            waits: The present waits by tid; None if only a scan shows them.
+            now: The monotonic time in seconds.
+        """
         before, self._before = self._before, waits or {}
-        standing = {
+        ongoing = {
             tid: one
             for tid, one in self._before.items()
             if self._too_long(one) or _goes_on(before.get(tid), one)
         }
         self.needs_names = any(
-            self._too_long(one) and one.idle is None and self._mark(tid, one) not in self._known
-            for tid, one in standing.items()
+            self._too_long(one) and one.idle is None and self._state(tid, one) not in self._known
+            for tid, one in ongoing.items()
         )
-        known, late = self._known, now >= self._scanned_at + _AT_LEAST_EACH_S
-        self._known = frozenset(self._mark(tid, one) for tid, one in standing.items())
-        if waits is not None and not late and not self._matters(standing, known):
-            self._known &= known  # what was left aside is new still
+        known, late = self._known, now >= self._scanned_at + _MAX_INTERVAL_S
+        self._known = frozenset(self._state(tid, one) for tid, one in ongoing.items())
+        if waits is not None and not late and not self._needs_scan(ongoing, known):
+            self._known &= known  # the waits without a scan are still new
             return False
         self._scanned_at = now
         return True
 
-    def _matters(self, standing: Mapping[int, WaitNow], known: frozenset[_Standing]) -> bool:
-        through_any = any(
-            _is_waited_for(one) and one.kind in _UNLISTED for one in standing.values()
+    def _needs_scan(self, ongoing: Mapping[int, WaitNow], known: frozenset[_WaitState]) -> bool:
+        any_may_block = any(
+            _is_waited_for(one) and one.kind in _UNLISTED for one in ongoing.values()
         )
         return any(
-            through_any or _is_waited_for(one) or one.kind in _FOR_THREADS or self._too_long(one)
-            for tid, one in standing.items()
-            if self._mark(tid, one) not in known
+            any_may_block or _is_waited_for(one) or one.kind in _FOR_THREADS or self._too_long(one)
+            for tid, one in ongoing.items()
+            if self._state(tid, one) not in known
         )
 
-    def _mark(self, tid: int, wait: WaitNow) -> _Standing:
+    def _state(self, tid: int, wait: WaitNow) -> _WaitState:
         return tid, wait.seq, wait.lock, self._too_long(wait)
 
     def _too_long(self, wait: WaitNow) -> bool:
@@ -76,7 +81,7 @@ class ScanPolicy:
 
 
 def _is_waited_for(one: WaitNow) -> bool:
-    """Whether a lock, or a lock's turn, may keep others behind this thread."""
+    """Return whether other threads may wait for this thread, for a lock or its turn at a lock."""
     return one.holds or one.kind is Kind.RWLOCK
 
 

@@ -1,4 +1,4 @@
-"""Looks at a process without a screen, and gives alarm while it is happening."""
+"""Watches a process without a screen and reports alerts while they happen."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
 from locktop.collector.watch.rate_limit import RateLimit
 from locktop.collector.watch.scan_policy import ScanPolicy
 
-#: At a command that may finish.
-_SCAN_S = 0.05
-_WHAT = {AlertKind.DEADLOCK: "deadlock", AlertKind.WAIT: "long wait"}
+#: The interval at which the end of a command is polled.
+_POLL_S = 0.05
+_NAMES = {AlertKind.DEADLOCK: "deadlock", AlertKind.WAIT: "long wait"}
 
 
 class Watcher:
-    """One process under watch.
+    """Watches one process.
 
-    Lines about alarms go to the output, everything else to the standard error.
+    The lines of alerts go to the standard output, all other lines to the standard error.
     """
 
     def __init__(
@@ -42,21 +42,27 @@ class Watcher:
     ) -> None:
         self._source = source
         self._alerts = alerts
-        self._scan_or_not = ScanPolicy(alerts.wait_s)
+        self._policy = ScanPolicy(alerts.wait_s)
         self._commands = commands
         self._limits = limits
         self._snapshots = snapshots
         self._once = once
         self._stop = threading.Event()
-        self._said_missed = dict.fromkeys(AlertKind, 0)
-        self.count = 0  # alarms given
+        self._reported_missed = dict.fromkeys(AlertKind, 0)
+        self.count = 0  # reported alerts
 
     def run(self, every_s: float) -> None:
-        """Look each ``every_s`` seconds until the process ends, a signal says so, or ``once`` an
-        alarm was given. Raises LocktopError when it cannot be looked at any more."""
+        """Scan until the process ends, a signal arrives, or with ``once`` an alert was reported.
+
+        Args:
+            every_s: The interval between two scans in seconds.
+
+        Raises:
+            LocktopError: The process cannot be scanned any more.
+        """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._told_to_stop)
+                signal.signal(number, self._on_signal)
         try:
             while not self._stop.is_set():
                 began = time.monotonic()
@@ -67,93 +73,95 @@ class Watcher:
             for command in self._commands.values():
                 command.stop()
 
-    def _told_to_stop(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._stop.set()
         self._source.hurry()
 
     def _scan(self) -> bool:
-        """Look once; return whether that was the last look."""
+        """Scan once if that is due; return whether that was the last scan."""
         for command in self._commands.values():
-            _tell(command.scan())
+            _log(command.poll())
         now = time.monotonic()
-        if not self._scan_or_not.due(self._source.waits(), now) and not self._held_back(now):
+        if not self._policy.due(self._source.waits(), now) and not self._held_back(now):
             return False
-        snapshot = self._source.scan(resolve=self._scan_or_not.needs_names)
+        snapshot = self._source.scan(resolve=self._policy.needs_names)
         due = [alert for alert in self._alerts.due(snapshot) if self._allowed(alert)]
-        given = bool(due) and self._give(due)
-        over = snapshot.ended or (self._once and given)
-        if over:
+        reported = bool(due) and self._report(due)
+        is_last = snapshot.ended or (self._once and reported)
+        if is_last:
             self._finish(snapshot)
-        return over
+        return is_last
 
     def _held_back(self, now: float) -> bool:
-        """Whether there is what the rate did not allow, and does by now."""
+        """Return whether the rate limit did not allow a pending alert before and allows it now."""
         return any(
             self._alerts.is_pending(kind) and limit.has_room(now)
             for kind, limit in self._limits.items()
         )
 
     def _allowed(self, alert: Alert) -> bool:
-        """What is not allowed now is due in the next look, if it still goes on."""
+        """Return whether the rate limit allows an alert now. A refused alert is due again in the
+        next scan, if it still goes on."""
         return self._limits[alert.kind].allows(time.monotonic())
 
-    def _give(self, due: list[Alert]) -> bool:
-        """Tell those of ``due`` that are none for work now that all names are known; return whether
-        there were any."""
+    def _report(self, due: list[Alert]) -> bool:
+        """Report the alerts that are not idle now that all names are known; return whether there
+        was such an alert."""
         before, snapshot = self.count, self._source.scan(resolve=True)
         for alert in due:
             if self._alerts.is_idle(alert, snapshot):
                 continue
             self.count += 1
-            self._alerts.told(alert)
+            self._alerts.mark_reported(alert)
             line = alert_line.line(alert, snapshot)
-            path = self._saved(snapshot, alert)
+            path = self._save(snapshot, alert)
             where = f"; snapshot {path}" if path else ""
             print(f"{_now()} {line}{where}{self._missed(alert.kind)}", flush=True)
             command = self._commands.get(alert.kind)
-            # One that is started now would be ended at once.
+            # After a signal, a new command would be killed at once.
             if command is not None and not self._stop.is_set():
-                _tell(command.start(_variables(alert, snapshot, path), line))
+                _log(command.start(_variables(alert, snapshot, path), line))
         return self.count > before
 
-    def _saved(self, snapshot: Snapshot, alert: Alert) -> str:
-        """An alarm without its snapshot is still an alarm."""
+    def _save(self, snapshot: Snapshot, alert: Alert) -> str:
+        """Save the snapshot of an alert and return its path, "" if that fails: an alert without a
+        snapshot is still reported."""
         if self._snapshots is None:
             return ""
         try:
             return str(self._snapshots.save(snapshot, alert.kind))
         except NotWrittenError as error:
-            _tell(f"no snapshot: {error}")
+            _log(f"no snapshot: {error}")
             return ""
 
     def _missed(self, kind: AlertKind) -> str:
-        """What came and went since the last alarm while no more were allowed."""
-        count = self._alerts.missed[kind] - self._said_missed[kind]
-        self._said_missed[kind] += count
+        """Return a note about the alerts that came and went while the limit allowed no more."""
+        count = self._alerts.missed[kind] - self._reported_missed[kind]
+        self._reported_missed[kind] += count
         if not count:
             return ""
-        return f"; {count} {_WHAT[kind]}{'s' * (count > 1)} before it not told, to keep the rate"
+        return f"; {count} {_NAMES[kind]}{'s' * (count > 1)} before it not reported: rate limit"
 
     def _finish(self, snapshot: Snapshot) -> None:
         self._alerts.give_up()
         for command in self._commands.values():
-            _tell(self._patiently(command))
+            _log(self._wait_for(command))
         for kind in AlertKind:
-            _tell(self._missed(kind).lstrip("; "))
+            _log(self._missed(kind).lstrip("; "))
         if snapshot.ended:
             notes = "".join(f"; {note}" for note in snapshot.notes[-1:])
             process = snapshot.process
-            _tell(f"{process.comm} {process.pid} has ended{notes}")
+            _log(f"{process.comm} {process.pid} has ended{notes}")
 
-    def _patiently(self, command: AlertCommand) -> str:
-        """The last alarm's command may finish, unless we are told to stop."""
-        while command.running and not self._stop.wait(_SCAN_S):
-            if said := command.scan():
-                return said
+    def _wait_for(self, command: AlertCommand) -> str:
+        """Wait for the command of the last alert, unless a signal arrives; return its message."""
+        while command.running and not self._stop.wait(_POLL_S):
+            if message := command.poll():
+                return message
         return ""
 
 
-def _tell(text: str) -> None:
+def _log(text: str) -> None:
     if text:
         print(f"{_now()} {text}", file=sys.stderr, flush=True)
 

@@ -20,7 +20,7 @@ import pytest
 from support import watched
 from support.targets import Compiler, Target
 
-from locktop.collector.export.snapshot_writer import document
+from locktop.collector.export.snapshot_codec import document
 from locktop.collector.linux.target import find_process
 from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach

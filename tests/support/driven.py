@@ -14,6 +14,7 @@ from locktop.collector.model import Snapshot
 from locktop.tui.app import LocktopApp
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE
 from support.feed import HandFeed, text_of
 
 
@@ -93,3 +94,13 @@ async def opened(
 def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
     locks = tuple(replace(lock, **changes) if lock.id == id else lock for lock in snapshot.locks)
     return replace(snapshot, locks=locks)
+
+
+def row_under_cursor(used: ItemList) -> str:
+    """The whole row of a list that has the cursor, also what does not fit on the screen."""
+    row = next(
+        number
+        for number in range(used.count())
+        if used.content_line(number)[1] in (CURSOR, CURSOR_ELSEWHERE)
+    )
+    return "".join(text for text, _ in used.content_line(row)[0])

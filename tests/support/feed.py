@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from textual.app import App
+from textual.strip import Strip
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
@@ -47,5 +48,9 @@ class HandFeed:
 
 def text_of(app: App[int]) -> str:
     """What the screen shows, as plain lines."""
-    strips = app.screen._compositor.render_strips()
-    return "\n".join(strip.text.rstrip() for strip in strips)
+    return "\n".join(strip.text.rstrip() for strip in strips_of(app))
+
+
+def strips_of(app: App[int]) -> list[Strip]:
+    """The lines of the screen with their styles. Textual has no public way to them."""
+    return app.screen._compositor.render_strips()

@@ -64,8 +64,8 @@ class SharedFile:
         self.pid = pid or os.getpid()
         self.data = bytearray(_SIZE)
         self.start_time = procfs.stat(self.pid).start_time
-        self.header: Any = self._at("struct lt_header", 0)
-        self.control: Any = self._at("struct lt_control", lib.LT_CONTROL_OFFSET)
+        self.header: Any = self.at("struct lt_header", 0)
+        self.control: Any = self.at("struct lt_control", lib.LT_CONTROL_OFFSET)
         self._used: int = lib.LT_ARENA_OFFSET
         self._fill_header()
         self.control.mode = 1 << 8 | lib.LT_LEVEL_CONTENDED
@@ -136,7 +136,7 @@ class SharedFile:
     def add_stack(self, frames: Sequence[int]) -> int:
         """Add a stack; return its id."""
         at = self._allocate(ffi.sizeof("struct lt_stack") + 8 * len(frames))
-        self._at("struct lt_stack", at).depth = len(frames)
+        self.at("struct lt_stack", at).depth = len(frames)
         for number, frame in enumerate(frames):
             start = at + ffi.sizeof("struct lt_stack") + 8 * number
             self.data[start : start + 8] = frame.to_bytes(8, "little")
@@ -162,11 +162,11 @@ class SharedFile:
         waits.chunk[0] = self._table("struct lt_waits", waits.first)
         for number, entry in enumerate(entries):
             at = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
-            slot = self._at("struct lt_lock_counters", at)
+            slot = self.at("struct lt_lock_counters", at)
             slot.key, slot.lock = entry["key"], entry["lock"]
             counts = {name: value for name, value in entry.items() if name not in ("key", "lock")}
             at = waits.chunk[0] + waits.count * ffi.sizeof("struct lt_waits")
-            if _set_counts(slot.counts, self._at("struct lt_waits", at), counts):
+            if _set_counts(slot.counts, self.at("struct lt_waits", at), counts):
                 waits.count += 1
                 slot.waits = waits.count
 
@@ -174,7 +174,7 @@ class SharedFile:
         """Give a thread a table of waits by lock and call site."""
         thread.sites, thread.site_capacity = self._table("struct lt_site", capacity), capacity
         for number, entry in enumerate(entries):
-            site = self._at("struct lt_site", thread.sites + number * ffi.sizeof("struct lt_site"))
+            site = self.at("struct lt_site", thread.sites + number * ffi.sizeof("struct lt_site"))
             for name, value in entry.items():
                 setattr(site, name, value)
 
@@ -195,7 +195,7 @@ class SharedFile:
 
     def hold(self, thread: Any, lock: int, lock_key: int, flags: int = 0, since: int = 0) -> None:
         """Add a lock to the locks that a thread holds."""
-        held = self._at("struct lt_held", thread.held + thread.held_top)
+        held = self.at("struct lt_held", thread.held + thread.held_top)
         held.key, held.lock, held.flags, held.since = lock_key, lock, flags, since
         thread.held_top += ffi.sizeof("struct lt_held")
 
@@ -208,7 +208,7 @@ class SharedFile:
     def add_retired_site(self, lock: int, stack: int, count: int, wait_ticks: int) -> None:
         """Add waits of ended threads to a lock."""
         at = self._allocate(ffi.sizeof("struct lt_retired_site"))
-        site, entry = self._at("struct lt_retired_site", at), self.lock(lock)
+        site, entry = self.at("struct lt_retired_site", at), self.lock(lock)
         site.stack, site.count, site.wait_ticks = stack, count, wait_ticks
         site.next, entry.sites = entry.sites, at
 
@@ -216,19 +216,19 @@ class SharedFile:
 
     def lock(self, index: int) -> Any:
         """Return the entry of a lock."""
-        return self._at("struct lt_lock", self._element(self.header.locks, index))
+        return self.at("struct lt_lock", self._element(self.header.locks, index))
 
     def retired(self, index: int) -> Any:
         """Return the counts of ended threads for a lock."""
         at = self.lock(index).retired - 1
-        return self._at("struct lt_retired", self._element(self.header.retired, at))
+        return self.at("struct lt_retired", self._element(self.header.retired, at))
 
     def offset_of(self, struct: Any) -> int:
         """Return the offset in the file of a struct that a method returned."""
         base = int(ffi.cast("uintptr_t", ffi.from_buffer(self.data)))
         return int(ffi.cast("uintptr_t", ffi.addressof(struct))) - base
 
-    def _at(self, name: str, offset: int) -> Any:
+    def at(self, name: str, offset: int) -> Any:
         return ffi.cast(f"{name} *", ffi.from_buffer(self.data) + offset)[0]
 
     def _allocate(self, size: int) -> int:
@@ -246,7 +246,7 @@ class SharedFile:
         if not array.chunk[chunk]:
             array.chunk[chunk] = self._allocate((array.first << chunk) * array.element_size)
         array.count += 1
-        return self._at(name, self._element(array, index)), index
+        return self.at(name, self._element(array, index)), index
 
     def _element(self, array: Any, index: int) -> int:
         chunk = (index // array.first + 1).bit_length() - 1

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from locktop.collector.export.snapshot_writer import document
+from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Kind, Snapshot, Wait
 from locktop.collector.sources.attach import attach
 from support import gdb

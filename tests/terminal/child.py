@@ -35,7 +35,7 @@ def main() -> None:
         for _ in range(3):
             await pilot.pause()
 
-    def obey() -> None:
+    def obey(loop: asyncio.AbstractEventLoop) -> None:
         last = scenarios.many()
         for line in commands:
             word, *rest = line.split()
@@ -47,8 +47,6 @@ def main() -> None:
                 last = scenarios.calls(tick=ticks[0])
             if word in ("tick", "calls", "same"):
                 feed.publish(replace(last))
-            loop = app._loop
-            assert loop is not None
             asyncio.run_coroutine_threadsafe(settle(), loop).result()
             answer = {
                 "queued": app.meter.queued,
@@ -57,7 +55,11 @@ def main() -> None:
             }
             answers.write(json.dumps(answer) + "\n")
 
-    app.call_later(lambda: threading.Thread(target=obey, daemon=True).start())
+    def listen() -> None:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=obey, args=(loop,), daemon=True).start()
+
+    app.call_later(listen)
     sys.exit(run_app(app))
 
 

@@ -155,13 +155,13 @@ def terminal() -> Iterator[Terminal]:
 def picker() -> Iterator[Terminal]:
     opened = Terminal("picker_child.py", (80, 24))
     try:
-        opened.wait_text("look again", 0)
+        opened.wait_text("scan again", 0)
         yield opened
     finally:
         opened.close()
 
 
-def test_what_is_painted_first_is_a_picture_not_an_empty_screen(terminal: Terminal) -> None:
+def test_the_first_frame_shows_a_snapshot_not_an_empty_screen(terminal: Terminal) -> None:
     assert b"shard0.mutex" in terminal.since(0)[:BUDGET_BYTES]
 
 
@@ -247,7 +247,7 @@ def test_a_terminal_that_does_not_know_its_size_is_painted_once() -> None:
         terminal.close()
 
 
-def test_a_key_paints_without_waiting_for_a_picture(
+def test_a_key_paints_without_waiting_for_the_next_scan(
     terminal: Terminal, record_property: pytest.RecordProperty
 ) -> None:
     mark = terminal.received

@@ -1,1 +1,1 @@
-"""The commands, one in a file: ``add(subparsers)`` declares it, ``run(arguments)`` is the work."""
+"""The commands, one a file: ``add_arguments`` declares the options, ``execute`` does the work."""

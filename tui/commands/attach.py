@@ -1,4 +1,4 @@
-"""``locktop`` and ``locktop -p PID``: the screen on a process that runs already."""
+"""``locktop`` and ``locktop -p PID``: the screen for a process that runs already."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Watch the process given, or the one picked from a list."""
+    """Show the process of the command line, or one that the user picks from a list."""
     pid: int | None = arguments.screen_pid
     if no_terminal():
         from locktop.collector.errors import LocktopError
@@ -44,8 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
 def watch(
     source: Source, arguments: argparse.Namespace, call_tree: tuple[str, bool] | None = None
 ) -> int:
-    """Open the screen on ``source``; closes it. ``callers``: see LocktopApp."""
-    # What is imported stays: to look for garbage in it takes a tenth of the time to the picture.
+    """Show ``source`` on the screen, and close it. ``call_tree``: see LocktopApp."""
+    # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
     from locktop.collector.config import suppressions
     from locktop.tui.app import LocktopApp, run_app

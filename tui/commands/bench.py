@@ -1,4 +1,4 @@
-"""``locktop bench``: what the library costs on this machine."""
+"""``locktop bench``: the cost of the library on this machine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sys
 NAME = "bench"
 HELP = "what the library costs on this machine"
 DESCRIPTION = """\
-Runs small benchmarks of everything that threads wait for: without the library (bare), with one that
-only passes calls through (nop), and with the real one at each level, in turns; and prints what each
-costs. Takes about a minute."""
+Measures the cost of every lock and wait: without the library (bare), with a library that only
+passes calls through (nop), and with the real library at each level, in turns. Prints a table.
+Takes about a minute."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,16 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     effort = parser.add_mutually_exclusive_group()
     effort.add_argument("--quick", action="store_true", help="one short round, some seconds")
     effort.add_argument(
-        "--full", action="store_true", help="8 threads too, longer runs: some ten minutes"
+        "--full", action="store_true", help="8 threads too, longer runs: about ten minutes"
     )
     parser.add_argument(
         "--only",
         nargs="+",
         metavar="NAME",
-        help="these alone: primitives as in the table, or `trace`, how fast the trace grows",
+        help="only these: primitives as in the table, or `trace`, the growth of the trace",
     )
     parser.add_argument(
-        "--rounds", type=_rounds, metavar="N", help="5 by default; more are more exact"
+        "--rounds", type=_rounds, metavar="N", help="5 by default; more rounds are more exact"
     )
 
 
@@ -46,13 +46,13 @@ def _rounds(text: str) -> int:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Run it and print the table."""
+    """Run the benchmarks and print the table."""
     from locktop.collector.bench import report, tables
 
     effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
     if arguments.rounds:
         effort = dataclasses.replace(effort, rounds=arguments.rounds)
-    found = report.make(effort, arguments.only, _show_progress if sys.stderr.isatty() else None)
+    found = report.measure(effort, arguments.only, _show_progress if sys.stderr.isatty() else None)
     if arguments.json:
         import json
 
@@ -63,6 +63,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _show_progress(done: int, of: int) -> None:
-    """One line on the terminal that is written over, and gone at the end."""
+    """Write the progress over one line of the terminal, and clear the line at the end."""
     text = f"measuring {done} of {of}" if done < of else ""
     print(f"\r{text:<40}\r", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""``locktop callers``: where the waiting comes from, out of a process or out of a file."""
+"""``locktop callers``: where the waits come from, as a call tree of a process or of a file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile
 
 NAME = "callers"
-HELP = "where the waiting comes from: callers and callees"
+HELP = "where the waits come from: callers and callees"
 DESCRIPTION = """\
-Shows where the waiting comes from: as a tree from the entry of each thread down to the locks, or
-with --function as a butterfly of one function's callers and callees.
+Shows where the waits come from: as a tree from the entry of each thread to the locks, or with
+--function as the callers and callees of one function.
 
-FILE is a snapshot that was saved (JSON or msgpack), or a caller/callee summary report of Visual
-Studio's profiler (CSV). On a terminal the view opens on the screen, unless --format, --function or
--o is given; elsewhere it is printed as text."""
+FILE is a saved snapshot (JSON or msgpack), or a caller/callee summary report of the profiler of
+Visual Studio (CSV). On a terminal the tree opens on the screen, unless --format, --function or -o
+is given. Elsewhere the command prints text."""
 
 FORMATS = ("text", "json", "csv")
 
@@ -34,17 +34,17 @@ FORMATS = ("text", "json", "csv")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid_or(parser)
-    parser.add_argument("file", nargs="?", metavar="FILE", help="or what was saved")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="or a saved file")
     parser.add_argument(
         "--weight",
         metavar="NAME",
-        help="what counts: wait (time, the default), count or blame; of a report what it has",
+        help="wait (time, the default), count or blame; for a report one of its columns",
     )
     parser.add_argument(
         "--idle", action="store_true", help="also waits for work: conditions, semaphores, joins"
     )
     parser.add_argument(
-        "--function", metavar="NAME", help="this one's callers and callees; a part of it will do"
+        "--function", metavar="NAME", help="callers and callees of this function; a part will do"
     )
     parser.add_argument(
         "--format",
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Show it, or write it."""
+    """Show the call tree, or write it."""
     from locktop.collector.errors import LocktopError
 
     if (arguments.pid is None) == (arguments.file is None):

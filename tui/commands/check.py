@@ -1,4 +1,4 @@
-"""``locktop check``: is it deadlocked? For probes and for CI."""
+"""``locktop check``: whether a process is deadlocked, for probes and for CI."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 NAME = "check"
 HELP = "exit status 0: no deadlock, 1: deadlocked, 2: cannot tell"
 DESCRIPTION = """\
-Looks at a process twice and says whether threads of it are deadlocked. The first line says it; of
-a deadlock the report follows: who waits for whom, where, what would have avoided it.
+Scans a process twice and prints whether threads are deadlocked. The first line is the answer. A
+report follows for each deadlock: which thread waits for which one, where, and what would have
+avoided it.
 
-exit status: 0 no deadlock found, 1 deadlocked, 2 could not look or cannot tell, as when the
-library was dormant while locks were taken, or when the process ended between the two looks. A
-circle in which an owner is not known for sure is told as possible and does not count as a
-deadlock. With --potential the status is 1 too where locks were taken in different orders since the
-process started, with at least medium confidence: for tests, not for probes, for it stays so and
-nothing hangs because of it."""
+exit status: 0 no deadlock found; 1 deadlocked; 2 the scan failed or cannot tell, as when locks
+were taken while the library was dormant, or when the process ended between the two scans. A cycle
+with an owner that is not certain is reported as possible and does not count as a deadlock. With
+--potential the status is 1 too if locks were taken in different orders since the process started,
+with at least medium confidence. That is for tests, not for probes: no thread hangs because of it,
+and the answer never changes back."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
-#: Between the two looks that must show the same waits.
+#: Between the two scans, which must show the same waits.
 _BETWEEN_S = 0.25
 
 
@@ -40,17 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=FORMATS,
-        help="text (the default), line: the first line only, json, or a drawing of the circles"
-        " for Graphviz (dot) or Mermaid",
+        help="text (the default), line: the first line only, json, or a graph of the cycles for"
+        " Graphviz (dot) or Mermaid",
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
         "--potential",
         action="store_true",
-        help="also tell, with status 1, that locks were taken in different orders",
+        help="also report, with status 1, locks that were taken in different orders",
     )
     add_suppressions(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="the exit status says it all")
+    parser.add_argument("-q", "--quiet", action="store_true", help="only the exit status")
     add_output(parser)
 
 
@@ -66,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     path = destination(arguments)
     left_out = suppressions.load(arguments.suppressions) if arguments.potential else ()
-    snapshot = suppressions.applied(_scanned(arguments), left_out)
+    snapshot = suppressions.apply(_scanned(arguments), left_out)
     if path is not None:
         report(form, path)
     if not arguments.quiet:
@@ -79,12 +80,12 @@ def _form(arguments: argparse.Namespace) -> str:
 
     form: str = arguments.format or ("json" if arguments.json else "text")
     if arguments.json and form != "json":
-        raise LocktopError(f"--json and --format {form} are two forms; ask for one")
+        raise LocktopError(f"--json and --format {form} are two forms; give one")
     return form
 
 
 def _scanned(arguments: argparse.Namespace) -> Snapshot:
-    """The later of two looks. Raises LocktopError where they cannot tell."""
+    """The later of two scans. Raises LocktopError if they cannot tell."""
     from locktop.collector.format import verdict
     from locktop.collector.model import Kind
 
@@ -94,8 +95,8 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
         time.sleep(_BETWEEN_S)
         snapshot = source.scan()
         potential = arguments.potential and snapshot.lock_order
-        # Rules go by names, which to look for takes longer than a probe should otherwise.
-        # Also whether a semaphore that is waited for is a lock of Python's.
+        # Idle rules, and whether a semaphore is a lock of Python, depend on names. To resolve
+        # names takes longer than a probe should take, so the scan does that only if needed.
         on_semaphores = any(
             thread.waiting_for is not None
             and thread.waiting_for.kind is Kind.SEM
@@ -112,19 +113,20 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
 
 
 def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
-    """The error for a process that was gone before two looks could agree; what the later look has
-    to say beyond the first tells how."""
+    """The error for a process that ended before two scans agreed, with the later scan's notes."""
     from locktop.collector.errors import LocktopError
 
     process = snapshot.process
-    told = [note for note in snapshot.notes if note not in first.notes]
-    ended = f"process {process.pid} ({process.comm}) ended while it was looked at"
-    return LocktopError(": ".join([f"cannot tell whether there is a deadlock: {ended}", *told]))
+    new = [note for note in snapshot.notes if note not in first.notes]
+    ended = f"process {process.pid} ({process.comm}) ended during the scans"
+    return LocktopError(": ".join([f"cannot tell whether there is a deadlock: {ended}", *new]))
 
 
 def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
-    """1 deadlocked, 2 when one could have been missed, else 0; with ``potential`` 1 also for one
-    that could be."""
+    """1 deadlocked, 2 if a deadlock may be missed, else 0.
+
+    With ``potential`` a potential deadlock is status 1 too.
+    """
     from locktop.collector.export.text import lock_order
     from locktop.collector.format import verdict
 

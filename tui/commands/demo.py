@@ -1,4 +1,4 @@
-"""``locktop demo``: a small program in trouble, to see what locktop shows."""
+"""``locktop demo``: a small program with lock problems, to see what locktop shows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from pathlib import Path
 from locktop.tui.commands.options import add_screen, has_terminal, rules, seconds
 
 NAME = "demo"
-HELP = "watch a small program that is in trouble"
+HELP = "watch a small program with lock problems"
 DESCRIPTION = """\
-Starts a program that comes with locktop: a hot lock, an idle pool of threads, a slow
-reader-writer lock and, if asked for, a deadlock. Without a terminal it prints a snapshot."""
+Starts a program of locktop's: it has a hot lock, an idle pool of threads, a slow reader-writer
+lock and, with --deadlock, a deadlock. Without a terminal the command prints a snapshot."""
 
-#: Long enough for every kind of trouble to have happened.
+#: Long enough for every problem of the program to appear.
 _SCAN_FOR_S = 3.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--deadlock", action="store_true", help="let three threads deadlock")
-    parser.add_argument(
-        "--seconds", type=seconds, metavar="N", help="end by itself after N seconds"
-    )
+    parser.add_argument("--seconds", type=seconds, metavar="N", help="end after N seconds")
     add_screen(parser)
 
 
@@ -66,7 +64,7 @@ def _print_snapshot(command: list[str]) -> int:
         source = started.source()
         try:
             before = source.scan()
-            # Let it run into its trouble; looking meanwhile is what confirms a deadlock.
+            # Two scans in a row confirm a deadlock.
             end = time.monotonic() + _SCAN_FOR_S
             while time.monotonic() < end:
                 time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""``locktop env``: what to set so that a program loads the library."""
+"""``locktop env``: the environment variables that make a program load the library."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from locktop.tui.commands.options import add_level
 NAME = "env"
 HELP = "print the `export` lines that preload the library"
 DESCRIPTION = """\
-Prints lines for a shell. `eval "$(locktop env)"` makes every program that this shell starts load
-the library; what LD_PRELOAD holds already is kept."""
+Prints lines for a shell. After `eval "$(locktop env)"` every program that this shell starts loads
+the library. Libraries that LD_PRELOAD names already stay in it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``locktop list``: which processes run with the library."""
+"""``locktop list``: the processes that run with the library."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 NAME = "list"
 HELP = "which processes run with the library"
 DESCRIPTION = (
-    "Lists the processes that run with the library, which are watched exactly; with --all also the"
-    " others, which can be sampled from outside, and why they run without it."
+    "Lists the processes that run with the library, which locktop watches exactly. With --all also"
+    " the others, which locktop can sample from outside, and why they run without the library."
 )
 
 

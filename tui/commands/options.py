@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options of several commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pid(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A time above nought, in seconds."""
+    """A time above 0, in seconds."""
     try:
         number = float(text)
     except ValueError:
@@ -44,7 +44,7 @@ _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(text: str) -> float:
-    """A time above nought with its unit (500ms, 5s, 2m, 1h), in seconds."""
+    """A time above 0 with its unit (500ms, 5s, 2m, 1h), in seconds."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
     number = float(found[1]) * _UNITS[found[2]] if found else 0.0
     if not 0.0 < number < 1e9:
@@ -53,7 +53,7 @@ def duration(text: str) -> float:
 
 
 def rate(text: str) -> float:
-    """Pictures a second."""
+    """Snapshots a second."""
     try:
         number = float(text)
     except ValueError:
@@ -64,7 +64,7 @@ def rate(text: str) -> float:
 
 
 def theme(text: str) -> str:
-    """The name of a theme that there is."""
+    """The name of a theme that exists."""
     from locktop.tui.themes import load_all
 
     themes, wrong = load_all()
@@ -75,17 +75,17 @@ def theme(text: str) -> str:
 
 
 def add_pid(parser: argparse.ArgumentParser) -> None:
-    """-p PID, of a command that needs it."""
+    """-p PID of a command that needs a process."""
     _add_pid(parser, "pid", required=True)
 
 
 def add_pid_or(parser: argparse.ArgumentParser) -> None:
-    """-p PID, of a command that can do with something else."""
+    """-p PID of a command that can take a file instead."""
     _add_pid(parser, "pid", required=False)
 
 
 def add_pid_of_screen(parser: argparse.ArgumentParser) -> None:
-    """-p PID without a command; apart from that of a command, before which it means nothing."""
+    """-p PID without a command. It has a name of its own, for before a command it is an error."""
     _add_pid(parser, "screen_pid", required=False)
 
 
@@ -97,101 +97,101 @@ def _add_pid(parser: argparse.ArgumentParser, name: str, required: bool) -> None
         dest=name,
         required=required,
         metavar="PID",
-        help="the process to look at",
+        help="the process",
     )
 
 
 def add_screen(parser: argparse.ArgumentParser) -> None:
-    """What the screen looks like; set_defaults() says what it is when not given."""
-    # Without a default of its own a command does not undo what stands before it.
+    """The options of the screen; set_defaults() has their defaults."""
+    # Without a default a command does not override the same option before it.
     parser.add_argument(
         "--theme",
         type=theme,
         default=argparse.SUPPRESS,
         metavar="NAME",
-        help="colours; key t goes through all of them",
+        help="the colours; key t goes through all themes",
     )
     parser.add_argument(
         "--rate",
         type=rate,
         default=argparse.SUPPRESS,
         metavar="N",
-        help="pictures a second (default 2)",
+        help="snapshots a second (default 2)",
     )
 
 
 def set_defaults(parser: argparse.ArgumentParser) -> None:
-    """For the parser of the whole command line: of what has none of its own."""
+    """Set the defaults of the options that have none, for the parser of the command line."""
     parser.set_defaults(theme=None, rate=2.0, idle_matching=[], stop_threads=False)
 
 
 def add_idle_matching(parser: argparse.ArgumentParser) -> None:
-    """What is a wait for work; rules() gives it with the rest."""
+    """Declare --idle-matching; rules() returns the rules with it."""
     parser.add_argument(
         "--idle-matching",
         action="append",
         default=argparse.SUPPRESS,
         metavar="GLOB",
-        help="waits under a function that matches are for work, with ! before it they are not; may "
-        "be given again",
+        help="waits below a function that matches are for work; with ! before GLOB they are not; "
+        "may be given more than once",
     )
 
 
 def add_scan_options(parser: argparse.ArgumentParser) -> None:
-    """How a process that runs already is looked at; attached() does so."""
+    """Declare how to scan a process that runs already; attached() does so."""
     add_idle_matching(parser)
     parser.add_argument(
         "--stop-threads",
         action="store_true",
         default=argparse.SUPPRESS,
-        help="stop a thread for a fraction of a millisecond where its call stack cannot be known "
-        "otherwise; without it nothing ever stops",
+        help="stop a thread for a fraction of a millisecond if its call stack cannot be known "
+        "otherwise; without this option no thread ever stops",
     )
 
 
 def attached(pid: int, arguments: argparse.Namespace) -> Source:
-    """A source for a process, as the options say. Raises LocktopError."""
+    """The source for a process, by the options. Raises LocktopError."""
     from locktop.collector.sources.attach import attach
 
     return attach(pid, rules(arguments), stop_threads=arguments.stop_threads)
 
 
 def rules(arguments: argparse.Namespace) -> Rules:
-    """By what waits are told apart. Raises LocktopError."""
+    """The rules that decide which waits are for work. Raises LocktopError."""
     from locktop.collector.config import idle_rules_file
 
     return idle_rules_file.load(arguments.idle_matching)
 
 
 def add_level(parser: argparse.ArgumentParser) -> None:
-    """How much the library does."""
+    """Declare --level."""
     parser.add_argument(
         "--level",
         choices=levels.NAMES,
         help="what the library does in the program: nothing yet, counters, or also stacks and "
-        "records of contended waits (the default), of all holds that somebody waited for, of all",
+        "records of contended waits (the default), of all holds that a thread waited for, of all",
     )
 
 
 def add_suppressions(parser: argparse.ArgumentParser) -> None:
-    """--suppressions FILE; see collector/config/suppressions.py."""
+    """Declare --suppressions FILE; see collector/config/suppressions.py."""
     parser.add_argument(
         "--suppressions",
         type=Path,
         metavar="FILE",
-        help="potential deadlocks to leave out (default .locktop-suppressions, if it is here)",
+        help="potential deadlocks to leave out (default .locktop-suppressions, if it exists here)",
     )
 
 
 def has_terminal() -> bool:
-    """Whether there is somebody to look at a screen and to press keys."""
+    """Whether input and output are a terminal that can show the screen."""
     return not no_terminal()
 
 
 def no_terminal() -> str:
-    """Why there can be no screen, to be said after "needs a terminal"; "" if there can be one."""
+    """Why the screen is impossible, to follow "needs a terminal"; "" where it is possible."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "without one"
     term = os.environ.get("TERM", "")
-    # Such a terminal cannot be asked for its size.
+    # Such a terminal does not tell its size.
     return f"TERM={term} is none; without one" if term.lower() in _NO_TERMINAL else ""

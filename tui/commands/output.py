@@ -1,4 +1,4 @@
-"""Where a command writes what it was asked for: `-o FILE`, else its output."""
+"""Where a command writes its result: `-o FILE`, else the standard output."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from pathlib import Path
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Declare ``-o`` and ``--force``."""
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="a new file; - is the output, as by default"
+        "-o", "--output", metavar="FILE", help="a new file; - is the standard output (default)"
     )
-    parser.add_argument("--force", action="store_true", help="write over FILE if it is one")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
 
 def destination(arguments: argparse.Namespace) -> Path | None:
-    """Return the file, None for the output. Raises LocktopError if it cannot be written: that is
-    to be said before there is anything to lose."""
+    """Return the file, None for the standard output.
+
+    Raises LocktopError if the file cannot be written, before there is a result to lose.
+    """
     from locktop.collector.errors import LocktopError
     from locktop.collector.export import files
 
     if arguments.output == "":
-        raise LocktopError("-o needs the name of a file, or - for the output")
+        raise LocktopError("-o needs the name of a file, or - for the standard output")
     path = Path(arguments.output) if arguments.output not in (None, "-") else None
     reason = files.why_not(path, arguments.force) if path is not None else None
     if reason is not None:
@@ -32,7 +34,7 @@ def destination(arguments: argparse.Namespace) -> Path | None:
 
 
 def write(data: bytes, path: Path | None, arguments: argparse.Namespace) -> None:
-    """Write ``data`` there. Raises LocktopError."""
+    """Write ``data`` to ``path``, None for the standard output. Raises LocktopError."""
     from locktop.collector.errors import LocktopError
     from locktop.collector.export import files
 

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 NAME = "run"
 HELP = "start a program with the library and watch it"
 DESCRIPTION = """\
-Starts CMD with the library and opens the screen on it. What CMD writes goes to a file, whose
-path is told at the end; its input is empty. When CMD ends, its last picture stays until q. When
-the screen is closed while CMD runs, CMD gets SIGTERM, and SIGKILL five seconds later, unless
+Starts CMD with the library and shows it on the screen. The output of CMD goes to a file, whose
+path is printed at the end; its input is empty. When CMD ends, its last snapshot stays until q.
+When the screen closes while CMD runs, CMD gets SIGTERM, and SIGKILL five seconds later, unless
 --keep is given.
 
-exit status: that of CMD (128 + N when signal N ended it), also when it was over before it could
-be looked at; 0 when closing the screen ended it or left it running; 2 when it could not be started
-or watched."""
+exit status: that of CMD (128 + N if signal N ended CMD), also if CMD ended before the first scan;
+0 if closing the screen ended CMD or left it running; 2 if CMD could not be started or watched."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Start it, watch it, end it; gives the exit status."""
+    """Start the program, watch it and end it; return the exit status."""
     from locktop.collector.errors import LocktopError
     from locktop.collector.sources import launch
 
@@ -69,21 +68,21 @@ def watch_started(program: str, command: list[str], arguments: argparse.Namespac
     from locktop.tui.commands.attach import watch
 
     failure = None
-    told_apart = rules(arguments)
+    idle_rules = rules(arguments)
     with LaunchedProgram(
         program, command, arguments.level, arguments.output, arguments.keep
     ) as started:
         try:
-            watch(started.source(told_apart), arguments)
+            watch(started.source(idle_rules), arguments)
         except LocktopError as error:
             failure = error
     return report_end(started, failure)
 
 
 def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
-    """Say how it ended and where its output is; gives the exit status.
+    """Print how the program ended and where its output is; return the exit status.
 
-    ``unseen``: why it could not be watched.
+    ``failure``: why the program could not be watched.
     """
     from locktop.collector.sources.launched_program import EndedEarlyError
     from locktop.tui.views.cells import plain
@@ -91,5 +90,5 @@ def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
     lines = started.told() if failure is None else [str(failure), *started.output_told()]
     for line in lines:
         print(f"locktop: {plain(line)}", file=sys.stderr)
-    # That it was over soon is no failure: scripts want its own status.
+    # An early end is no failure: a script needs the status of the program.
     return started.status if failure is None or isinstance(failure, EndedEarlyError) else 2

@@ -1,4 +1,4 @@
-"""``locktop snapshot``: one look at a process, into a file or a pipe."""
+"""``locktop snapshot``: one scan of a process, into a file or a pipe."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from locktop.tui.commands.options import (
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 NAME = "snapshot"
-HELP = "one look at a process, as JSON, msgpack or text"
+HELP = "one scan of a process, as JSON, msgpack or text"
 DESCRIPTION = """\
-Takes one look at a process and writes it out. Figures cover the process since it started; with
--d there is "interval" beside them, with the part that fell into those seconds."""
+Scans a process once and writes a snapshot. The figures are those since the process started. With
+-d there is "interval" beside them, with the part of these seconds."""
 
 FORMATS = ("json", "msgpack", "text")
 
@@ -28,19 +28,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
     parser.add_argument(
-        "-d", "--duration", type=seconds, metavar="SECONDS", help="look again after so long"
+        "-d", "--duration", type=seconds, metavar="SECONDS", help="scan again after this time"
     )
     add_scan_options(parser)
+    parser.add_argument(
+        "--schema",
+        action=_PrintSchema,
+        nargs=0,
+        help="print the JSON Schema of a snapshot and exit; needs no -p",
+    )
     add_output(parser)
     add_suppressions(parser)
     parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
     parser.add_argument(
-        "--idle", action="store_true", help="in text also the threads that wait for work"
+        "--idle", action="store_true", help="text also lists the threads that wait for work"
     )
 
 
+class _PrintSchema(argparse.Action):
+    """Prints the JSON Schema at once, as --help and --version do."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from locktop.collector.export import snapshot_reference
+
+        sys.stdout.write(snapshot_reference.schema_text())
+        parser.exit()
+
+
 def execute(arguments: argparse.Namespace) -> int:
-    """Take it and write it."""
+    """Take the snapshot and write it."""
     from locktop.collector.config import suppressions
     from locktop.collector.errors import LocktopError
     from locktop.collector.export import files
@@ -54,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
         before = source.scan() if arguments.duration else None
         if arguments.duration:
             time.sleep(arguments.duration)
-        snapshot = suppressions.applied(source.scan(resolve=True), left_out)
+        snapshot = suppressions.apply(source.scan(resolve=True), left_out)
     finally:
         source.close()
     page = files.render(snapshot, arguments.format, before, text_width(), arguments.idle)

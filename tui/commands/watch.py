@@ -1,4 +1,4 @@
-"""``locktop watch``: alarms while it is happening, without a screen."""
+"""``locktop watch``: alerts for deadlocks and long waits, without a screen."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ if TYPE_CHECKING:
     from locktop.collector.watch.watcher import Watcher
 
 NAME = "watch"
-HELP = "say, save and run a command when threads deadlock or wait too long"
+HELP = "print, save and run a command when threads deadlock or wait too long"
 DESCRIPTION = """\
-Watches a process without a screen and gives alarm: one line, a snapshot with --snapshot-dir, and
-the command given for it, which gets that line as its input. Certain deadlocks are always told; a
-wait counts if it is in contention, not for work, by the same rules as on the screen: those of
---idle-matching, of ~/.config/locktop/idle.rules and those that come with locktop. What goes on is
-told once.
+Watches a process without a screen. An alert is one line, a snapshot with --snapshot-dir, and a
+command, which gets the line as its input. A certain deadlock is always an alert. A wait is one if
+it is in contention, not for work, by the rules of the screen: those of --idle-matching, of
+~/.config/locktop/idle.rules and those of locktop. What goes on is one alert.
 
-CMD is run by /bin/sh, with the variables LOCKTOP_ALARM (deadlock or wait), LOCKTOP_PID,
-LOCKTOP_TID, LOCKTOP_LOCK, LOCKTOP_WAITED (seconds) and LOCKTOP_SNAPSHOT. It is not started while
-it still runs, and ended, with all that it started, when its time is over or its first process ends.
+/bin/sh runs CMD, with the variables LOCKTOP_ALARM (deadlock or wait), LOCKTOP_PID, LOCKTOP_TID,
+LOCKTOP_LOCK, LOCKTOP_WAITED (seconds) and LOCKTOP_SNAPSHOT. CMD is not started while it still
+runs. CMD and all that it started are ended when its time is over or its first process ends.
 
-Goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once, if an alarm
-was given; 2 could not look."""
+Goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once after an
+alert; 2 the process cannot be watched."""
 
 
 class _OnWait(argparse.Action):
@@ -51,7 +50,7 @@ class _OnWait(argparse.Action):
 
 
 def rate(text: str) -> tuple[int, float]:
-    """So many in so many seconds: 1/60s."""
+    """A number and its period in seconds: 1/60s."""
     count, _, period = text.partition("/")
     if not re.fullmatch(r"[1-9]\d{0,5}", count) or not period:
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate; 1/60s and 5/1h are")
@@ -68,24 +67,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
     add_scan_options(parser)
-    parser.add_argument("--on-deadlock", metavar="CMD", help="run it at a certain deadlock")
+    parser.add_argument("--on-deadlock", metavar="CMD", help="run CMD at a certain deadlock")
     parser.add_argument(
         "--on-wait",
         nargs=2,
         action=_OnWait,
         metavar=("TIME", "CMD"),
-        help="run it when a thread has waited in contention for longer than TIME (500ms, 5s,"
-        ' 2m); with "" as CMD it is only told',
+        help="run CMD when a thread has waited in contention for longer than TIME (500ms, 5s,"
+        ' 2m); with "" as CMD the alert is only printed',
     )
     parser.add_argument(
-        "--snapshot-dir", type=Path, metavar="DIR", help="save a snapshot (JSON) at each alarm"
+        "--snapshot-dir", type=Path, metavar="DIR", help="save a snapshot (JSON) at each alert"
     )
     parser.add_argument(
         "--keep",
         type=_number,
         default=20,
         metavar="N",
-        help="of these snapshots in DIR, the newest (default 20; never more than 500 MB)",
+        help="keep the newest N of these snapshots (default 20; never more than 500 MB)",
     )
     parser.add_argument(
         "--rate",
@@ -93,8 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=rate,
         default=(1, 60.0),
         metavar="N/TIME",
-        help="of each kind at most N alarms in any such time (default 1/60s); what goes on"
-        " beyond that is told later, what is over by then is counted",
+        help="at most N alerts of a kind in any such time (default 1/60s); further ones come later"
+        " if they go on, else they are counted",
     )
     parser.add_argument(
         "--limit",
@@ -104,18 +103,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long a command may run (default 60s)",
     )
     parser.add_argument(
-        "--every", type=duration, default=0.5, metavar="TIME", help="between looks (default 500ms)"
+        "--every", type=duration, default=0.5, metavar="TIME", help="between scans (default 500ms)"
     )
-    parser.add_argument("--once", action="store_true", help="end after the first alarm")
+    parser.add_argument("--once", action="store_true", help="end after the first alert")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Watch until it is over."""
+    """Watch the process until its end, a signal, or with --once the first alert."""
 
     _check_directory(arguments.snapshot_dir)
     source = attached(arguments.pid, arguments)
     try:
-        # What was read for names now need not be read when there is an alarm.
+        # Names that are resolved now need no time at the first alert.
         process = source.scan(resolve=True).process
         print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
         watching = _watching(source, arguments)
@@ -126,7 +125,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _check_directory(directory: Path | None) -> None:
-    """An alarm is no time to find that out."""
+    """Check the directory before the first alert needs it. Raises LocktopError."""
     from locktop.collector.errors import LocktopError
 
     if directory is not None and not directory.is_dir():

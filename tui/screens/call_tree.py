@@ -1,4 +1,4 @@
-"""The view of callers: the tree, and the butterfly of a function, live or of a file."""
+"""The call tree, and the callers and callees of one function; of a live process or of a file."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
-#: From this size the butterfly is beside the tree.
+#: From this size callers and callees are beside the tree.
 WIDE = (140, 20)
-#: How much longer than it took to add a tree up no other one is.
+#: After a tree was added up there is no other one for this many times as long.
 _RARER = 19.0
 
 StatusLine = Callable[[int], Line]
 
 
 class CallTreeScreen(ListScreen):
-    """Shows a profile, and the next one when it is given one."""
+    """Shows a profile, or the newest of several."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE_ACTIONS)]
 
@@ -60,9 +60,16 @@ class CallTreeScreen(ListScreen):
         pause: Callable[[], None] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``status`` gives the first line for a width; ``weight``: of ``profile``, to begin with;
-        ``pause``: what holds the pictures, None where there are no others; ``now``: a monotonic
-        clock in seconds."""
+        """Make the screen.
+
+        Args:
+            profile: the profile to begin with.
+            status: returns the first line for a width.
+            weight: one of the profile's weights, None for its first.
+            idle: whether to show waits for work.
+            pause: pauses the snapshots, None where there are none.
+            now: a monotonic clock in seconds.
+        """
         super().__init__()
         self._profile = profile
         self._status = status
@@ -70,17 +77,17 @@ class CallTreeScreen(ListScreen):
         self._show_idle = idle
         self._pause = pause
         self._now = now
-        self._later: Timer | None = None  # draws what came too early
+        self._later: Timer | None = None  # draws a snapshot that came too early
         self._next_at = float("-inf")
         self._branches = Branches()
         self._rows: dict[int, Row] = {}
         self._root: Node | None = None
-        self._walked: list[Step] = []  # the functions gone through, the one that is seen last
+        self._walked: list[Step] = []  # the path of functions, the visible one at the end
         self._wings: list[WingRow] = []
         self._wing_ids: dict[tuple[str, Step | None, str], int] = {}
 
     def compose(self) -> ComposeResult:
-        """The parts, from the top."""
+        """The widgets from the top."""
         self.add_class("on-tree")
         self._choose_shape(self.app.size.width, self.app.size.height)
         yield FixedLines(id="status")
@@ -91,13 +98,13 @@ class CallTreeScreen(ListScreen):
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Everything is there."""
+        """Give the tree the focus."""
         self._tree_list = self.query_one("#tree", ItemList)
         self._wing_list = self.query_one("#wings", ItemList)
         self._tree_list.focus()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Show another picture of the same process."""
+        """Show a newer snapshot of the same process."""
         self._profile, self._root = SnapshotProfile(snapshot), None
         if not (self.is_mounted and self.is_current) or self._later is not None:
             return
@@ -157,20 +164,20 @@ class CallTreeScreen(ListScreen):
         self._wing_list.show(list(by_id), lambda id_: table.line(by_id[id_]))
 
     def _wing_id(self, row: WingRow) -> int:
-        # Of the two titles each has its own, whatever it says.
+        # Each of the two titles has an id of its own, for any text.
         step = row.wing.step if row.wing is not None else None
         key = (row.side, step, row.title)
         return self._wing_ids.setdefault(key, len(self._wing_ids))
 
     def _of_all(self, found: Butterfly, root: Node) -> str:
         if found.value <= 0:
-            return "waits for work" if found.idle > 0 else "not in this picture"
+            return "waits for work" if found.idle > 0 else "not in this snapshot"
         share = percent(found.value / root.value) if root.value > 0 else "0%"
         own = f", {figure(found.own, self._weight)} itself" if found.own > 0 else ""
         return f"{share} of all{own}"
 
     def _step_seen(self) -> Step | None:
-        """The function whose butterfly is shown: that walked to, else that under the cursor."""
+        """The function with visible callers: the last of the path, else that under the cursor."""
         if self._walked:
             return self._walked[-1]
         current = self._tree_list.current
@@ -215,7 +222,7 @@ class CallTreeScreen(ListScreen):
         self._draw()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """A click may have chosen the other list."""
+        """Follow a click on the other list."""
         if event.widget is self._wing_list and not self._walked:
             self.action_walk()
         elif event.widget in (self._tree_list, self._wing_list):
@@ -225,7 +232,7 @@ class CallTreeScreen(ListScreen):
         self.set_class(wings, "on-wings")
         self.set_class(not wings, "on-tree")
         if self.focused is not self.active_list():
-            # It may have been out of sight until now.
+            # The list may have been hidden until now.
             self.call_after_refresh(self.active_list().focus)
         if not wings:
             self._walked = []
@@ -234,7 +241,7 @@ class CallTreeScreen(ListScreen):
     # Actions, as named in actions.py
 
     def action_help(self) -> None:
-        """Show the keys, and what there is to know of the picture."""
+        """Show the keys and the notes on the profile."""
         self.app.push_screen(HelpScreen(self._profile.notes(self._weight.name)))
 
     def action_panel(self, _: int) -> None:
@@ -245,7 +252,7 @@ class CallTreeScreen(ListScreen):
             self.action_walk()
 
     def action_walk(self) -> None:
-        """Show the callers and callees of what is under the cursor."""
+        """Show the callers and callees of the function under the cursor."""
         if not self.has_class("on-wings"):
             step = self._step_seen()
             if step is not None:
@@ -273,8 +280,7 @@ class CallTreeScreen(ListScreen):
                 self._wing_list.choose(self._wing_id(row))
 
     def action_back(self) -> None:
-        """Undo the last of: filter being typed, a step of the walk, the butterfly, the filter; at
-        the end leave the view."""
+        """Close the filter, go back one function, clear the filter, or leave the call tree."""
         if self.has_class("filtering"):
             self.filter.value = ""
             self.filter.close()
@@ -290,7 +296,7 @@ class CallTreeScreen(ListScreen):
             self.dismiss()
 
     def action_open(self) -> None:
-        """Open the branch, or go down to the first one in it."""
+        """Open the branch, or go to the first row in it."""
         row = self._row_in_use()
         if row is None or row.open is None:
             return
@@ -300,7 +306,7 @@ class CallTreeScreen(ListScreen):
             self._set_open(row, True)
 
     def action_close(self) -> None:
-        """Close the branch, or go up to the one that it is in."""
+        """Close the branch, or go to the row that it is in."""
         row = self._row_in_use()
         if row is None:
             return
@@ -322,7 +328,7 @@ class CallTreeScreen(ListScreen):
         self._draw()
 
     def action_weight(self) -> None:
-        """Weigh by the next weight."""
+        """Change to the next weight."""
         weights = self._profile.weights
         if len(weights) == 1:
             self.show_message(f"There is one weight: {weights[0].says}.")
@@ -334,7 +340,7 @@ class CallTreeScreen(ListScreen):
         self._draw()
 
     def action_idle(self) -> None:
-        """Hide or show waits for work."""
+        """Show or hide waits for work."""
         self._show_idle = not self._show_idle
         self.apply_filter()
 
@@ -346,6 +352,6 @@ class CallTreeScreen(ListScreen):
         self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
 
     def action_pause(self) -> None:
-        """Hold the picture; the collection goes on."""
+        """Hold the screen still; the scans go on."""
         if self._pause is not None:
             self._pause()

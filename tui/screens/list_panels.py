@@ -28,8 +28,7 @@ Row = TypeVar("Row", LockRow, ThreadRow)
 
 
 class Panel(Generic[Row]):
-    """One list: its order, its filter, its columns and what is open in it, apart from the widget
-    that shows it."""
+    """The logic of one list: order, filter, columns and open groups. A widget draws the list."""
 
     title = ""
     sort_keys: Sequence[SortKey[Row]] = ()
@@ -42,42 +41,42 @@ class Panel(Generic[Row]):
         self._groups = RowGroups()
         self._table: Table[Row] | None = None
 
-    # What there is to show
+    # The rows
 
     def singles(self, index: SnapshotIndex) -> Mapping[int, Row]:
-        """All things, by id, those that are in a fold too."""
+        """All single rows by id, also those in a group."""
         raise NotImplementedError
 
     def groups(self, index: SnapshotIndex) -> Mapping[Hashable, Row]:
-        """What has one row for many things, by its key."""
+        """All groups by key."""
         raise NotImplementedError
 
     def group_of(self, index: SnapshotIndex, id_: int) -> Hashable | None:
-        """The key of the fold that a thing is in, None if it is in none."""
+        """The key of the group that a single row is in, None without one."""
         raise NotImplementedError
 
     def inside(self, group: Row) -> Sequence[int]:
-        """The ids of the things in a fold."""
+        """The ids of the single rows in a group."""
         raise NotImplementedError
 
     def count(self, row: Row) -> int:
-        """How many things it stands for."""
+        """The number of things that a row stands for."""
         raise NotImplementedError
 
     def idle(self, index: SnapshotIndex, row: Row) -> bool:
-        """Whether it only waits for work: such are below the others, or hidden."""
+        """Whether a row only waits for work. Such rows are below the others, or hidden."""
         raise NotImplementedError
 
     def stuck(self, index: SnapshotIndex) -> frozenset[int]:
-        """The ids of those in a deadlock: such are above the others."""
+        """The ids of the rows in a deadlock. Such rows are above the others."""
         raise NotImplementedError
 
     def words(self, index: SnapshotIndex, row: Row) -> str:
-        """The text that a filter looks at."""
+        """The text that a filter searches."""
         raise NotImplementedError
 
     def mark(self, index: SnapshotIndex, row: Row) -> Cell:
-        """The character before the line."""
+        """The character before the row."""
         raise NotImplementedError
 
     def columns(self, index: SnapshotIndex) -> Sequence[Column[Row]]:
@@ -85,13 +84,13 @@ class Panel(Generic[Row]):
         raise NotImplementedError
 
     def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
-        """What kind of thing has the id, and all about it; None if it is no longer there."""
+        """The title and the lines of the details of a row, None if the row is gone."""
         raise NotImplementedError
 
     # Keys
 
     def next_sort_key(self) -> str:
-        """Sort by the next column that is shown; gives its name."""
+        """Sort by the next visible column; return the name of the sort key."""
         self.sort_by = next_sort_key(self.sort_keys, self.sort_by)
         while self._table is not None and not self._table.has(
             sort_key_named(self.sort_keys, self.sort_by).column
@@ -102,16 +101,16 @@ class Panel(Generic[Row]):
         return self.sort_by
 
     def reverse(self) -> None:
-        """Turn the order around."""
+        """Reverse the order."""
         self.reversed = not self.reversed
         self.sort_now()
 
     def sort_now(self) -> None:
-        """Sort at once, not when it is next due."""
+        """Sort at the next drawing."""
         self._sorter.sort_now()
 
     def set_open(self, index: SnapshotIndex, is_open: bool) -> None:
-        """Open the fold under the cursor, or go into it; or close it, or go out of it."""
+        """Open the group under the cursor or go into it; or close it or go out of it."""
         current = self.widget.current
         if current is None:
             return
@@ -128,18 +127,25 @@ class Panel(Generic[Row]):
             self._groups.set_open(key, is_open)
 
     def _key_at(self, index: SnapshotIndex, id_: int) -> Hashable | None:
-        """The fold that a row is of or in, None without one."""
+        """The key of the group that a row is, or is in; None without one."""
         key = self._groups.key_of(id_)
         return key if key in self.groups(index) else self.group_of(index, id_)
 
     # Drawing
 
     def has_column(self, title: str) -> bool:
-        """Whether there is room for a column now."""
+        """Whether the column is visible now."""
         return self._table is not None and self._table.has(title)
 
     def draw(self, index: SnapshotIndex, wanted: str, show_idle: bool, now: float) -> None:
-        """Bring the widget up to date; ``now`` is seconds on a monotonic clock."""
+        """Update the widget.
+
+        Args:
+            index: the snapshot.
+            wanted: the words of the filter.
+            show_idle: whether to show rows that only wait for work.
+            now: seconds on a monotonic clock.
+        """
         if not self.widget.display:
             return
         self._groups.begin(sort=self._sorter.is_due(now))
@@ -161,7 +167,7 @@ class Panel(Generic[Row]):
         self._show_rows(index, {id_: rows[id_] for id_ in ids}, table)
 
     def _rows(self, index: SnapshotIndex) -> dict[int, Row]:
-        """All folds, and all things that are in none."""
+        """All groups, and all single rows that are in no group."""
         groups, singles = self.groups(index), self.singles(index)
         if not groups:
             return dict(singles)
@@ -172,14 +178,14 @@ class Panel(Generic[Row]):
         return rows
 
     def _idle_ones(self, index: SnapshotIndex, rows: Mapping[int, Row]) -> set[int]:
-        """The ids of what is hidden as idle: nothing where that is not known to be so."""
+        """The ids of the rows hidden as idle; none where the idle ones are not known."""
         if index.dormant or index.snapshot.ended:
             return set()
         stuck = self._stuck(index)
         return {id_ for id_, row in rows.items() if self.idle(index, row) and id_ not in stuck}
 
     def _show_rows(self, index: SnapshotIndex, rows: Mapping[int, Row], table: Table[Row]) -> None:
-        """Show ``rows``, in this order, with the rows of what is open."""
+        """Show ``rows`` in this order, with the rows of the open groups."""
         seen: dict[int, Row | More] = {}
         for id_, row in rows.items():
             seen[id_] = row
@@ -199,7 +205,7 @@ class Panel(Generic[Row]):
                 self.widget.choose(self._groups.id_of(key), by_itself=True)
 
     def _inside(self, index: SnapshotIndex, key: Hashable, group: Row) -> dict[int, Row | More]:
-        """The rows below that of a fold. What is in a deadlock has one always."""
+        """The rows below that of a group. A row in a deadlock is always visible."""
         singles = self.singles(index)
         if not self._groups.is_open(key):
             stuck = self.stuck(index)
@@ -214,8 +220,10 @@ class Panel(Generic[Row]):
         return rows
 
     def found(self, index: SnapshotIndex, row: Row, wanted: str) -> bool:
-        """Whether a filter with the words ``wanted`` finds it: a fold is found, and opened, for
-        what is in it too."""
+        """Whether a filter with the words ``wanted`` finds the row.
+
+        A filter that finds rows in a group finds the group and opens it.
+        """
         if matches(self.words(index, row), wanted):
             return True
         singles = self.singles(index)
@@ -228,7 +236,7 @@ class Panel(Generic[Row]):
         return bool(found)
 
     def _stuck(self, index: SnapshotIndex) -> frozenset[int]:
-        """The same with the folds that they are in."""
+        """The ids of the rows in a deadlock, and of their groups."""
         stuck = self.stuck(index)
         keys = {self.group_of(index, id_) for id_ in stuck} - {None}
         return stuck | {self._groups.id_of(key) for key in keys}
@@ -238,8 +246,8 @@ class Panel(Generic[Row]):
     ) -> list[int]:
         key = sort_key_named(self.sort_keys, self.sort_by).key
         found = sorted(visible, key=lambda id_: key(rows[id_]), reverse=self.reversed)
-        # Whichever way the rest is turned, the deadlocked stay on top and the idle below.
-        # Sorting is stable.
+        # In either direction deadlocked rows stay at the top and idle rows below. Sorting is
+        # stable.
         stuck = self._stuck(index)
         return sorted(found, key=lambda id_: (id_ not in stuck, self.idle(index, rows[id_])))
 
@@ -255,7 +263,7 @@ class Panel(Generic[Row]):
 
 
 class LockPanel(Panel[LockRow]):
-    """The list of locks: those of one class are one row until that is opened."""
+    """The list of locks. The locks of a class are one row until the user opens it."""
 
     title = "Locks"
     sort_keys = lock_list.SORT_KEYS
@@ -278,11 +286,11 @@ class LockPanel(Panel[LockRow]):
         return group.locks if isinstance(group, LockClass) else ()
 
     def count(self, row: LockRow) -> int:
-        """See Panel: a class counts as one, as its row does."""
+        """See Panel: a class counts as one."""
         return 1
 
     def idle(self, index: SnapshotIndex, row: LockRow) -> bool:
-        """See Panel: a condition variable or a semaphore is where threads wait for work."""
+        """See Panel: threads wait for work at a condition variable or a semaphore."""
         return not is_contention(row)
 
     def stuck(self, index: SnapshotIndex) -> frozenset[int]:
@@ -312,7 +320,7 @@ class LockPanel(Panel[LockRow]):
 
 
 class ThreadPanel(Panel[ThreadRow]):
-    """The list of threads: those that do the same are one row until that is opened."""
+    """The list of threads. Threads that do the same are one row until the user opens it."""
 
     title = "Threads"
     sort_keys = thread_list.SORT_KEYS
@@ -368,7 +376,7 @@ class ThreadPanel(Panel[ThreadRow]):
         return thread_list.columns(index, lambda group: self._groups.is_open(group.key))
 
     def closest(self, index: SnapshotIndex, id_: int) -> int:
-        """Return the tid of the thread that the details are about, or of one of them; 0: none."""
+        """The tid of the thread that a row has, or of one thread of a group; 0 without one."""
         row = index.threads.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         return min(thread.tid for thread in thread_list.threads_of(row)) if row else 0
 

@@ -1,4 +1,4 @@
-"""The monitor screen: panels, keys, and when to draw."""
+"""The monitor screen: its panels, its keys, and when it is drawn."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from locktop.tui.widgets.scroll_panel import ScrollPanel
 if TYPE_CHECKING:
     from locktop.tui.screens.call_tree import CallTreeScreen
 
-#: From this width the details are beside the lists, from this height all three are seen.
+#: From this size the details are beside the lists.
 WIDE = (150, 28)
 MEDIUM_HEIGHT = 34
-#: An empty screen is as many bytes as a full one: it is shown only when the first picture is late.
+#: The empty screen costs as many bytes as a full one, so it appears only after this time.
 _EMPTY_AFTER_S = 0.3
-#: How long what is to be read more than once stays in the last line.
+#: How long a note stays in the last line.
 _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
 
@@ -59,10 +59,10 @@ class MonitorScreen(ListScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
     class Arrived(Message):
-        """There is a new snapshot in the slot."""
+        """A new snapshot is in the slot."""
 
         def can_replace(self, message: Message) -> bool:
-            """One is enough: the slot holds only the newest anyway."""
+            """One message is enough: the slot holds only the newest snapshot."""
             return isinstance(message, MonitorScreen.Arrived)
 
     def __init__(
@@ -73,7 +73,15 @@ class MonitorScreen(ListScreen):
         now: Callable[[], float] = time.monotonic,
         call_tree: tuple[str, bool] | None = None,
     ) -> None:
-        """``callers``: see LocktopApp."""
+        """Make the screen.
+
+        Args:
+            feed: where snapshots come from.
+            meter: tells whether the terminal has taken the output.
+            pacer: decides which snapshots are drawn.
+            now: a monotonic clock in seconds.
+            call_tree: see LocktopApp.
+        """
         super().__init__()
         self._feed = feed
         self._meter = meter
@@ -89,8 +97,8 @@ class MonitorScreen(ListScreen):
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
-        """The parts, from the top."""
-        # Before there are parts: each change of a class works out the styles of all of them.
+        """The widgets from the top."""
+        # Before there are widgets, for each change of a class computes the styles of all.
         self.add_class("on-locks")
         self._choose_shape(self.app.size)
         yield FixedLines(id="status")
@@ -103,7 +111,7 @@ class MonitorScreen(ListScreen):
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Everything is there: let the pictures come."""
+        """Find the widgets and start the feed."""
         self._status = self.query_one("#status", FixedLines)
         self._headline = self.query_one("#headline", FixedLines)
         self._details = self.query_one("#details", Details)
@@ -116,20 +124,22 @@ class MonitorScreen(ListScreen):
         self._feed.start(self._publish, self._pacer.interval_s)
 
     def on_unmount(self) -> None:
-        """The screen is closed."""
+        """Stop the feed."""
         self._curtain.close()
         self._feed.stop()
 
     @property
     def is_current(self) -> bool:
-        """Whether any of it can be seen. Textual takes what is below another screen for seen, and
-        would paint that whole with each picture that comes."""
+        """Whether the screen is visible.
+
+        Textual would paint a screen below the call tree whole with each snapshot.
+        """
         return self._call_tree is None and super().is_current
 
-    # Pictures
+    # Snapshots
 
     def _publish(self, snapshot: Snapshot) -> None:
-        """Called by the feed, from its own thread."""
+        """Take a snapshot from the thread of the feed."""
         self._slot.put(snapshot)
         self.post_message(self.Arrived())
 
@@ -138,14 +148,14 @@ class MonitorScreen(ListScreen):
         if self._paused:
             return
         before = self._pacer.interval_s
-        # The first picture is drawn whatever is on its way: somebody waits for it.
+        # The first snapshot is drawn in any case: the user waits for it.
         drawn = self._index is None or self._pacer.may_draw(self._meter.drained)
         if self._pacer.interval_s != before:
             self._feed.set_interval(self._pacer.interval_s)
         if drawn:
             self._take_newest()
         else:
-            # Nothing may come after this one: the process may have ended.
+            # This one may be the last: the process may have ended.
             self.set_timer(self._pacer.interval_s, lambda: self.post_message(self.Arrived()))
 
     def _take_newest(self) -> None:
@@ -161,7 +171,7 @@ class MonitorScreen(ListScreen):
         self._curtain.close()
 
     def _show_new_notes(self, snapshot: Snapshot) -> None:
-        """Each once, whatever the numbers in it are by now."""
+        """Show each note once. Notes that differ only in numbers are one note."""
         alike = {note: _NUMBERS.sub("#", note) for note in snapshot.notes}
         new = [note for note in snapshot.notes if alike[note] not in self._noted]
         if new:
@@ -169,7 +179,7 @@ class MonitorScreen(ListScreen):
             self.show_message(*new, style="waiting", seconds=_NOTES_S)
 
     def _draw(self) -> None:
-        """Bring every panel up to date; each sends only the rows that changed."""
+        """Update every panel; each sends only the rows that changed."""
         index = self._index
         if index is None:
             return
@@ -215,10 +225,10 @@ class MonitorScreen(ListScreen):
         locks = {details.lock, *(rows.widget.in_sight if in_rows else ())}
         self._feed.follow(details.thread, locks | ({worst.id} if worst is not None else set()))
 
-    # What happens
+    # Events
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the shape for the new size."""
+        """Choose the layout for the new size."""
         self._choose_shape(event.size)
         self.call_after_refresh(self._redraw)
 
@@ -241,7 +251,7 @@ class MonitorScreen(ListScreen):
             self._draw_details()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Another panel is in use: the details follow it."""
+        """Let the details follow the panel with the focus."""
         widget = event.widget
         if isinstance(widget, ItemList):
             self.set_class(widget is self._locks.widget, "on-locks")
@@ -253,13 +263,12 @@ class MonitorScreen(ListScreen):
             self.call_after_refresh(self._draw)
 
     def _panel(self) -> AnyPanel:
-        """The list in use, or last used."""
+        """The panel of the list in use, or used last."""
         return self._threads if self.has_class("on-threads") else self._locks
 
     @property
     def _reads_details(self) -> bool:
-        """Whether the details have the keys, also those that were typed already: widgets hear of
-        that later."""
+        """Whether the details have the focus. Widgets learn that later than the screen."""
         return self.focused is self._details
 
     def active_list(self) -> ItemList:
@@ -271,7 +280,7 @@ class MonitorScreen(ListScreen):
         return self._details if self._reads_details else self._panel().widget
 
     def apply_filter(self) -> None:
-        """See ListScreen: show what is to be seen now, in order."""
+        """See ListScreen."""
         self._locks.sort_now()
         self._threads.sort_now()
         self._draw()
@@ -279,7 +288,7 @@ class MonitorScreen(ListScreen):
     # Actions, as named in actions.py
 
     def action_help(self) -> None:
-        """Show the keys and the columns."""
+        """Show the keys, the columns and the notes."""
         told = notes(self._index.snapshot) if self._index is not None else ()
         self.app.push_screen(HelpScreen(told))
 
@@ -292,13 +301,13 @@ class MonitorScreen(ListScreen):
         target = order[(using + step) % len(order)]
         if isinstance(target, ItemList):
             self._target.clear()  # the row under the cursor there is the next target
-            # In the small shape only one list is displayed, and only that takes the focus.
+            # The small layout displays one list, and only a displayed list takes the focus.
             self.set_class(target is self._locks.widget, "on-locks")
             self.set_class(target is self._threads.widget, "on-threads")
         self.call_after_refresh(target.focus)
 
     def action_details(self) -> None:
-        """Go to the details; once more: give them the whole screen."""
+        """Go to the details; the second time give them the whole screen."""
         self._panel().widget.chosen = True
         if self._reads_details or self.has_class("small"):
             self.toggle_class("zoomed")
@@ -306,7 +315,7 @@ class MonitorScreen(ListScreen):
         self.call_after_refresh(self._draw)
 
     def action_back(self) -> None:
-        """Undo the last of: filter being typed, whole-screen details, details, filter."""
+        """Close the filter, leave the details, or clear the filter."""
         if self.has_class("filtering"):
             self.filter.value = ""
             self.filter.close()
@@ -335,21 +344,21 @@ class MonitorScreen(ListScreen):
         self._draw()
 
     def action_reverse(self) -> None:
-        """Turn the order of the list in use around."""
+        """Reverse the order of the list in use."""
         self._panel().reverse()
         self._draw()
 
     def action_filter(self) -> None:
-        """Type words to filter by, with the lists in sight."""
+        """Open the filter, with the lists visible."""
         self.remove_class("zoomed")
         super().action_filter()
 
     def action_open(self) -> None:
-        """Open what is folded, or go into it."""
+        """Open a group of rows, or go into it."""
         self._set_open(True)
 
     def action_close(self) -> None:
-        """Close what is open, or go out of it."""
+        """Close a group of rows, or go out of it."""
         self._set_open(False)
 
     def _set_open(self, is_open: bool) -> None:
@@ -359,12 +368,12 @@ class MonitorScreen(ListScreen):
             self._draw()
 
     def action_idle(self) -> None:
-        """Hide or show what only waits for work."""
+        """Show or hide rows that only wait for work."""
         self._show_idle = not self._show_idle
         self.apply_filter()
 
     def action_pause(self) -> None:
-        """Hold the picture; the collection goes on."""
+        """Hold the screen still; the scans go on."""
         self._paused = not self._paused
         if not self._paused:
             self._take_newest()
@@ -376,7 +385,7 @@ class MonitorScreen(ListScreen):
             self.save(partial(save_snapshot, self._index.snapshot, form))
 
     def action_callers(self) -> None:
-        """Show where the waiting comes from."""
+        """Show the call tree."""
         self._show_call_tree(None, False)
 
     def _show_call_tree(self, weight: str | None, idle: bool) -> None:
@@ -401,7 +410,7 @@ class MonitorScreen(ListScreen):
         self.call_after_refresh(self._draw)
 
     def action_level(self) -> None:
-        """Choose how much the library does in the process."""
+        """Open the dialogue for the level of the library."""
         if self._index is None:
             return
         snapshot = self._index.snapshot
@@ -428,7 +437,7 @@ class MonitorScreen(ListScreen):
         self.show_message(f"Level {wanted}, {was}")
 
     def action_rate(self, steps: int) -> None:
-        """Draw more or less often."""
+        """Change the rate of snapshots."""
         self._pacer.step(steps)
         self._feed.set_interval(self._pacer.interval_s)
         self._draw()

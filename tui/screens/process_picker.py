@@ -1,4 +1,4 @@
-"""The picker: a list of processes to choose from, with a filter."""
+"""The process picker: a list of processes with a filter."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _KEYS: tuple[Span | str, ...] = tuple(
 
 
 class ProcessPickerScreen(ListScreen):
-    """The processes that can be watched first, then the others with what is in the way."""
+    """The processes that can be watched, then the others with the reason why they cannot."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings("quit", "filter", "theme"),
@@ -60,14 +60,14 @@ class ProcessPickerScreen(ListScreen):
         self._found: dict[int, Candidate] = {}
 
     def compose(self) -> ComposeResult:
-        """A list, and what can be done."""
+        """The list, with a line of advice above and the keys below."""
         yield FixedLines(id="status")
         yield FixedLines(id="headline")
         yield ItemList(id="processes")
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Look for processes."""
+        """Scan for processes."""
         self._list = self.query_one(ItemList)
         self._list.focus()
         self.action_rescan()
@@ -77,7 +77,7 @@ class ProcessPickerScreen(ListScreen):
         self.call_after_refresh(self._draw)
 
     def action_rescan(self) -> None:
-        """Look again which processes there are."""
+        """Scan for processes again."""
         self._found = {candidate.pid: candidate for candidate in self._lister()}
         self._draw()
 
@@ -106,12 +106,12 @@ class ProcessPickerScreen(ListScreen):
         self._draw()
 
     def action_everything(self) -> None:
-        """No filter."""
+        """Clear the filter."""
         self.filter.value = ""
         self.filter.close()
 
     def action_pick(self) -> None:
-        """Take the process under the cursor, or say why it cannot be looked at."""
+        """Choose the process under the cursor, or show why it cannot be watched."""
         current = self._list.current
         if current is None:
             return
@@ -124,7 +124,7 @@ class ProcessPickerScreen(ListScreen):
 
 
 class PickerApp(ThemedApp["Source"]):
-    """Asks for a process; its result is a source that looks at it."""
+    """Lets the user choose a process; the result is a source for it."""
 
     TITLE = "locktop"
 
@@ -133,12 +133,12 @@ class PickerApp(ThemedApp["Source"]):
         self._picker = ProcessPickerScreen(lister, attach)
 
     def get_default_screen(self) -> ProcessPickerScreen:
-        """The list is all there is."""
+        """The list is the only screen."""
         return self._picker
 
 
 def pick(theme: str | None, attach: Attach) -> Source | None:
-    """Let the user pick a process; None if they quit."""
+    """Let the user pick a process; return its source, None if the user quits."""
     from locktop.collector.sources.discover import candidates
 
     app = PickerApp(candidates, attach, theme)
@@ -152,7 +152,7 @@ def _advice(ready: int) -> Line:
     return make_line(
         (" No process runs with the library. ", "waiting"),
         ("Enter", "key"),
-        " looks at one from outside; ",
+        " samples one from outside; ",
         ("locktop run", "strong"),
         " starts one with it.",
     )
@@ -167,7 +167,7 @@ def _style(candidate: Candidate) -> str:
 
 
 def _why(candidate: Candidate) -> Cell:
-    # Without the words that say nothing: there is room for few. Enter says all.
+    # The column is narrow. Enter shows the whole reason.
     why = candidate.why.removeprefix("it ").removeprefix("is ")
     return ("ready", "running") if candidate.preloaded else (why, "dim")
 

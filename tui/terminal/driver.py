@@ -1,8 +1,8 @@
-"""The terminal driver, with a meter: what was written, and whether the terminal has taken it.
+"""The terminal driver with a meter: the bytes written, and the bytes that the terminal has taken.
 
-Textual hands its output to a thread whose queue blocks the event loop when it is full. Asking
-the meter before a picture is drawn keeps the queue from ever filling up. What is on its way when
-the app ends is waited for, but not for ever: nobody may read that terminal any more.
+Textual hands its output to a thread. A full queue of this thread blocks the event loop. The screen
+reads the meter before it draws, so the queue never fills up. When the app ends, the driver waits
+for the output, but only for some seconds: perhaps no terminal reads any more.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from locktop.tui.terminal.sgr import Shortener
 
-#: How long the terminal may take for what is on its way when the app is to end.
+#: Seconds that the terminal has for the output when the app ends.
 _PATIENCE_S = 3.0
-#: What it has not taken by then is thrown away, so often.
+#: Afterwards the driver discards the output, at this interval.
 _AGAIN_S = 0.1
 
 
 class Meter:
-    """Counts output; one thread adds to ``queued``, another one to ``taken``."""
+    """Counts output. One thread adds to ``queued``, another thread to ``taken``."""
 
     def __init__(self) -> None:
         self.queued = 0  # bytes handed to the writer
         self.taken = 0  # bytes that the terminal has taken from it
-        #: The app is to end: let the terminal hold that up for a few seconds only. For a handler of
-        #: signals, too.
+        #: Limits the seconds that the terminal may take from now on. A signal handler may call it.
         self.hurry: Callable[[], None] = lambda: None
 
     @property
     def drained(self) -> bool:
-        """Whether nothing is on its way to the terminal."""
+        """Whether the terminal has taken all output."""
         return self.taken >= self.queued
 
 
 class _MeteredFile:
-    """Passes text on and tells the meter once the terminal has taken it.
+    """Passes text on, and updates the meter when the terminal has taken it.
 
-    A terminal that has hung up takes everything. Textual's writer would end at the first error, and
-    then nobody would empty the queue that the way out fills; its reader would read the end of the
-    file over and over. So the app is told to end, as by the kernel where this is its own terminal.
+    A terminal that has hung up "takes" everything. Textual's writer thread would end at the first
+    error, and the queue would fill up while the app closes. Textual's reader would read the end of
+    the file again and again. So the first error sends SIGHUP, as the kernel does for the
+    controlling terminal.
     """
 
     def __init__(self, file: IO[str], meter: Meter) -> None:
@@ -56,7 +56,7 @@ class _MeteredFile:
         self._meter = meter
         self._passed = 0
         self._gone = False
-        self.dropping = False  # what is written goes nowhere
+        self.dropping = False  # whether output is discarded
 
     def write(self, text: str) -> int:
         if not self.dropping:
@@ -82,9 +82,11 @@ class _MeteredFile:
 
 
 class _Patience:
-    """Once started, gives a writer that is blocked in its terminal so long and then frees it, as
-    often as it is blocked again. By a timer's signal: the main thread may be waiting for the writer
-    itself, and handlers run there all the same. Elsewhere it does nothing."""
+    """Frees a writer thread that is blocked in its terminal after some seconds, repeatedly.
+
+    A timer's signal does that: its handler runs in the main thread, even while that waits for the
+    writer. Started in another thread, this class does nothing.
+    """
 
     def __init__(self, file: _MeteredFile, writer: Callable[[], threading.Thread | None]) -> None:
         self._file = file
@@ -103,7 +105,7 @@ class _Patience:
         if not self._started:
             return
         signal.setitimer(signal.ITIMER_REAL, 0)
-        # One that is still on its way to the writer would end the whole process, at the default.
+        # The default action of a signal still pending for the writer would end the process.
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.signal(signal.SIGALRM, self._before)
         self._started = False
@@ -113,32 +115,32 @@ class _Patience:
         with contextlib.suppress(termios.error):
             termios.tcflush(self._file.fileno(), termios.TCOFLUSH)
         writer = self._writer()
-        # That there is room again is told to nobody: the writer has to be sent to look.
+        # The kernel does not wake the writer when there is room again, so a signal does.
         if writer is not None and writer.ident is not None and writer.is_alive():
             signal.pthread_kill(writer.ident, signal.SIGALRM)
 
 
 def metered_driver(meter: Meter) -> type[LinuxDriver]:
-    """A driver class that reports to ``meter``."""
+    """Return a driver class that reports to ``meter``."""
 
     class MeteredDriver(LinuxDriver):
         """See the module."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            # Textual would write to the standard error, which may go to a file.
+            # Textual would write to the standard error, which may be a file.
             screen = sys.__stdout__
-            assert screen is not None  # it is a terminal
-            screen.reconfigure(errors="backslashreplace")  # as there: nothing must raise
+            assert screen is not None  # the app runs on a terminal only
+            screen.reconfigure(errors="backslashreplace")  # like stderr: a write must not raise
             self._metered = _MeteredFile(screen, meter)
             self._file: Any = self._metered
             self._shortener = Shortener()
             self._patience = _Patience(self._metered, lambda: self._writer_thread)
-            self._last_words: list[str] | None = None  # since the end began
+            self._last_words: list[str] | None = None  # written since the app began to end
             meter.hurry = self._patience.start
 
         def write(self, data: str) -> None:
-            """Shorten, count, write."""
+            """Shorten, count and write ``data``."""
             short = self._shortener.shorten(data)
             meter.queued += len(short.encode())
             if self._last_words is not None:
@@ -146,19 +148,22 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
             super().write(short)
 
         def start_application_mode(self) -> None:
-            """Begin, or go on after a stop."""
+            """Start, or continue after a stop."""
             self._metered.dropping, self._last_words = False, None
             super().start_application_mode()  # type: ignore[no-untyped-call]
 
         def stop_application_mode(self) -> None:
-            """Put the terminal in order, if it takes that."""
+            """Reset the terminal, if it takes output."""
             self._last_words = []
             self._patience.start()
             super().stop_application_mode()
 
         def close(self) -> None:
-            """Wait for the writer; where it had to be freed, say once more what puts the terminal
-            in order: there is room for that now, and somebody may read it later."""
+            """Wait for the writer.
+
+            If it had to be freed, write the reset of the terminal once more: there is room now, and
+            the terminal may read again later.
+            """
             self._patience.start()
             super().close()
             if self._metered.dropping:
@@ -167,8 +172,11 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
             self._patience.stop()
 
         def _get_terminal_size(self) -> tuple[int, int]:
-            """Of a terminal that says 0 x 0 (a serial line, a container's first moment) Textual and
-            its console each think something else, and would change the size to and fro for ever."""
+            """The size of the terminal.
+
+            For a terminal of size 0 x 0 (a serial line, a container that has just started) Textual
+            and its console assume different sizes, and would change the size for ever.
+            """
             width, height = self._app.console.size
             return width, height
 

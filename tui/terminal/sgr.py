@@ -1,7 +1,7 @@
-"""Fewer bytes for the same colours: says of a style only what differs from the one before.
+"""Fewer bytes for the same colours: only the difference between two styles is sent.
 
-Textual ends every run of text with a reset and begins the next one with all of its style, the
-background too. What is sent here leaves the terminal with the same text in the same styles.
+Textual ends every piece of text with a reset and begins the next piece with its whole style. The
+shorter output gives the same text in the same styles.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
-#: From one row to the next: nothing is painted, in whatever style. Only the last place counts, and
-#: a line feed before it would scroll a terminal that has just become smaller.
+#: Cursor movements, which paint nothing. Only the last position counts. A line feed before it
+#: would scroll a terminal that has just become smaller.
 _MOVES = re.compile(r"(?:\x1b\[[0-9;]*H|\r?\n)*(\x1b\[[0-9;]*H)|(?:\r?\n)+")
 
-#: What turns an attribute on, and what turns it off (bold and dim have one between them).
+#: The code that sets an attribute, and the code that clears it (bold and dim share one).
 _OFF = {1: 22, 2: 22, 3: 23, 4: 24, 5: 25, 7: 27, 8: 28, 9: 29}
 _EXTENDED_LENGTH = {"5": 3, "2": 5}  # 38;5;N and 38;2;R;G;B
 
 
 class Attributes(NamedTuple):
-    """What text looks like: colours as the parameters that set them, "" for the default."""
+    """The style of text: colours as the parameters that set them, "" for the default."""
 
     foreground: str = ""
     background: str = ""
@@ -32,13 +32,13 @@ DEFAULT = Attributes()
 
 
 class Shortener:
-    """Shortens what is written to one terminal; remembers what the terminal is set to."""
+    """Shortens the output of one terminal, and keeps the style that the terminal has."""
 
     def __init__(self) -> None:
         self._set = DEFAULT
 
     def shorten(self, data: str) -> str:
-        """``data`` with no more than the needed changes of style; ends in the same style."""
+        """``data`` with the necessary changes of style only; the style at its end is the same."""
         found = list(_SGR.finditer(data))
         if not found:
             return data
@@ -66,14 +66,14 @@ class Shortener:
             self._set = wanted
 
     def _give_up(self, data: str) -> str:
-        """Something unknown is in it: send it as it is, between resets."""
+        """``data`` with an unknown sequence, unchanged, between resets."""
         self._set = DEFAULT
         return f"\x1b[0m{data}\x1b[0m"
 
 
 @lru_cache(4096)
 def apply(before: Attributes, parameters: str) -> Attributes | None:
-    """What the terminal is set to after an SGR sequence; None if that is not known."""
+    """The style after an SGR sequence, None if that is not known."""
     foreground, background, flags = before
     codes = parameters.split(";")
     at = 0
@@ -104,7 +104,7 @@ def apply(before: Attributes, parameters: str) -> Attributes | None:
 
 @lru_cache(4096)
 def change(before: Attributes, after: Attributes) -> str:
-    """The shortest sequence that leads from one setting to the other."""
+    """The shortest sequence that changes one style to another."""
     anew = ["0", *_all_of(after)] if after != DEFAULT else [""]
     codes = min(_difference(before, after), anew, key=lambda way: len(";".join(way)))
     return f"\x1b[{';'.join(codes)}m"
@@ -117,7 +117,7 @@ def _all_of(attributes: Attributes) -> list[str]:
 
 def _difference(before: Attributes, after: Attributes) -> list[str]:
     gone = {_OFF[flag] for flag in before.flags - after.flags}
-    # Bold and dim go together: what is to stay of them is set again.
+    # One code clears bold and dim, so the one that is to stay is set again.
     come = {flag for flag in after.flags if flag not in before.flags or _OFF[flag] in gone}
     codes = [str(code) for code in (*sorted(gone), *sorted(come))]
     if before.foreground != after.foreground:

@@ -1,1 +1,1 @@
-"""From a snapshot to lines of text: pure functions, no widget and no terminal."""
+"""Pure functions from a snapshot to lines of text, without widgets and without a terminal."""

@@ -1,4 +1,7 @@
-"""The deadlock banner: who, what, since when, where. Says it in words, not only in colour."""
+"""The deadlock banner: which threads wait for which locks, since when, and where.
+
+The banner says so in words, not only in colour.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,18 @@ from locktop.tui.views.cells import lasting
 from locktop.tui.views.shorten import middle, place_in
 from locktop.tui.views.styled_line import Line, make_line
 
-#: Cells under which a name says nothing any more.
+#: A name in fewer cells cannot be recognized.
 _MIN_NAME = 8
 
 
 def banner(index: SnapshotIndex, most: int, width: int) -> tuple[Line, ...]:
-    """The lines of the banner, at most ``most``, ``width`` cells wide; none without a deadlock."""
+    """The lines of the banner; none without a deadlock.
+
+    Args:
+        index: the snapshot.
+        most: the number of lines that the banner may have.
+        width: the cells of a line.
+    """
     deadlocks = index.snapshot.deadlocks
     if not deadlocks:
         return ()
@@ -29,29 +38,33 @@ def banner(index: SnapshotIndex, most: int, width: int) -> tuple[Line, ...]:
     visible = edges if len(edges) <= room else edges[: room - 1]
     lines += _edges(index, visible, width)
     if len(visible) < len(edges):
-        lines.append(make_line((f"   and {len(edges) - len(visible)} more: press d", "alarm")))
+        lines.append(make_line((f"   and {len(edges) - len(visible)} more: press d", "alert")))
     return tuple(lines)
 
 
 def no_deadlock(index: SnapshotIndex) -> str:
-    """That there is none, as far as can be told."""
+    """The message that there is no deadlock, with what limits that knowledge."""
     snapshot = index.snapshot
     waits = [thread.waiting_for for thread in index.waiting]
     hidden = sum(wait is not None and not wait.holders for wait in waits)
     hidden += sum(wait.idle is False for wait in snapshot.unobserved_waits)
     if hidden:
-        many = f"{hidden} threads wait" if hidden > 1 else "a thread waits"
-        return f"No deadlock is seen; who has what {many} for is not known."
+        several = hidden > 1
+        many = f"{hidden} threads wait" if several else "a thread waits"
+        holders, verb = ("holders", "are") if several else ("holder", "is")
+        return f"No deadlock is found, but the {holders} of what {many} for {verb} not known."
     if snapshot.is_sampled:
-        return "No deadlock is seen. What could come about is not known from outside."
+        return "No deadlock is found. From outside, potential deadlocks are not known."
     if index.dormant or not snapshot.complete:
-        return "No deadlock is seen, but not all that is held is known: see the notes (?)."
-    return "There is no deadlock. None is seen that could come about."
+        return "No deadlock is found, but not every held lock is known: see the notes (?)."
+    return "There is no deadlock. No potential deadlock is found."
 
 
 def _title(deadlocks: Sequence[Deadlock]) -> Line:
-    """How many there are, and how old the oldest is. What is certain is not hidden among what is
-    not."""
+    """How many deadlocks there are, and the age of the oldest.
+
+    Where one is certain, only certain deadlocks count.
+    """
     certain = [deadlock for deadlock in deadlocks if deadlock.certain]
     told = certain or deadlocks
     count, whom = who_for_whom(told)
@@ -60,15 +73,15 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
     what = f"{len(told)} {word}S, the oldest" if len(told) > 1 else word
     oldest = max(told, key=lambda deadlock: deadlock.since_s)
     since = lasting(oldest.since_s, oldest.is_lower_bound)
-    return make_line((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alarm"))
+    return make_line((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alert"))
 
 
 def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
-    """A line for each, all in the same words: the fullest for which there is room."""
+    """A line for each edge, all in one wording: the longest that fits."""
     for format_place in (short_location, shortest_location):
         texts = [_in_full(index, edge, format_place) for edge in edges]
         if all(cell_len(text) <= width for text in texts):
-            return [make_line((text, "alarm")) for text in texts]
+            return [make_line((text, "alert")) for text in texts]
     return [_in_brief(index, edge, width) for edge in edges]
 
 
@@ -82,15 +95,15 @@ def _in_full(index: SnapshotIndex, edge: DeadlockEdge, format_place: Callable[[F
 
 
 def _in_brief(index: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
-    """Thread, lock and holder always; then both places, as much of them as there is room for."""
+    """Thread, lock and holder always, then as much of both source locations as fits."""
     thread, lock = index.thread_name(edge.tid), index.lock_name(edge.waits_for)
     holder = _holder(index, edge, "of" if edge.reason is BlockReason.HELD else SHORTLY[edge.reason])
     frame, site = _waits_at(index, edge), index.snapshot.sites.get(edge.site)
     room = width - cell_len(f" {thread} wants  {holder}")
-    # A long name leaves half of the room to the places: both its ends are still to be seen.
+    # A long name leaves half of the room to the locations, and still shows both its ends.
     room = max(_MIN_NAME, room // 2, room - cell_len(_places(frame, site, width)))
     text = f" {thread} wants {middle(lock, room)} {holder}"
-    return make_line((text + _places(frame, site, width - cell_len(text)), "alarm"))
+    return make_line((text + _places(frame, site, width - cell_len(text)), "alert"))
 
 
 def _holder(index: SnapshotIndex, edge: DeadlockEdge, how: str) -> str:
@@ -98,19 +111,19 @@ def _holder(index: SnapshotIndex, edge: DeadlockEdge, how: str) -> str:
 
 
 def _waits_at(index: SnapshotIndex, edge: DeadlockEdge) -> Frame | None:
-    """Without stacks the place of the call is known all the same."""
+    """Where the thread waits: from its stack, else the call site of the wait."""
     waiter = index.threads.get(edge.tid)
     return index.top_frame(edge.stack) or (index.wait_frame(waiter) if waiter else None)
 
 
 def _places(frame: Frame | None, site: Frame | None, room: int) -> str:
-    """Where the thread waits (and where the lock was taken), in at most ``room`` cells."""
+    """Where the thread waits, and where the lock was taken, in at most ``room`` cells."""
     if frame is None or room < len(", at ") + _MIN_NAME:
         return ""
     room -= len(", at ")
     if site is None or room < len(" ()") + 2 * _MIN_NAME:
         return f", at {place_in(frame, room)}"
     room -= len(" ()")
-    # Half of the room is for each; what one leaves is for the other.
+    # Each location has half of the room, and what the other one does not need.
     at = place_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
     return f", at {at} ({place_in(site, room - cell_len(at))})"

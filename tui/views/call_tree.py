@@ -1,4 +1,4 @@
-"""The rows of the tree of callers: which branches are open, and which chains are one row."""
+"""The rows of the call tree: which branches are open, and which chains are one row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from locktop.collector.profile.call_tree import Node, Step, StepKind
 from locktop.tui.views.sorting import StableSorter, matches
 
-#: A branch with this share of the whole is open until somebody closes it, and coloured.
+#: A branch with this share of the whole is coloured, and open until the user closes it.
 HOT = 0.1
 
 Path = tuple[Step, ...]
@@ -16,16 +16,16 @@ Path = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Nodes of which each is the only callee of the one before it, as one row."""
+    """A chain of nodes as one row: each node is the only callee of the node before."""
 
     path: Path  # of the last node
     nodes: tuple[Node, ...]
     depth: int
-    open: bool | None  # None: there is nothing below
+    open: bool | None  # None: nothing is below
 
     @property
     def node(self) -> Node:
-        """The one whose figures are shown: the last that is no lock, if there is one."""
+        """The node whose figures the row has: the last that is no lock, else the last."""
         return next(
             (node for node in reversed(self.nodes) if node.step.kind is not StepKind.LOCK),
             self.nodes[-1],
@@ -33,38 +33,44 @@ class Row:
 
 
 class Branches:
-    """What is open and in which order it is, kept from one picture to the next."""
+    """Which branches are open, and their order, kept from one snapshot to the next."""
 
     def __init__(self) -> None:
-        self._chosen: dict[Path, bool] = {}  # by whoever looks
-        self._hot: set[Path] = set()  # once open it does not close by itself
+        self._chosen: dict[Path, bool] = {}  # by the user
+        self._hot: set[Path] = set()  # a branch that was hot once does not close by itself
         self._ids: dict[Path, int] = {}
         self._paths: list[Path] = []
         self._ranks: dict[Path, int] = {}
         self._sorter = StableSorter()
 
     def id_of(self, path: Path) -> int:
-        """A number for a path that stays its own."""
+        """The number of a path, which never changes."""
         if path not in self._ids:
             self._ids[path] = len(self._paths)
             self._paths.append(path)
         return self._ids[path]
 
     def path_of(self, id_: int) -> Path:
-        """The path that has the number."""
+        """The path with that number."""
         return self._paths[id_]
 
     def set_open(self, path: Path, is_open: bool) -> None:
-        """Open or close a branch for good."""
+        """Open or close a branch, whatever its share."""
         self._chosen[path] = is_open
 
     def sort_now(self) -> None:
-        """Sort at once, not when it is next due."""
+        """Sort at the next drawing."""
         self._sorter.sort_now()
 
     def rows(self, root: Node, idle: bool, wanted: str, now: float) -> list[Row]:
-        """The rows that can be seen; ``wanted``: the words of a filter, ``now``: seconds on a
-        monotonic clock. The order changes at most once a second."""
+        """The visible rows. Their order changes at most once a second.
+
+        Args:
+            root: the tree.
+            idle: whether to show what has only waits for work.
+            wanted: the words of a filter.
+            now: seconds on a monotonic clock.
+        """
         if wanted:
             root = _pruned(root, wanted)
         if self._sorter.is_due(now):
@@ -96,12 +102,12 @@ class Branches:
         return self._chosen.get(path, path in self._hot or bool(wanted))
 
     def _visible(self, node: Node, path: Path, idle: bool) -> Sequence[Node]:
-        """The children that can be seen, in the order that they had, new ones last."""
+        """The visible children in the order of the last sort, new ones last."""
         visible = [child for child in node.children if child.value > 0 or (idle and child.idle > 0)]
         if len(visible) < 2:
             return visible
         ranks = self._ranks
-        for child in visible:  # the most first, as they come
+        for child in visible:  # the largest is the first
             ranks.setdefault((*path, child.step), len(ranks))
         return sorted(visible, key=lambda child: ranks[*path, child.step])
 
@@ -111,14 +117,16 @@ def _weight(node: Node, idle: bool) -> float:
 
 
 def _same(child: Node, node: Node, idle: bool) -> bool:
-    """Whether nothing went another way; sums of the same figures may differ in the last bits."""
+    """Whether all of ``node`` went to ``child``. Equal sums may differ in their last bits."""
     whole = _weight(node, idle)
     return abs(_weight(child, idle) - whole) <= 1e-9 * whole
 
 
 def _pruned(root: Node, wanted: str) -> Node:
-    """The branches that lead to what has the words in its name, and all below that. Without
-    recursion: a stack read from a file may be of any depth."""
+    """The branches that lead to nodes with the words in their names, and all below these.
+
+    Not recursive: a stack from a file may have any depth.
+    """
     order = [root]
     whole: set[int] = set()
     for node in order:

@@ -1,4 +1,4 @@
-"""Callers and callees as lines of two lists: the tree, and the butterfly of one function."""
+"""The lines of the call tree, and of the callers and callees of one function (butterfly)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locktop.tui.views.table import Cell, Column
 
 _BAR = 8
 _FIGURE = 6
-#: However deep a branch is, its name has room.
+#: No deeper indentation, so that a name always has room.
 _DEEPEST = 10
 _ARROW = " > "
 _MARKS = ("▸", "▾")  # closed, open
@@ -29,7 +29,7 @@ def figure(value: float, weight: Weight) -> str:
 
 
 def place_of(step: Step, place: SourceLine | None) -> str:
-    """``function file:line``, with its module where the line is not known."""
+    """``function file:line``, or ``function [module]`` without a known line."""
     if step.kind is StepKind.THREAD:
         return f"held by {step.name}"
     if step.kind is not StepKind.FUNCTION:
@@ -51,7 +51,7 @@ def _marked(node: Node | Wing) -> str:
 
 
 def tree_columns(weight: Weight, whole: float) -> tuple[Column[Row], ...]:
-    """The columns of the tree; ``whole`` is what shares are of."""
+    """The columns of the tree; shares are of ``whole``."""
 
     def share(row: Row) -> Cell:
         return _share(row.node.value, whole)
@@ -88,7 +88,7 @@ def _value(node: Node | Wing | Butterfly, weight: Weight) -> Cell:
 
 
 def _chain(row: Row, whole: float) -> Cell:
-    """The names of a row; only the last one, which the figures are of, has its line."""
+    """The names of a row; only the node that the figures are about has its line number."""
     names = [_marked(node) if node is row.node else _short(node.step) for node in row.nodes]
     mark = "  " if row.open is None else f"{_MARKS[row.open]} "
     again = " (again)" if row.nodes[-1].again else ""
@@ -173,7 +173,7 @@ def _wing_name(row: WingRow) -> Cell:
 def call_tree_headline(
     profile: Profile, weight: Weight, root: Node, idle: bool, width: int
 ) -> Line:
-    """What is counted, how much of it there is, and what is not shown."""
+    """The line above the tree: the weight, its sum, and what the tree leaves out."""
     spans: list[Span | str] = [(" By ", "label"), (weight.says, "strong"), f" {_all(root, weight)}"]
     if profile.estimate:
         spans.append((" an estimate: no whole stacks ", "flag"))

@@ -44,7 +44,7 @@ def bar(share: float, width: int) -> str:
 
 
 def plain(text: str) -> str:
-    """``text`` of a stranger without anything that a terminal would obey."""
+    """``text`` with a question mark for each character that a terminal may obey."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _UNPRINTABLE for c in text)
@@ -64,5 +64,5 @@ def fit(text: str, width: int) -> str:
 
 
 def fit_right(text: str, width: int) -> str:
-    """``text`` in exactly ``width`` cells, at the right edge."""
+    """``text`` in exactly ``width`` cells, aligned to the right."""
     return text.rjust(width) if len(text) <= width else fit(text, width)

@@ -1,4 +1,4 @@
-"""Everything about a class of locks: its sums, how the wait spreads over its locks, all stacks."""
+"""The details of a class of locks: sums, the spread of the wait over the locks, stacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def class_details(index: SnapshotIndex, of: LockClass) -> Iterator[Line]:
     )
     if any(map(has_holder, locks)):
         held = sum(bool(lock.holders) for lock in locks)
-        # Somebody has what others wait for.
+        # Where threads wait, some thread holds the lock, also if it is not known.
         hidden = index.dormant or any(lock.waiters and not lock.holders for lock in locks)
         yield labelled("held by", *_these(hidden, held, of.holders, index, "holder"))
     waited = sum(bool(lock.waiters) for lock in locks)
@@ -44,8 +44,15 @@ def class_details(index: SnapshotIndex, of: LockClass) -> Iterator[Line]:
 def _these(
     hidden: bool, at: int, tids: Sequence[int], index: SnapshotIndex, style: str
 ) -> Iterator[Span | str]:
-    """How many threads at how many of the locks, and the first of them; ``hidden``: there may be
-    others."""
+    """How many threads at how many of the locks, and the names of the first threads.
+
+    Args:
+        hidden: whether there may be others, which are not known.
+        at: the number of locks.
+        tids: the threads.
+        index: the snapshot.
+        style: of the names.
+    """
     if not tids:
         yield ("not known" if hidden else "none", "dim")
         return
@@ -58,7 +65,7 @@ def _these(
 
 
 def _spread(index: SnapshotIndex, of: LockClass, locks: Sequence[Lock]) -> Iterator[Line]:
-    """Whether it is one lock that is waited for or each of them a little."""
+    """Whether the threads wait for one lock or for each of them a little."""
     if of.wait_s <= 0:
         return
     worst = sorted(locks, key=lambda lock: -lock.wait_s)

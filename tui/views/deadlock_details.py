@@ -1,5 +1,7 @@
-"""Everything about the deadlocks, as a page to read and to scroll: each thread of a circle, who is
-stuck behind it, what would have avoided it, what to do."""
+"""The details of all deadlocks, to read and to scroll.
+
+They have each thread of a cycle, the threads stuck behind, what would avoid it, and what to do.
+"""
 
 from __future__ import annotations
 

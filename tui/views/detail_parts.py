@@ -1,4 +1,4 @@
-"""Pieces that the details of locks, threads and deadlocks share."""
+"""Lines that the details of locks, threads and deadlocks share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MAX_EVENTS = 12
 
 
 def labelled(label: str, *spans: Span | str) -> Line:
-    """A figure with its name before it, in a column."""
+    """A line with a label in its first column."""
     return make_line((f" {label}".ljust(LABEL_WIDTH), "label"), *spans)
 
 
 def heading(text: str, *more: Span | str) -> Line:
-    """The title of a part."""
+    """The title of a section."""
     return make_line((f" {text}", "title"), *more)
 
 
@@ -54,10 +54,10 @@ def _frame(number: int, frame: Frame) -> Line:
 
 
 def latest_events(index: SnapshotIndex, events: Sequence[Event], show_lock: bool) -> Iterator[Line]:
-    """What was recorded, one line each: of a lock, or with ``show_lock`` a thread. What was over
-    last comes first, and how long ago that was.
+    """The latest events of a lock, or with ``show_lock`` of a thread, one line each.
 
-    Waits that ended, and at the levels that record them holds without a wait.
+    An event is a wait that ended, or at some levels a hold without a wait. A line begins with the
+    time since the event ended. The last to end comes first.
     """
     if not events:
         return

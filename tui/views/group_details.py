@@ -1,4 +1,4 @@
-"""Everything about threads that do the same: what they wait for, where, and which they are."""
+"""The details of a group of threads that do the same: what they wait for, where, their names."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _figures(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     cpu_share = sum(thread.cpu_share for thread in threads)
     share = sum(thread.wait_share for thread in threads) / len(threads)
     yield labelled("waited", f"{duration(waited)} for locks, all together")
-    if not index.snapshot.is_sampled:  # nobody counts these from outside
+    if not index.snapshot.is_sampled:  # a sampled process has no such counters
         yield labelled(
             "acquired",
             f"{exact(sum(thread.acquisitions for thread in threads))}, "
@@ -81,7 +81,7 @@ def _threads(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     yield heading("Threads")
     threads = group.threads
     if group.wait is None or group.wait.duration_s < LONG_WAIT_S:
-        # What each does changes with every look; which they are does not.
+        # What each thread does changes with every scan, so the order is by tid.
         threads = tuple(sorted(threads, key=lambda thread: thread.tid))
     for thread in threads[:_MAX_THREADS]:
         wait = thread.waiting_for

@@ -1,4 +1,4 @@
-"""The one line that says what is wrong: what is stuck, since when, because of whom, where."""
+"""The headline: the lock that threads wait for, since when, its holder, and where."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from locktop.tui.views.cells import duration, lasting
 from locktop.tui.views.lock_list import holder_activity_span
 from locktop.tui.views.styled_line import Line, Span, line_text, make_line
 
-#: Under this many seconds waited per second nothing is worth a word.
+#: Fewer seconds waited per second are not worth a headline.
 _CALM_WAIT = 0.001
-#: Of waits that samples from outside have met once.
+#: For a wait that only one sample has met.
 _JUST_BEGUN = ", just begun"
 
 
 def headline(index: SnapshotIndex, width: int) -> Line:
-    """What somebody who just came wants to know first, in fewer words where there is less room."""
+    """The first thing to know about a process, in the longest wording that fits."""
     worst = most_waited_now(index)
     if worst is not None:
         full, now = _stuck_line(index, worst), _activity_spans(index, worst)
         brief, root = _short_stuck_line(index, worst)
         call = _call_spans(worst) if now else []
-        # What the holder does is worth more than how many wait in how many words.
+        # What the holder does is worth more than a long wording of the wait.
         tries = (
             make_line(*full, *now), make_line(*brief, *root, *now), make_line(*full, *call),
             make_line(*brief, *root, *call), full, make_line(*brief, *root), brief,
         )  # fmt: skip
         return next((line for line in tries if cell_len(line_text(line)) <= width), brief)
     if index.snapshot.ended:
-        return make_line((" The process has ended; this is the last that was seen of it.", "dim"))
+        return make_line((" The process has ended; this is its last snapshot.", "dim"))
     if index.dormant:
         return make_line(
-            (" The library is dormant: what happens here is not known; ", "dim"),
+            (" The library is dormant and observes nothing; ", "dim"),
             ("L", "key"),
             (" sets another level.", "dim"),
         )
@@ -44,8 +44,8 @@ def headline(index: SnapshotIndex, width: int) -> Line:
     busiest = _busiest(index)
     if busiest is None:
         return make_line((_calm_text(index), "dim"))
-    # A wait that began while the library was dormant is not seen.
-    none = "No thread waits" if index.snapshot.complete else "No wait is seen"
+    # The library does not observe a wait that began while the library was dormant.
+    none = "No thread waits" if index.snapshot.complete else "No wait is observed"
     name = index.lock_name(busiest.id)
     full = _busiest_line(f" {none} for a lock now. Most waited for lately: ", name, busiest)
     if cell_len(line_text(full)) <= width:
@@ -54,7 +54,7 @@ def headline(index: SnapshotIndex, width: int) -> Line:
 
 
 def _unobserved_line(index: SnapshotIndex) -> Line:
-    """Who waits for a lock that the library does not see; nothing if nobody is known to."""
+    """The wait for a lock that the library does not observe; nothing without such a wait."""
     waits = [wait for wait in index.snapshot.unobserved_waits if wait.idle is False]
     if not waits:
         return ()
@@ -65,7 +65,7 @@ def _unobserved_line(index: SnapshotIndex) -> Line:
     return make_line(
         (f" {who} for ", "waiting"),
         (longest.type or "a futex", "strong"),
-        "; who holds it is not known: the library does not see it",
+        "; its holder is not known: the library does not observe it",
     )
 
 
@@ -74,9 +74,9 @@ def _busiest_line(begin: str, name: str, lock: Lock) -> Line:
 
 
 def _calm_text(index: SnapshotIndex) -> str:
-    """That nothing is wrong, as far as can be told: who owns a semaphore is not known."""
+    """The message that no thread waits for a lock. The owners of semaphores are not known."""
     if not index.snapshot.complete:
-        return " No wait for a lock is seen; one begun while the library was dormant is not."
+        return " No wait for a lock is observed; one begun while the library was dormant is not."
     waits = (thread.waiting_for for thread in index.snapshot.threads if thread.alive)
     on_semaphores = [w.duration_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
@@ -87,8 +87,7 @@ def _calm_text(index: SnapshotIndex) -> str:
 
 
 def most_waited_now(index: SnapshotIndex) -> Lock | None:
-    """Return the contended lock whose waiters have together waited longest, of the waits going on:
-    the one that the line is about."""
+    """Return the lock that the headline is about: its present waits are the longest in sum."""
     waited: dict[int, float] = {}
     for thread in index.waiting:
         wait = thread.waiting_for
@@ -121,7 +120,7 @@ def _stuck_line(index: SnapshotIndex, lock: Lock) -> Line:
 
 
 def _since(waiter: Thread) -> str:
-    """How long it waits; "" where it was seen to for the first time just now."""
+    """How long the thread has waited, "" where this scan is the first to observe the wait."""
     wait = waiter.waiting_for
     return (
         lasting(wait.duration_s, wait.is_lower_bound)
@@ -131,7 +130,7 @@ def _since(waiter: Thread) -> str:
 
 
 def _short_stuck_line(index: SnapshotIndex, lock: Lock) -> tuple[Line, list[Span | str]]:
-    """The line, and what is added where there is room."""
+    """The line, and what follows where that fits."""
     waiters = _waiters(index, lock)
     wait, since = waiters[0].waiting_for, _since(waiters[0])
     many = len(waiters) > 1
@@ -155,7 +154,7 @@ def _short_stuck_line(index: SnapshotIndex, lock: Lock) -> tuple[Line, list[Span
 
 
 def _waiters(index: SnapshotIndex, lock: Lock) -> list[Thread]:
-    """Who waits for the lock now, the longest first."""
+    """The threads that wait for the lock now, the longest wait first."""
     return [t for t in index.waiting if t.waiting_for and t.waiting_for.lock == lock.id]
 
 
@@ -163,7 +162,7 @@ def _holder_spans(index: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Span
     wait = waiter.waiting_for
     holders = lock.holders or (wait.holders if wait is not None else ())
     if not holders:
-        return [("; who holds it is not known", "dim")]
+        return [("; its holder is not known", "dim")]
     holder = holders[0]
     held = index.held(holder, lock.id)
     spans: list[Span | str] = ["; held by ", (index.holders(holders, lock.id), "holder")]
@@ -176,7 +175,7 @@ def _holder_spans(index: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Span
 
 
 def _activity_spans(index: SnapshotIndex, lock: Lock) -> list[Span | str]:
-    """What the holder does, unless it waits: of that more is said."""
+    """What the holder does, unless it waits: ``_root_spans`` has that."""
     now = lock.holder_activity
     holding = index.threads.get(now.tid) if now is not None else None
     if holding is None or holding.waiting_for is not None:
@@ -186,13 +185,13 @@ def _activity_spans(index: SnapshotIndex, lock: Lock) -> list[Span | str]:
 
 
 def _call_spans(lock: Lock) -> list[Span | str]:
-    """The same in fewer words, where there are any."""
+    """The system call of the holder, without its arguments."""
     call = lock.holder_activity.call if lock.holder_activity is not None else ""
     return [", now in ", (call, "text")] if call else []
 
 
 def _root_spans(index: SnapshotIndex, tid: int) -> list[Span | str]:
-    """If the holder itself waits: for whom in the end, and for what if nobody holds that."""
+    """If the holder waits itself: the thread at the end of the chain, and the lock it wants."""
     chain = list(index.chain(tid))
     spans: list[Span | str] = []
     if len(chain) > 1:

@@ -1,4 +1,4 @@
-"""Everything about one lock: who has it, who wants it, what it cost, where in the code."""
+"""The details of a lock: its holders, its waiters, its figures, and where in the code."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
 
 _MAX_WAITERS = 3
-#: As many as are kept of one lock.
+#: The library keeps no more of one lock.
 _MAX_STACKS = 64
-#: What is done to those that nobody holds.
+#: What threads do to a lock of a kind that no thread holds.
 _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
@@ -35,7 +35,7 @@ def lock_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     now = lock.holder_activity
     if now is not None and now.stack:
         if now.stack_age_s:
-            yield labelled("", (f"seen asleep {duration(now.stack_age_s)} ago:", "dim"))
+            yield labelled("", (f"observed asleep {duration(now.stack_age_s)} ago:", "dim"))
         yield from stack_of(index, now.stack, 0)
     yield from _waiters(index, lock)
     yield from figures(index, lock, {lock.id})
@@ -48,8 +48,10 @@ def lock_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
 
 
 def has_holder(lock: Lock) -> bool:
-    """Whether it is a question who has it: of what nobody owns only where others wait for it as
-    for a lock."""
+    """Whether the lock can have a holder.
+
+    A semaphore or a futex has one only where threads wait for it as for a lock.
+    """
     if lock.kind in CONTENTION_KINDS:
         return True
     as_lock = lock.used_as_lock or lock.kind is Kind.FUTEX
@@ -58,7 +60,7 @@ def has_holder(lock: Lock) -> bool:
 
 def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     if not lock.holders and has_holder(lock):
-        # Between one holder and the next it is free, or the next one is not seen yet.
+        # Where threads wait, the next holder may have the lock already, not observed yet.
         free = not lock.waiters and index.snapshot.complete
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
     for number, tid in enumerate(lock.holders):
@@ -91,7 +93,7 @@ def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
 
 
 def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    """One line, however many they are, so that what is below stays where it is."""
+    """One line for any number of waiters, so that the lines below do not move."""
     if not lock.waiters:
         yield labelled("waiters", ("not known" if index.dormant else "none", "dim"))
         return
@@ -109,7 +111,7 @@ def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
 
 
 def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
-    """What ``lock`` counted: one lock or a class, of which ``ids`` are the locks."""
+    """The figures of one lock or of a class, whose locks are ``ids``."""
     if index.snapshot.is_sampled:
         yield from _estimator(lock)
         return
@@ -155,22 +157,22 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
 
 
 def _estimator(lock: LockRow) -> Iterator[Line]:
-    """What samples told of it."""
+    """The figures of a lock of a sampled process."""
     error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
     error = f" +-{duration(error_s)}" if error_s else ""
-    yield labelled("acquired", ("how often is not known from outside", "dim"))
+    yield labelled("acquired", ("the number is not known from outside", "dim"))
     yield labelled(
         "waited",
         f"{duration(lock.wait_s)}{error} in all, {duration(lock.wait_max_s)} at most",
-        (f"  {exact(lock.contended)} waits met by samples", "dim"),
+        (f"  {exact(lock.contended)} waits in samples", "dim"),
     )
     yield labelled("a second", f"{duration(lock.rates.wait)} waited")
 
 
 def _mean_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> float | None:
-    """Seconds that a wait which got the lock took, None where they cannot be told from others.
+    """The mean seconds of a wait that got the lock, None where that is not known.
 
-    ``wait_s`` has the waits that go on and those that gave up, ``contended`` has neither.
+    ``wait_s`` includes waits that go on and waits that gave up, ``contended`` includes neither.
     """
     if not lock.contended or any(
         event.timed_out for event in index.snapshot.events if event.lock in ids
@@ -183,7 +185,7 @@ def _mean_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> floa
 
 
 def looks_like(index: SnapshotIndex, lock: int) -> Iterator[Line]:
-    """Each pattern that is seen at the lock, with its evidence and what to do."""
+    """Each contention pattern of the lock, with its evidence and advice."""
     for pattern in index.snapshot.patterns:
         if pattern.lock == lock:
             yield blank()
@@ -192,18 +194,18 @@ def looks_like(index: SnapshotIndex, lock: int) -> Iterator[Line]:
 
 
 def _misused(index: SnapshotIndex, lock: int) -> Iterator[Line]:
-    """What was done with it against the rules, and where."""
+    """Each misuse of the lock, and where that was."""
     for misuse in index.snapshot.misuses:
         if misuse.lock != lock:
             continue
         yield blank()
-        spans = misuse_sentence(misuse, index.thread_name, index.lock_name)
-        yield make_line(("Against the rules: ", "waiting"), spans)
+        sentence = misuse_sentence(misuse, index.thread_name, index.lock_name)
+        yield make_line(("Against the rules: ", "waiting"), sentence)
         yield from stack_of(index, misuse.stack, 0)
 
 
 def blamed(index: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
-    """Because of whom there was waiting, the most first."""
+    """The holders that the wait time is charged to, the longest first."""
     if not because:
         return
     yield blank()
@@ -230,7 +232,7 @@ def _taken_at(index: SnapshotIndex, site: int) -> Iterator[str | tuple[str, str]
 
 
 def waited_here(index: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[Line]:
-    """Where the waits were, with their stacks."""
+    """The stacks of the waits, the longest first."""
     total = sum(stack.wait_s for stack in stacks)
     for number, stack in enumerate(stacks[:_MAX_STACKS]):
         yield blank()
@@ -241,7 +243,7 @@ def waited_here(index: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[L
 def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> Line:
     share = percent(stack.wait_s / total) if total > 0 else "-"
     which = f"{number + 1} of {of}: " if of > 1 else ""
-    waits = f" in {exact(stack.count)} waits" if stack.count else ", still waiting"
+    waits = f" in {exact(stack.count)} waits" if stack.count else ", still in progress"
     work = ", for work" if stack.idle else ""
     return heading(
         "Waited here  ", f"{which}{share} of the wait, {duration(stack.wait_s)}{waits}{work}"

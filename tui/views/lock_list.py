@@ -1,4 +1,4 @@
-"""The list of locks: its columns and its orders. A class of locks has a row as a lock has."""
+"""The list of locks: its columns and its sort keys. A row is a lock or a class of locks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from locktop.tui.views.table import Cell, Column
 LockRow = Lock | LockClass
 
 _PLACE_WIDTH = 24
-#: The column that says what the holders do.
+#: The title of the column that says what the holders do.
 HOLDER_NOW = "HOLDER NOW"
-#: A name made of a place: the function and the line.
+#: A name made of a source location: the function and the line.
 _PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
-#: The orders in the order of the key; each with the title of its column.
+#: In the order in which the key goes through them.
 SORT_KEYS: tuple[SortKey[LockRow], ...] = (
     SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended)),
     SortKey("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
@@ -34,7 +34,7 @@ SORT_KEYS: tuple[SortKey[LockRow], ...] = (
 
 
 def mark(index: SnapshotIndex, lock: LockRow) -> Cell:
-    """The one character before a lock: ! in a deadlock, * waited for now."""
+    """The character before a row: ! for a deadlock, * for a lock that threads wait for now."""
     if _is_stuck(index, lock):
         return "!", "stuck"
     if lock.waiters and is_contention(lock):
@@ -45,8 +45,10 @@ def mark(index: SnapshotIndex, lock: LockRow) -> Cell:
 def columns(
     index: SnapshotIndex, is_open: Callable[[LockClass], bool] = lambda _: False
 ) -> tuple[Column[LockRow], ...]:
-    """All columns, in order from the left; the narrow screen drops some. ``is_open``: whether the
-    locks of a class have rows of their own."""
+    """All columns from the left; a narrow screen leaves some out.
+
+    ``is_open`` returns whether the locks of a class have rows of their own.
+    """
     return (
         Column("LOCK", 18, lambda lock: _name(index, lock, is_open), _fit_name, grow=3, limit=44),
         Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
@@ -76,7 +78,7 @@ def columns(
 def _figure(
     title: str, width: int, text: Callable[[LockRow], str], from_width: int = 0
 ) -> Column[LockRow]:
-    """A column of figures, grey where they are beside the point."""
+    """A column of figures, grey for a lock without contention."""
     return Column(
         title,
         width,
@@ -87,7 +89,7 @@ def _figure(
 
 
 def mean_hold(lock: LockRow) -> float | None:
-    """Seconds held per acquisition, None where nothing is held or none was timed."""
+    """Seconds held per acquisition, None where no hold was timed."""
     if not lock.hold_timed or not lock.acquisitions:
         return None
     return lock.hold_s / lock.acquisitions
@@ -117,7 +119,7 @@ def _label(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], b
 
 
 def _fit_name(text: str, width: int) -> str:
-    """What is made of a place in the code becomes ``function:line`` where there is little room."""
+    """A name made of a source location becomes ``function:line`` where it does not fit."""
     return row_groups.fit_label(text, width, lambda name: _PLACE.sub(r"\1\2", name))
 
 
@@ -149,7 +151,7 @@ def _held_for(index: SnapshotIndex, lock: LockRow) -> str:
 def _held_share(lock: LockRow) -> str:
     if isinstance(lock, LockClass) and lock.rates.hold > 1:
         return f"{lock.rates.hold:.0%}" if lock.rates.hold < 99 else f"{lock.rates.hold:.0f}x"
-    # A lock that was never let go of was never timed, but is held all the same.
+    # A lock that was never released has no timed hold, but has a share.
     return percent(lock.rates.hold) if lock.hold_timed or lock.rates.hold else "-"
 
 
@@ -162,8 +164,11 @@ def _held_at(index: SnapshotIndex, lock: LockRow) -> Cell:
 
 
 def holder_activity_span(index: SnapshotIndex, lock: Lock) -> Span:
-    """Say ``in fsync(7 -> /var/lib/x/wal) for 1.3 s``, ``runs parse:120``, ``waits for g_lock``; ""
-    where nobody waits for the lock, or it is not known."""
+    """What the holder does, in a few words; "" where that was not measured.
+
+    For example ``in fsync(7 -> /var/lib/x/wal) for 1.3 s``, ``runs parse:120``,
+    ``waits for g_lock``.
+    """
     now = lock.holder_activity
     if now is None:
         return "", "dim"
@@ -172,7 +177,7 @@ def holder_activity_span(index: SnapshotIndex, lock: Lock) -> Span:
         return f"waits for {index.lock_name(wait.lock)}", "waiting"
     stack = index.snapshot.stacks.get(now.stack)
     if now.doing is ActivityState.RUNNING and stack and not now.stack_age_s:
-        # Of a copy or a hash on behalf of the program the place in the program says more.
+        # In a library function, such as a copy, the location in the program says more.
         own = next((frame for frame in stack if frame.line is not None), stack[0])
         return f"runs {place_in(own, _PLACE_WIDTH)}", "running"
     return activity.doing(now, now.tid), "text"

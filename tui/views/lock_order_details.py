@@ -1,5 +1,7 @@
-"""Everything about the potential deadlocks, as a page to read and to scroll: which locks each
-thread took in which order, and where. In no colour of alarm: nothing hangs because of them."""
+"""The details of all potential deadlocks: which locks each thread took in which order, and where.
+
+No line has the colour of an alert, for no thread hangs because of them.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from locktop.collector.model import LockName, OrderCycle, OrderEdge
 from locktop.tui.views.detail_parts import blank, heading, labelled, stack_of
 from locktop.tui.views.styled_line import Line, make_line
 
-#: The surest come first; a saved picture has all.
+#: Those of the highest confidence come first. A saved snapshot has all.
 _MAX_CYCLES = 20
 
 
 def has_lock_orders(index: SnapshotIndex) -> bool:
-    """Whether there is anything to say."""
+    """Whether there are potential deadlocks, or some were left out."""
     snapshot = index.snapshot
     return bool(lock_order.not_there(snapshot) or list(lock_order.left_out(snapshot)))
 

@@ -1,4 +1,4 @@
-"""What is counted for the thread whose details are open."""
+"""The performance counters of the thread whose details are on the screen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from locktop.tui.views.styled_line import Line
 
 
 def switches_line(switches: Switches) -> Line:
-    """How often it lost its CPU."""
+    """How often the thread lost its CPU."""
     parts = [f"{exact(switches.voluntary)} to sleep", f"{exact(switches.involuntary)} put off"]
     if switches.migrations is not None:
         parts.append(f"{exact(switches.migrations)} to another cpu")
@@ -19,7 +19,7 @@ def switches_line(switches: Switches) -> Line:
 
 
 def counter_lines(counted: Counters) -> Iterator[Line]:
-    """The figures, then what could not be counted, by reason."""
+    """The figures, then by reason the counters that are not available."""
     figures = [_figure(one) for one in counted.counters if one.total is not None]
     figures += _per_cycle(counted)
     if figures:

@@ -1,4 +1,4 @@
-"""Long names in little room: what tells them apart is at both ends."""
+"""Long names in little room: the beginning and the end stay, for there names differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from locktop.collector.format.source_location import short_location, shortest_lo
 from locktop.collector.model import Frame
 from locktop.tui.views.cells import plain
 
-#: As in ``index_[abi:cxx11]``: says which C++ library it was built for, and nothing of what it is.
+#: As in ``index_[abi:cxx11]``: the C++ library that the function was built for.
 _ABI_TAG = re.compile(r"\[abi:\w+\]")
 
 
@@ -36,7 +36,7 @@ def fit_middle(text: str, width: int) -> str:
 
 
 def path_in(path: Path, room: int) -> str:
-    """``path`` in at most ``room`` cells, if its name fits: that stays whole, its directory not."""
+    """``path`` in at most ``room`` cells, if its last part fits, which stays whole."""
     name = f"/{plain(path.name)}"
     return middle(str(path.parent).rstrip("/"), room - cell_len(name)) + name
 
@@ -53,12 +53,12 @@ def without_arguments(function: str) -> str:
                 return function
         elif depth == 0:
             kept.append(character)
-    # An operator's own characters are no brackets.
+    # The characters of an operator's name are no brackets.
     return "".join(kept).strip().removeprefix("::") if depth == 0 and kept else function
 
 
 def place_in(frame: Frame, room: int) -> str:
-    """``function:line`` in at most ``room`` cells; of the name as much as there is room for."""
+    """``function:line`` in at most ``room`` cells, with as much of the name as fits."""
     text = shortest_location(frame)
     if cell_len(text) <= room or not frame.function:
         return middle(text, room)

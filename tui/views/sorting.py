@@ -1,4 +1,4 @@
-"""Orders of a list, and what of it is shown."""
+"""How a list is sorted and filtered."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SortKey(Generic[T]):
-    """One way to sort: ``key`` gives a tuple, the least comes first."""
+    """One way to sort: the row with the smallest ``key`` comes first."""
 
     name: str
-    column: str  # title of the column it shows in
+    column: str  # title of the column with that figure
     key: Callable[[T], tuple[Any, ...]]
 
 
 def next_sort_key(sort_keys: Sequence[SortKey[Any]], name: str) -> str:
-    """The name of the order after ``name``."""
+    """The name of the sort key after ``name``."""
     names = [order.name for order in sort_keys]
     return names[(names.index(name) + 1) % len(names)]
 
 
 def sort_key_named(sort_keys: Sequence[SortKey[T]], name: str) -> SortKey[T]:
-    """The order called ``name``."""
+    """The sort key with that name."""
     return next(order for order in sort_keys if order.name == name)
 
 
 def matches(text: str, wanted: str) -> bool:
-    """Whether every word of ``wanted`` is somewhere in ``text``, in any case of letters."""
+    """Whether ``text`` has every word of ``wanted``; upper and lower case are alike."""
     text = text.casefold()
     return all(word in text for word in wanted.casefold().split())
 
 
 class StableSorter:
-    """Keeps a list in order without letting it jump: sorted again at most once in ``every_s``.
+    """Sorts a list at most once in ``every_s`` seconds, so that rows do not jump.
 
-    In between, what is gone leaves and what is new comes last.
+    In between, ids that are gone leave the list and new ids come last.
     """
 
     def __init__(self, every_s: float = 1.0) -> None:
@@ -47,15 +47,15 @@ class StableSorter:
         self._ids: list[int] = []
 
     def is_due(self, now: float) -> bool:
-        """Whether enough seconds have passed on the clock ``now`` was read from."""
+        """Whether ``every_s`` seconds have passed at ``now``, seconds on a monotonic clock."""
         return now - self._sorted_at >= self._every_s
 
     def sort_now(self) -> None:
-        """Sort again at the next chance: a key was pressed."""
+        """Sort at the next drawing."""
         self._sorted_at = float("-inf")
 
     def arrange(self, ids: Sequence[int], now: float, sort: Callable[[], list[int]]) -> list[int]:
-        """``ids`` in order; ``sort`` gives them sorted and is called only when that is due."""
+        """``ids`` in order; ``sort`` returns them sorted, and is called only when that is due."""
         if self.is_due(now):
             self._sorted_at = now
             self._ids = sort()

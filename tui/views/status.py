@@ -1,4 +1,4 @@
-"""The first line: what is looked at, how, and in what state the screen is."""
+"""The first line: the process, how it is observed, and the state of the screen."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often the picture changes."""
+    """How often the screen is drawn."""
 
-    target: float  # pictures a second
-    actual: float  # less than asked where the terminal cannot keep up
+    target: float  # snapshots a second
+    actual: float  # less than the target where the terminal is too slow
 
     @property
     def text(self) -> str:
-        """In words, as short as can be."""
+        """The pace in as few characters as possible."""
         if self.actual < self.target:
             return f"{self.actual:g}/s, slow terminal"
         return f"{self.target:g}/s"
@@ -37,7 +37,7 @@ def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Lin
     room = space - _GAP
     left: list[Span | str] = []
     for part in _process(snapshot):
-        # Nothing comes after the first that does not fit, so that each keeps its place.
+        # The line ends before the first part that does not fit, so that no part moves.
         if left and cell_len(line_text(make_line(*left, part))) > room:
             break
         left.append(part)
@@ -46,18 +46,18 @@ def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Lin
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """What there is to know of the whole picture, for the help: one text each."""
+    """The notes on the whole snapshot, for the help: one text each."""
     found = (f"{one.name.words}: {one.evidence}. {one.advice}" for one in _of_no_lock(snapshot))
     return (*found, *snapshot.notes)
 
 
 def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
-    """The patterns that are the whole process's: the details of no lock tell them."""
+    """The patterns of the whole process: the details of a lock do not show them."""
     return [pattern for pattern in snapshot.patterns if not pattern.lock]
 
 
 def _process(snapshot: Snapshot) -> list[Span | str]:
-    """The parts at the left, the least important last."""
+    """The parts at the left, the least important at the end."""
     process = snapshot.process
     alive = sum(thread.alive or snapshot.ended for thread in snapshot.threads)
     waiting = sum(t.state == "waiting" for t in snapshot.threads)

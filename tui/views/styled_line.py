@@ -1,7 +1,7 @@
-"""A line of the screen: runs of text, each in a named style.
+"""A line of the screen: spans of text, each in a named style.
 
-The names are those of ``STYLES``; what they look like is the theme's affair. A run costs
-about 40 bytes on the wire, so a line has few of them.
+The names are those of ``STYLES``; a theme has their colours. A span costs the terminal about 40
+bytes, so a line has few spans.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from rich.cells import cell_len
 
 from locktop.tui.views.cells import fit, plain
 
-#: Every style a run may name, with what it means.
+#: Every style of a span, and what the style is for.
 STYLES: dict[str, str] = {
-    "text": "what is to be read",
-    "dim": "idle, or beside the point",
+    "text": "plain text",
+    "dim": "idle, or of little interest",
     "label": "the name of a figure",
     "title": "the title of a panel",
-    "rule": "lines that part things",
+    "rule": "lines between panels",
     "strong": "names of threads and locks",
-    "waiting": "a thread that waits for a lock, a lock that is waited for",
+    "waiting": "a thread that waits for a lock, a lock that threads wait for",
     "running": "a thread that runs",
-    "holder": "who holds it",
-    "where": "a place in the code",
+    "holder": "the holder of a lock",
+    "where": "a source location",
     "stuck": "a deadlock",
-    "alarm": "the deadlock banner",
+    "alert": "the deadlock banner",
     "key": "a key to press",
     "flag": "a state of the screen: paused, ended",
 }
@@ -36,12 +36,15 @@ Line = tuple[Span, ...]
 
 
 def line_text(line: Line) -> str:
-    """The bare text of a line."""
+    """The text of a line, without styles."""
     return "".join(text for text, _ in line)
 
 
 def merge(spans: Iterable[Span]) -> Line:
-    """Join neighbours of one style and drop empty runs; blanks take the style before them."""
+    """Join adjacent spans of one style and drop empty spans.
+
+    Blanks take the style of the span before.
+    """
     merged: list[Span] = []
     for text, style in spans:
         if not text:
@@ -54,14 +57,14 @@ def merge(spans: Iterable[Span]) -> Line:
 
 
 def make_line(*spans: Span | str) -> Line:
-    """A line of free text; a bare string is in style ``text``; unprintable characters go."""
+    """A line of spans, without unprintable characters. A string alone is in style ``text``."""
     return merge(
         (plain(run), "text") if isinstance(run, str) else (plain(run[0]), run[1]) for run in spans
     )
 
 
 def cut(line: Line, width: int) -> Line:
-    """``line`` in at most ``width`` cells, with an ellipsis where it was cut."""
+    """``line`` in at most ``width`` cells, with an ellipsis where it is cut."""
     kept: list[Span] = []
     room = width
     for text, style in line:
@@ -75,7 +78,7 @@ def cut(line: Line, width: int) -> Line:
 
 
 def changed_cells(new: Line, old: Line, width: int) -> int:
-    """How many cells from the left hold all that differs between two lines of ``width`` cells."""
+    """How many cells from the left have every difference of two lines of ``width`` cells."""
     left, before = _filled(new, width), _filled(old, width)
     while left and before:
         (text, style), (was, was_style) = left.pop(), before.pop()
@@ -90,7 +93,7 @@ def changed_cells(new: Line, old: Line, width: int) -> int:
 
 
 def _filled(line: Line, width: int) -> list[Span]:
-    """The runs of a line; blanks after it have the style of its end."""
+    """The spans of a line with blanks up to ``width``, in the style of its end."""
     spans = [run for run in line if run[0]]
     blanks = " " * (width - cell_len(line_text(line)))
     if blanks:
@@ -100,16 +103,16 @@ def _filled(line: Line, width: int) -> list[Span]:
 
 
 def _same_at_the_end(text: str, other: str) -> int:
-    """How many characters the ends of two texts have in common."""
+    """How many characters two texts have in common at their ends."""
     if text.endswith(other) or other.endswith(text):
         return min(len(text), len(other))
     return next(at for at in range(len(text)) if text[-1 - at] != other[-1 - at])
 
 
 def wrap(line: Line, width: int, indent: int) -> list[Line]:
-    """``line`` in pieces of at most ``width`` cells, broken at blanks where there are any.
+    """``line`` in pieces of at most ``width`` cells, broken at blanks where possible.
 
-    All but the first piece begin with ``indent`` blanks.
+    Each piece after the first begins with ``indent`` blanks.
     """
     if width <= indent or cell_len(line_text(line)) <= width:
         return [cut(line, max(1, width))]
@@ -118,12 +121,12 @@ def wrap(line: Line, width: int, indent: int) -> list[Line]:
     room = width
     for word in _words(line):
         if cell_len(line_text(word)) > room and current:
-            bare = _without_blanks(word)
-            if bare != word and cell_len(line_text(bare)) < room:
-                word = ((" ", "text"), *bare)  # it was only far away
+            trimmed = _without_blanks(word)
+            if trimmed != word and cell_len(line_text(trimmed)) < room:
+                word = ((" ", "text"), *trimmed)  # it fits after a single blank
             else:
                 pieces.append(merge(current))
-                current, room, word = [(" " * indent, "text")], width - indent, bare
+                current, room, word = [(" " * indent, "text")], width - indent, trimmed
         for text, style in word:
             while cell_len(text) > room:
                 head = text[:1] if room < 1 else _head(text, room)
@@ -136,7 +139,7 @@ def wrap(line: Line, width: int, indent: int) -> list[Line]:
 
 
 def _words(line: Line) -> Iterator[Line]:
-    """The words of a line, each with the blanks before it; one may be of several styles."""
+    """The words of a line with the blanks before them. A word may have several styles."""
     word: list[Span] = []
     for text, style in line:
         for blanks, letters in re.findall(r"(\s*)(\S*)", text):
@@ -154,7 +157,7 @@ def _without_blanks(word: Line) -> Line:
 
 
 def _head(text: str, cells: int) -> str:
-    """As much of ``text`` as fits into ``cells``, at least one character."""
+    """The beginning of ``text`` that fits into ``cells``, at least one character."""
     end = len(text)
     while end > 1 and cell_len(text[:end]) > cells:
         end -= 1

@@ -1,4 +1,4 @@
-"""Columns: which ones fit, how wide they are, and a row of them as a line."""
+"""Columns: which columns fit, their widths, and a row of cells as a line."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Column(Generic[T]):
     """One column of a list of ``T``."""
 
     title: str
-    width: int  # cells; of a flexible column the least
+    width: int  # cells, the minimum of a flexible column
     cell: Callable[[T], Cell]
-    fitting: Callable[[str, int], str] = fit  # puts text into so many cells
-    grow: int = 0  # share of the room left over
-    limit: int = 0  # a flexible column grows no further, 0 = no limit
-    from_width: int = 0  # shown where the list is at least this wide
-    below_width: int = 0  # and narrower than this, 0 = no matter how wide
-    #: Several runs of so many cells, where a cell of one style is not enough.
+    fitting: Callable[[str, int], str] = fit  # puts the text into that many cells
+    grow: int = 0  # share of the room that is left over
+    limit: int = 0  # maximum width of a flexible column, 0 = no limit
+    from_width: int = 0  # the column needs a list at least this wide
+    below_width: int = 0  # and narrower than this, 0 = no limit
+    #: Spans in that many cells, where a cell of one style is not enough.
     spans: Callable[[T, int], Line] | None = None
 
 
@@ -37,11 +37,11 @@ class Table(Generic[T]):
     widths: tuple[int, ...]
 
     def has(self, title: str) -> bool:
-        """Whether the column of that title is among them."""
+        """Whether the table has the column of that title."""
         return any(column.title == title for column in self.columns)
 
     def heading(self, marked: str = "") -> Line:
-        """The titles; the column titled ``marked`` is what the list is sorted by."""
+        """The titles. The list is sorted by the column with the title ``marked``."""
         spans: list[Cell] = [(" ", "label")]
         for column, width in zip(self.columns, self.widths, strict=True):
             fitting = fit_right if column.fitting is fit_right else fit
@@ -50,20 +50,20 @@ class Table(Generic[T]):
         return merge(spans)
 
     def line(self, item: T, mark: Cell = (" ", "text")) -> Line:
-        """``item`` as a line; ``mark`` is the one character before it."""
+        """``item`` as a line; ``mark`` is the character before it."""
         spans: list[Cell] = [mark]
         for column, width in zip(self.columns, self.widths, strict=True):
             if column.spans is not None:
                 spans += (*column.spans(item, width), (" ", "text"))
                 continue
             text, style = column.cell(item)
-            # A blank takes the style of the run before it: no run of its own.
+            # The blank is part of the same span: a span of its own costs bytes.
             spans.append((column.fitting(text, width) + " ", style))
         return merge(spans)
 
 
 def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:
-    """Choose the columns for ``width`` cells and share out what is left among the flexible ones."""
+    """Choose the columns for ``width`` cells, and give the rest to the flexible columns."""
     chosen = [
         column
         for column in columns

@@ -63,7 +63,7 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
 
 
 def does_now(index: SnapshotIndex, now: ThreadActivity) -> Iterator[Line]:
-    """What a thread does that waits for nothing that is told, and where."""
+    """What a thread does that has no known wait, and where."""
     yield labelled("now", (activity.doing(now, now.tid), "strong"))
     if now.stack:
         yield from stack_of(index, now.stack, 0)
@@ -73,13 +73,13 @@ def _unobserved_wait(index: SnapshotIndex, wait: UnobservedWait) -> Iterator[Lin
     since = f" for at least {duration(wait.duration_s)}" if wait.duration_s else ""
     yield labelled("waits for", (unobserved_waits.what([wait]), "strong"), (since, "waiting"))
     yield labelled(
-        "", (f"the library does not see this wait; {unobserved_waits.verdict(wait)}", "dim")
+        "", (f"the library does not observe this wait; {unobserved_waits.verdict(wait)}", "dim")
     )
     yield from stack_of(index, wait.stack, 0)
 
 
 def rule_line(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
-    """Which rule tells whether its wait is for work."""
+    """The idle rule that decided whether the wait of the thread is for work."""
     why = index.snapshot.why.get(thread.tid)
     if why and thread.waiting_for is not None:
         verdict = "idle" if thread.waiting_for.idle else "contended"
@@ -87,7 +87,7 @@ def rule_line(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
 
 
 def _because(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
-    """The chain from the holder to its root."""
+    """The chain from the holder to its root: each thread waits for the next one."""
     chain = list(index.chain(thread.tid))
     for before, link in pairwise(chain):
         wait = before.waiting_for
@@ -132,7 +132,7 @@ def _holds(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
 
 
 def _marks(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
-    """What the program said in this thread (locktop_mark), newest first."""
+    """The marks that the program set in this thread (locktop_mark), newest first."""
     marks = [mark for mark in index.snapshot.marks if mark.tid == thread.tid][:_MAX_MARKS]
     if marks:
         yield blank()
@@ -144,8 +144,8 @@ def _marks(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
 def _figures(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
     sampled = index.snapshot.is_sampled
-    yield labelled("waited", ", ".join(waited) or ("never seen to" if sampled else "never"))
-    if not sampled:  # nobody counts that from outside
+    yield labelled("waited", ", ".join(waited) or ("never observed" if sampled else "never"))
+    if not sampled:  # a sampled process has no such counters
         counts = f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}"
         yield labelled("acquired", counts)
     yield labelled(

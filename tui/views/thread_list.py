@@ -1,4 +1,4 @@
-"""The list of threads: its columns and its orders. A group of threads has a row as one has."""
+"""The list of threads: its columns and its sort keys. A row is a thread or a group of threads."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ _STATE_STYLE = {
 }
 
 _PLACE_WIDTH = 24
-#: From this width the bar of a wait has room for all that a thread does.
+#: From this width the TIME bar replaces the bar of the wait.
 _TIME_FROM = 100
 
 ThreadRow = Thread | ThreadGroup
 
 
 def threads_of(row: ThreadRow) -> tuple[Thread, ...]:
-    """The threads of a row; the first is the one that waits longest."""
+    """The threads of a row, the longest wait first."""
     return row.threads if isinstance(row, ThreadGroup) else (row,)
 
 
 def _order(
     name: str, column: str, key: Callable[[Thread], tuple[float | str, ...]]
 ) -> SortKey[ThreadRow]:
-    """A group is where the first of its threads would be."""
+    """A sort key that puts a group where its first thread would be."""
     return SortKey(name, column, lambda row: min(map(key, threads_of(row))))
 
 
-#: The orders in the order of the key; each with the title of its column.
+#: In the order in which the key goes through them.
 SORT_KEYS: tuple[SortKey[ThreadRow], ...] = (
     _order("state", "STATE", lambda thread: _by_state(thread)),
     _order("wait", "WAITED", lambda thread: (-contention_wait(thread), thread.tid)),
@@ -66,10 +66,10 @@ SORT_KEYS: tuple[SortKey[ThreadRow], ...] = (
 
 
 def _by_state(thread: Thread) -> tuple[float, ...]:
-    """Who is stuck first, the longest first; then who waits most; the idle last.
+    """Long waits first, the longest at the top; then the threads that wait most; idle ones last.
 
-    Short waits come and go between two looks, so they count by their share of the last
-    interval: by the state of the moment the list would never be still.
+    Short waits come and go between two scans, so they count by their share of the last interval.
+    By the state of the moment the list would never be still.
     """
     wait = thread.waiting_for
     rank, since = float(_STATE_RANK[thread.state]), 0.0
@@ -85,7 +85,7 @@ def _by_state(thread: Thread) -> tuple[float, ...]:
 
 
 def mark(index: SnapshotIndex, row: ThreadRow) -> Cell:
-    """The one character before a row: ! in a deadlock, * waiting for a lock."""
+    """The character before a row: ! for a deadlock, * for a thread that waits for a lock."""
     thread = threads_of(row)[0]
     if thread.tid in index.stuck_threads:
         return "!", "stuck"
@@ -97,8 +97,10 @@ def mark(index: SnapshotIndex, row: ThreadRow) -> Cell:
 def columns(
     index: SnapshotIndex, is_open: Callable[[ThreadGroup], bool] = lambda _: False
 ) -> tuple[Column[ThreadRow], ...]:
-    """All columns, in order from the left; the narrow screen drops some. ``is_open``: whether the
-    threads of a group have rows of their own."""
+    """All columns from the left; a narrow screen leaves some out.
+
+    ``is_open`` returns whether the threads of a group have rows of their own.
+    """
     return (
         Column("THREAD", 15, lambda row: _name(index, row, is_open), row_groups.fit_label),
         _figure(index, "TID", 7, lambda row: str(row.tid) if isinstance(row, Thread) else "", 90),
@@ -131,7 +133,7 @@ def _figure(
     text: Callable[[ThreadRow], str],
     from_width: int = 0,
 ) -> Column[ThreadRow]:
-    """A column of figures, grey for what only waits for work."""
+    """A column of figures, grey for threads that only wait for work."""
     return Column(
         title,
         width,
@@ -146,12 +148,12 @@ def _sum(row: ThreadRow, figure: Callable[[Thread], float]) -> float:
 
 
 def _wait_share(row: ThreadRow) -> float:
-    """Of a group the mean."""
+    """The share of a thread, the mean of a group."""
     return _sum(row, lambda thread: thread.wait_share) / len(threads_of(row))
 
 
 def row_time(row: ThreadRow) -> TimeSplit | None:
-    """Where the time of a thread went, of a group the mean."""
+    """Where the time of a thread went, or the mean of a group."""
     return row.time
 
 
@@ -172,8 +174,10 @@ def _contended(thread: Thread) -> int:
 
 
 def contention_wait(thread: Thread) -> float:
-    """Seconds that the thread waited for locks which somebody held, in all: of waits of other kinds
-    only the one that is going on is known to be such."""
+    """Seconds that the thread waited for locks in contention.
+
+    Of a kind that is no lock, only the present wait counts: of earlier ones it is not known.
+    """
     waited = sum(seconds for kind, seconds in thread.wait_s.items() if kind in CONTENTION_KINDS)
     wait = thread.waiting_for
     if wait is not None and not wait.idle and wait.kind not in CONTENTION_KINDS:
@@ -186,12 +190,12 @@ def state_word(index: SnapshotIndex, thread: Thread) -> str:
     if not thread.alive:
         return "ended"
     if index.dormant and thread.state is ThreadState.IDLE and thread.waiting_for is None:
-        return "asleep"  # it may wait for a lock
+        return "asleep"  # the thread may wait for a lock
     return activity.state(thread)
 
 
 def states_word(index: SnapshotIndex, row: ThreadRow) -> str:
-    """What the threads of a row do: where they differ how many wait, else how many run."""
+    """What the threads of a row do; where they differ, how many wait, else how many run."""
     threads = threads_of(row)
     if isinstance(row, ThreadGroup) and len(row.states) > 1:
         for state, verb in ((ThreadState.WAITING, "wait"), (ThreadState.RUNNING, "run")):
@@ -236,11 +240,11 @@ def _waits_for(index: SnapshotIndex, row: ThreadRow) -> Cell:
 
 
 def _unobserved_type(index: SnapshotIndex, row: ThreadRow) -> str:
-    """What is waited for where the library does not see it; of a group only if that is one."""
+    """The type of a wait that the library does not observe; of a group only a common type."""
     waits = {index.unobserved_waits.get(thread.tid) for thread in threads_of(row)}
     types = {wait.type if wait is not None else None for wait in waits}
     type_ = types.pop()
-    return "" if types or type_ is None else f"unseen: {type_ or 'futex'}"
+    return "" if types or type_ is None else f"unobserved: {type_ or 'futex'}"
 
 
 def _since(index: SnapshotIndex, row: ThreadRow) -> str:

@@ -1,4 +1,4 @@
-"""Where a thread's time went, as a bar: each part has a sign of its own, so colours only help."""
+"""Where the time of a thread went, as a bar. Each part has a sign, so colour is no need."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from locktop.collector.model import TimeSplit
 from locktop.tui.views.cells import percent
 from locktop.tui.views.styled_line import Line, Span, merge
 
-#: The parts of TimeSplit from the left, each with its sign and its style. What a monitor of locks
-#: is looked at for comes first; neighbours of one style make one run.
+#: The parts of TimeSplit from the left, each with its sign and its style. Contention comes first;
+#: adjacent parts of one style are one span.
 SIGNS: tuple[tuple[str, str, str], ...] = (
     ("contended", "━", "waiting"),
     ("runnable", "▒", "running"),
@@ -22,7 +22,7 @@ SIGNS: tuple[tuple[str, str, str], ...] = (
 
 
 def time_bar(time: TimeSplit | None, width: int) -> Line:
-    """The bar, ``width`` cells; blank where nothing is known."""
+    """The bar in ``width`` cells, blank where nothing is known."""
     if time is None:
         return ((" " * width, "dim"),)
     cells = _cells([getattr(time, part) for part, _, _ in SIGNS], width)
@@ -32,7 +32,7 @@ def time_bar(time: TimeSplit | None, width: int) -> Line:
 
 
 def _cells(shares: list[float], width: int) -> list[int]:
-    """Share out ``width`` cells; those left over go to the parts that were cut most."""
+    """Share out ``width`` cells; cells left over go to the parts that lost most by rounding."""
     whole = sum(shares)
     if whole <= 0:
         return [*([0] * (len(shares) - 1)), width]
@@ -45,7 +45,7 @@ def _cells(shares: list[float], width: int) -> list[int]:
 
 
 def time_words(time: TimeSplit) -> Iterator[Span | str]:
-    """The parts in words, those that are some, and those of which nothing is known."""
+    """The parts with at least half a percent in words, then the parts that are not known."""
     comma = ""
     for part, sign, style in SIGNS:
         share: float = getattr(time, part)

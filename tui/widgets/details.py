@@ -1,4 +1,4 @@
-"""The details of what was chosen: lines to read and to scroll, long ones wrapped."""
+"""The details panel: lines that scroll, with long lines wrapped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from locktop.tui.views.styled_line import Line, wrap
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.strip_cache import PLAIN
 
-#: Where the second line of a wrapped one begins.
+#: The indentation of a wrapped line after its first piece.
 _INDENT = 11
 
 
 class Details(ScrollPanel):
-    """Shows lines; a new subject starts at its top."""
+    """Shows lines; those of a new subject start at the top."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)

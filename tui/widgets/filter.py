@@ -10,16 +10,21 @@ from textual.widgets import Input
 
 
 class Filter(Input):
-    """However fast keys come, each finds what the one before it left.
+    """The input of the filter, which handles fast keys in their order.
 
-    Textual gives a key to what had the focus when it came, so this one may get keys that were
-    typed after Enter or Escape: they are for the list.
+    Textual gives a key to the widget that had the focus when the key came. So the filter may get
+    keys that were typed after Enter or Escape. These keys are for the list.
     """
 
     def __init__(self, back_to: Callable[[], Widget], want: Callable[[str], None]) -> None:
-        """``back_to`` gives what gets the focus afterwards; ``want`` hears the words at the end."""
+        """Make the filter.
+
+        Args:
+            back_to: returns the widget that gets the focus when the filter closes.
+            want: is called with the words when the filter closes.
+        """
         super().__init__(
-            placeholder="show only what has these words in it", id="filter", select_on_focus=False
+            placeholder="show only rows with these words", id="filter", select_on_focus=False
         )
         self.cursor_blink = False
         self._back_to = back_to
@@ -27,25 +32,25 @@ class Filter(Input):
 
     @property
     def is_open(self) -> bool:
-        """Whether keys go here."""
+        """Whether the filter has the focus."""
         return self.screen.focused is self
 
     def open(self) -> None:
-        """Type from now on."""
+        """Show the filter and give it the focus."""
         self.screen.add_class("filtering")
-        # The next key may be here already, before the styles of the class are applied.
+        # The next key may come before Textual has applied the styles of the class.
         self.display = True
         self.screen.set_focus(self, scroll_visible=False)
 
     def close(self) -> None:
-        """Give the keys back; the words stay."""
+        """Give the focus back; the words stay."""
         self.screen.remove_class("filtering")
         self.display = False
         self.screen.set_focus(self._back_to())
         self._set_filter_words(self.value)
 
     async def on_key(self, event: events.Key) -> None:
-        """Do at once what Textual would do after the keys that are waiting already."""
+        """Handle the key at once; Textual would handle the keys in the queue first."""
         if self.is_open and event.key not in ("enter", "escape", "backspace"):
             return
         event.prevent_default()

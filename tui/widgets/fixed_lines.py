@@ -1,4 +1,4 @@
-"""A few lines that are always there: the status line, the headline or banner, the keys."""
+"""A few lines that do not scroll: the status line, the headline or banner, the keys."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from locktop.tui.widgets.strip_cache import PLAIN, StripCache
 
 
 class FixedLines(StripCache, can_focus=False):
-    """Shows the lines it was given, cut at its width; its height is their number."""
+    """Shows lines, cut at the width of the widget; its height is their number."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.lines: tuple[Line, ...] = ()
 
     def show(self, lines: tuple[Line, ...]) -> None:
-        """Show ``lines``; the layout is worked out again only when their number changes."""
+        """Show ``lines``; only a new number of lines needs a new layout."""
         if len(lines) != len(self.lines):
             self.styles.height = max(1, len(lines))
         self.lines = tuple(cut(line, self.size.width or 80) for line in lines)

@@ -1,4 +1,4 @@
-"""The last line of a screen: its keys, or for a while what there is to tell."""
+"""The footer of a screen: its keys, or for some seconds a message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from locktop.tui.widgets.fixed_lines import FixedLines
 
 
 class Footer(FixedLines):
-    """Covers nothing: what takes more than a line makes it higher."""
+    """The footer grows with a message of several lines, and covers nothing."""
 
     def __init__(self) -> None:
         super().__init__(id="keys")
@@ -18,12 +18,12 @@ class Footer(FixedLines):
         self._until: Timer | None = None
 
     def set_keys(self, keys: Line) -> None:
-        """What stands there when there is nothing to tell; also after a change of the width."""
+        """Set the line of keys, also after a change of the width."""
         self._keys = keys
         self._draw()
 
     def show_message(self, lines: tuple[Line, ...], seconds: float) -> None:
-        """Show ``lines``, wrapped, in place of what was told before."""
+        """Show ``lines``, wrapped, in place of an earlier message."""
         if self._until is not None:
             self._until.stop()
         self._messages = lines

@@ -1,4 +1,4 @@
-"""The help: keys and what the columns mean."""
+"""The help: the keys, and what the columns mean."""
 
 from __future__ import annotations
 
@@ -15,65 +15,65 @@ from textual.widgets import Static
 from locktop.tui.bindings import call_tree_help_lines, help_lines
 from locktop.tui.views.cells import plain
 
-#: What a line may take where the terminal has 80 columns.
+#: Cells of a line of the help on a terminal of 80 columns.
 WIDTH = 75
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("!  *", "before a row: in a deadlock; waits, or is waited for, now"),
     ("grey", "waits for work (cond, semaphore, join): no contention"),
     ("▸  ▾", "a class: locks of one name, and their sums; closed, open"),
-    ("HELD BY", "who holds it; with ? if other threads give it back too"),
-    ("FOR", "how long the holder has had it"),
-    ("HOLDER NOW", "its system call, or where it runs or waits itself"),
-    ("WAITERS", "threads that wait for it now"),
+    ("HELD BY", "the holder; with ? if other threads release the lock too"),
+    ("FOR", "how long the holder has held the lock"),
+    ("HOLDER NOW", "the holder's system call, or where it runs or waits"),
+    ("WAITERS", "threads that wait for the lock now"),
     ("CONT/s", "acquisitions a second that had to wait; ACQ/s: all"),
-    ("WAIT/s", "seconds waited in a second, by all together: 3s is 3 stuck"),
-    ("HELD%", "share of the last interval that it was held; readers add up"),
+    ("WAIT/s", "seconds waited a second by all threads: 3s is 3 stuck"),
+    ("HELD%", "share of the last interval that was held; readers add up"),
     ("WAIT MAX", "waited since the start: in all, and the longest"),
     ("CONTEND", "acquisitions that had to wait, since the start"),
     ("HOLD~", "mean time held; from a sample where not all were timed"),
     ("SINCE", "how long the thread has been waiting"),
-    ("WAIT%", "share of the last interval that it waited for held locks"),
+    ("WAIT%", "share of the last interval that waited for held locks"),
     ("TIME", "of the last interval: ━ lock, ▒ wants a CPU, █ on one,"),
     ("", "▚ disk, - other sleep or not known, · waits for work"),
     ("CPU%", "of one core; cpu in the first line: cores in use"),
-    ("HOLDS", "locks that it holds now"),
+    ("HOLDS", "locks that the thread holds now"),
     ("WAITED", "for held locks, since the start"),
     ("IN ALL", "of a function: with all that it calls; ITSELF: waited in it"),
-    ("potential", "deadlocks that may come about one day; none of them is there"),
-    ("lost", "single waits overwritten unread; counters have them all"),
+    ("potential", "deadlocks that may happen one day; none of them exists now"),
+    ("lost", "single waits overwritten unread; the counters have them"),
 )
 
 
 class HelpScreen(ModalScreen[None]):
-    """Keys and columns, over the dimmed monitor."""
+    """The keys and the columns, over the dimmed monitor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1,enter,space", "dismiss", "close", show=False)
     ]
 
     def __init__(self, notes: Sequence[str] = ()) -> None:
-        """``notes``: what there is to know of the picture."""
+        """``notes``: on the snapshot, one text each."""
         super().__init__()
         self._notes = notes
 
     def compose(self) -> ComposeResult:
-        """One text that scrolls."""
+        """One scrollable text."""
         with VerticalScroll(id="help"):
             yield Static(help_text(self._notes), markup=False)
 
 
 def help_text(notes: Sequence[str]) -> Text:
-    """All there is to read."""
+    """The whole text of the help."""
     text = Text()
     if notes:
-        text.append("Notes on this picture\n", style="bold")
+        text.append("Notes on this snapshot\n", style="bold")
         text.append("".join(f"- {plain(note)}\n" for note in notes) + "\n")
     text.append("Keys", style="bold")
     text.append("  (Esc closes this, PgDn shows more)\n", style="dim")
     for keys, says in help_lines():
         text.append(f"  {keys:<10}", style="bold")
         text.append(f" {says}\n")
-    text.append("\nIn the view of callers\n", style="bold")
+    text.append("\nIn the call tree\n", style="bold")
     for keys, says in call_tree_help_lines():
         text.append(f"  {keys:<10}", style="bold")
         text.append(f" {says}\n")

@@ -1,4 +1,4 @@
-"""A list of things, one a row, with a cursor that stays on the thing, not on the row."""
+"""A list with a cursor that stays on its item when rows move."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE, PLAIN
 
 
 class ItemList(ScrollPanel):
-    """Shows ids in the order it is given them; formats only the rows that can be seen."""
+    """Shows ids in the given order; formats only the visible rows."""
 
     class Moved(Message):
-        """The cursor is on another thing."""
+        """The cursor is on another item."""
 
         def __init__(self, source: ItemList, by_itself: bool) -> None:
-            """``by_itself``: because of what there is now, and nobody moved it."""
+            """``by_itself``: because the list changed, not because the user moved the cursor."""
             super().__init__()
             self.source = source
             self.by_itself = by_itself
 
         def can_replace(self, message: Message) -> bool:
-            """Only where the cursor is now matters, and whether somebody put it there."""
+            """Only the present row matters, and whether the user put the cursor there."""
             return (
                 isinstance(message, ItemList.Moved)
                 and message.source is self.source
@@ -38,7 +38,7 @@ class ItemList(ScrollPanel):
         self._ids: Sequence[int] = ()
         self._row: Callable[[int], Line] = lambda _: ()
         self._cursor = 0
-        #: Until somebody chooses, the cursor is on the first row, whatever comes to be there.
+        #: Whether the user chose a row. Until then the cursor stays on the first row.
         self.chosen = False
 
     @property
@@ -48,7 +48,7 @@ class ItemList(ScrollPanel):
 
     @property
     def in_sight(self) -> Sequence[int]:
-        """The ids in the rows that can be seen."""
+        """The ids in the visible rows."""
         return self._ids[self.top : self.top + self.page]
 
     def count(self) -> int:
@@ -63,10 +63,10 @@ class ItemList(ScrollPanel):
         return self._row(self._ids[number]), mark
 
     def show(self, ids: Sequence[int], row: Callable[[int], Line]) -> None:
-        """Show the things ``ids``, each as ``row(id)``."""
+        """Show ``ids``, each as the line ``row(id)``."""
         before = self.current
         seen = self.top <= self._cursor < self.top + self.page
-        self._ids, self._row = ids, cache(row)  # asked to find what changed, and to paint it
+        self._ids, self._row = ids, cache(row)  # called for the comparison and for the painting
         if self.chosen and before is not None and before != self.current:
             self._cursor = _index(ids, before, self._cursor)
         elif not self.chosen:
@@ -102,7 +102,7 @@ class ItemList(ScrollPanel):
         self.move_to(self._cursor + rows)
 
     def to_start(self) -> None:
-        """Put the cursor on the first row, to stay there."""
+        """Put the cursor on the first row, where it stays."""
         self.move_to(0)
         self.chosen = False
 
@@ -111,7 +111,7 @@ class ItemList(ScrollPanel):
         self.move_to(len(self._ids) - 1)
 
     def on_click(self, event: events.Click) -> None:
-        """A click chooses."""
+        """Choose the row under the mouse."""
         number = event.y - self.heads + self.top
         if event.y >= self.heads and number < len(self._ids):
             self.move_to(number)

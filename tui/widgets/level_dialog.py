@@ -1,4 +1,4 @@
-"""The choice of a level: how much the library does in the process, and what that costs."""
+"""The dialogue for the level: how much the library does in the process, and what that costs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLUMNS: tuple[Column[Level], ...] = (
 )
 _NOTES = (
     make_line(
-        (" COST of an uncontended lock and unlock, times bare; see ", "dim"),
+        (" Uncontended lock and unlock; 1.0x is without the library: ", "dim"),
         "locktop bench",
     ),
     make_line(
@@ -36,7 +36,7 @@ _NOTES = (
 
 
 class LevelDialog(ModalScreen[str | None]):
-    """Gives the name of the level that was chosen, None if none was."""
+    """The result is the name of the chosen level, None without a choice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings("up", "down", "start", "end"),
@@ -45,27 +45,27 @@ class LevelDialog(ModalScreen[str | None]):
     ]
 
     def __init__(self, process: Process, level: str) -> None:
-        """``level``: at which the library works in ``process`` now."""
+        """``level``: the level of the library in ``process`` now."""
         super().__init__()
         self._process = process
         self._level = level
 
     def compose(self) -> ComposeResult:
-        """The levels, and what their figures mean."""
+        """The list of levels, and what the figures mean."""
         with Vertical(id="level"):
             yield ItemList(id="levels")
             yield FixedLines(id="level-notes")
 
     def on_mount(self) -> None:
-        """The cursor is on the level that there is."""
+        """Put the cursor on the present level."""
         self._list = self.query_one(ItemList)
         self._list.focus()
-        self._draw()  # also before there is a size: the next key may be here already
+        self._draw()  # before there is a size, for the next key may come before it
         if self._level in NAMES:
             self._list.choose(NAMES.index(self._level))
 
     def on_resize(self, _: events.Resize) -> None:
-        """The columns depend on the width, and how much can be seen on the height."""
+        """Draw again: the columns depend on the width."""
         self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
@@ -79,18 +79,18 @@ class LevelDialog(ModalScreen[str | None]):
         self.query_one("#level-notes", FixedLines).show(_NOTES)
 
     def action_choose(self) -> None:
-        """Take the level under the cursor."""
+        """Choose the level under the cursor."""
         current = self._list.current
         self.dismiss(LEVELS[current].name if current is not None else None)
 
     def action_move(self, rows: int) -> None:
-        """Up or down."""
+        """Go up or down."""
         self._list.move(rows)
 
     def action_start(self) -> None:
-        """To the first one."""
+        """Go to the first level."""
         self._list.to_start()
 
     def action_end(self) -> None:
-        """To the last one."""
+        """Go to the last level."""
         self._list.to_end()

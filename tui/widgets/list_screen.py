@@ -1,4 +1,4 @@
-"""What every screen of lists has: the last line, a filter, keys that move, things to tell."""
+"""The base of the screens of lists: the footer with messages, the filter, keys that move."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAVED_S = 15.0
 
 
 class ListScreen(Screen[None]):
-    """See the module."""
+    """A screen with a list, a filter and a footer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,25 +34,25 @@ class ListScreen(Screen[None]):
         self.filter_words = ""  # the words of the filter
 
     def compose_footer(self) -> ComposeResult:
-        """The last line."""
+        """The footer, and the filter in its place."""
         with Container(id="footer"):
             yield self.footer
             yield self.filter
 
     def active_list(self) -> ItemList:
-        """The list that a filter is for."""
+        """The list that the filter is for."""
         raise NotImplementedError
 
     def focused_panel(self) -> ScrollPanel:
-        """What the keys move."""
+        """The panel that the keys move."""
         return self.active_list()
 
     def apply_filter(self) -> None:
-        """Called when other words are wanted."""
+        """Show the list for the new words of the filter."""
         raise NotImplementedError
 
     def show_message(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
-        """Say something for some ``seconds``, each text on a line of its own."""
+        """Show a message for that many ``seconds``, each text on a line of its own."""
         self.footer.show_message(tuple(make_line((f" {text}", style)) for text in texts), seconds)
 
     @work(exclusive=True, group="save")
@@ -78,26 +78,26 @@ class ListScreen(Screen[None]):
             self.apply_filter()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """In the filter its own key is a letter like any other."""
+        """In the filter the key of the filter is a letter."""
         return action != "filter" or not self.filter.is_open
 
     def action_filter(self) -> None:
-        """Type words to filter by."""
+        """Open the filter."""
         self.filter.open()
 
     def action_move(self, rows: int) -> None:
-        """Up or down."""
+        """Go up or down."""
         self.focused_panel().move(rows)
 
     def action_page(self, pages: int) -> None:
-        """Up or down by what fits."""
+        """Go a page up or down."""
         panel = self.focused_panel()
         panel.move(pages * max(1, panel.page - 1))
 
     def action_start(self) -> None:
-        """To the first line."""
+        """Go to the first line."""
         self.focused_panel().to_start()
 
     def action_end(self) -> None:
-        """To the last line."""
+        """Go to the last line."""
         self.focused_panel().to_end()

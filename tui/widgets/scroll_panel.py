@@ -14,7 +14,7 @@ _HEIGHT_STEP = 16
 
 
 class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False):
-    """The base of the lists and of the details."""
+    """The base of lists and of the details."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -23,21 +23,21 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
 
     @property
     def heads(self) -> int:
-        """Rows at the top that do not scroll."""
+        """The number of rows at the top that do not scroll."""
         return 2 if self._columns else 1
 
     @property
     def page(self) -> int:
-        """Rows that scroll and can be seen."""
+        """The number of visible rows that scroll."""
         return max(1, self.size.height - self.heads)
 
     @property
     def top(self) -> int:
-        """Number of the first line that can be seen."""
+        """The number of the first visible line."""
         return round(self.scroll_y)
 
     def count(self) -> int:
-        """How many lines there are."""
+        """The number of lines that scroll."""
         raise NotImplementedError
 
     def content_line(self, number: int) -> tuple[Line, int]:
@@ -57,14 +57,14 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
         raise NotImplementedError
 
     def set_heads(self, title: str, detail: str, columns: Line = ()) -> None:
-        """What stands above the lines: ``title``, what to know about it, the column titles."""
+        """Set the rows above the lines: the title with a detail, and the column titles."""
         self._titles = (title, detail)
         self._columns = columns
 
     def fit_height(self) -> None:
-        """Tell the scrolling how many lines there are, rounded up.
+        """Set the height that scrolls, rounded up.
 
-        A new number costs a layout, and that the whole panel painted again.
+        A new height costs a layout and a painting of the whole panel.
         """
         lines = -(-self.count() // _HEIGHT_STEP) * _HEIGHT_STEP
         wanted = Size(self.size.width, max(self.size.height, lines + self.heads))
@@ -72,12 +72,12 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
             self.virtual_size = wanted
 
     def scroll_line(self, number: int) -> None:
-        """Scroll at once so that line ``number`` is the first, or the last page begins."""
+        """Scroll at once to line ``number`` at the top, but no further than the last page."""
         number = max(0, min(number, self.count() - self.page))
         self.scroll_to(y=number, animate=False, force=True, immediate=True)
 
     def show_line(self, number: int) -> None:
-        """Scroll no further than needed for line ``number`` to be seen."""
+        """Scroll no further than needed to make line ``number`` visible."""
         if number < self.top:
             self.scroll_line(number)
         elif number >= self.top + self.page:
@@ -93,7 +93,7 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
         return self.content_line(number) if number < self.count() else ((), PLAIN)
 
     def _title_line(self) -> Line:
-        """The title, a rule, and which lines are seen: ``─ Locks ── by wait ──── 1-9 of 43 ─``."""
+        """The title, a rule, and the visible lines: ``─ Locks ── by wait ──── 1-9 of 43 ─``."""
         title, detail = self._titles
         used = self.has_focus
         place = self._place()

@@ -1,4 +1,4 @@
-"""Lines of runs as strips: the styles looked up once, a strip kept by its text."""
+"""Lines as Textual's strips, with a cache of strips and of styles."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from locktop.tui.views.styled_line import Line, changed_cells
 
 _KEPT_STRIPS = 2048
 
-#: How a line is marked: not, by the cursor of the list in use, by that of another list.
+#: The mark of a line: none, the cursor of the list in use, the cursor of another list.
 PLAIN, CURSOR, CURSOR_ELSEWHERE = 0, 1, 2
 
 
 class StripCache(Widget):
-    """A widget of a ListScreen that paints lines and sends again only those that changed."""
+    """A widget of a ListScreen that sends only the lines that changed."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -30,13 +30,13 @@ class StripCache(Widget):
         self._painted: dict[int, tuple[Line, int]] = {}
 
     def line_at(self, y: int) -> tuple[Line, int]:
-        """The line that belongs on row ``y`` of the widget, and how it is marked."""
+        """The line in row ``y`` of the widget, and its mark."""
         raise NotImplementedError
 
     def paint_changes(self) -> None:
-        """Ask for those rows to be sent again whose text is not what was sent last.
+        """Refresh the rows with a text other than the one sent last.
 
-        Of a row Textual can leave out the end: what is at the right and the same as before.
+        The refreshed part of a row ends at its last difference.
         """
         width = self.size.width
         for y in range(self.size.height):
@@ -47,7 +47,7 @@ class StripCache(Widget):
                 self.refresh(Region(0, y, changed_cells(new[0], old[0], width), 1))
 
     def render_line(self, y: int) -> Strip:
-        """Called for each row that has to be sent."""
+        """The strip of row ``y``, which Textual sends."""
         line, mark = self._painted[y] = self.line_at(y)
         key = (line, mark, self.size.width)
         strip = self._strips.get(key)
@@ -56,14 +56,14 @@ class StripCache(Widget):
         return strip
 
     def notify_style_update(self) -> None:
-        """The theme or the focus changed: what was worked out from the styles is void."""
+        """Clear the caches: the theme or the focus changed."""
         self._strips.clear()
         self._rich_styles.clear()
         super().notify_style_update()
 
     def _strip(self, line: Line, mark: int) -> Strip:
         if mark == CURSOR:
-            # One style for the whole row: legible in every theme, and the fewest bytes.
+            # One style for the whole row is legible in every theme, and costs few bytes.
             line = (("".join(text for text, _ in line), "cursor"),)
         segments = [Segment(plain(text), self._style(style)) for text, style in line]
         if mark == CURSOR_ELSEWHERE:

@@ -1,1 +1,1 @@
-"""Tells waiting for work from contention."""
+"""Classifies waits as idle (for work) or contended."""

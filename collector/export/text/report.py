@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from locktop.collector.analysis import blame_chains, deadlock_report, lock_classes, thread_groups
-from locktop.collector.export import snapshot_writer
+from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.text import activity as activity_text
 from locktop.collector.export.text import deadlock, lock_order, time_split
 from locktop.collector.format import activity, units, unobserved_waits
@@ -194,7 +194,7 @@ class _Page:
                 "hold_s": lock.hold_s,
                 "signals": lock.signals,
             }
-        return snapshot_writer.class_interval(self._members(lock), self._before)
+        return snapshot_intervals.class_interval(self._members(lock), self._before)
 
     def _contention_s(self, lock: _Row) -> float:
         figures = self._figures(lock)
@@ -340,7 +340,7 @@ class _Page:
         else:
             sums: dict[Blame, float] = {}
             for lock in self._members(row):
-                grown = snapshot_writer.blame_intervals(lock, self._before.get(lock.id))
+                grown = snapshot_intervals.blame_intervals(lock, self._before.get(lock.id))
                 for one, wait_s in zip(lock.blame, grown, strict=True):
                     who = replace(one, wait_s=0.0)
                     sums[who] = sums.get(who, 0.0) + wait_s
@@ -364,10 +364,10 @@ class _Page:
                 for entry in lock.wait_stacks
                 if not entry.idle
             ]
-        changed = snapshot_writer.stack_intervals(lock, self._before.get(lock.id))
+        changed = snapshot_intervals.stack_intervals(lock, self._before.get(lock.id))
         return [
-            (entry.stack, part["count"], part["wait_s"])
-            for entry, part in zip(lock.wait_stacks, changed, strict=True)
+            (entry.stack, count, wait_s)
+            for entry, (count, wait_s) in zip(lock.wait_stacks, changed, strict=True)
             if not entry.idle
         ]
 

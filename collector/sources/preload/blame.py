@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from locktop.collector.native import lib
-from locktop.collector.shm.layout import LockRow, Site
+from locktop.collector.shm.layout import LockRow, SiteSum
 
 #: tid, return address of the call that took the lock (0 unknown), id of the lock that the thread
 #: waited for itself meanwhile (0: none)
@@ -24,7 +24,7 @@ _SUM = (1 << (64 - _BITS)) - 1
 
 def shares(
     waited: int,
-    charged: Sequence[Site],
+    charged: Sequence[SiteSum],
     pending: int,
     holders: Sequence[Holder],
     addresses_of: Callable[[int], Sequence[int]],

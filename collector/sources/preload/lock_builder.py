@@ -20,7 +20,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
-from locktop.collector.shm.layout import LockRow, Site
+from locktop.collector.shm.layout import LockRow, SiteSum
 from locktop.collector.shm.lock_names import GivenNames
 from locktop.collector.shm.reader import Reading
 from locktop.collector.sources.preload import blame
@@ -159,7 +159,7 @@ class LockBuilder:
         )
 
     def _wait_stacks(
-        self, sites: list[Site] | tuple[()], now: LockNow, idle: bool
+        self, sites: list[SiteSum] | tuple[()], now: LockNow, idle: bool
     ) -> tuple[WaitStack, ...]:
         if not sites and not now.waiters:
             return ()
@@ -244,7 +244,7 @@ def _unheld_s(blame: Sequence[Blame]) -> float:
     return sum([one.wait_s for one in blame if not one.tid and not one.site])
 
 
-def _largest_mean(sites: list[Site] | tuple[()]) -> int:
+def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:
     """Return the largest mean of a stack's waits, ticks: a sum may be read before the maximum that
     belongs to it, and no mean is longer than the longest wait."""
     return max([site.wait_ticks // site.count for site in sites if site.count], default=0)

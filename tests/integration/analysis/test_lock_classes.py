@@ -8,7 +8,7 @@ from typing import Any
 from support import tool
 from support.targets import StartTarget
 
-from locktop.collector.export import snapshot_reader
+from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
 
 SUMMED = ("acquisitions", "contended", "trylock_failed", "wait_s", "hold_s", "hold_timed")
@@ -55,7 +55,7 @@ def test_the_sums_of_a_class_are_those_of_the_program(start_target: StartTarget)
 def test_on_the_page_for_a_ticket_they_are_two_lines(start_target: StartTarget) -> None:
     target = start_target("array_and_heap_mutexes")
     target.truth()
-    page = report.render(snapshot_reader.parse(json.dumps(folded(target.pid)).encode(), "fleet"))
+    page = report.render(snapshot_codec.parse(json.dumps(folded(target.pid)).encode(), "fleet"))
     table = page.split("LOCKS, most wait first")[1].split("\n\n")[0]
     assert table.count(", 200 locks") == table.count("shards[].mu, 8 locks") == 1
     assert len(table.splitlines()) < 10, table

@@ -122,7 +122,7 @@ def test_contention_alone_is_no_deadlock(run: int, start_target: StartTarget) ->
     assert sum(lock["contended"] for lock in document["locks"]) > 0, "else it shows nothing"
 
 
-def test_among_a_thousand_threads_the_next_look_finds_it(start_target: StartTarget) -> None:
+def test_among_a_thousand_threads_the_next_scan_finds_it(start_target: StartTarget) -> None:
     target = start_target("thousand_threads")
     target.expect("ready")
     with closing(attach(target.pid)) as source:

@@ -40,7 +40,7 @@ def test_no_false_alarm(compiler: Compiler, tmp_path: Path) -> None:
         (("pthread_misuses", "others"), [MISUSE]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_an_alarm(
+def test_what_is_wrong_is_an_alert(
     command: tuple[str, ...], alerts: list[str], compiler: Compiler, tmp_path: Path
 ) -> None:
     program, *arguments = command

@@ -123,7 +123,7 @@ def between_the_scans(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Non
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_target_killed_between_two_looks_cannot_be_judged(
+def test_a_target_killed_between_two_scans_cannot_be_judged(
     form: list[str],
     start_target: StartTarget,
     monkeypatch: pytest.MonkeyPatch,
@@ -137,7 +137,7 @@ def test_a_target_killed_between_two_looks_cannot_be_judged(
     assert said.out == ""
     assert said.err.count("\n") == 1
     assert f"cannot tell whether there is a deadlock: process {target.pid}" in said.err
-    assert "ended while it was looked at" in said.err
+    assert "ended during the scans" in said.err
 
 
 def test_a_deadlock_that_ended_with_its_target_is_still_told(

@@ -46,7 +46,7 @@ def test_two_screens_and_one_is_killed(start_target: StartTarget, need: Need) ->
     assert target.finish() == (0, [])
 
 
-def test_a_killed_target_leaves_its_last_picture(start_target: StartTarget, need: Need) -> None:
+def test_a_killed_target_leaves_its_last_snapshot(start_target: StartTarget, need: Need) -> None:
     target = start_target("nested_locks_one_order")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid) as screen:

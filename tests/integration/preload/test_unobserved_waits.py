@@ -152,12 +152,12 @@ def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureReque
 
 
 @pytest.mark.parametrize("openmp", ["critical"], indirect=True)
-def test_the_screen_says_who_waits_unseen(openmp: Target, need: Need) -> None:
+def test_the_screen_says_who_waits_unobserved(openmp: Target, need: Need) -> None:
     openmp.line()
     with Screen(need("tmux"), "-p", openmp.pid) as screen:
         text = screen.until(lambda text: "2 threads wait for OpenMP lock" in text, "the waits")
-        assert "the library does not see it" in text
-        assert "unseen: OpenMP" in text
+        assert "the library does not observe it" in text
+        assert "unobserved: OpenMP" in text
 
 
 def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:
@@ -186,7 +186,7 @@ def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget
         source.close()
 
 
-def test_waits_that_are_seen_are_never_called_unseen(start_target: StartTarget) -> None:
+def test_waits_that_are_seen_are_never_called_unobserved(start_target: StartTarget) -> None:
     """Waits begin and end while the kernel is asked."""
     target = start_target("rolling_contention", "2")
     target.expect("ready")

@@ -41,7 +41,7 @@ def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> T
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("six_pools", ("5",)), ("ring_of_three", ())])
-def test_they_are_those_of_a_look(
+def test_they_are_those_of_a_scan(
     name: str, arguments: tuple[str, ...], start_target: StartTarget
 ) -> None:
     target = begun(start_target, name, arguments)

@@ -14,7 +14,7 @@ from support import tool
 from support.rights import NOBODY, as_nobody
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector.export import snapshot_writer
+from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
 from locktop.collector.linux import procfs
 from locktop.collector.model import ActivityState, Snapshot, ThreadActivity
@@ -64,7 +64,7 @@ def test_a_blocked_holder_is_in_the_call_that_it_made(way: str, start_target: St
     assert f"which is now in {about_to} for " in " ".join(report.render(seen).split())
     functions = [frame.function for frame in seen.stacks[now.stack]]
     assert functions[:2] == [way, "hold"], "where it made the call"
-    (lock,) = (lock for lock in snapshot_writer.document(seen)["locks"] if lock["holder_now"])
+    (lock,) = (lock for lock in snapshot_codec.document(seen)["locks"] if lock["holder_now"])
     assert lock["holder_now"]["what"] == about_to
     assert lock["holders"] == [now.tid]
 
@@ -89,7 +89,7 @@ def test_where_the_first_thread_has_ended(how: str, request: pytest.FixtureReque
     assert seen.process.rss_bytes > 0
 
 
-def test_one_look_knows_the_names(start_target: StartTarget) -> None:
+def test_one_scan_knows_the_names(start_target: StartTarget) -> None:
     target, _ = begun(start_target, "sleeps")
     seen = tool.snapshot(target.pid)
     lock = tool.lock_named(seen, "g_lock")

@@ -16,7 +16,7 @@ import pytest
 from support import tool
 from support.targets import StartTarget, Target
 
-from locktop.collector.export import snapshot_writer
+from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
 from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot, Thread, TimeSplit
@@ -167,7 +167,7 @@ def test_writes_to_a_disk(scanned: Looked) -> None:
 @of("burns", "waits")
 def test_it_is_in_json_and_on_the_page(scanned: Looked) -> None:
     snapshot = scanned.snapshot
-    threads = {one["name"]: one for one in snapshot_writer.document(snapshot)["threads"]}
+    threads = {one["name"]: one for one in snapshot_codec.document(snapshot)["threads"]}
     told = threads["burns"]["time"]
     assert {part: told[part] for part in PARTS} == {
         part: getattr(scanned.time("burns"), part) for part in PARTS
@@ -181,7 +181,7 @@ def test_it_is_in_json_and_on_the_page(scanned: Looked) -> None:
     assert "(waits)" in table
 
 
-def test_one_look_has_no_interval(start_target: StartTarget, scratch: Path) -> None:
+def test_one_scan_has_no_interval(start_target: StartTarget, scratch: Path) -> None:
     target = start_target("time_uses", scratch, "burns")
     target.truth()
     document = tool.snapshot(target.pid)

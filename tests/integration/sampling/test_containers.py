@@ -106,7 +106,7 @@ def deadlocked(pid: int) -> Snapshot:
         return until(source, lambda seen: bool(seen.deadlocks))
 
 
-def test_without_shared_memory_it_is_seen_from_outside(compiler: Compiler) -> None:
+def test_without_shared_memory_it_is_seen_by_sampling(compiler: Compiler) -> None:
     with contained(compiler, "root", "ring_of_three", shm=False) as (target, pid):
         tids = crossed(target)
         seen = deadlocked(pid)

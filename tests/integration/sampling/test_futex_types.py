@@ -82,7 +82,7 @@ def test_a_lock_inside_the_c_library_that_the_preloaded_one_does_not_see(
     ("what", "type_", "idle"),
     [("barrier", "OpenMP barrier", True), ("critical", "OpenMP lock", False)],
 )
-def test_openmp_from_outside(what: str, type_: str, idle: bool, compiler: Compiler) -> None:
+def test_openmp_by_sampling(what: str, type_: str, idle: bool, compiler: Compiler) -> None:
     program = compiler.program("openmp_team_waits", "-fopenmp")
     with Target([program, what], {"OMP_WAIT_POLICY": "passive"}) as target:
         main = target.truth()["main"]
@@ -101,7 +101,7 @@ def test_openmp_from_outside(what: str, type_: str, idle: bool, compiler: Compil
     ("primitive", "type_"),
     [("mutex", "Rust Mutex"), ("condvar", "Rust Condvar"), ("channel", "Rust park")],
 )
-def test_rust_from_outside(
+def test_rust_by_sampling(
     primitive: str, type_: str, start_unprepared: StartTarget, need: Callable[[str], Path]
 ) -> None:
     need("rustc")

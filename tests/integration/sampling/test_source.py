@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -23,7 +20,7 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
 from locktop.collector.export.text.report import render
 from locktop.collector.linux import procfs
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import CONTENTION_KINDS, ActivityState, Kind, Snapshot, ThreadState
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
@@ -72,7 +69,7 @@ KINDS = {
 }
 
 
-class Bare:
+class Unprepared:
     """A program of the table, without the library."""
 
     def __init__(self, compiler: Compiler, program: Program) -> None:
@@ -108,18 +105,18 @@ class Bare:
 
 
 @pytest.fixture(scope="module")
-def bare(compiler: Compiler) -> Iterator[Callable[[Program], Bare]]:
+def unprepared(compiler: Compiler) -> Iterator[Callable[[Program], Unprepared]]:
     with ExitStack() as stack:
 
-        def start(program: Program) -> Bare:
-            found = Bare(compiler, program)
+        def start(program: Program) -> Unprepared:
+            found = Unprepared(compiler, program)
             stack.callback(found.target.stop)
             return found
 
         yield start
 
 
-def check_kinds(running: Bare, seen: Snapshot) -> None:
+def check_kinds(running: Unprepared, seen: Snapshot) -> None:
     """Each wait is told to be of the kind that its program's last step is."""
     waits = {thread.tid: thread.waiting_for for thread in seen.threads}
     for number in running.program.waiters():
@@ -131,8 +128,8 @@ def check_kinds(running: Bare, seen: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_deadlock_is_found(name: str, bare: Callable[[Program], Bare]) -> None:
-    running = bare(CERTAIN[name].program)
+def test_a_deadlock_is_found(name: str, unprepared: Callable[[Program], Unprepared]) -> None:
+    running = unprepared(CERTAIN[name].program)
     seen = running.settled()
     check_kinds(running, seen)
     assert seen.source == "proc"
@@ -142,22 +139,26 @@ def test_a_deadlock_is_found(name: str, bare: Callable[[Program], Bare]) -> None
 
 
 @pytest.mark.parametrize("name", CERTAIN.keys() - set(FOUND))
-def test_of_the_others_none_is_called_certain(name: str, bare: Callable[[Program], Bare]) -> None:
-    running = bare(CERTAIN[name].program)
+def test_of_the_others_none_is_called_certain(
+    name: str, unprepared: Callable[[Program], Unprepared]
+) -> None:
+    running = unprepared(CERTAIN[name].program)
     seen = running.settled()
     check_kinds(running, seen)
     assert running.cycles(seen) == []
 
 
 @pytest.mark.parametrize("name", CERTAIN)
-def test_a_near_miss_is_none(name: str, bare: Callable[[Program], Bare]) -> None:
-    running = bare(CERTAIN[name].near_miss)
+def test_a_near_miss_is_none(name: str, unprepared: Callable[[Program], Unprepared]) -> None:
+    running = unprepared(CERTAIN[name].near_miss)
     assert running.settled().deadlocks == ()
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_nor_is_work_that_is_waited_for(name: str, bare: Callable[[Program], Bare]) -> None:
-    running = bare(SILENT[name])
+def test_nor_is_work_that_is_waited_for(
+    name: str, unprepared: Callable[[Program], Unprepared]
+) -> None:
+    running = unprepared(SILENT[name])
     assert running.settled().deadlocks == ()
 
 
@@ -302,93 +303,6 @@ def test_a_thread_that_forked_in_a_routine_does_not_run_it(start_unprepared: Sta
     assert target.finish()[0] == 0
 
 
-def test_a_program_that_is_executed_meanwhile(start_unprepared: StartTarget) -> None:
-    with (
-        subprocess.Popen(
-            ["sh", "-c", "read line; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        ) as shell,
-        closing(attach(shell.pid)) as source,
-    ):
-        assert source.scan().process.comm == "sh"
-        assert shell.stdin is not None
-        shell.stdin.write(b"\n")
-        shell.stdin.flush()
-        until(source, lambda seen: seen.process.comm == "cat")
-        shell.stdin.close()
-        shell.wait()
-        ended = source.scan()
-        assert ended.ended
-        assert source.scan() == ended
-
-
-def test_the_same_program_executed_again() -> None:
-    """Nothing is left of the locks that it had."""
-    code = (
-        "import os, sys, threading\n"
-        "lock = threading.Lock()\n"
-        "lock.acquire()\n"
-        "threading.Thread(target=lock.acquire, daemon=True).start()\n"
-        "print('ready', flush=True)\n"
-        "input()\n"
-        "again = 'print(\"again\", flush=True); input()'\n"
-        "os.execv(sys.executable, [sys.executable, '-c', again])\n"
-    )
-    with Target([sys.executable, "-c", code]) as target, closing(attach(target.pid)) as source:
-        target.expect("ready")
-        until(source, lambda seen: bool(seen.locks))
-        target.go_on()
-        target.expect("again")
-        assert source.scan().locks == ()
-
-
-def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) -> None:
-    """It is still the one that it was."""
-    copy = shutil.copy(compiler.program("scripted_threads"), tmp_path)
-    with Target([copy, "stay", "lock a, meet 1, stay", "meet 1, lock a"]) as target:
-        target.truth()
-        with closing(attach(target.pid)) as source:
-            before = until(source, lambda seen: bool(seen.locks))
-            Path(copy).unlink()
-            after = source.scan()
-    assert after.duration_s > before.duration_s
-    assert after.locks[0].wait_s >= before.locks[0].wait_s > 0
-
-
-def test_threads_that_come_and_go_do_no_harm(start_unprepared: StartTarget) -> None:
-    target = start_unprepared("thread_exit_destructors")
-    with closing(attach(target.pid)) as source:
-        for _ in range(30):
-            seen = source.scan()
-            assert seen.deadlocks == ()
-            assert len({thread.tid for thread in seen.threads}) == len(seen.threads)
-
-
-def test_python_of_its_own_interpreter() -> None:
-    code = (
-        "import threading\n"
-        "a, b = threading.Lock(), threading.Lock()\n"
-        "def run(x, y, both):\n"
-        "    with x:\n"
-        "        both.wait()\n"
-        "        y.acquire()\n"
-        "both = threading.Barrier(3)\n"
-        "for x, y in ((a, b), (b, a)):\n"
-        "    threading.Thread(target=run, args=(x, y, both), daemon=True).start()\n"
-        "both.wait()\n"
-        "print('ready', flush=True)\n"
-        "input()\n"
-    )
-    with Target([sys.executable, "-c", code]) as target:
-        target.expect("ready")
-        with closing(attach(target.pid)) as source:
-            seen = until(
-                source, lambda seen: sum(t.waiting_for is not None for t in seen.threads) >= 2
-            )
-    kinds = {thread.waiting_for.kind for thread in seen.threads if thread.waiting_for}
-    assert kinds == {Kind.SEM}, "its locks are semaphores, which say nothing of who has them"
-    assert not any(found.certain for found in seen.deadlocks)
-
-
 def test_who_waits_for_good_gets_a_stack_though_many_take_turns(
     start_unprepared: StartTarget,
 ) -> None:
@@ -418,7 +332,9 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
     begun: list[tuple[Counter[int], list[ObjectWait]]] = []  # with all that wait, by address
     ask = SamplingScan.new_stacks
 
-    def noted(scan: SamplingScan, new: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
+    def noted(
+        scan: SamplingScan, new: Sequence[tuple[ObjectWait, Sample, SystemCall]]
+    ) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
         session = scan._session
@@ -448,7 +364,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
                 several += len(set(before)) > 1
 
 
-def test_no_sample_is_taken_right_after_a_look(
+def test_no_sample_is_taken_right_after_a_scan(
     start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would tell nothing that the look has not told."""

@@ -77,7 +77,7 @@ def test_a_long_wait_is_told_with_its_lock_and_holder(
         assert watch.process.wait(PATIENCE_S) == 0
 
 
-def test_contention_is_no_alarm(start_target: StartTarget) -> None:
+def test_contention_is_no_alert(start_target: StartTarget) -> None:
     target = start_target("nested_locks_one_order")
     target.expect("ready")
     with watching(target.pid, *EAGER, "--on-wait", "1h", "exit 9") as watch:
@@ -114,7 +114,7 @@ def test_a_signal_ends_it_and_the_command(
     assert target.process.poll() is None, "no harm came to the target"
 
 
-def test_once_is_until_the_first_alarm_and_its_command(
+def test_once_is_until_the_first_alert_and_its_command(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
     target = start_target("ring_of_three")
@@ -153,7 +153,7 @@ def test_it_follows_into_another_program_and_ends_where_that_is_not_watched(
             assert target.process.poll() is None
 
 
-def test_an_alarm_that_cannot_be_saved_is_given_all_the_same(
+def test_an_alert_that_cannot_be_saved_is_given_all_the_same(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
     target = start_target("ring_of_three")

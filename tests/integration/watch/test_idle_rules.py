@@ -36,7 +36,7 @@ def start_pools(start_target: StartTarget) -> Target:
 
 
 @pytest.mark.parametrize(("options", "wanted"), [((), SHIPPED_ALERTS), (OWN, OWN_ALERTS)])
-def test_a_wait_raises_an_alarm_if_the_rules_call_it_contended(
+def test_a_wait_raises_an_alert_if_the_rules_call_it_contended(
     options: tuple[str, ...], wanted: set[str], start_target: StartTarget
 ) -> None:
     target = start_pools(start_target)

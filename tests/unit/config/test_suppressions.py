@@ -10,7 +10,7 @@ from unit.builders import scenarios
 
 from locktop.collector.config import suppressions
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import snapshot_writer
+from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
 from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
 
@@ -51,10 +51,10 @@ def one_cycle() -> Snapshot:
     ],
 )
 def test_what_a_line_leaves_out(line: str, left_out: bool) -> None:
-    seen = suppressions.applied(one_cycle(), suppressions.parse(f"{line}  # because", "x"))
+    seen = suppressions.apply(one_cycle(), suppressions.parse(f"{line}  # because", "x"))
     assert (seen.lock_order == ()) == left_out
     assert seen.lock_order_suppressed == left_out
-    assert snapshot_writer.document(seen)["lock_order_suppressed"] == left_out
+    assert snapshot_codec.document(seen)["lock_order_suppressed"] == left_out
     assert ("1 left out" in report.render(seen)) == left_out
 
 

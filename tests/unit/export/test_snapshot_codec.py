@@ -15,8 +15,7 @@ from unit.builders import records, scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.open_profile import open_profile
-from locktop.collector.export.snapshot_reader import is_one, parse
-from locktop.collector.export.snapshot_writer import document
+from locktop.collector.export.snapshot_codec import document, is_snapshot, parse
 from locktop.collector.model import (
     ActivityState,
     Confidence,
@@ -87,7 +86,7 @@ def full() -> Snapshot:
 def test_what_was_saved_is_read_back(make: Callable[[], Snapshot]) -> None:
     whole = document(records.classified(make)())
     for data in (json.dumps(whole, indent=1).encode(), bytes(msgpack.packb(whole))):
-        assert is_one(data)
+        assert is_snapshot(data)
         assert document(parse(data, "x")) == whole
 
 
@@ -154,36 +153,64 @@ def changed(path: str, value: object) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("format", "other", "its format is not locktop.snapshot"),
-        ("version", 2, "its version is 2"),
-        ("process", KeyError, "process is missing"),
-        ("process.pid", "1", "process.pid is not a whole number"),
-        ("threads", {}, "threads is not a list"),
-        ("threads.0.tid", -1, "threads[0].tid is not a whole number"),
-        ("threads.0.state", "dancing", "threads[0].state is not a word that is known"),
-        ("threads.0.wait_s", {"glue": 1}, "threads[0].wait_s is not of kinds that are known"),
-        ("threads.0.time", 1, "threads[0].time is not an object"),
-        ("threads.0.time.cpu", 1.5, "threads[0].time.cpu is not a share"),
-        ("threads.0.time.unknown", ["disk", 5], "threads[0].time.unknown is not a list of texts"),
-        ("threads.0.switches.voluntary", -1, "threads[0].switches.voluntary is not a whole"),
-        ("threads.0.counters.counters.0.name", KeyError, "counters[0].name is missing"),
-        ("locks.0", 5, "locks[0] is not an object"),
-        ("locks.0.kind", None, "locks[0].kind is not a word"),
-        ("locks.0.wait_s", "much", "locks[0].wait_s is not a number"),
-        ("locks.0.wait_s", True, "locks[0].wait_s is not a number"),
-        ("locks.0.wait_s", 1e300, "locks[0].wait_s is not a number that can be"),
-        ("locks.0.wait_s", 10**400, "locks[0].wait_s is not a number that can be"),
-        ("locks.0.acquisitions", 1 << 64, "locks[0].acquisitions is not a whole number"),
-        ("locks.0.address", "street", "locks[0].address is not an address"),
-        ("locks.0.name", ["x"], "locks[0].name is not a text"),
-        ("locks.0.wait_stacks.0.stack", KeyError, "locks[0].wait_stacks[0].stack is missing"),
-        ("locks.0.holders", [None], "locks[0].holders is not a whole number"),
-        ("stacks", [], "stacks is not an object"),
-        ("stacks.one", [], "stacks is not by numbers of stacks"),
-        ("stacks.1", [1], "stacks.1[0] is not an object"),
-        ("stacks.1", [{}] * 5000, "stacks.1 is not a list of frames"),
-        ("notes", [1], "notes is not a list of texts"),
-        ("ended", 1, "ended is not true or false"),
+        ("format", "other", "Invalid enum value 'other' - at format"),
+        ("version", 2, "version is 2; this locktop knows version 1"),
+        ("process", KeyError, "Object missing required field process"),
+        ("process.pid", "1", "Expected int, got str - at process.pid"),
+        ("threads", {}, "Expected array, got object - at threads"),
+        ("threads.0.tid", -1, "Expected int >= 0 - at threads[0].tid"),
+        ("threads.0.state", "dancing", "Invalid enum value 'dancing' - at threads[0].state"),
+        (
+            "threads.0.wait_s",
+            {"glue": 1},
+            "enum value 'glue' - at key in threads[0].wait_s",
+        ),
+        ("threads.0.time", 1, "Expected object | null, got int - at threads[0].time"),
+        ("threads.0.time.cpu", 1.5, "Expected a share from 0 to 1 in cpu - at threads[0].time"),
+        (
+            "threads.0.time.unknown",
+            ["disk", 5],
+            "got int - at threads[0].time.unknown[1]",
+        ),
+        (
+            "threads.0.switches.voluntary",
+            -1,
+            "int >= 0 - at threads[0].switches.voluntary",
+        ),
+        (
+            "threads.0.counters.counters.0.name",
+            KeyError,
+            "field name - at threads[0].counters.counters[0]",
+        ),
+        ("locks.0", 5, "Expected object, got int - at locks[0]"),
+        ("locks.0.kind", None, "Object missing required field kind - at locks[0]"),
+        ("locks.0.wait_s", "much", "Expected float, got str - at locks[0].wait_s"),
+        ("locks.0.wait_s", True, "Expected float, got bool - at locks[0].wait_s"),
+        ("locks.0.wait_s", 1e300, "Expected float, got NumberOutOfRange - at locks[0].wait_s"),
+        ("locks.0.wait_s", 10**400, "Expected float, got NumberOutOfRange - at locks[0].wait_s"),
+        (
+            "locks.0.acquisitions",
+            1 << 64,
+            "got NumberOutOfRange - at locks[0].acquisitions",
+        ),
+        (
+            "locks.0.address",
+            "street",
+            "hexadecimal text - at locks[0].address",
+        ),
+        ("locks.0.name", ["x"], "Expected str, got array - at locks[0].name"),
+        (
+            "locks.0.wait_stacks.0.stack",
+            KeyError,
+            "field stack - at locks[0].wait_stacks[0]",
+        ),
+        ("locks.0.holders", [None], "Expected int, got null - at locks[0].holders[0]"),
+        ("stacks", [], "Expected object, got array - at stacks"),
+        ("stacks.one", [], "Expected numbers of stacks as keys of stacks"),
+        ("stacks.1", [1], "Expected object, got int - at stacks[...][0]"),
+        ("stacks.1", [{}] * 5000, "Expected array of length <= 4096 - at stacks[...]"),
+        ("notes", [1], "Expected str, got int - at notes[0]"),
+        ("ended", 1, "Expected bool, got int - at ended"),
     ],
 )
 def test_each_field_is_checked_and_named(path: str, value: object, words: str) -> None:

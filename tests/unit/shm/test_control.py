@@ -118,7 +118,7 @@ def test_a_claim_that_lapsed_while_the_reader_was_stopped_is_made_again(
     source.close()
 
 
-def test_a_level_set_from_outside_is_seen_at_the_next_look(directory: Path) -> None:
+def test_a_level_that_another_process_sets_is_seen_at_the_next_scan(directory: Path) -> None:
     SharedFile().save(directory)
     source = attached()
     for level in LEVELS:

@@ -104,11 +104,11 @@ def test_who_did_nothing_stays_the_same_object_and_only_time_goes_on(watched: Wa
 
 def slot(watched: Watched, number: int) -> Any:
     at = watched.blocks[1].counters + number * ffi.sizeof("struct lt_lock_counters")
-    return watched.file._at("struct lt_lock_counters", at)
+    return watched.file.at("struct lt_lock_counters", at)
 
 
 def held(watched: Watched) -> Any:
-    return watched.file._at("struct lt_held", watched.blocks[1].held)
+    return watched.file.at("struct lt_held", watched.blocks[1].held)
 
 
 def takes_one_in_a_signal_handler(watched: Watched) -> None:

@@ -189,7 +189,7 @@ def rich_file() -> SharedFile:
     return file
 
 
-def test_damaged_files_give_a_picture_or_an_error_line(directory: Path) -> None:
+def test_damaged_files_give_a_snapshot_or_an_error_line(directory: Path) -> None:
     chance = random.Random(20261121)
     whole = rich_file()
     path = whole.save(directory)

@@ -21,12 +21,17 @@ def started(*arguments: str, **options: object) -> LaunchedProgram:
     return LaunchedProgram(sys.executable, command, **options)  # type: ignore[arg-type]
 
 
+def wait_until_ended(program: LaunchedProgram) -> None:
+    """Wait for the end of the program, and leave its exit status to be read."""
+    os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
+
+
 def test_a_program_that_ended_at_once_is_told_with_its_last_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "log"
     with started("import sys; print('no config'); sys.exit(7)", output=str(log)) as program:
-        program._process.wait(60)
+        wait_until_ended(program)
         with pytest.raises(EndedEarlyError, match=r"status 7 before .*: no config") as ended:
             program.source()
     assert report_end(program, ended.value) == 7
@@ -68,7 +73,7 @@ def test_what_is_told_to_end_while_it_starts_a_program_leaves_none_behind(
 def test_a_program_ended_by_a_signal_gives_128_and_its_number(tmp_path: Path) -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     with started(code, output=str(tmp_path / "log")) as program:
-        program._process.wait(60)
+        wait_until_ended(program)
     assert program.status == 137
     assert "SIGKILL" in program.told()[0]
 

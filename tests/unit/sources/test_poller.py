@@ -57,7 +57,7 @@ def test_a_shorter_interval_takes_effect_at_once() -> None:
 
 
 @pytest.mark.parametrize("error", [LocktopError("cut off"), RuntimeError("cut off")])
-def test_an_error_ends_with_a_picture_that_says_so(error: Exception) -> None:
+def test_an_error_ends_with_a_snapshot_that_says_so(error: Exception) -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
     before = replace(NOTHING, notes=("first",))
     worker = Poller(Looks(before, error), 0.02, published.put)
@@ -70,7 +70,7 @@ def test_an_error_ends_with_a_picture_that_says_so(error: Exception) -> None:
     worker.stop()
 
 
-def test_an_error_at_the_first_look_is_told_too() -> None:
+def test_an_error_at_the_first_scan_is_told_too() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
     worker = Poller(Looks(LocktopError("no way")), 0.02, published.put)
     worker.start()

@@ -9,10 +9,18 @@ from support.feed import HandFeed
 from textual.color import Color
 from unit.builders import scenarios
 
+from locktop import themes as theme_files
 from locktop.tui import themes
 from locktop.tui.app import LocktopApp
 
 ALL = themes.load_all()[0]
+
+
+def shipped(name: str) -> str:
+    """Return the text of a shipped theme file."""
+    return Path(*theme_files.__path__, f"{name}.toml").read_text()
+
+
 COLOURED = [theme for theme in ALL.values() if not theme.ansi]
 
 
@@ -34,7 +42,7 @@ def contrast(one: str, other: str) -> float:
 def test_text_of_every_theme_can_be_read(theme: themes.ThemeFile) -> None:
     """WCAG 2.2: 4.5 for text. The rules between panels are no text."""
     least = 7.0 if theme.name == "contrast" else 4.5
-    backgrounds = {"alarm": "alarm-back", "flag": "flag-back", "cursor": "cursor-back"}
+    backgrounds = {"alert": "alert-back", "flag": "flag-back", "cursor": "cursor-back"}
     for name in themes.STYLED:
         if name in ("rule", "cursor-elsewhere"):
             continue
@@ -87,7 +95,7 @@ def test_the_theme_suits_the_terminal(environ: dict[str, str], name: str) -> Non
 async def test_a_broken_theme_file_is_told_and_left_out(
     change: tuple[str, str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    night = next(p for p in themes._shipped() if p.name == "night.toml").read_text()
+    night = shipped("night")
     own = tmp_path / "locktop" / "themes"
     own.mkdir(parents=True)
     (own / "own.toml").write_text(night.replace(*change))
@@ -103,9 +111,17 @@ async def test_a_broken_theme_file_is_told_and_left_out(
 
 
 def test_the_users_own_theme_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    night = next(p for p in themes._shipped() if p.name == "night.toml").read_text()
+    night = shipped("night")
     own = tmp_path / "locktop" / "themes"
     own.mkdir(parents=True)
     (own / "mine.toml").write_text(night.replace('"night"', '"mine"'))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert "mine" in themes.load_all()[0]
+
+
+def test_a_theme_file_with_the_earlier_name_of_a_style_is_read_the_same() -> None:
+    (path,) = Path(theme_files.__path__[0]).glob("night.toml")
+    text = path.read_text(encoding="utf-8")
+    earlier = text.replace("\nalert", "\nalarm")
+    assert earlier != text
+    assert themes.parse(earlier, "own.toml") == themes.parse(text, "own.toml")

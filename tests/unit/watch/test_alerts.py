@@ -38,16 +38,16 @@ def waiting(**by_name: Wait) -> Snapshot:
     return replace(scenarios.normal(), threads=threads)
 
 
-def test_a_deadlock_is_due_until_it_is_told_and_then_never() -> None:
+def test_a_deadlock_is_due_until_it_is_reported_and_then_never() -> None:
     alerts, ring = Alerts(None), scenarios.deadlock()
     (alert,) = alerts.due(ring)
     assert (alert.kind, alert.tid) == (AlertKind.DEADLOCK, 4732), "which waits longest"
     assert alerts.due(ring) == [alert]
     assert alerts.is_pending(AlertKind.DEADLOCK)
-    alerts.told(alert)
+    alerts.mark_reported(alert)
     assert alerts.due(ring) == []
     assert not alerts.is_pending(AlertKind.DEADLOCK)
-    # Of the same knot another circle may be seen: one thread that was told is enough.
+    # Another cycle of the same component may be found: one reported thread is enough.
     (whole,) = ring.deadlocks
     other = replace(whole, cycle=(replace(whole.cycle[0], held_by=4730),))
     assert alerts.due(replace(ring, deadlocks=(other,))) == []
@@ -56,7 +56,7 @@ def test_a_deadlock_is_due_until_it_is_told_and_then_never() -> None:
     assert alerts.missed[AlertKind.DEADLOCK] == 0
 
 
-def test_a_possible_deadlock_is_no_alarm() -> None:
+def test_a_possible_deadlock_is_no_alert() -> None:
     ring = scenarios.deadlock()
     doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
     assert Alerts(None).due(replace(ring, deadlocks=(doubted,))) == []
@@ -70,26 +70,26 @@ def test_waits_for_what_somebody_holds_count_and_no_others(kind: Kind) -> None:
     assert Alerts(9.5).due(waiting(t1=wait(kind=kind))) == []
 
 
-def test_all_long_waits_for_a_lock_are_one_alarm_and_each_wait_is_told_once() -> None:
+def test_all_long_waits_for_a_lock_are_one_alert_and_each_is_reported_once() -> None:
     alerts = Alerts(5.0)
     two = waiting(
         t1=wait(duration_s=6.0), t2=wait(duration_s=7.0), t3=wait(duration_s=1.0), t4=wait(lock=2)
     )
     first, second = sorted(alerts.due(two), key=lambda alert: alert.lock)
-    assert (first.lock, first.tid, len(first.marks)) == (1, 2, 2)
+    assert (first.lock, first.tid, len(first.waits)) == (1, 2, 2)
     assert (second.lock, second.tid) == (2, 4)
-    alerts.told(first)
+    alerts.mark_reported(first)
     assert alerts.due(two) == [second]
-    alerts.told(second)
+    alerts.mark_reported(second)
     # The third one's wait gets long; the first one's is another one by now.
     later = waiting(
         t1=wait(seq=3, duration_s=8.0), t2=wait(duration_s=9.0), t3=wait(duration_s=8.5)
     )
     (third,) = alerts.due(later)
-    assert (third.tid, len(third.marks)) == (3, 2)
+    assert (third.tid, len(third.waits)) == (3, 2)
 
 
-def test_what_is_over_before_it_was_told_is_counted() -> None:
+def test_an_alert_that_ends_before_it_is_reported_is_counted() -> None:
     alerts = Alerts(5.0)
     alerts.due(waiting(t1=wait(), t2=wait()))
     alerts.due(waiting(t1=wait(seq=2)))
@@ -108,7 +108,7 @@ def test_the_line_names_thread_lock_holder_and_place() -> None:
         "wait: worker-0 (4712) of store 4711 has waited 234 ms for mutex g_cache_lock,"
         " held by worker-2 (4714), in cache_get at /src/store/cache.c:42"
     )
-    over = dataclasses.replace(alert, marks=frozenset({(4712, 99, 1), (1, 2, 3)}))
+    over = dataclasses.replace(alert, waits=frozenset({(4712, 99, 1), (1, 2, 3)}))
     assert alert_line.line(over, snapshot).endswith(", which is over; so has 1 more")
     gone = Alert(AlertKind.WAIT, 1, 999, 1.0, frozenset({(1, 1, 999)}))
     assert "thread 1 of store 4711 has waited 1.00 s for lock 999" in alert_line.line(

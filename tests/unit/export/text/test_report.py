@@ -12,7 +12,7 @@ from unit.builders import records, scenarios
 from unit.builders.records import PID
 
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.export import snapshot_writer
+from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
 from locktop.collector.model import (
     BlockReason,
@@ -93,7 +93,7 @@ def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) 
 
 
 def test_the_document_has_the_keys_others_rely_on() -> None:
-    document = snapshot_writer.document(told(snapshot()))
+    document = snapshot_codec.document(told(snapshot()))
     assert {
         "format", "version", "taken_at", "host", "source", "duration_s", "lost_events", "process",
         "threads", "locks", "deadlocks", "lock_order", "stacks",
@@ -127,19 +127,19 @@ def test_the_document_has_the_keys_others_rely_on() -> None:
 
 
 def test_the_document_survives_json_and_msgpack() -> None:
-    document = snapshot_writer.document(snapshot(), snapshot(duration_s=5.0))
+    document = snapshot_codec.document(snapshot(), snapshot(duration_s=5.0))
     assert json.loads(json.dumps(document)) == document
     assert msgpack.unpackb(msgpack.packb(document)) == document
 
 
 def test_an_interval_is_what_was_added() -> None:
-    document = snapshot_writer.document(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
+    document = snapshot_codec.document(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert document["duration_s"] == 5.0
     interval = document["locks"][0]["interval"]
     assert (interval["contended"], interval["wait_s"]) == (5, 0.75)
     assert document["locks"][0]["wait_stacks"][0]["interval"] == {"count": 5, "wait_s": 0.75}
     assert document["threads"][1]["interval"]["wait_s"] == {"mutex": 0.75, "cond": 0.0}
-    assert "interval" not in snapshot_writer.document(snapshot())["locks"][0]
+    assert "interval" not in snapshot_codec.document(snapshot())["locks"][0]
 
 
 SIGNAL_TABLE = "SEMAPHORES AND CONDITIONS WAITED FOR NOW, and how often this process signalled them"
@@ -155,13 +155,13 @@ def test_signals_of_an_interval() -> None:
     seen, before = snapshot(), snapshot(duration_s=5.0)
     seen = replace(seen, locks=(waited_for(signals=12),))
     before = replace(before, locks=(waited_for(signals=9),))
-    (lock,) = snapshot_writer.document(seen, before)["locks"]
+    (lock,) = snapshot_codec.document(seen, before)["locks"]
     assert (lock["signals"], lock["interval"]["signals"]) == (12, 3)
 
 
 def test_what_was_not_there_before_counts_whole() -> None:
     before = replace(snapshot(), threads=(), locks=())
-    document = snapshot_writer.document(snapshot(), before)
+    document = snapshot_codec.document(snapshot(), before)
     assert document["locks"][0]["interval"]["contended"] == 7
     assert document["threads"][1]["interval"]["acquisitions"] == 100
 
@@ -195,7 +195,7 @@ def test_an_inlined_frame_is_marked() -> None:
     inner = Frame(0x55BB, "find", "cache.c", 9, "x", 0xBB, inlined=True)
     shot = replace(shot, stacks={5: (inner, *shot.stacks[5])})
     assert "      find at cache.c:9 (inlined)\n      put at cache.c:42\n" in report.render(shot)
-    frames = snapshot_writer.document(shot)["stacks"]["5"]
+    frames = snapshot_codec.document(shot)["stacks"]["5"]
     assert [frame["inlined"] for frame in frames] == [True, False, False]
 
 
@@ -238,7 +238,7 @@ def test_a_deadlock_that_is_not_certain_says_why() -> None:
     seen = replace(snapshot(), deadlocks=(Deadlock(False, 4.0, edges, "who knows"),))
     assert "POSSIBLE DEADLOCK: 1 thread waits" in report.render(seen)
     assert "not certain: who knows" in report.render(seen)
-    (found,) = snapshot_writer.document(seen)["deadlocks"]
+    (found,) = snapshot_codec.document(seen)["deadlocks"]
     assert (found["certain"], found["doubt"]) == (False, "who knows")
 
 
@@ -301,7 +301,7 @@ def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_e
     assert lines[at + 2].split() == ["1", "1.20", "s", "0", "31", "cond", "g_ready"]
 
 
-def test_the_page_says_who_waits_unseen() -> None:
+def test_the_page_says_who_waits_unobserved() -> None:
     page = report.render(replace(snapshot(), unobserved_waiters=(PID,)))
     assert f"thread {PID} (main) waits for something that is not seen" in page
     assert "not seen" not in report.render(snapshot())
@@ -354,7 +354,7 @@ def test_an_interval_on_the_page() -> None:
     assert "max wait" not in page
 
 
-def test_the_page_of_one_look_says_since_when_it_counts() -> None:
+def test_the_page_of_one_scan_says_since_when_it_counts() -> None:
     page = report.render(snapshot())
     assert "counting for 10.0 s" in page
     assert "max wait" in page
@@ -427,7 +427,7 @@ def test_conditions_of_a_class_are_one_line() -> None:
 
 
 def test_classes_of_locks_in_json() -> None:
-    found = snapshot_writer.document(scenarios.fleet(tick=3), scenarios.fleet())
+    found = snapshot_codec.document(scenarios.fleet(tick=3), scenarios.fleet())
     connections, shards = found["lock_classes"]
     assert (connections["name"], connections["kind"]) == ("conn::mu", "mutex")
     assert (connections["instances"], connections["destroyed"]) == (212, 53)

@@ -63,7 +63,7 @@ def ring(file: SharedFile, tids: tuple[int, int], **wait: int) -> None:
         file.wait(thread, locks[1 - n], keys[1 - n], since=time.monotonic_ns(), **wait)
 
 
-def test_a_deadlock_is_certain_in_one_look(directory: Path, second_tid: int) -> None:
+def test_a_deadlock_is_certain_in_one_scan(directory: Path, second_tid: int) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), second_tid))
     deadlocks = scan(file, directory).deadlocks

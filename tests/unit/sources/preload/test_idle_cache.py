@@ -24,7 +24,7 @@ def waiting(**by_name: Wait) -> Snapshot:
     return replace(scenarios.normal(), threads=threads)
 
 
-def test_verdicts_are_kept_by_lock_and_place_and_follow_later_looks() -> None:
+def test_verdicts_are_kept_by_lock_and_place_and_follow_later_scans() -> None:
     idle_cache, idle = IdleCache(), replace(wait(kind=Kind.SEM), idle=True)
     place = (idle.lock, idle.stack, idle.site)
     idle_cache.learn(waiting(t1=idle), named=False)

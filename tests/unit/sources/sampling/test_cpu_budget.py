@@ -39,7 +39,7 @@ def test_the_rest_of_the_tool_leaves_what_it_does_not_take(others_s: float, shar
     assert pause_s(after_scans(9.0, others_s), 0.001) == pytest.approx(0.001 / share)
 
 
-def test_one_look_tells_nothing_yet() -> None:
+def test_one_scan_tells_nothing_yet() -> None:
     assert pause_s(after_scans(), 0.001) == pytest.approx(0.05)
 
 

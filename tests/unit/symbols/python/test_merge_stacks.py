@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records
 
-from locktop.collector.export.snapshot_writer import document
+from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
 
-from locktop.collector.export.snapshot_writer import document
+from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Snapshot
 
 LOCKTOP = [sys.executable, "-m", "locktop.tui"]

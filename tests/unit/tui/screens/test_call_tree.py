@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from support.driven import row_under_cursor
 from support.feed import HandFeed, text_of
 from textual.app import App
 from textual.pilot import Pilot
@@ -80,9 +81,7 @@ class View:
     def under_cursor(self) -> str:
         screen = self.app.screen
         assert isinstance(screen, CallTreeScreen)
-        used = screen.active_list()
-        assert used.current is not None
-        return "".join(text for text, _ in used._row(used.current))
+        return row_under_cursor(screen.active_list())
 
 
 @asynccontextmanager
@@ -249,7 +248,7 @@ async def test_a_hot_branch_that_cools_down_stays_open() -> None:
         assert "x x.c:1" in view.text
 
 
-async def test_pause_holds_the_picture() -> None:
+async def test_pause_holds_the_snapshot() -> None:
     async with live(waits(("main a", 5.0))) as view:
         await view.keys("p")
         assert "PAUSED" in view.text
@@ -354,7 +353,7 @@ async def test_hostile_names_do_no_harm() -> None:
 async def test_help_has_the_keys_of_the_view() -> None:
     async with live(scenarios.deadlock(), size=(100, 80)) as view:
         await view.keys("question_mark")
-        assert "In the view of callers" in view.text
+        assert "In the call tree" in view.text
         assert "weigh by time, count or blame" in view.text
 
 

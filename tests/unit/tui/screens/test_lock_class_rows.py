@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from support.driven import Screen, opened, with_lock
+from support.driven import Screen, opened, row_under_cursor, with_lock
 from unit.builders import scenarios
 
 from locktop.collector.export import check_report
@@ -104,11 +104,7 @@ async def test_a_lock_that_gets_its_name_takes_the_cursor_to_its_class() -> None
         while screen.locks.current != 1003:
             await screen.keys("up")
         await screen.show(scenarios.fleet())
-        assert screen.lines[screen_row(screen)].startswith(f"*{CLOSED}")
-
-
-def screen_row(screen: Screen) -> int:
-    return screen.locks.region.y + screen.locks.heads + screen.locks._cursor - screen.locks.top
+        assert row_under_cursor(screen.locks).startswith(f"*{CLOSED}")
 
 
 async def test_a_filter_finds_a_class_and_single_locks_in_one() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from support.driven import opened
-from support.feed import HandFeed
+from support.feed import HandFeed, strips_of
 from textual import events
 from unit.builders import records, scenarios
 
@@ -44,7 +44,7 @@ async def test_no_color_is_no_color_at_all(
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys)
         await pilot.pause()
-        for strip in app.screen._compositor.render_strips():
+        for strip in strips_of(app):
             for text, style, _ in strip:
                 colours = (style.color, style.bgcolor) if style is not None else ()
                 assert all(colour is None or colour.is_default for colour in colours), text
@@ -63,7 +63,7 @@ async def test_keys_that_come_faster_than_they_are_heard_mean_the_same() -> None
         assert screen.text == slowly
 
 
-async def test_pause_holds_the_picture_and_the_newest_comes_afterwards() -> None:
+async def test_pause_holds_the_snapshot_and_the_newest_comes_afterwards() -> None:
     async with opened() as screen:
         await screen.keys("p")
         assert "PAUSED" in screen.lines[0]
@@ -182,7 +182,7 @@ async def test_a_deadlock_that_is_read_stays_when_the_list_moves_on_by_itself() 
         assert "Details of the deadlock" not in screen.text, "that was somebody's choice"
 
 
-async def test_save_writes_the_picture_that_is_seen_and_never_over_another(
+async def test_save_writes_the_snapshot_that_is_seen_and_never_over_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -221,7 +221,7 @@ async def test_what_is_told_covers_the_keys_and_nothing_else(
         await screen.says(before[-1])
 
 
-async def test_what_is_known_of_the_picture_is_told_flagged_and_in_the_help() -> None:
+async def test_what_is_known_of_the_snapshot_is_told_flagged_and_in_the_help() -> None:
     notes = ("the shared memory is full: " + "details are missing " * 5, "other locks are one")
     async with opened(size=(80, 24)) as screen:
         assert "note" not in screen.lines[0]
@@ -234,7 +234,7 @@ async def test_what_is_known_of_the_picture_is_told_flagged_and_in_the_help() ->
         await screen.says("other locks are one")
 
 
-async def test_a_picture_that_cannot_be_saved_is_told(
+async def test_a_snapshot_that_cannot_be_saved_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
@@ -251,7 +251,7 @@ async def test_a_picture_that_cannot_be_saved_is_told(
 async def test_help_lists_every_key_and_closes() -> None:
     async with opened(size=(100, 60)) as screen:
         await screen.keys("question_mark")
-        for says in ("hold the picture still", "save the picture as JSON", "next theme", "WAIT/s"):
+        for says in ("hold the screen still", "save the snapshot as JSON", "next theme", "WAIT/s"):
             assert says in screen.text
         await screen.keys("escape")
         assert "Keys" not in screen.text
@@ -284,7 +284,7 @@ async def test_a_strangers_names_are_only_text() -> None:
         assert "\x1b" not in screen.text
 
 
-async def test_the_end_of_the_process_is_told_and_the_picture_stays() -> None:
+async def test_the_end_of_the_process_is_told_and_the_snapshot_stays() -> None:
     async with opened() as screen:
         await screen.show(scenarios.ended())
         assert "ENDED" in screen.lines[0]

@@ -52,10 +52,7 @@ def test_headline_of_a_process_that_has_ended_speaks_of_its_end() -> None:
     over = scenarios.ended()
     assert "g_table_lock" in line_text(headline(SnapshotIndex(over), 120)), "what it was stuck on"
     calm = SnapshotIndex(replace(over, threads=()))
-    assert (
-        line_text(headline(calm, 80))
-        == " The process has ended; this is the last that was seen of it."
-    )
+    assert line_text(headline(calm, 80)) == " The process has ended; this is its last snapshot."
 
 
 def test_headline_without_anything_wrong() -> None:

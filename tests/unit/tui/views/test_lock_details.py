@@ -49,21 +49,21 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
     index = SnapshotIndex(seen)
     text = "\n".join(map(line_text, thread_details(index, index.threads[sleeper.tid])))
     assert "OpenMP lock, futex 0x7f00 for at least 2.50s" in text
-    assert "the library does not see this wait; contended, by the rule openmp-lock" in text
+    assert "the library does not observe this wait; contended, by the rule openmp-lock" in text
     assert calm.stacks[1][0].function in text
     cells = {
         column.title: column.cell(index.threads[sleeper.tid])[0]
         for column in thread_list.columns(index)
         if column.title in ("WAITS FOR", "SINCE")
     }
-    assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": ">2.50s"}
+    assert cells == {"WAITS FOR": "unobserved: OpenMP lock", "SINCE": ">2.50s"}
     group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
     (waits_for,) = (c for c in thread_list.columns(index) if c.title == "WAITS FOR")
     assert waits_for.cell(group)[0] == "", "the other one does not wait"
     quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
     assert line_text(headline(SnapshotIndex(quiet), 120)) == (
-        f" {sleeper.name} waits for OpenMP lock; who holds it is not known: the library does not"
-        " see it"
+        f" {sleeper.name} waits for OpenMP lock; its holder is not known: the library does not"
+        " observe it"
     )
 
 
@@ -117,7 +117,7 @@ def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None
     assert line_text(headline(dormant, 80)).startswith(" The library is dormant")
     for width in (80, 200):
         woken = line_text(headline(SnapshotIndex(replace(calm, complete=False)), width))
-        assert woken.startswith(" No wait is seen")
+        assert woken.startswith(" No wait is observed")
     quiet = replace(calm, locks=())
     assert line_text(headline(SnapshotIndex(quiet), 80)).startswith(" No thread waits for a lock")
     assert "begun while the library was dormant" in line_text(
@@ -186,7 +186,7 @@ def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
     assert "980ms held" in text
 
 
-def test_the_first_look_says_nothing_of_what_takes_two() -> None:
+def test_the_first_scan_says_nothing_of_what_takes_two() -> None:
     first = SnapshotIndex(replace(scenarios.normal(), interval_s=0.0))
     lock, thread = first.locks[1], first.threads[4712]
     in_list = {column.title: column.cell(lock)[0] for column in lock_list.columns(first)} | {
@@ -205,7 +205,7 @@ def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
         replace(k, wait_stacks=(WaitStack(5, 0, 70.0),)) if k.id == 2 else k for k in calm.locks
     )
     text = details(SnapshotIndex(replace(calm, locks=locks)), 2)
-    assert "100% of the wait, 70.0s, still waiting" in text
+    assert "100% of the wait, 70.0s, still in progress" in text
 
 
 def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
@@ -255,6 +255,6 @@ def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
         lock, holder_activity=ThreadActivity(4714, ActivityState.RUNNING, stack=6, stack_age_s=1.25)
     )
     said = details(SnapshotIndex(replace(calm, locks=(old, *calm.locks[1:]))), 1)
-    assert "seen asleep 1.25s ago:" in said
+    assert "observed asleep 1.25s ago:" in said
     assert "; now running" in said
     assert "of a CPU" not in said

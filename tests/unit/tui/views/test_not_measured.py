@@ -53,21 +53,21 @@ def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
     assert no_deadlock(SnapshotIndex(scenarios.normal())).startswith("There is no deadlock.")
     hidden = SnapshotIndex(of_python())
     assert no_deadlock(hidden) == (
-        "No deadlock is seen; who has what 3 threads wait for is not known."
+        "No deadlock is found, but the holders of what 3 threads wait for are not known."
     )
-    assert "who has what a thread waits for" in no_deadlock(SnapshotIndex(of_python(1)))
+    assert "the holder of what a thread waits for" in no_deadlock(SnapshotIndex(of_python(1)))
     calm = replace(of_python(0), threads=())
     assert no_deadlock(SnapshotIndex(calm)) == (
-        "No deadlock is seen. What could come about is not known from outside."
+        "No deadlock is found. From outside, potential deadlocks are not known."
     )
     dormant = replace(scenarios.normal(), threads=(), complete=False)
-    assert "not all that is held is known" in no_deadlock(SnapshotIndex(dormant))
+    assert "not every held lock is known" in no_deadlock(SnapshotIndex(dormant))
 
 
 async def test_the_key_says_so() -> None:
     async with opened(of_python()) as screen:
         await screen.keys("d")
-        await screen.says("who has what 3 threads wait for is not known")
+        await screen.says("holders of what 3 threads wait for are not known")
         await screen.keys("L")
         await screen.says("There is no level to set: the process runs without the library.")
 
@@ -93,12 +93,12 @@ def test_who_holds_the_locks_of_a_class() -> None:
     assert "held by" not in "\n".join(map(line_text, class_details(index, of)))
 
 
-def test_a_thread_seen_from_outside() -> None:
+def test_a_thread_seen_by_sampling() -> None:
     seen = native_stacks()
     thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
     seen = replace(seen, threads=(thread, *seen.threads[1:]))
     said = details_of(seen, thread)
-    assert "waited    never seen to" in said
+    assert "waited    never observed" in said
     assert "holds     nothing that is known" in said
     assert "acquired" not in said
     within = details_of(replace(seen, source="preload", level="contended"), thread)
@@ -124,10 +124,8 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
 
 
 def test_the_first_line_has_room_for_it() -> None:
-    assert line_text(headline(SnapshotIndex(of_python(1)), 76)).endswith("; holder not known")
-    assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith(
-        "who holds it is not known"
-    )
+    assert line_text(headline(SnapshotIndex(of_python(1)), 75)).endswith("; holder not known")
+    assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith("its holder is not known")
 
 
 def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:

@@ -11,7 +11,7 @@ from locktop.tui.views.shorten import middle, path_in, place_in, without_argumen
 from locktop.tui.views.styled_line import changed_cells, cut, line_text, make_line, merge, wrap
 
 
-def test_merge_joins_neighbours_and_blanks_take_the_style_before_them() -> None:
+def test_merge_joins_adjacent_spans_and_blanks_take_the_style_before_them() -> None:
     spans = [("a", "text"), ("b", "text"), ("  ", "holder"), ("", "dim"), ("c", "dim")]
     assert merge(spans) == (("ab  ", "text"), ("c", "dim"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.driven import opened
+from support.feed import strips_of
 from textual.events import Key
 from unit.builders import scenarios
 
@@ -74,7 +75,7 @@ async def test_each_theme_marks_the_chosen_level(theme: str) -> None:
         await screen.says("WHAT IT DOES")
         styles = {
             text.split()[0]: style
-            for strip in screen.app.screen._compositor.render_strips()
+            for strip in strips_of(screen.app)
             for text, style, _ in strip
             if text.split()[:1] and text.split()[0] in LEVELS
         }

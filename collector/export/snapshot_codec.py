@@ -1,0 +1,321 @@
+"""Writes and reads snapshots: JSON and msgpack, as snapshot_document.py describes the document.
+
+A file may come from a stranger. The reader cleans all texts, bounds all numbers, and reports the
+first wrong field in one line. Unknown keys are accepted; a missing or null key has its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from locktop.collector.analysis import blame_chains, lock_classes, thread_groups
+from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.analysis.idle.rules import Rules
+from locktop.collector.errors import LocktopError
+from locktop.collector.export import snapshot_intervals as intervals
+from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
+from locktop.collector.export.snapshot_fields import Address, StackKey
+from locktop.collector.export.snapshot_locks import (
+    BlameInterval,
+    BlameRootEntry,
+    LockClassEntry,
+    LockEntry,
+    LockInterval,
+    StackInterval,
+)
+from locktop.collector.export.snapshot_threads import (
+    ActivityEntry,
+    ThreadEntry,
+    ThreadGroupEntry,
+    ThreadInterval,
+)
+from locktop.collector.model import Lock, LockClass, Snapshot, ThreadActivity, ThreadGroup
+from locktop.collector.sanitize import clean
+
+#: Ids, counters and addresses have 64 bits.
+_MAX_INTEGER = (1 << 64) - 1
+_MAX_NUMBER = 1e18
+#: Locks of a class that are listed.
+_MAX_IDS = 64
+#: Keys that follow from the others; the reader leaves them out.
+_DERIVED = frozenset({"thread_groups", "lock_classes", "interval", "blame_roots"})
+_OF_LOCKS = ("acquisitions", "trylock_failed", "signals", "unheard", "hold_s", "hold_max_s")
+_OF_THREADS = ("acquisitions", "contended")
+
+
+class NumberOutOfRange:
+    """Stands for a number that no field can have; the error message has the name of this class."""
+
+
+# ---- writing ----
+
+
+def encode(snapshot: Snapshot, before: Snapshot | None = None, *, packed: bool = False) -> bytes:
+    """Return the document as JSON text, or as msgpack if ``packed``.
+
+    Args:
+        snapshot: the scan.
+        before: an earlier scan of the same process. With it each thread, lock and class of locks
+            has "interval", the part of its figures from between the two scans.
+        packed: msgpack.
+    """
+    described = describe(snapshot, before)
+    if packed:
+        return msgspec.msgpack.encode(described, enc_hook=_written)
+    return msgspec.json.format(msgspec.json.encode(described, enc_hook=_written), indent=1) + b"\n"
+
+
+def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
+    """Return the document as ``json.loads`` would return it."""
+    found: dict[str, Any] = msgspec.to_builtins(
+        describe(snapshot, before), str_keys=True, enc_hook=_written
+    )
+    return found
+
+
+def activity_document(now: ThreadActivity) -> dict[str, Any]:
+    """Return what a thread does now as the snapshot's document has it."""
+    found: dict[str, Any] = msgspec.to_builtins(
+        msgspec.convert(now, ActivityEntry, from_attributes=True), str_keys=True
+    )
+    return found
+
+
+def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
+    """Return the document with what other modules derive: classes, groups, chains, intervals."""
+    whole = msgspec.convert(_Source(snapshot), Document, from_attributes=True, dec_hook=_read)
+    classes = lock_classes.find(snapshot.locks)
+    class_of = lock_classes.by_lock(classes)
+    by_id = {lock.id: lock for lock in snapshot.locks}
+    for thread in whole.threads:
+        thread.held_locks = [held.lock for held in thread.holds]
+        if thread.waiting_for is not None:
+            thread.waiting_for.why = snapshot.why.get(thread.tid, "")
+    for lock, entry in zip(snapshot.locks, whole.locks, strict=True):
+        if lock.id in class_of:
+            entry.class_name = class_of[lock.id].name
+        if blame_chains.is_chained(lock, by_id):
+            entry.blame_roots = [
+                BlameRootEntry(
+                    tid=root.tid, lock=root.lock, site=Address(root.site), wait_s=root.wait_s
+                )
+                for root in blame_chains.roots(lock, by_id)
+            ]
+    for pattern in whole.patterns:
+        pattern.lock = pattern.lock or None
+    groups = thread_groups.find(snapshot.threads, by_id, class_of)
+    whole.thread_groups = [_group_entry(group) for group in groups]
+    whole.lock_classes = [_class_entry(found) for found in classes]
+    if before is not None:
+        whole.duration_s -= before.duration_s
+        _add_intervals(whole, snapshot, before, classes)
+    if snapshot.is_sampled:
+        _leave_out_not_measured(whole)
+    return whole
+
+
+class _Source:
+    """A snapshot with the keys that only the document has."""
+
+    format, version = FORMAT, VERSION
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._snapshot, name)
+
+
+def _group_entry(group: ThreadGroup) -> ThreadGroupEntry:
+    wait = group.wait
+    return ThreadGroupEntry(
+        threads=list(group.tids),
+        name=group.name,
+        alive=group.first.alive,
+        state=group.state,
+        kind=wait.kind if wait is not None else None,
+        lock=group.lock or None,
+        lock_name=group.lock_name,
+        stack=wait.stack if wait is not None else 0,
+        idle=wait is not None and wait.idle,
+        longest_s=wait.duration_s if wait is not None else None,
+        holders=list(group.holders),
+        holds=[held.lock for held in group.first.holds],
+    )
+
+
+def _class_entry(found: LockClass) -> LockClassEntry:
+    figures = {
+        name: getattr(found, name)
+        for name in LockClassEntry.__struct_fields__
+        if name not in ("instances", "locks", "holders", "waiters", "interval")
+    }
+    return LockClassEntry(
+        instances=len(found.locks),
+        locks=list(found.locks[:_MAX_IDS]),
+        holders=list(found.holders),
+        waiters=list(found.waiters),
+        **figures,
+    )
+
+
+def _add_intervals(
+    whole: Document, snapshot: Snapshot, before: Snapshot, classes: Iterable[LockClass]
+) -> None:
+    threads = {thread.tid: thread for thread in before.threads}
+    locks = {lock.id: lock for lock in before.locks}
+    by_id = {lock.id: lock for lock in snapshot.locks}
+    for thread, entry in zip(snapshot.threads, whole.threads, strict=True):
+        added: Any = intervals.thread_interval(thread, threads.get(thread.tid))
+        entry.interval = ThreadInterval(**added)
+    for lock, lock_entry in zip(snapshot.locks, whole.locks, strict=True):
+        _add_lock_intervals(lock_entry, lock, locks.get(lock.id))
+    for found, class_entry in zip(classes, whole.lock_classes, strict=True):
+        figures: Any = intervals.class_interval([by_id[id_] for id_ in found.locks], locks)
+        class_entry.interval = LockInterval(**figures)
+
+
+def _add_lock_intervals(entry: LockEntry, lock: Lock, before: Lock | None) -> None:
+    figures: Any = intervals.lock_interval(lock, before)
+    entry.interval = LockInterval(**figures)
+    stacks = intervals.stack_intervals(lock, before)
+    for stack, (count, wait_s) in zip(entry.wait_stacks, stacks, strict=True):
+        stack.interval = StackInterval(count=count, wait_s=wait_s)
+    for blame, wait_s in zip(entry.blame, intervals.blame_intervals(lock, before), strict=True):
+        blame.interval = BlameInterval(wait_s=wait_s)
+
+
+def _leave_out_not_measured(whole: Document) -> None:
+    """A sampled process tells neither how often a thread took a lock nor how long it held one."""
+    for entries, names in (
+        (whole.threads, _OF_THREADS),
+        (whole.locks, _OF_LOCKS),
+        (whole.lock_classes, _OF_LOCKS),
+    ):
+        for entry in _with_intervals(entries):
+            for name in names:
+                if hasattr(entry, name):
+                    setattr(entry, name, None)
+
+
+def _with_intervals(
+    entries: Iterable[ThreadEntry | LockEntry | LockClassEntry],
+) -> Iterator[object]:
+    for entry in entries:
+        yield entry
+        yield entry.interval
+
+
+def _written(value: object) -> str:
+    """Return a value of our own types as the document has it."""
+    if isinstance(value, Address):
+        return hex(value)
+    if isinstance(value, StackKey):
+        return str(int(value))
+    raise NotImplementedError(type(value).__name__)
+
+
+# ---- reading ----
+
+
+def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
+    """Return the snapshot in a file.
+
+    Args:
+        data: the content of the file.
+        name: what an error calls the file.
+        rules: the rules that classify the waits; None for the shipped rules.
+
+    Raises:
+        LocktopError: the content is no snapshot; the message names the wrong field.
+    """
+    try:
+        whole = _bounded(_decoded(data))
+        _check_version(whole)
+        found = msgspec.convert(whole, Document, str_keys=True, dec_hook=_read)
+        # msgspec converts no keys of our own types.
+        found.stacks = {_read(StackKey, key): frames for key, frames in found.stacks.items()}
+        found.sites = {_read(Address, key): frame for key, frame in found.sites.items()}
+        snapshot = msgspec.convert(found, Snapshot, from_attributes=True)
+    except msgspec.MsgspecError as error:
+        raise LocktopError(f"{name} is no snapshot of locktop: {_explained(error)}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        reason = str(error) or type(error).__name__
+        raise LocktopError(f"{name} is no snapshot of locktop: {reason}") from None
+    return Classifier(rules).classify(snapshot)
+
+
+def is_snapshot(data: bytes) -> bool:
+    """Return whether a file begins as a snapshot does, as JSON or msgpack, and not as a text."""
+    return data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" or _is_msgpack(data)
+
+
+def _is_msgpack(data: bytes) -> bool:
+    # A map of over 15 keys. A text may begin with the byte of a smaller map.
+    return data[:1] in (b"\xde", b"\xdf") and not data.startswith(b"\xdf\xbb")
+
+
+def _decoded(data: bytes) -> object:
+    if _is_msgpack(data):
+        return msgspec.msgpack.decode(data)
+    return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+
+
+def _check_version(whole: object) -> None:
+    """Raise ValueError for the document of a later locktop, which may differ in every field."""
+    version = whole.get("version") if isinstance(whole, dict) else VERSION
+    if version not in (None, VERSION):
+        raise ValueError(f"version is {version}; this locktop knows version {VERSION}")
+
+
+def _bounded(value: object) -> object:
+    """Return decoded data with clean texts, without null, and without impossible numbers.
+
+    A key with null counts as a missing key, so msgspec sets the default or reports the key.
+    """
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {
+            key: _bounded(part)
+            for key, part in value.items()
+            if part is not None and key not in _DERIVED
+        }
+    if isinstance(value, list):
+        return [_bounded(part) for part in value]
+    if isinstance(value, float) and not abs(value) <= _MAX_NUMBER:
+        return NumberOutOfRange()
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _MAX_INTEGER:
+        return NumberOutOfRange()
+    return value
+
+
+def _read(kind: type, value: object) -> Any:
+    """Return a value of our own types, from the model or from a document."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return kind(value)
+    return Address(_address(value)) if kind is Address else StackKey(_number(value))
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, str) or not (value.isdecimal() and len(value) < 20):
+        raise ValueError("Expected numbers of stacks as keys of stacks")
+    return int(value)
+
+
+def _address(value: object) -> int:
+    try:
+        address = int(value, 16) if isinstance(value, str) else -1
+    except ValueError:
+        address = -1
+    if not 0 <= address <= _MAX_INTEGER:
+        raise ValueError("Expected an address as a hexadecimal text")
+    return address
+
+
+def _explained(error: msgspec.MsgspecError) -> str:
+    """Return the message with the path of the field as in ``threads[0].tid``."""
+    return str(error).replace("`", "").replace("$.", "")

@@ -1,0 +1,120 @@
+"""The document of a snapshot: each object, key, type and meaning, described once.
+
+The codec (snapshot_codec.py), the JSON Schema and docs/snapshot.md come from these types. A field
+has the name of its model field; ``rename`` gives the key where the two differ. Keys may be added;
+the keys that exist keep their meaning. The value null means "not measured".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from locktop.collector.export.snapshot_fields import (
+    NO_ADDRESS,
+    Address,
+    Count,
+    Number,
+    StackKey,
+    Tid,
+    meaning,
+)
+from locktop.collector.export.snapshot_findings import (
+    DeadlockEntry,
+    EventEntry,
+    MarkEntry,
+    MisuseEntry,
+    OrderCycleEntry,
+    PatternEntry,
+    UnobservedWaitEntry,
+)
+from locktop.collector.export.snapshot_locks import LockClassEntry, LockEntry
+from locktop.collector.export.snapshot_threads import ThreadEntry, ThreadGroupEntry
+
+FORMAT = "locktop.snapshot"
+VERSION = 1
+#: Frames of one stack, far more than are ever recorded.
+MAX_FRAMES = 4096
+
+
+class ProcessEntry(Struct, kw_only=True, gc=False):
+    """The process."""
+
+    pid: Annotated[Tid, meaning("The process id.")]
+    comm: Annotated[str, meaning("The name of the process.")] = ""
+    cmdline: Annotated[list[str], meaning("The command with its arguments.")] = []
+    exe: Annotated[str, meaning("The path of the program.")] = ""
+    started_at: Annotated[str, meaning("The start of the process, ISO 8601 in UTC.")] = ""
+    cpu_share: Annotated[Number, meaning("CPUs used in the last interval.")] = 0.0
+    rss_bytes: Annotated[Count, meaning("Resident memory in bytes.")] = 0
+    cpus: Annotated[Count, meaning("CPUs that the process may use; 0: not known.")] = 0
+
+
+class FrameEntry(Struct, kw_only=True, gc=False):
+    """A frame of a stack."""
+
+    function: Annotated[str, meaning("The name of the function; empty: not known.")] = ""
+    file: Annotated[str | None, meaning("The source file.")] = None
+    line: Annotated[Count | None, meaning("The line in the source file.")] = None
+    module: Annotated[str, meaning("The program or library.")] = ""
+    address: Annotated[Address, meaning("The address of the code.")] = NO_ADDRESS
+    offset: Annotated[Address, meaning("The offset in the module.")] = NO_ADDRESS
+    inlined: Annotated[bool, meaning("The compiler inlined the function.")] = False
+
+
+class Document(
+    Struct,
+    kw_only=True,
+    gc=False,
+    rename={"unobserved_waiters": "unseen_waiters", "unobserved_waits": "unseen"},
+):
+    """Everything that one scan of a process showed."""
+
+    format: Annotated[Literal["locktop.snapshot"], meaning("The name of the format.")]
+    version: Annotated[Literal[1], meaning("The version of the format.")]
+    taken_at: Annotated[str, meaning("The time of the scan, ISO 8601 in UTC.")] = ""
+    host: Annotated[str, meaning("The name of the machine.")] = ""
+    source: Annotated[str, meaning("preload: counted; proc: sampled from outside.")] = ""
+    duration_s: Annotated[Number, meaning("Seconds that the figures cover; with -d the interval.")]
+    lost_events: Annotated[Count, meaning("Records that newer records overwrote.")] = 0
+    ended: Annotated[bool, meaning("The process has ended; the figures are its last.")] = False
+    level: Annotated[
+        str, meaning("The recording level: dormant, counting, contended, blocks, all, or sampled.")
+    ] = "contended"
+    complete: Annotated[
+        bool, meaning("Recording began with the program: no earlier hold or wait is missing.")
+    ] = True
+    locks_left_out: Annotated[Count, meaning("Known locks without contention not in locks.")] = 0
+    unobserved_waiters: Annotated[
+        list[Tid], meaning("Threads in a futex call that the source does not know.")
+    ] = []
+    unobserved_waits: Annotated[
+        list[UnobservedWaitEntry], meaning("Details of the first 32 of these threads.")
+    ] = []
+    notes: Annotated[list[str], meaning("What the user should know, one line each.")] = []
+    process: Annotated[ProcessEntry, meaning("The process.")]
+    threads: Annotated[list[ThreadEntry], meaning("The threads in order of tid.")]
+    thread_groups: Annotated[list[ThreadGroupEntry], meaning("Threads that do the same.")] = []
+    locks: Annotated[list[LockEntry], meaning("The locks, most wait first.")]
+    lock_classes: Annotated[list[LockClassEntry], meaning("Locks of one name.")] = []
+    deadlocks: Annotated[list[DeadlockEntry], meaning("Deadlocks, certain or possible.")] = []
+    lock_order: Annotated[list[OrderCycleEntry], meaning("Potential deadlocks, surest first.")] = []
+    lock_order_suppressed: Annotated[Count, meaning("Left out by a suppression file.")] = 0
+    lock_order_unproven: Annotated[
+        Count, meaning("Left out: the memory of their locks may have had other locks.")
+    ] = 0
+    stacks: Annotated[
+        dict[StackKey, Annotated[list[FrameEntry], Meta(max_length=MAX_FRAMES)]],
+        meaning("Stacks by number: frames, innermost first."),
+    ] = {}
+    sites: Annotated[
+        dict[Address, FrameEntry], meaning("By return address: the innermost frame of the program.")
+    ] = {}
+    events: Annotated[list[EventEntry], meaning("The newest events, newest first.")] = []
+    marks: Annotated[list[MarkEntry], meaning("The newest annotations, newest first.")] = []
+    misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
+    patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
+
+    #: Shares were saved with the figures, rates were not.
+    interval_s = property(lambda self: self.duration_s)

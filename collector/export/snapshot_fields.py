@@ -1,0 +1,35 @@
+"""Types of fields that the objects of a snapshot's document share (snapshot_document.py)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+
+class Address(int):
+    """An address of 64 bits, which the document has as a hexadecimal text."""
+
+
+class StackKey(int):
+    """The number of a stack as a key, which the document has as a decimal text."""
+
+
+def meaning(sentence: str, **schema: Any) -> Meta:
+    """Return the description of a key in plain English."""
+    return Meta(description=sentence, extra_json_schema=schema or None)
+
+
+Count = Annotated[int, Meta(ge=0)]
+#: Seconds, or a share of an interval, or a rate.
+Number = float
+Tid = Annotated[int, Meta(ge=0)]
+LockId = Annotated[int, Meta(ge=0)]
+StackId = Annotated[int, Meta(ge=0)]
+#: A factory, for the JSON Schema cannot write a default of a type of our own.
+NO_ADDRESS: Any = field(default_factory=Address)
+STACK = meaning('The number of a stack in "stacks"; 0: not known.')
+SITE = meaning('The return address of the call; "sites" may have its frame.')
+LOWER_BOUND = meaning("The time is a lower bound: the wait began before locktop first observed it.")
+IDLE_LOCK = meaning("All known waits were idle waits.")
+SHARE_OF_INTERVAL = {"minimum": 0, "maximum": 1}

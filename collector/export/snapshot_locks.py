@@ -1,0 +1,161 @@
+"""Locks in the document of a snapshot (snapshot_document.py)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Struct, UnsetType
+
+from locktop.collector.export.snapshot_fields import (
+    IDLE_LOCK,
+    NO_ADDRESS,
+    Address,
+    Count,
+    LockId,
+    Number,
+    StackId,
+    Tid,
+    meaning,
+)
+from locktop.collector.export.snapshot_threads import ActivityEntry
+from locktop.collector.model import CONTENTION_KINDS, Kind
+
+
+class StackInterval(Struct, kw_only=True, gc=False):
+    """The part of a wait stack's figures from between the two scans of -d."""
+
+    count: Annotated[int, meaning("Waits that ended.")]
+    wait_s: Annotated[Number, meaning("Seconds waited.")]
+
+
+class WaitStackEntry(Struct, kw_only=True, gc=False):
+    """The waits for one lock from one stack."""
+
+    stack: Annotated[StackId, meaning('The number of the stack in "stacks".')]
+    count: Annotated[Count, meaning("Waits that ended.")]
+    wait_s: Annotated[Number, meaning("Seconds waited.")]
+    idle: Annotated[bool, meaning("The waits were idle waits.")] = False
+    interval: Annotated[StackInterval | UnsetType, meaning("Only with -d.")] = UNSET
+
+
+class BlameInterval(Struct, kw_only=True, gc=False):
+    """The part of the blame from between the two scans of -d."""
+
+    wait_s: Annotated[Number, meaning("Seconds waited because of the holder.")]
+
+
+class BlameEntry(Struct, kw_only=True, gc=False):
+    """Wait time charged to a holder of the lock."""
+
+    tid: Annotated[Tid, meaning("The holder; 0: a thread that ended, or no known holder.")]
+    site: Annotated[Address, meaning("Where the holder took the lock.")] = NO_ADDRESS
+    through: Annotated[LockId, meaning("The lock that the holder waited for; 0: none.")] = 0
+    wait_s: Annotated[Number, meaning("Seconds waited because of the holder.")]
+    interval: Annotated[BlameInterval | UnsetType, meaning("Only with -d.")] = UNSET
+
+
+class BlameRootEntry(Struct, kw_only=True, gc=False):
+    """Wait time charged to the end of a chain: a holder that waited for no lock."""
+
+    tid: Annotated[Tid, meaning("The holder; 0 as in blame.")]
+    lock: Annotated[LockId, meaning("The lock that the holder held.")]
+    site: Annotated[Address, meaning("Where the holder took that lock.")]
+    wait_s: Annotated[Number, meaning("Seconds waited because of the holder.")]
+
+
+class LockInterval(Struct, kw_only=True, gc=False):
+    """The part of a lock's or a class's figures from between the two scans of -d."""
+
+    acquisitions: Annotated[int | None, meaning("Acquisitions.")]
+    contended: Annotated[int, meaning("Acquisitions after a wait.")]
+    trylock_failed: Annotated[int | None, meaning("Failed trylocks.")]
+    signals: Annotated[int | None, meaning("Signals, broadcasts or posts.")]
+    hold_timed: Annotated[int, meaning("Holds that were timed.")]
+    wait_s: Annotated[Number, meaning("Seconds waited.")]
+    hold_s: Annotated[Number | None, meaning("Seconds held.")]
+    idle_s: Annotated[Number, meaning("Seconds of idle waits.")]
+
+
+class LockEntry(
+    Struct, kw_only=True, gc=False, rename={"class_name": "class", "holder_activity": "holder_now"}
+):
+    """A lock. The figures cover the time since the process started."""
+
+    id: Annotated[LockId, meaning("The id of the lock in this document.")]
+    address: Annotated[Address, meaning("The address of the lock.")] = NO_ADDRESS
+    kind: Annotated[Kind, meaning("The kind of the lock.")]
+    type: Annotated[
+        str, meaning("A futex: the type that the functions of its waiters tell, as Rust Mutex.")
+    ] = ""
+    name: Annotated[str, meaning("The name: given, else of the variable, else of the source.")]
+    acquisitions: Annotated[Count | None, meaning("How often threads took the lock.")] = 0
+    contended: Annotated[Count, meaning("How often threads took the lock after a wait.")] = 0
+    trylock_failed: Annotated[Count | None, meaning("How often a trylock failed.")] = 0
+    signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")] = 0
+    unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")] = 0
+    wait_s: Annotated[Number, meaning("Seconds waited; present waits included.")]
+    wait_error_s: Annotated[
+        Number, meaning("Sampled: one standard deviation of wait_s in seconds.")
+    ] = 0.0
+    wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")] = 0.0
+    idle: Annotated[bool | UnsetType, IDLE_LOCK] = UNSET
+    idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")] = 0.0
+    hold_s: Annotated[
+        Number | None, meaning("Seconds held: exact if all holds were timed, else scaled up.")
+    ] = 0.0
+    hold_timed: Annotated[Count, meaning("How many holds were timed.")] = 0
+    hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")] = 0.0
+    holders: Annotated[list[Tid], meaning("The tids of the present holders.")] = []
+    waiters: Annotated[list[Tid], meaning("The tids of the present waiters, longest first.")] = []
+    wait_stacks: Annotated[
+        list[WaitStackEntry], meaning("Where the waits came from, most wait first.")
+    ] = []
+    blame: Annotated[list[BlameEntry], meaning("Because of which holders threads waited.")] = []
+    blame_roots: Annotated[
+        list[BlameRootEntry] | UnsetType,
+        meaning("The ends of the chains; only if a holder waited for a lock itself."),
+    ] = UNSET
+    destroyed: Annotated[bool, meaning("The program destroyed the lock.")] = False
+    recursive: Annotated[bool, meaning("The holder may take the lock again.")] = False
+    writers_first: Annotated[bool, meaning("Readers queue behind a waiting writer.")] = False
+    holder_activity: Annotated[
+        ActivityEntry | None, meaning("What the holder of a lock with waiters does now.")
+    ] = None
+    #: Behind ``holder_activity``, as above.
+    class_name: Annotated[str | UnsetType, meaning("The name of the lock class, if any.")] = UNSET
+    foreign_releases: Annotated[
+        bool, meaning("Threads that did not hold the lock released it: holders may be wrong.")
+    ] = False
+    used_as_lock: Annotated[
+        bool, meaning("A semaphore: only threads that took it have posted it.")
+    ] = False
+    interval: Annotated[LockInterval | UnsetType, meaning("Only with -d.")] = UNSET
+
+    def __post_init__(self) -> None:
+        if self.idle is UNSET:
+            self.idle = self.kind not in CONTENTION_KINDS
+
+
+class LockClassEntry(Struct, kw_only=True, gc=False):
+    """At least two locks of one name and kind. The figures are sums over the locks."""
+
+    name: Annotated[str, meaning("The common name; indexes are empty.")]
+    kind: Annotated[Kind, meaning("The kind of the locks.")]
+    instances: Annotated[Count, meaning("How many locks the class has.")]
+    destroyed: Annotated[Count, meaning("How many of the locks the program destroyed.")]
+    locks: Annotated[list[LockId], meaning("The ids of the locks with most wait, at most 64.")]
+    acquisitions: Annotated[Count | None, meaning("How often threads took the locks.")]
+    contended: Annotated[Count, meaning("How often threads took the locks after a wait.")]
+    trylock_failed: Annotated[Count | None, meaning("How often a trylock failed.")]
+    signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")]
+    unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")]
+    wait_s: Annotated[Number, meaning("Seconds waited.")]
+    wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")]
+    idle: Annotated[bool, IDLE_LOCK]
+    idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")]
+    hold_s: Annotated[Number | None, meaning("Seconds held.")]
+    hold_timed: Annotated[Count, meaning("How many holds were timed.")]
+    hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")]
+    holders: Annotated[list[Tid], meaning("The tids of the present holders.")]
+    waiters: Annotated[list[Tid], meaning("The tids of the present waiters.")]
+    interval: Annotated[LockInterval | UnsetType, meaning("Only with -d.")] = UNSET
