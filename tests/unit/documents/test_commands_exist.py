@@ -16,8 +16,6 @@ from locktop.tui import cli
 
 #: Commands stand at the begin of code, behind a variable, or inside `$(...)` and quotes.
 _LOCKTOP = re.compile(r"""(?:^|[\s("'])locktop((?:\s+[^\s|;&)"'#]+)*)""")
-#: Options that another branch adds. Empty once the branches are merged.
-AWAITED = frozenset({"--schema"})
 _OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 _COMMAND = re.compile(r"[a-z]+")
 _MAKE = re.compile(r"(?:^|\s)make ([a-z][a-z-]*)")
@@ -52,7 +50,7 @@ def unknown_commands(text: str) -> list[str]:
             if command and command[0] not in _commands():
                 unknown.append(f"{number}: {command[0]}")
                 continue
-            known = AWAITED.union(_OPTION.findall(_help(*command)))
+            known = frozenset(_OPTION.findall(_help(*command)))
             given = _OPTION.findall(" ".join(words[len(command) :]))
             unknown += [f"{number}: {option}" for option in given if option not in known]
     return unknown
