@@ -26,14 +26,14 @@ class Record(Generic[R]):
 
     The match is by name. The fields of the NamedTuple and the format of the struct module come from
     one list of names; the compiled header gives each name its offset and type. A field that is
-    missing in the header, or out of order there, fails when this module is imported.
+    missing in the header, or out of order there, raises an exception at import.
+
+    Args:
+        record: a NamedTuple whose fields are fields of the struct, in the same order.
+        name: the C struct, such as "struct lt_wait".
     """
 
     def __init__(self, record: type[R], name: str) -> None:
-        """Args:
-        record: a NamedTuple whose fields are fields of the struct, in the same order.
-        name: the C struct, such as "struct lt_wait".
-        """
         self.size: int = ffi.sizeof(name)
         self._make = cast(Callable[[Iterable[Any]], R], record._make)  # type: ignore[attr-defined]
         layout = _format(name, record._fields)  # type: ignore[attr-defined]

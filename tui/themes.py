@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 BASE = ("primary", "foreground", "background", "surface", "panel", "warning", "error", "success")
 #: Colours beside those of the styles: backgrounds, and the cursor.
-BACKGROUNDS = ("alarm-back", "flag-back", "cursor", "cursor-back", "cursor-elsewhere-back")
+BACKGROUNDS = ("alert-back", "flag-back", "cursor", "cursor-back", "cursor-elsewhere-back")
 SCREEN = (*STYLES, *BACKGROUNDS)
 STYLED = (*STYLES, "cursor", "cursor-elsewhere")
 PREFIX = "lt-"
-
+#: Names of earlier versions, which theme files of users may still have.
+_RENAMED = {"alarm": "alert", "alarm-back": "alert-back"}
 
 #: The variables that Textual's widgets need of a theme in the terminal's colours.
 _ANSI_VARIABLES = {
@@ -99,6 +100,7 @@ def _table(
     table = data.get(key, {})
     if not isinstance(table, dict):
         raise ThemeError(f"{origin}: [{key}] must be a table")
+    table = {_RENAMED.get(name, name): value for name, value in table.items()}
     _refuse_unknown(origin, f"{key}.", set(table), set(known))
     for name in needed:
         if name not in table:

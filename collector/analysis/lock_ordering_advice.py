@@ -112,12 +112,12 @@ def waited(
     return at, wait.duration_s if wait is not None else 0.0
 
 
-def _orders_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, int], set[int]]:
+def _orders_elsewhere(snapshot: Snapshot, cycle_tids: set[int]) -> dict[tuple[int, int], set[int]]:
     """Return by pair of locks which other threads held the first lock when they took, or requested,
     the second lock."""
     found: dict[tuple[int, int], set[int]] = {}
     for thread in snapshot.threads:
-        if thread.tid in circle or not thread.holds:
+        if thread.tid in cycle_tids or not thread.holds:
             continue
         locks = [held.lock for held in thread.holds]
         if thread.waiting_for is not None:
@@ -127,6 +127,6 @@ def _orders_elsewhere(snapshot: Snapshot, circle: set[int]) -> dict[tuple[int, i
                 found.setdefault((first, second), set()).add(thread.tid)
     for cycle in snapshot.lock_order:
         for edge in cycle.edges:
-            if edge.tid not in circle:
+            if edge.tid not in cycle_tids:
                 found.setdefault((edge.from_, edge.to), set()).add(edge.tid)
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from locktop.collector.bench.costs import Costs, Row
-from locktop.collector.bench.runner import BARE
+from locktop.collector.bench.costs import CostRow, Costs
+from locktop.collector.bench.runner import UNPREPARED
 from locktop.collector.bench.trace_growth import Growth, times_longer
 
 
@@ -68,17 +68,17 @@ def verdicts(costs: Costs | None, growths: Sequence[Growth]) -> list[Verdict]:
     found = []
     for budget in BUDGETS:
         row = rows.get((budget.primitive, budget.threads, budget.flavour))
-        bare = rows.get((budget.primitive, budget.threads, BARE))
+        bare = rows.get((budget.primitive, budget.threads, UNPREPARED))
         if costs and row and bare:
-            found.append(of_row(budget, row, bare, costs.ticks_read_ns))
-    return found + [of_growth(growths, one) for one in growths if one.level != "all"]
+            found.append(check_row(budget, row, bare, costs.ticks_read_ns))
+    return found + [check_growth(growths, one) for one in growths if one.level != "all"]
 
 
-def _rows(costs: Costs | None) -> Iterable[Row]:
+def _rows(costs: Costs | None) -> Iterable[CostRow]:
     return costs.rows if costs else ()
 
 
-def of_row(budget: Budget, row: Row, bare: Row, read_ns: float) -> Verdict:
+def check_row(budget: Budget, row: CostRow, bare: CostRow, read_ns: float) -> Verdict:
     """Hold one row against its budget. Of several threads the medians decide; of one the least of
     all rounds, for a neighbour on the processor's other hardware thread only makes it slower."""
     ratio, more, said = row.ratio.median, row.more_ns.median, ""
@@ -103,7 +103,7 @@ def of_row(budget: Budget, row: Row, bare: Row, read_ns: float) -> Verdict:
     )
 
 
-def of_growth(growths: Sequence[Growth], one: Growth) -> Verdict:
+def check_growth(growths: Sequence[Growth], one: Growth) -> Verdict:
     """Hold the trace's growth against its budget."""
     longer = times_longer(growths, one)
     missed = longer < LONGER

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from locktop.collector.bench.runner import BARE, FLAVOURS, Case, Figures, cost
+from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case, RunFigures, cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CostRow:
     """One case with one flavour, over all rounds."""
 
     case: Case
@@ -41,14 +41,14 @@ class Row:
 class Costs:
     """All that was measured."""
 
-    rows: tuple[Row, ...]  # by case, then by flavour
+    rows: tuple[CostRow, ...]  # by case, then by flavour
     rounds: int
     ticks_hz: float
     ticks_read_ns: float
 
 
 #: One round of one case: what each flavour took.
-Round = dict[str, Figures]
+Round = dict[str, RunFigures]
 
 
 def measure(
@@ -86,14 +86,14 @@ def summary(found: dict[Case, list[Round]]) -> Costs:
     )
 
 
-def _row(case: Case, flavour: str, rounds: Sequence[Round]) -> Row:
-    return Row(
+def _row(case: Case, flavour: str, rounds: Sequence[Round]) -> CostRow:
+    return CostRow(
         case,
         flavour,
         spread(one[flavour].ns for one in rounds),
         spread(one[flavour].ticks for one in rounds),
-        spread(one[flavour].ns / one[BARE].ns for one in rounds),
-        spread(one[flavour].ns - one[BARE].ns for one in rounds),
+        spread(one[flavour].ns / one[UNPREPARED].ns for one in rounds),
+        spread(one[flavour].ns - one[UNPREPARED].ns for one in rounds),
         min(one[flavour].ns for one in rounds),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineInfo:
     """A machine and how busy it was."""
 
     processor: str
@@ -18,9 +18,9 @@ class Machine:
     load: float  # runnable tasks, mean of the last minute
 
 
-def this_one() -> Machine:
+def this_machine() -> MachineInfo:
     """Return the machine that this runs on."""
-    return Machine(
+    return MachineInfo(
         _processor(),
         len(os.sched_getaffinity(0)),
         f"Linux {platform.release()} {platform.machine()}",

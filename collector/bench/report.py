@@ -8,8 +8,8 @@ from typing import Any
 
 from locktop.collector.bench import budgets, costs, machine_info, runner, trace_growth
 from locktop.collector.bench.budgets import Verdict
-from locktop.collector.bench.costs import Costs, Row
-from locktop.collector.bench.machine_info import Machine
+from locktop.collector.bench.costs import CostRow, Costs
+from locktop.collector.bench.machine_info import MachineInfo
 from locktop.collector.bench.runner import Case
 from locktop.collector.bench.trace_growth import Growth
 from locktop.collector.errors import LocktopError
@@ -33,27 +33,27 @@ FULL = Effort(11, 0.1, 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BenchReport:
     """All that one bench found."""
 
-    machine: Machine
+    machine: MachineInfo
     costs: Costs | None  # None where only the trace was asked for
     growth: tuple[Growth, ...]
     verdicts: tuple[Verdict, ...]
 
 
-def make(
+def measure(
     effort: Effort,
     only: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Report:
+) -> BenchReport:
     """Measure. ``only``: names of primitives, or TRACE; None for all. ``progress`` is called with
     the runs done and their number. Raises LocktopError."""
-    here = machine_info.this_one()
+    here = machine_info.this_machine()
     cases = _chosen(runner.cases(), only, effort.most_threads)
     measured = costs.measure(cases, effort.rounds, effort.seconds, progress) if cases else None
     growths = trace_growth.measure() if only is None or TRACE in only else ()
-    return Report(here, measured, growths, tuple(budgets.verdicts(measured, growths)))
+    return BenchReport(here, measured, growths, tuple(budgets.verdicts(measured, growths)))
 
 
 def _chosen(cases: Sequence[Case], only: Sequence[str] | None, most_threads: int) -> list[Case]:
@@ -70,7 +70,7 @@ def _chosen(cases: Sequence[Case], only: Sequence[str] | None, most_threads: int
     ]
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: BenchReport) -> dict[str, Any]:
     """Return the report as plain lists and dictionaries; times are in nanoseconds or ticks."""
     found = report.costs
     return {
@@ -91,7 +91,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: CostRow) -> dict[str, Any]:
     parts = asdict(row)
     case: dict[str, Any] = parts.pop("case")
     return case | parts

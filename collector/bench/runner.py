@@ -13,10 +13,10 @@ from typing import Any
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources import launch
 
-BARE = "bare"
+UNPREPARED = "bare"
 #: flavour -> (flavour of the library, LOCKTOP_LEVEL), in the order of the table
 FLAVOURS: dict[str, tuple[str, str] | None] = {
-    BARE: None,
+    UNPREPARED: None,
     "nop": ("nop", ""),
     "dormant": ("", "dormant"),
     "contended": ("", "contended"),
@@ -36,7 +36,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RunFigures:
     """What one run found."""
 
     ns: float  # of wall time for one operation
@@ -61,17 +61,17 @@ def cases() -> list[Case]:
     command = [str(path()), "list"]
     return [
         Case(str(one["name"]), str(one["operation"]), int(threads))
-        for one in _answer(command, environment(BARE), _PATIENCE_S)
+        for one in _answer(command, environment(UNPREPARED), _PATIENCE_S)
         for threads in one["threads"]
     ]
 
 
-def cost(case: Case, flavour: str, seconds: float) -> Figures:
+def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
     """Measure for some ``seconds``. ``flavour`` is a key of FLAVOURS. Raises LocktopError."""
     command = [str(path()), "cost", case.primitive, str(case.threads), str(seconds)]
     said = _answer(command, environment(flavour), _PATIENCE_S + 10 * seconds)
     try:
-        return Figures(**{name: float(said[name]) for name in Figures.__slots__})
+        return RunFigures(**{name: float(said[name]) for name in RunFigures.__slots__})
     except (KeyError, TypeError, ValueError) as error:
         raise _failed(command, error) from error
 

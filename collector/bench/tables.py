@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from locktop.collector.bench.budgets import Verdict
-from locktop.collector.bench.costs import Costs, Row, Spread
-from locktop.collector.bench.report import Report
-from locktop.collector.bench.runner import BARE, FLAVOURS, Case
+from locktop.collector.bench.costs import CostRow, Costs, Spread
+from locktop.collector.bench.report import BenchReport
+from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case
 from locktop.collector.bench.trace_growth import Growth, times_longer
 
-_WATCHED = [flavour for flavour in FLAVOURS if flavour != BARE]
+_WATCHED = [flavour for flavour in FLAVOURS if flavour != UNPREPARED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class _Table:
     words: int  # so many columns at the left are words, the others are figures
 
 
-def text(report: Report) -> str:
+def text(report: BenchReport) -> str:
     """Return the report as lines of aligned text."""
     parts = [_introduction(report)]
     if report.costs:
@@ -37,7 +37,7 @@ def text(report: Report) -> str:
     return "\n\n".join(parts)
 
 
-def markdown(report: Report) -> str:
+def markdown(report: BenchReport) -> str:
     """Return the report as tables in Markdown."""
     parts = [_introduction(report)]
     if report.verdicts:
@@ -54,7 +54,7 @@ def markdown(report: Report) -> str:
     return "\n\n".join(parts)
 
 
-def _introduction(report: Report) -> str:
+def _introduction(report: BenchReport) -> str:
     here, found = report.machine, report.costs
     said = (
         f"{here.processor}, {here.cpus} CPUs, {here.system}, {here.libc};"
@@ -72,8 +72,8 @@ def _introduction(report: Report) -> str:
 # ---- the tables ----
 
 
-def _by_case(found: Costs) -> dict[Case, dict[str, Row]]:
-    cases: dict[Case, dict[str, Row]] = {}
+def _by_case(found: Costs) -> dict[Case, dict[str, CostRow]]:
+    cases: dict[Case, dict[str, CostRow]] = {}
     for row in found.rows:
         cases.setdefault(row.case, {})[row.flavour] = row
     return cases
@@ -82,7 +82,7 @@ def _by_case(found: Costs) -> dict[Case, dict[str, Row]]:
 def _compact(found: Costs) -> _Table:
     lines = []
     for case, rows in _by_case(found).items():
-        bare = rows[BARE]
+        bare = rows[UNPREPARED]
         times = [_figure(bare.ns.median, 1), _figure(bare.ticks.median, 0)]
         ratios = [_with_half(rows[flavour].ratio, found.rounds) for flavour in _WATCHED]
         lines.append([case.primitive, str(case.threads), *times, *ratios])
@@ -150,7 +150,7 @@ def _with_quartiles(figure: Spread, digits: int, rounds: int) -> str:
     return f"{middle} ({low}-{high})" if rounds > 1 else middle
 
 
-def _ns_and_ticks(row: Row, rounds: int) -> str:
+def _ns_and_ticks(row: CostRow, rounds: int) -> str:
     return f"{_with_quartiles(row.ns, 1, rounds)} / {_figure(row.ticks.median, 0)}"
 
 

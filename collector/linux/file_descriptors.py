@@ -19,7 +19,7 @@ _UNIX_ROW = rb"^[0-9a-f]+: (?:[0-9A-F]+ +){5}%s(?: (.*?))?\n(?=[0-9a-f]+: [0-9A-
 _NATIVE = "<" if sys.byteorder == "little" else ">"
 
 
-def described(pid: int, fd: int) -> str:
+def describe(pid: int, fd: int) -> str:
     """Return what a descriptor is, made harmless: "/var/lib/x/wal", "pipe:[123]", "tcp
     10.0.0.1:80 -> 10.0.0.7:4711"; "" where it is not known."""
     directory = procfs.shared(pid)

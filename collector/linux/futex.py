@@ -7,7 +7,7 @@ import struct
 from typing import NamedTuple
 
 from locktop.collector.linux import process_memory, syscalls
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 
 _PRIVATE = 128
 _CLOCK_REALTIME = 256
@@ -29,7 +29,7 @@ class FutexWait(NamedTuple):
     pc: int = 0  # where the call was made: the instruction behind it
 
 
-def of(pid: int, call: Call) -> FutexWait | None:
+def parse_wait(pid: int, call: SystemCall) -> FutexWait | None:
     """Return the wait; None where the thread is in another call, or wakes others."""
     name = syscalls.name(call.number)
     if name == "futex":
@@ -40,7 +40,7 @@ def of(pid: int, call: Call) -> FutexWait | None:
 
 
 @functools.lru_cache(maxsize=4096)  # as syscalls.parse
-def _classic(call: Call) -> FutexWait | None:
+def _classic(call: SystemCall) -> FutexWait | None:
     address, operation, value, timeout = call.arguments[:4]
     command = operation & ~(_PRIVATE | _CLOCK_REALTIME) & 0xFFFFFFFF
     if command not in _WAITS:
@@ -57,7 +57,7 @@ def _classic(call: Call) -> FutexWait | None:
     )
 
 
-def _first_of_many(pid: int, call: Call) -> FutexWait | None:
+def _first_of_many(pid: int, call: SystemCall) -> FutexWait | None:
     """Of several words the first: any of them may end the wait."""
     waiters, count, _, timeout = call.arguments[:4]
     raw = process_memory.read(pid, waiters, _WAITV.size) if count else b""

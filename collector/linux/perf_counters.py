@@ -21,7 +21,7 @@ _HARDWARE, _SOFTWARE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PerfEvent:
     """One that can be asked for."""
 
     name: str  # as perf-list(1) has it
@@ -33,14 +33,14 @@ class Event:
 
 
 EVENTS = (
-    Event("task-clock", _SOFTWARE, 1, 1e9, "s"),
-    Event("page-faults", _SOFTWARE, 2),
-    Event("context-switches", _SOFTWARE, 3, by_kernel=True),
-    Event("cpu-migrations", _SOFTWARE, 4, by_kernel=True),
-    Event("cycles", _HARDWARE, 0),
-    Event("instructions", _HARDWARE, 1),
-    Event("cache-misses", _HARDWARE, 3),
-    Event("branch-misses", _HARDWARE, 5),
+    PerfEvent("task-clock", _SOFTWARE, 1, 1e9, "s"),
+    PerfEvent("page-faults", _SOFTWARE, 2),
+    PerfEvent("context-switches", _SOFTWARE, 3, by_kernel=True),
+    PerfEvent("cpu-migrations", _SOFTWARE, 4, by_kernel=True),
+    PerfEvent("cycles", _HARDWARE, 0),
+    PerfEvent("instructions", _HARDWARE, 1),
+    PerfEvent("cache-misses", _HARDWARE, 3),
+    PerfEvent("branch-misses", _HARDWARE, 5),
 )
 
 _USER_ONLY = "not in the kernel"
@@ -63,11 +63,11 @@ _NONE_THERE = frozenset({errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP, errno.ENX
 class ThreadCounters:
     """The counters of one thread, from now on."""
 
-    def __init__(self, tid: int, events: tuple[Event, ...] = EVENTS) -> None:
+    def __init__(self, tid: int, events: tuple[PerfEvent, ...] = EVENTS) -> None:
         """``tid``: as our own pid namespace counts."""
         self._began_at = time.monotonic()
         self._read_at = 0.0  # not yet
-        self._open = [_Open(tid, event) for event in events]
+        self._open = [_OpenCounter(tid, event) for event in events]
 
     def read(self) -> Counters:
         """Return what was counted so far."""
@@ -83,10 +83,10 @@ class ThreadCounters:
             one.close()
 
 
-class _Open:
+class _OpenCounter:
     """One event of a thread, counted or not."""
 
-    def __init__(self, tid: int, event: Event) -> None:
+    def __init__(self, tid: int, event: PerfEvent) -> None:
         self._event = event
         self._before = 0.0
         self._why = ""
@@ -122,11 +122,11 @@ class _Open:
             self._fd = -1
 
 
-def _opened(tid: int, event: Event, user_only: bool) -> int:
+def _opened(tid: int, event: PerfEvent, user_only: bool) -> int:
     return int(lib.lt_open_counter(event.type, event.config, tid, user_only))
 
 
-def _reason(error: int, event: Event) -> str:
+def _reason(error: int, event: PerfEvent) -> str:
     if error in (errno.EACCES, errno.EPERM):
         return no_right()
     if error in _NONE_THERE:

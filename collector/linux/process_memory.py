@@ -96,7 +96,7 @@ def _pieces(address: int, size: int) -> ctypes.Array[_Piece]:
     return (_Piece * min(len(pieces), _MAX_PIECES))(*pieces[:_MAX_PIECES])
 
 
-def words(pid: int, wanted: Iterable[tuple[int, int]]) -> list[bytes]:
+def read_many(pid: int, wanted: Iterable[tuple[int, int]]) -> list[bytes]:
     """Return what is at each (address, size), in one call for many; b"" for what cannot be read."""
     return [part for batch in _batches(list(wanted)) for part in _read_batch(pid, batch)]
 
@@ -128,6 +128,6 @@ def _read_batch(pid: int, wanted: list[tuple[int, int]]) -> list[bytes]:
     return found
 
 
-def text(pid: int, address: int, most: int) -> bytes:
+def read_string(pid: int, address: int, most: int) -> bytes:
     """Return a string up to its NUL, or its first ``most`` bytes."""
     return read(pid, address, most).split(b"\0", 1)[0]

@@ -21,7 +21,7 @@ _AUXILIARY = struct.Struct("=QQ")  # getauxval(3)
 _AT_SECURE = 23
 
 
-class Stat(NamedTuple):
+class TaskStat(NamedTuple):
     """The fields of /proc/PID/stat (or of a thread's) that matter here."""
 
     comm: str
@@ -33,7 +33,7 @@ class Stat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ProcessStatus:
     """The fields of /proc/PID/status that matter here."""
 
     process: int  # the pid that this (perhaps a thread's) id belongs to
@@ -42,7 +42,7 @@ class Status:
     namespace_pids: tuple[int, ...]  # outermost first; the last is the process's own view
 
 
-class Identity(NamedTuple):
+class Credentials(NamedTuple):
     """In whose name a process acts, credentials(7): its ids as /proc/PID/status has them."""
 
     uids: tuple[int, ...]  # real, effective, saved, of the file system
@@ -91,7 +91,7 @@ def read(path: str) -> bytes:
     return data
 
 
-def parse_stat(data: bytes) -> Stat:
+def parse_stat(data: bytes) -> TaskStat:
     """Parse a stat line; the second field, a name, may itself hold blanks and parentheses. Raises
     ValueError."""
     end = data.rindex(b")")
@@ -100,23 +100,23 @@ def parse_stat(data: bytes) -> Stat:
         raise ValueError(f"{len(fields)} fields of a thread")
     cpu_ticks = int(fields[11]) + int(fields[12])
     name = clean(data[data.index(b"(") + 1 : end])
-    return Stat(
+    return TaskStat(
         name, fields[0].decode(), int(fields[1]), cpu_ticks * CLOCK_TICK_S, int(fields[19]),
         int(fields[17]),
     )  # fmt: skip
 
 
 def age_s(start_time: int) -> float:
-    """Return how long ago a process began; ``start_time`` is Stat.start_time."""
+    """Return how long ago a process began; ``start_time`` is TaskStat.start_time."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - start_time * CLOCK_TICK_S
 
 
-def stat(pid: int) -> Stat:
+def stat(pid: int) -> TaskStat:
     """Return a process's stat."""
     return parse_stat(read(f"/proc/{pid}/stat"))
 
 
-def thread_stat(pid: int, tid: int) -> Stat:
+def thread_stat(pid: int, tid: int) -> TaskStat:
     """Return a thread's stat: its own name, state and processor time."""
     return parse_stat(read(f"/proc/{pid}/task/{tid}/stat"))
 
@@ -192,7 +192,7 @@ def ticks_always() -> bool:
         return True  # a kernel without that
 
 
-def status(pid: int) -> Status:
+def status(pid: int) -> ProcessStatus:
     """Return a process's status."""
     fields: dict[bytes, list[bytes]] = {}
     for line in read(f"/proc/{pid}/status").splitlines():
@@ -200,14 +200,14 @@ def status(pid: int) -> Status:
         fields[name] = rest.split()
     namespace_pids = tuple(int(value) for value in fields.get(b"NSpid", [b"%d" % pid]))
     threads = int(fields[b"Threads"][0]) if b"Threads" in fields else 0
-    return Status(int(fields[b"Tgid"][0]), int(fields[b"Uid"][1]), threads, namespace_pids)
+    return ProcessStatus(int(fields[b"Tgid"][0]), int(fields[b"Uid"][1]), threads, namespace_pids)
 
 
-def identity(pid: int | str) -> Identity:
+def credentials(pid: int | str) -> Credentials:
     """Return in whose name a process acts, "self" for this one."""
     lines = (line.partition(b":") for line in read(f"/proc/{pid}/status").splitlines())
     fields = {name: rest.split() for name, _, rest in lines}
-    return Identity(
+    return Credentials(
         tuple(map(int, fields[b"Uid"])),
         tuple(map(int, fields[b"Gid"])),
         int(fields[b"CapPrm"][0], 16),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from locktop.collector.linux import process_memory, procfs
-from locktop.collector.linux.procfs import Identity
+from locktop.collector.linux.procfs import Credentials
 
 HOW_TO_PRELOAD = (
     'start it with `locktop run -- COMMAND`, or after `eval "$(locktop env)"` in its shell'
@@ -26,7 +26,7 @@ _ANCESTORS, _NOBODY = 1, 3
 _CAP_SYS_PTRACE = 1 << 19
 
 
-class Bar(Enum):
+class Obstacle(Enum):
     """What stands between a process and who looks at it."""
 
     USER = auto()  # it is another user's
@@ -40,23 +40,23 @@ class Bar(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class AccessFacts:
     """What the kernel goes by; None where it does not let us know."""
 
-    ours: Identity
-    theirs: Identity
+    ours: Credentials
+    theirs: Credentials
     is_dumpable: bool | None = None
     same_namespace: bool | None = None
     scope: int = 0  # of Yama, 0 where there is none
 
 
-def facts(pid: int) -> Facts:
+def facts(pid: int) -> AccessFacts:
     """Return them. Raises OSError when the process is gone."""
-    theirs = procfs.identity(pid)
+    theirs = procfs.credentials(pid)
     # The kernel gives root the files of a process that is not dumpable.
     owner, user = os.stat(f"{procfs.shared(pid)}/status").st_uid, theirs.uids[1]
-    return Facts(
-        ours=procfs.identity("self"),
+    return AccessFacts(
+        ours=procfs.credentials("self"),
         theirs=theirs,
         is_dumpable=owner == user if user else None,
         same_namespace=procfs.in_our_namespace(pid, "user"),
@@ -72,33 +72,33 @@ def yama_scope(path: str = _YAMA) -> int:
         return 0
 
 
-def bar(known: Facts, to_trace: bool) -> Bar:
+def obstacle(known: AccessFacts, to_trace: bool) -> Obstacle:
     """Return the first thing that the kernel refuses for. ``to_trace``: to see more than where its
     files and memory lie."""
     ours, theirs = known.ours, known.theirs
     scope = known.scope if to_trace else 0
     if ours.effective & _CAP_SYS_PTRACE and known.same_namespace is not False:
-        return Bar.YAMA if scope >= _NOBODY else Bar.OTHER
+        return Obstacle.YAMA if scope >= _NOBODY else Obstacle.OTHER
     users, groups = set(theirs.uids[:3]), set(theirs.gids[:3])
     if len(users) > 1 or len(groups) > 1:
-        return Bar.USERS
+        return Obstacle.USERS
     if users != {ours.uids[3]}:
-        return Bar.USER
+        return Obstacle.USER
     if groups != {ours.gids[3]}:
-        return Bar.GROUP
+        return Obstacle.GROUP
     if known.is_dumpable is False:
-        return Bar.UNDUMPABLE
+        return Obstacle.UNDUMPABLE
     if known.same_namespace is False:
-        return Bar.NAMESPACE
+        return Obstacle.NAMESPACE
     if theirs.permitted & ~ours.effective:
-        return Bar.CAPABILITIES
+        return Obstacle.CAPABILITIES
     if scope:
-        return Bar.YAMA
+        return Obstacle.YAMA
     # What is asked for first has been granted where more is asked for.
-    return Bar.OTHER if to_trace or known.is_dumpable else Bar.UNDUMPABLE
+    return Obstacle.OTHER if to_trace or known.is_dumpable else Obstacle.UNDUMPABLE
 
 
-def why(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
+def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
     """Return what follows "process 7 (x) ...": what stands in the way; what to do about it.
 
     ``owner``: whose it is, in words; ``watched``: it runs with the library.
@@ -107,13 +107,13 @@ def why(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
         known = facts(pid)
     except OSError:
         return "has exited"
-    return words(known, bar(known, to_trace), owner, watched)
+    return describe(known, obstacle(known, to_trace), owner, watched)
 
 
-def lost(pid: int, owner: Callable[[], str], call: Callable[[], object]) -> str:
+def lost_insight(pid: int, owner: Callable[[], str], call: Callable[[], object]) -> str:
     """Return what is not seen of a process that runs with the library, why, and what to do about
     it; "" where all is. ``owner`` gives whose it is, which may take long; ``call`` asks in which
-    system call one of its threads is (Tasks.call)."""
+    system call one of its threads is (KernelThreads.call)."""
     try:
         call()
     except PermissionError:
@@ -133,7 +133,7 @@ def _unseen(pid: int, owner: str) -> str:
         unobserved_waits, to_trace = f"functions and locks have no names; {unobserved_waits}", False
     except OSError:
         return ""  # it has ended
-    return f"{unobserved_waits}: the process {why(pid, owner, to_trace, watched=True)}"
+    return f"{unobserved_waits}: the process {refusal(pid, owner, to_trace, watched=True)}"
 
 
 def memory_refused(pid: int) -> str:
@@ -148,30 +148,30 @@ def memory_refused(pid: int) -> str:
     )
 
 
-def words(known: Facts, found: Bar, owner: str, watched: bool) -> str:
-    """See why()."""
-    if found is Bar.YAMA:
+def describe(known: AccessFacts, found: Obstacle, owner: str, watched: bool) -> str:
+    """Return the text of refusal()."""
+    if found is Obstacle.YAMA:
         return _yama_words(known, watched)
     what = _WHAT[found].format(owner=owner, group=known.theirs.gids[1])
-    if not known.ours.uids[1] and found in (Bar.NAMESPACE, Bar.OTHER):
+    if not known.ours.uids[1] and found in (Obstacle.NAMESPACE, Obstacle.OTHER):
         return f"{what}; run locktop outside of containers, or allow it there"
     return f"{what}; {_cure(known, found, watched)}"
 
 
 _WHAT = {
-    Bar.USER: "belongs to user {owner}",
-    Bar.GROUP: "runs with another group (gid {group}) than this user",
-    Bar.USERS: "has the rights of several users or groups",
-    Bar.UNDUMPABLE: "lets nobody but root (CAP_SYS_PTRACE) look into it (it changed its user,"
+    Obstacle.USER: "belongs to user {owner}",
+    Obstacle.GROUP: "runs with another group (gid {group}) than this user",
+    Obstacle.USERS: "has the rights of several users or groups",
+    Obstacle.UNDUMPABLE: "lets nobody but root (CAP_SYS_PTRACE) look into it (it changed its user,"
     " forbade it by prctl, or its program file may not be read)",
-    Bar.NAMESPACE: "runs in another user namespace",
-    Bar.CAPABILITIES: "has capabilities that this user lacks",
-    Bar.OTHER: "may not be looked into: a security module (AppArmor, SELinux), a filter of system"
+    Obstacle.NAMESPACE: "runs in another user namespace",
+    Obstacle.CAPABILITIES: "has capabilities that this user lacks",
+    Obstacle.OTHER: "may not be looked into: a security module (AppArmor, SELinux), a filter of system"
     " calls or a user namespace forbids it",
 }
 
 
-def _cure(known: Facts, found: Bar, watched: bool) -> str:
+def _cure(known: AccessFacts, found: Obstacle, watched: bool) -> str:
     """What its user or root may do they may do without the library only where Yama lets them."""
     root, theirs = _as_root(known.ours), known.theirs
     with_library = ""
@@ -179,14 +179,14 @@ def _cure(known: Facts, found: Bar, watched: bool) -> str:
         with_library = f" if it runs with the library (kernel.yama.ptrace_scope is {known.scope})"
     # Where the user itself would be refused next, that is no remedy.
     its_user = not theirs.permitted and known.is_dumpable is not False and theirs.uids[1]
-    if found is Bar.USER and its_user:
+    if found is Obstacle.USER and its_user:
         if not known.ours.uids[1] or (known.scope and known.scope < _NOBODY):
             return f"{root}, or as that user{with_library}"
         return f"run locktop as that user or as root{with_library}"
     return root + (with_library if known.scope >= _NOBODY else "")
 
 
-def _yama_words(known: Facts, watched: bool) -> str:
+def _yama_words(known: AccessFacts, watched: bool) -> str:
     if known.scope >= _NOBODY:
         who, cures = "nobody until the next boot", []
     elif known.scope == _ANCESTORS:
@@ -204,10 +204,10 @@ def _yama_words(known: Facts, watched: bool) -> str:
 
 def as_root() -> str:
     """Return what root, or one with root's rights, is to do."""
-    return _as_root(procfs.identity("self"))
+    return _as_root(procfs.credentials("self"))
 
 
-def _as_root(ours: Identity) -> str:
+def _as_root(ours: Credentials) -> str:
     if ours.uids[1]:
         return "run locktop as root"
     if ours.effective & _CAP_SYS_PTRACE:

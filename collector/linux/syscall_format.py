@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from locktop.collector.linux import file_descriptors, process_memory, syscalls
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.sanitize import clean
 
 #: Calls whose first argument is a file descriptor.
@@ -35,7 +35,7 @@ _MAX_POLLED = 4
 _LONGEST_PATH = 256
 
 
-def described(pid: int, call: Call) -> str:
+def describe(pid: int, call: SystemCall) -> str:
     """Return what a thread of the process sleeps in, made harmless; where it is in no call, "". As
     much of it as can be read."""
     name = syscalls.name(call.number)
@@ -60,12 +60,12 @@ def _details(pid: int, name: str, arguments: tuple[int, ...]) -> str:
 
 def _descriptor(pid: int, fd: int) -> str:
     fd &= 0xFFFFFFFF
-    what = file_descriptors.described(pid, fd)
+    what = file_descriptors.describe(pid, fd)
     return f"{fd} -> {what}" if what else f"{fd}"
 
 
 def _path(pid: int, address: int) -> str:
-    raw = process_memory.text(pid, address, _LONGEST_PATH)
+    raw = process_memory.read_string(pid, address, _LONGEST_PATH)
     return clean(raw) if raw else ""
 
 

@@ -11,7 +11,7 @@ _ARGUMENTS = 6
 _FUTEX = frozenset({"futex", "restart_syscall"})
 
 
-class Call(NamedTuple):
+class SystemCall(NamedTuple):
     """Where a thread sleeps in the kernel."""
 
     number: int  # of the system call; -1: in none, as in a page fault
@@ -21,7 +21,7 @@ class Call(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)  # threads come back to the same calls again and again
-def parse(data: bytes) -> Call | None:
+def parse(data: bytes) -> SystemCall | None:
     """Parse what the kernel tells; None for a thread that runs. Raises ValueError."""
     if data.startswith(b"running"):
         return None
@@ -31,7 +31,7 @@ def parse(data: bytes) -> Call | None:
         raise ValueError(f"{len(values)} words of a system call")
     if min(values) < 0 or max(values) >> 64:
         raise ValueError("a word that is none of 64 bits")
-    return Call(number, values[:-2], values[-2], values[-1])
+    return SystemCall(number, values[:-2], values[-2], values[-1])
 
 
 @functools.cache

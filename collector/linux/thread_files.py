@@ -22,7 +22,7 @@ _THERE: int = lib.LT_TASK_THERE
 _LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
-class RawTask(NamedTuple):
+class TaskRecord(NamedTuple):
     """struct lt_task."""
 
     at_ns: int
@@ -39,10 +39,10 @@ class RawTask(NamedTuple):
     call: bytes
 
 
-_RAW = Record(RawTask, "struct lt_task")
+_RAW = Record(TaskRecord, "struct lt_task")
 
 
-class TaskFiles:
+class ThreadFiles:
     """Those of one process. Ids are those of our own pid namespace."""
 
     def __init__(self, pid: int, share: float = 0.75) -> None:
@@ -61,7 +61,7 @@ class TaskFiles:
         """Return the ids of the process's threads. Raises OSError when it is gone."""
         return [int(name) for name in os.listdir(self._directory())]
 
-    def read(self, tids: Collection[int], calls: bool = False) -> list[RawTask | None]:
+    def read(self, tids: Collection[int], calls: bool = False) -> list[TaskRecord | None]:
         """Return what the stat and the schedstat of these threads say, in order, and with ``calls``
         the syscall file; None of one that has ended. Raises OSError where we lack what reading
         takes, as descriptors, PermissionError where calls may not be seen."""
@@ -75,7 +75,7 @@ class TaskFiles:
         found = {tid: self._told(place) for tid, place in places.items()}
         return [found.get(tid) for tid in tids]
 
-    def sample(self, tids: Collection[int], number: int) -> list[tuple[int, RawTask | None]]:
+    def sample(self, tids: Collection[int], number: int) -> list[tuple[int, TaskRecord | None]]:
         """Return with their ids those of the process's threads that did not sleep on since the
         sample before, or were looked at all the same (LT_TASK_SLEPT); None of one that has ended.
         ``tids``: all threads; ``number`` counts the samples.
@@ -150,7 +150,7 @@ class TaskFiles:
         self._tids += [0] * (count - before)
         self._empty += range(count - 1, before - 1, -1)
 
-    def _told(self, place: int) -> RawTask | None:
+    def _told(self, place: int) -> TaskRecord | None:
         raw = _RAW.at(self._data, place * _RAW.size)
         if raw.known & _THERE:
             return raw

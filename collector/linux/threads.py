@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from locktop.collector.linux import procfs, syscalls
-from locktop.collector.linux.syscalls import Call
-from locktop.collector.linux.thread_files import RawTask, TaskFiles
+from locktop.collector.linux.syscalls import SystemCall
+from locktop.collector.linux.thread_files import TaskRecord, ThreadFiles
 from locktop.collector.model import Switches
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
@@ -19,13 +19,13 @@ _ROUNDS = 16
 #: Where a call may not be seen it is asked for again after so long: Yama writes a line to the
 #: kernel's log each time.
 _AGAIN_S = 30.0
-_UNSEEN = Call(-1, (), 0, 0)
+_UNSEEN = SystemCall(-1, (), 0, 0)
 _NOBODY = 1 << 22  # PID_MAX_LIMIT (include/linux/threads.h)
 _SCHED: int = lib.LT_TASK_SCHED
 _DISK: int = lib.LT_TASK_DISK
 
 
-class Task(NamedTuple):
+class KernelThread(NamedTuple):
     """One living thread as the kernel shows it."""
 
     name: str
@@ -42,27 +42,27 @@ class Task(NamedTuple):
     disk_ticks: int | None = None  # waited for disks, clock ticks; None where it does not count
 
 
-class Now(NamedTuple):
+class ThreadMoment(NamedTuple):
     """What one thread does at one moment."""
 
     state: str  # letter
     #: In which it sleeps, None while it runs; without a pc where that may not be seen.
-    call: Call | None
+    call: SystemCall | None
     #: What the scheduler counts of it: the same thread that slept all the while has the same.
     counts: tuple[int, int, int]
 
 
-class Tasks:
+class KernelThreads:
     """The living threads by tid, as the process's own pid namespace counts them."""
 
     def __init__(self, pid: int, own_pid: int, share: float = 0.75) -> None:
-        """``share``: see TaskFiles."""
+        """``share``: see ThreadFiles."""
         self._pid = pid
         self._same_ids = pid == own_pid
         self._own_tids: dict[int, int] = {}
         self._kernel_tids: dict[int, int] = {}
-        self._known: dict[int, tuple[object, Task]] = {}
-        self._files = TaskFiles(pid, share)
+        self._known: dict[int, tuple[object, KernelThread]] = {}
+        self._files = ThreadFiles(pid, share)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
         self._refused_until = 0.0  # time.monotonic()
@@ -72,12 +72,12 @@ class Tasks:
         """Close what is kept open."""
         self._files.close()
 
-    def read(self, waits: Mapping[int, object]) -> dict[int, Task]:
+    def read(self, waits: Mapping[int, object]) -> dict[int, KernelThread]:
         """Return the tasks. ``waits`` identifies by tid the wait that a thread is in: one that was
         in the same wait at the look before has used no processor time since, and its task is the
         same object."""
         self._round += 1
-        known: dict[int, tuple[object, Task]] = {}
+        known: dict[int, tuple[object, KernelThread]] = {}
         self.living = kernel_tids = self._files.tids()
         self._files.keep_only(kernel_tids)
         wanted: list[int] = []
@@ -114,7 +114,7 @@ class Tasks:
         self._kernel_tids = {own: kernel for kernel, own in self._own_tids.items()}
         return self._own_tids.items()
 
-    def _raw(self, kernel_tids: Sequence[int], calls: bool = False) -> list[RawTask | None]:
+    def _raw(self, kernel_tids: Sequence[int], calls: bool = False) -> list[TaskRecord | None]:
         """Read the threads' files; None of one that has ended. Those of a thread whose files were
         kept open are opened anew: another one may have its id by now."""
         found = self._files.read(kernel_tids, calls)
@@ -124,11 +124,11 @@ class Tasks:
         again = iter(self._files.read(gone, calls))
         return [next(again) if raw is None else raw for raw in found]
 
-    def _task(self, raw: RawTask, before: Task | None) -> Task:
+    def _task(self, raw: TaskRecord, before: KernelThread | None) -> KernelThread:
         raw_name = raw.name[: raw.name_size]
         known = before is not None and before.raw_name == raw_name
         counted = raw.known & _SCHED
-        return Task(
+        return KernelThread(
             before.name if before is not None and known else clean(raw_name),
             chr(raw.state),
             raw.cpu_ticks * procfs.CLOCK_TICK_S,
@@ -140,7 +140,7 @@ class Tasks:
             self._disk_ticks(raw) if self._disk_counts else None,
         )
 
-    def _disk_ticks(self, raw: RawTask) -> int | None:
+    def _disk_ticks(self, raw: TaskRecord) -> int | None:
         if not raw.known & _DISK:
             return None
         return raw.disk_ticks if raw.disk_ticks or self._all_disk_counts else None
@@ -170,7 +170,7 @@ class Tasks:
         state = chr(raw.state) if raw is not None else ""
         return "" if state in "ZX" else state
 
-    def now(self, tids: Iterable[int]) -> dict[int, Now]:
+    def moments(self, tids: Iterable[int]) -> dict[int, ThreadMoment]:
         """Return what these threads do, without those that are no more. That one sleeps is so only
         if still_sleeps() says it afterwards."""
         wanted = {tid: self.kernel_tid(tid) for tid in tids}
@@ -178,10 +178,10 @@ class Tasks:
         for tid, raw in zip(wanted, self._with_calls(list(wanted.values())), strict=True):
             if raw is not None and (state := chr(raw.state)) not in "ZX":
                 call = _call(raw.call[: raw.call_size]) if raw.call_size else _UNSEEN
-                found[tid] = Now(state, call, (raw.ran_ns, raw.queued_ns, raw.runs))
+                found[tid] = ThreadMoment(state, call, (raw.ran_ns, raw.queued_ns, raw.runs))
         return found
 
-    def _with_calls(self, kernel_tids: Sequence[int]) -> list[RawTask | None]:
+    def _with_calls(self, kernel_tids: Sequence[int]) -> list[TaskRecord | None]:
         """As far as calls may be seen."""
         if time.monotonic() >= self._refused_until:
             try:
@@ -191,7 +191,7 @@ class Tasks:
         return self._raw(kernel_tids)
 
     def still_sleeps(self, tid: int) -> bool:
-        """Tell whether a thread slept when now() was asked for it last, and was on no CPU since;
+        """Tell whether a thread slept when moments() was asked last, and was on no CPU since;
         False where the kernel does not count that."""
         return self._files.still_sleeps(self.kernel_tid(tid))
 
@@ -205,7 +205,7 @@ class Tasks:
         except OSError:
             return ""
 
-    def call(self, tid: int) -> Call | None:
+    def call(self, tid: int) -> SystemCall | None:
         """Return the system call in which a thread sleeps; None while it runs. Raises OSError where
         it has ended, PermissionError where that may not be seen."""
         if time.monotonic() < self._refused_until:
@@ -248,7 +248,7 @@ class Tasks:
         except (OSError, ValueError, KeyError):
             return Switches(voluntary, involuntary, None)
 
-    def began(self, tid: int) -> int:
+    def start_time(self, tid: int) -> int:
         """Return when a thread began, clock ticks since boot. Raises OSError where it has ended."""
         return procfs.thread_stat(self._pid, self.kernel_tid(tid)).start_time
 
@@ -261,7 +261,7 @@ class Tasks:
         return raw.runs if raw.known & _SCHED else 0
 
 
-def _call(data: bytes) -> Call | None:
+def _call(data: bytes) -> SystemCall | None:
     try:
         return syscalls.parse(data)
     except ValueError:

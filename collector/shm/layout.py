@@ -91,7 +91,7 @@ class WaitBlock(NamedTuple):
     parties: int
 
 
-class Use(NamedTuple):
+class UseRecord(NamedTuple):
     """struct lt_use."""
 
     lock: int
@@ -169,7 +169,7 @@ class RetiredSite(NamedTuple):
     wait_ticks: int
 
 
-class Name(NamedTuple):
+class NameRecord(NamedTuple):
     """struct lt_name."""
 
     key: int
@@ -202,12 +202,12 @@ ARRAY = Record(ArrayHead, "struct lt_array")
 CONTROL = Record(Control, "struct lt_control")
 THREAD = Record(ThreadBlock, "struct lt_thread")
 WAIT = Record(WaitBlock, "struct lt_wait")
-USE = Record(Use, "struct lt_use")
+USE = Record(UseRecord, "struct lt_use")
 HELD = Record(HeldEntry, "struct lt_held")
 LOCK_ROW = Record(LockRow, "struct lt_lock_row")
 SITE_SUM = Record(SiteSum, "struct lt_site_sum")
 RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
-NAME = Record(Name, "struct lt_name")
+NAME = Record(NameRecord, "struct lt_name")
 MISUSE = Record(MisuseEntry, "struct lt_misuse")
 STACK = Record(StackHead, "struct lt_stack")
 

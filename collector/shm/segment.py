@@ -27,14 +27,14 @@ class SharedMemory:
     def __init__(self, fd: int, path: str) -> None:
         self.fd = fd
         self.path = path
-        self.size = self.most = 0
+        self.size = self.max_bytes = 0
         self.refresh()
 
     def refresh(self) -> None:
         """Look at the file's size again: a look never reads beyond it."""
         about = os.fstat(self.fd)
         self.size = about.st_size
-        self.most = max(_HARMLESS_BYTES, about.st_blocks * 512)
+        self.max_bytes = max(_HARMLESS_BYTES, about.st_blocks * 512)
 
     def is_unlinked(self) -> bool:
         """Tell whether the file has lost its name: its process ended or executed another."""
@@ -69,7 +69,7 @@ class SharedMemory:
         return data
 
     def _check(self, offset: int, size: int) -> None:
-        if offset < 0 or size > self.most or offset + size > self.size:
+        if offset < 0 or size > self.max_bytes or offset + size > self.size:
             raise self.broken(f"{size} bytes at {offset} lie outside its {self.size}")
 
     def broken(self, why: str) -> LocktopError:
@@ -110,7 +110,7 @@ class GrowingArray:
         offsets = layout.chunk_offsets(raw)
         if head.element_size != self._element_size or not 0 < head.first <= 1 << 20:
             raise self._memory.broken("an array's elements have another size")
-        if head.count * head.element_size > self._memory.most:
+        if head.count * head.element_size > self._memory.max_bytes:
             raise self._memory.broken(f"{head.count} elements in an array")
         self.count = head.count
         self._chunks = self._spans(head, offsets)

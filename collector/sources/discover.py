@@ -168,7 +168,7 @@ def not_ours_to_trace(target: Target) -> LocktopError:
 
 
 def _refused(target: Target, to_trace: bool) -> LocktopError:
-    why = ptrace_access.why(target.pid, user_name(target.uid), to_trace)
+    why = ptrace_access.refusal(target.pid, user_name(target.uid), to_trace)
     return LocktopError(f"process {target} {why}")
 
 

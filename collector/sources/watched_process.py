@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from locktop.collector.linux.process_info import ProcessFigures
 from locktop.collector.linux.target import find_process
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import Snapshot
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.probes.followed_thread import FollowedThread
@@ -28,7 +28,7 @@ class WatchedProcess:
             LocktopError: there is no such process, or it may not be seen.
         """
         self.target = find_process(pid)
-        self.tasks = Tasks(pid, self.target.own_pid, files_share)
+        self.tasks = KernelThreads(pid, self.target.own_pid, files_share)
         self.followed_thread = FollowedThread(pid, self.tasks)
         self.figures = ProcessFigures(self.target)
         self.host = clean(socket.gethostname())

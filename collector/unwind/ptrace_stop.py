@@ -12,7 +12,7 @@ import threading
 import time
 
 from locktop.collector.linux import process_memory, procfs, syscalls
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.unwind.arch import Architecture
 from locktop.collector.unwind.stack_memory import StackCopy
 
@@ -73,7 +73,7 @@ def copy(pid: int, tid: int, architecture: Architecture) -> StackCopy | None:
     return found[0] if found else None
 
 
-def _is_resumed(pid: int, call: Call) -> bool:
+def _is_resumed(pid: int, call: SystemCall) -> bool:
     """Tell whether a system call goes on after a stop as if nothing had happened."""
     name = syscalls.name(call.number)
     if name in _NOT_RESTARTED:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.linux import process_memory, procfs, syscalls
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.unwind import perf_sample, ptrace_stop
 from locktop.collector.unwind.arch import Architecture, architecture
 from locktop.collector.unwind.code_map import CodeMap
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class _StoppedThread(NamedTuple):
     """A thread that was stopped in a system call."""
 
-    call: Call
+    call: SystemCall
     stack: bytes  # the part that the walk read
     unwound: Unwound
 
@@ -65,7 +65,7 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
-    def asleep(self, call: Call, still_sleeps: Callable[[], bool]) -> Unwound | None:
+    def asleep(self, call: SystemCall, still_sleeps: Callable[[], bool]) -> Unwound | None:
         """Return the stack of a thread that sleeps in a call, if it sleeps all the while."""
         try:
             found = self._of(call)
@@ -73,7 +73,7 @@ class Unwinder:
         except (OSError, ValueError):
             return None
 
-    def again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
+    def again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
         """Return the stacks of threads that sleep in calls, as far as the cache has such walks.
 
         All stacks are read at once. A stack is right if its thread sleeps all the while.
@@ -90,15 +90,17 @@ class Unwinder:
         if self._version != self._code.version:
             self._walks, self._version = WalkCache(), self._code.version
 
-    def _again(self, calls: Iterable[Call]) -> dict[Call, Unwound]:
-        found: dict[Call, Unwound] = {}
+    def _again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
+        found: dict[SystemCall, Unwound] = {}
         wanted = [
             (call, size, size)
             for call in calls
             if call.pc in self._walks and (size := rest_of_page(call.sp))
         ]
         while wanted:
-            read = process_memory.words(self._pid, [(call.sp, size) for call, _, size in wanted])
+            read = process_memory.read_many(
+                self._pid, [(call.sp, size) for call, _, size in wanted]
+            )
             further = []
             for (call, least, size), stack in zip(wanted, read, strict=True):
                 if not stack:
@@ -114,7 +116,7 @@ class Unwinder:
             wanted = further
         return found
 
-    def _of(self, call: Call) -> Unwound:
+    def _of(self, call: SystemCall) -> Unwound:
         """Return the stack of a thread in a call: from the cache, else by a walk."""
         self._refresh()
         if known := self._again([call]).get(call):
@@ -154,7 +156,7 @@ class Unwinder:
             pass
         return None
 
-    def _sleeps(self, tid: int) -> tuple[Call, int] | None:
+    def _sleeps(self, tid: int) -> tuple[SystemCall, int] | None:
         """Return the call that a thread sleeps in, and how often the thread ran before."""
         runs = procfs.thread_runs(self._pid, tid)
         call = syscalls.parse(procfs.thread_syscall(self._pid, tid))
@@ -218,13 +220,13 @@ class Unwinder:
         """Forget all other threads."""
         self._stops = {tid: stop for tid, stop in self._stops.items() if tid in tids}
 
-    def _call(self, tid: int) -> Call | None:
+    def _call(self, tid: int) -> SystemCall | None:
         try:
             return syscalls.parse(procfs.thread_syscall(self._pid, tid))
         except (OSError, ValueError):
             return None
 
-    def _is_unchanged(self, stop: _StoppedThread, call: Call) -> bool:
+    def _is_unchanged(self, stop: _StoppedThread, call: SystemCall) -> bool:
         """Tell whether a thread is in the same call, with the same stack.
 
         A call that has begun anew may have another number (restart_syscall(2)).

@@ -20,8 +20,8 @@ import pytest
 from fuzz.mutate import damaged, garbled
 from locktop.collector.linux import file_descriptors, futex, procfs, syscall_format, syscalls
 from locktop.collector.linux.futex import FutexWait
-from locktop.collector.linux.thread_files import RawTask
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.thread_files import TaskRecord
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.native import ffi, lib
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.probes.time_accounting import ThreadTimes
@@ -89,7 +89,7 @@ def test_system_calls() -> None:
             continue
         assert len(call.arguments) == (6 if call.number >= 0 else 0)
         assert all(0 <= word < 1 << 64 for word in (*call.arguments, call.sp, call.pc))
-        wait = futex.of(os.getpid(), call)
+        wait = futex.parse_wait(os.getpid(), call)
         if wait is not None:
             waits += 1
             assert 0 <= wait.value < 1 << 32
@@ -113,11 +113,11 @@ def test_calls_with_arguments_of_nonsense(name: str) -> None:
             ))
             for _ in range(6)
         )  # fmt: skip
-        call = syscalls.Call(number, arguments, 0, 0)
-        said = syscall_format.described(os.getpid(), call)
+        call = syscalls.SystemCall(number, arguments, 0, 0)
+        said = syscall_format.describe(os.getpid(), call)
         assert said.startswith(f"{name}(")
         assert said == clean(said)
-        wait = futex.of(os.getpid(), call)
+        wait = futex.parse_wait(os.getpid(), call)
         assert wait is None or name == "futex_waitv"
 
 
@@ -131,7 +131,7 @@ def file_of(data: bytes) -> Iterator[int]:
         os.close(fd)
 
 
-def read_task(stat: bytes, schedstat: bytes) -> RawTask:
+def read_task(stat: bytes, schedstat: bytes) -> TaskRecord:
     with file_of(stat) as first, file_of(schedstat) as second:
         task = ffi.new("struct lt_task *")
         nobody, own = 1 << 22, [os.dup(first), os.dup(second)]
@@ -139,8 +139,8 @@ def read_task(stat: bytes, schedstat: bytes) -> RawTask:
         table = ffi.new("struct lt_task_table *", (-1, 1, 2, 2, files, task))
         lib.lt_read_tasks(table, ffi.new("uint32_t[]", [0]), 1, 0)
         lib.lt_forget_task(table, 0)  # closes the files that are still open
-    said = {name: getattr(task, name) for name in RawTask._fields}
-    return RawTask(**{**said, "name": bytes(task.name), "call": bytes(task.call)})
+    said = {name: getattr(task, name) for name in TaskRecord._fields}
+    return TaskRecord(**{**said, "name": bytes(task.name), "call": bytes(task.call)})
 
 
 def test_lines_read_in_c() -> None:
@@ -178,7 +178,7 @@ def test_lines_read_in_c() -> None:
 def test_a_socket_has_all_of_its_path(path: str, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as own:
         own.bind(str(tmp_path / path))
-        said = file_descriptors.described(os.getpid(), own.fileno())
+        said = file_descriptors.describe(os.getpid(), own.fileno())
         inode = os.fstat(own.fileno()).st_ino
     assert said in (f"unix {clean(str(tmp_path / path))}", f"unix socket {inode}")
 
@@ -189,7 +189,7 @@ def test_a_socket_does_not_speak_for_another(tmp_path: Path) -> None:
         inode = os.fstat(own.fileno()).st_ino
         os.chdir(tmp_path)
         other.bind(f"\0x\n0000000000000000: 00000002 00000000 00000000 0001 01 {inode} /not/so")
-        said = file_descriptors.described(os.getpid(), own.fileno())
+        said = file_descriptors.describe(os.getpid(), own.fileno())
     assert said in (f"unix socket {inode}", f"socket:[{inode}]")
 
 
@@ -268,7 +268,7 @@ def test_times_of_nonsense_add_up(seed: int) -> None:
         ran, queued, runs = (chance.choice((0, 1, chance.getrandbits(64))) for _ in range(3))
         disk = chance.choice((None, 0, chance.getrandbits(20)))
         state, at_s = chance.choice("RSDtI?"), scan + chance.random()
-        task = Task("a", state, chance.random() * 9, b"a", at_s, ran, queued, runs, disk)
+        task = KernelThread("a", state, chance.random() * 9, b"a", at_s, ran, queued, runs, disk)
         split = times.of(
             chance.randrange(3), chance.choice((task, task, task, None)),
             chance.random(), chance.random(), chance.random() < 0.9,

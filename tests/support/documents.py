@@ -9,9 +9,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: A document on its way out: docs/internals replaces this page.
-NOT_READ = (Path("docs/architecture.md"),)
-
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _INDENTED = re.compile(r"^ {4}")
 _LIST_ITEM = re.compile(r"^\s*([-*+]|\d+\.)\s+")
@@ -44,9 +41,7 @@ class Line:
 def documents() -> list[Path]:
     """Return the documents that people read, as paths below the root."""
     found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-    return sorted(
-        path.relative_to(ROOT) for path in found if path.relative_to(ROOT) not in NOT_READ
-    )
+    return sorted(path.relative_to(ROOT) for path in found)
 
 
 def lines(text: str) -> Iterator[Line]:

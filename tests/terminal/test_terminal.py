@@ -155,7 +155,7 @@ def terminal() -> Iterator[Terminal]:
 def picker() -> Iterator[Terminal]:
     opened = Terminal("picker_child.py", (80, 24))
     try:
-        opened.wait_text("look again", 0)
+        opened.wait_text("scan again", 0)
         yield opened
     finally:
         opened.close()

@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
     if arguments.rounds:
         effort = dataclasses.replace(effort, rounds=arguments.rounds)
-    found = report.make(effort, arguments.only, _show_progress if sys.stderr.isatty() else None)
+    found = report.measure(effort, arguments.only, _show_progress if sys.stderr.isatty() else None)
     if arguments.json:
         import json
 

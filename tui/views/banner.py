@@ -38,7 +38,7 @@ def banner(index: SnapshotIndex, most: int, width: int) -> tuple[Line, ...]:
     visible = edges if len(edges) <= room else edges[: room - 1]
     lines += _edges(index, visible, width)
     if len(visible) < len(edges):
-        lines.append(make_line((f"   and {len(edges) - len(visible)} more: press d", "alarm")))
+        lines.append(make_line((f"   and {len(edges) - len(visible)} more: press d", "alert")))
     return tuple(lines)
 
 
@@ -73,7 +73,7 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
     what = f"{len(told)} {word}S, the oldest" if len(told) > 1 else word
     oldest = max(told, key=lambda deadlock: deadlock.since_s)
     since = lasting(oldest.since_s, oldest.is_lower_bound)
-    return make_line((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alarm"))
+    return make_line((f" !! {what} for {since}: {wait} for {whom}   d: their stacks ", "alert"))
 
 
 def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
@@ -81,7 +81,7 @@ def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> l
     for format_place in (short_location, shortest_location):
         texts = [_in_full(index, edge, format_place) for edge in edges]
         if all(cell_len(text) <= width for text in texts):
-            return [make_line((text, "alarm")) for text in texts]
+            return [make_line((text, "alert")) for text in texts]
     return [_in_brief(index, edge, width) for edge in edges]
 
 
@@ -103,7 +103,7 @@ def _in_brief(index: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
     # A long name leaves half of the room to the locations, and still shows both its ends.
     room = max(_MIN_NAME, room // 2, room - cell_len(_places(frame, site, width)))
     text = f" {thread} wants {middle(lock, room)} {holder}"
-    return make_line((text + _places(frame, site, width - cell_len(text)), "alarm"))
+    return make_line((text + _places(frame, site, width - cell_len(text)), "alert"))
 
 
 def _holder(index: SnapshotIndex, edge: DeadlockEdge, how: str) -> str:

@@ -26,7 +26,7 @@ STYLES: dict[str, str] = {
     "holder": "the holder of a lock",
     "where": "a source location",
     "stuck": "a deadlock",
-    "alarm": "the deadlock banner",
+    "alert": "the deadlock banner",
     "key": "a key to press",
     "flag": "a state of the screen: paused, ended",
 }

@@ -31,7 +31,7 @@ from locktop.collector.model import (
 _BY_LETTER = {"R": ThreadState.RUNNING, "S": ThreadState.IDLE}
 
 #: A thread that waits in a deadlock, or behind one, is never idle, whatever the rules say.
-_DEADLOCKED = IdleRule(False, "deadlock", "waits in a circle, or for one")
+_DEADLOCKED = IdleRule(False, "deadlock", "waits in a deadlock, or behind one")
 #: The counters are read one after the other. A smaller part of a wait without a stack is no wait.
 _MIN_WITHOUT_STACK = 0.01
 

@@ -267,9 +267,12 @@ def choose(candidates: Sequence[IdleRule], lock: str, thread: str | None, held: 
 
 #: Each wait matches one of these rules, whatever the files have.
 _FALLBACKS = (
-    IdleRule(False, "held", "somebody holds what is waited for", CONTENTION_KINDS),
+    IdleRule(False, "held", "another thread holds the lock", CONTENTION_KINDS),
     IdleRule(
-        True, "signalled", "nobody holds it: somebody signals", frozenset(Kind) - CONTENTION_KINDS
+        True,
+        "signalled",
+        "no thread holds it: another thread signals",
+        frozenset(Kind) - CONTENTION_KINDS,
     ),
 )
 

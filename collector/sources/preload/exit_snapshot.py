@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import Draft, Lock, LockRates, Snapshot, Thread
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
@@ -22,7 +22,7 @@ from locktop.collector.shm import event_ring
 from locktop.collector.shm.reader import Reading
 
 
-def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
+def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, KernelThread]:
     """Return the threads that lived to the end, by tid, as the kernel showed them last: the blocks
     still in use, but for those whose thread was seen dead before."""
     before = {thread.tid: thread for thread in last.threads} if last else {}
@@ -30,9 +30,9 @@ def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, Task]:
     for tid, raw in reading.newest.items():
         seen = before.get(tid)
         if seen is None:
-            found[tid] = Task(clean(raw.block.name.partition(b"\0")[0]), "", 0.0)
+            found[tid] = KernelThread(clean(raw.block.name.partition(b"\0")[0]), "", 0.0)
         elif seen.alive:
-            found[tid] = Task(seen.name, "", seen.cpu_s)
+            found[tid] = KernelThread(seen.name, "", seen.cpu_s)
     return found
 
 

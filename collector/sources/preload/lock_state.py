@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from locktop.collector.linux.threads import Task, Tasks
+from locktop.collector.linux.threads import KernelThread, KernelThreads
 from locktop.collector.model import CONTENTION_KINDS
 from locktop.collector.native import lib
 from locktop.collector.shm.clock import Clock
@@ -43,7 +43,7 @@ def presumed(published: list[int], waited: int, clock: Clock) -> list[int]:
     return published if lasts and len(published) == 1 else []
 
 
-def forget_former_owners(now: Mapping[int, LockNow], tasks: Tasks, clock: Clock) -> None:
+def forget_former_owners(now: Mapping[int, LockNow], tasks: KernelThreads, clock: Clock) -> None:
     """A thread that was woken for a lock may not run for long where the machine is busy: until
     then nobody has the lock, whoever had it when its waiters came."""
     for lock in now.values():
@@ -71,7 +71,9 @@ def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread
     return found
 
 
-def locks_now(threads: Iterable[RawThread], tasks: Mapping[int, Task]) -> dict[int, LockNow]:
+def locks_now(
+    threads: Iterable[RawThread], tasks: Mapping[int, KernelThread]
+) -> dict[int, LockNow]:
     """Return by lock what goes on at it."""
     threads = list(threads)
     now: dict[int, LockNow] = {}

@@ -13,11 +13,11 @@ from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.linux import ptrace_access, syscalls
 from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.target import user_name
-from locktop.collector.linux.threads import Now, Task
+from locktop.collector.linux.threads import KernelThread, ThreadMoment
 from locktop.collector.model import Deadlock, Draft, Kind, Thread
 from locktop.collector.native import lib
 from locktop.collector.shm import control
-from locktop.collector.shm.layout import Use
+from locktop.collector.shm.layout import UseRecord
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
 from locktop.collector.sources.pipeline import Scan, StackTimes, waits_of
@@ -124,7 +124,7 @@ class PreloadScan(Scan):
             forget_former_owners(self._lock_states, self.watched.tasks, session.clock)
         self.draft = self._new_draft()
 
-    def _read_tasks(self) -> dict[int, Task]:
+    def _read_tasks(self) -> dict[int, KernelThread]:
         if self.has_ended:
             return exit_snapshot.last_tasks(self._reading, self.watched.last)
         try:
@@ -180,7 +180,7 @@ class PreloadScan(Scan):
     def _notes_of_the_living(self) -> tuple[str, ...]:
         target, tasks = self.watched.target, self.watched.tasks
         owner = partial(user_name, target.uid)
-        lost = ptrace_access.lost(target.pid, owner, partial(tasks.call, target.own_pid))
+        lost = ptrace_access.lost_insight(target.pid, owner, partial(tasks.call, target.own_pid))
         return (*([lost] if lost else []), *discover.notes(target))
 
     # ---- threads, locks, deadlocks, orders, events ----
@@ -237,10 +237,10 @@ class PreloadScan(Scan):
         session.asleep = frozenset(waits[tid] for tid in asleep - awake)
         return wait_for_graph.without(suspects, _elsewhere(doing, self.draft.threads)), awake
 
-    def _doing(self, tids: Set[int]) -> Mapping[int, Now]:
+    def _doing(self, tids: Set[int]) -> Mapping[int, ThreadMoment]:
         """What threads do now; of none where locktop lacks descriptors."""
         try:
-            return self.watched.tasks.now(tids)
+            return self.watched.tasks.moments(tids)
         except OSError:
             return {}
 
@@ -303,7 +303,7 @@ class PreloadScan(Scan):
         """Fill in who has a semaphore that is used as a lock."""
         semaphore_ownership.annotate_holders(self.draft, self._uses)
 
-    def _uses(self) -> dict[int, list[Use]]:
+    def _uses(self) -> dict[int, list[UseRecord]]:
         threads = self._session.reader.read_threads()
         return {tid: raw.uses() for tid, raw in threads.items()}
 
@@ -344,7 +344,7 @@ class PreloadScan(Scan):
         self._session.locks.rename(self.draft, self._session.frames)
 
 
-def _elsewhere(doing: Mapping[int, Now], threads: Sequence[Thread]) -> set[int]:
+def _elsewhere(doing: Mapping[int, ThreadMoment], threads: Sequence[Thread]) -> set[int]:
     """Return the tids of threads that left their wait by a jump, as out of a signal handler.
 
     Their block shows the wait until they lock or wait again.

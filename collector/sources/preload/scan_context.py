@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import Use
 from locktop.collector.native import lib
 from locktop.collector.shm import layout
@@ -29,7 +29,7 @@ class ScanContext:
 
     threads: Mapping[int, RawThread]
     locks: Mapping[int, LockNow]
-    tasks: Mapping[int, Task]
+    tasks: Mapping[int, KernelThread]
     _by_pthread: dict[int, int] | None = None
     of_nobody: set[int] = field(default_factory=set)  # locks waited for that nobody owns
     _holders: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -58,14 +58,14 @@ class ScanContext:
             }
         return self._by_pthread.get(wait.key & _ADDRESS, 0)
 
-    def uses(self, raw: RawThread, uses: Sequence[layout.Use]) -> tuple[Use, ...] | None:
+    def uses(self, raw: RawThread, uses: Sequence[layout.UseRecord]) -> tuple[Use, ...] | None:
         """See Thread.uses. ``uses``: what ``raw`` says of them."""
-        if not raw.uses_are_whole:
+        if not raw.uses_are_complete:
             return None
         wanted = [use for use in uses if use.lock in self.of_nobody]
         return tuple([Use(use.lock, use.acquisitions, use.signals) for use in wanted])
 
 
-def has_signalled(uses: Iterable[layout.Use]) -> bool:
+def has_signalled(uses: Iterable[layout.UseRecord]) -> bool:
     """See Thread.signals."""
     return any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)

@@ -91,7 +91,7 @@ class PreloadSession:
         listed = ((lock.id, self.newest.get(tid)) for tid, lock in asked)
         held = {id_ for id_, thread in listed if thread and id_ in self.reader.holds(thread)}
         semaphores = [(tid, lock.id) for tid, lock in asked if lock.kind is Kind.SEM]
-        return held | self.reader.got(semaphores) if semaphores else held
+        return held | self.reader.owned_semaphores(semaphores) if semaphores else held
 
     def keep_waits(self, newest: Mapping[int, RawThread]) -> None:
         """Keep the threads of a scan, by tid."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from locktop.collector.analysis import rates
 from locktop.collector.analysis.idle import classifier
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import CONTENTION_KINDS, Held, Kind, Thread, ThreadState, Use, Wait
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
@@ -44,7 +44,7 @@ class _Counted:
     idle_s: float
     acquisitions: int
     contended: int
-    uses: list[layout.Use]
+    uses: list[layout.UseRecord]
     signals: bool  # see Thread.signals
 
 
@@ -56,7 +56,7 @@ class _Totals:
     """What the next look compares with."""
 
     counted: _Counted
-    task: Task | None
+    task: KernelThread | None
     thread: Thread
     now: int  # ticks
     contention_s: float
@@ -77,7 +77,7 @@ class ThreadBuilder:
         self,
         raws: Mapping[int, RawThread],
         now: Mapping[int, LockNow],
-        tasks: Mapping[int, Task],
+        tasks: Mapping[int, KernelThread],
         tasks_at_s: float,
         counts: bool,
     ) -> tuple[Thread, ...]:
@@ -97,7 +97,7 @@ class ThreadBuilder:
         self,
         tid: int,
         raw: RawThread | None,
-        task: Task | None,
+        task: KernelThread | None,
         context: ScanContext,
         totals: dict[ThreadKey, _Totals],
         counts: bool,
@@ -158,7 +158,7 @@ class ThreadBuilder:
         key: ThreadKey,
         before: _Totals,
         raw: RawThread | None,
-        task: Task,
+        task: KernelThread,
         context: ScanContext,
         counts: bool,
     ) -> Thread | None:
@@ -201,7 +201,7 @@ class ThreadBuilder:
         )
 
     def waiting_threads(
-        self, raws: Mapping[int, RawThread], tasks: Mapping[int, Task]
+        self, raws: Mapping[int, RawThread], tasks: Mapping[int, KernelThread]
     ) -> tuple[Thread, ...]:
         """Return all threads with their waits and what they hold and use, and nothing else."""
         context = ScanContext(raws, locks_now(raws.values(), tasks), tasks)
@@ -245,7 +245,7 @@ class ThreadBuilder:
             has_signalled(uses),
         )
 
-    def _name(self, key: ThreadKey, raw: RawThread | None, task: Task | None) -> str:
+    def _name(self, key: ThreadKey, raw: RawThread | None, task: KernelThread | None) -> str:
         if task is not None:
             name = task.name
         else:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from locktop.collector.linux.threads import Task, Tasks
+from locktop.collector.linux.threads import KernelThread, KernelThreads
 from locktop.collector.model import Draft, ThreadState
 from locktop.collector.shm import layout
 from locktop.collector.shm.reader import RawThread, Reader
@@ -26,9 +26,9 @@ _NOTE = (
 
 
 def waiters(
-    found: Mapping[int, Task],
+    found: Mapping[int, KernelThread],
     newest: Mapping[int, RawThread],
-    tasks: Tasks,
+    tasks: KernelThreads,
     reader: Reader,
     memory: SharedMemory,
 ) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ def annotate(snapshot: Draft, waiters: tuple[int, ...]) -> None:
         snapshot.notes = (*snapshot.notes, _NOTE)
 
 
-def _may_wait(task: Task, raw: RawThread | None) -> bool:
+def _may_wait(task: KernelThread, raw: RawThread | None) -> bool:
     return task.state == "S" and (raw is None or raw.wait is None)
 
 

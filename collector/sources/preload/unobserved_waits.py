@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import IdleRule
 from locktop.collector.linux import futex
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import Draft, Frame, Thread, ThreadState, UnobservedWait
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.symbols.resolver import Resolver
@@ -36,7 +36,7 @@ class UnobservedWaitProbe:
     def __init__(
         self,
         pid: int,
-        tasks: Tasks,
+        tasks: KernelThreads,
         stacks: NativeStacks,
         resolver: Resolver,
         rules: Classifier,
@@ -79,7 +79,7 @@ class UnobservedWaitProbe:
 
     def _asked(self, tid: int, runs: int, known: _Sleep | None) -> _Sleep | None:
         call = self._tasks.call(tid)
-        wait = futex.of(self._pid, call) if call is not None else None
+        wait = futex.parse_wait(self._pid, call) if call is not None else None
         if wait is None:
             return None
         stack = self._stacks.of(self._tasks.kernel_tid(tid), (call, runs), entered=True)

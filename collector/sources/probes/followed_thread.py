@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.perf_counters import ThreadCounters
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import ActivityState, Counters, Draft, Switches, Thread, ThreadActivity
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.thread_activity import ThreadsNow
@@ -25,7 +25,7 @@ _NONE = (0, 0)
 class FollowedThread:
     """Follows one thread of a process at a time."""
 
-    def __init__(self, pid: int, tasks: Tasks) -> None:
+    def __init__(self, pid: int, tasks: KernelThreads) -> None:
         self._tasks = tasks
         self._now = ThreadsNow(pid, tasks)
         self._wanted = 0  # tid; set by another thread
@@ -83,7 +83,7 @@ class FollowedThread:
 
     def _counted(self, tid: int) -> Counters | None:
         try:
-            which = (tid, self._tasks.began(tid)) if tid else _NONE
+            which = (tid, self._tasks.start_time(tid)) if tid else _NONE
             if which != self._which:
                 self.close()
                 self._which = which
@@ -144,7 +144,7 @@ class FollowedThread:
             tid: ThreadActivity(tid, ActivityState.BLOCKED, syscalls.name(now.call.number))
             if now.call is not None and now.call.pc
             else ThreadActivity(tid, ActivityState.RUNNING)
-            for tid, now in (self._tasks.now(tids) if tids else {}).items()
+            for tid, now in (self._tasks.moments(tids) if tids else {}).items()
         }
 
     def _running(

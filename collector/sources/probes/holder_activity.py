@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from locktop.collector.linux import syscalls
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import (
     ActivityState,
     Draft,
@@ -48,7 +48,7 @@ class Holders:
     def __init__(
         self,
         pid: int,
-        tasks: Tasks,
+        tasks: KernelThreads,
         stacks: NativeStacks,
         python: PythonStacks,
         holds: StillHolds,
@@ -187,7 +187,7 @@ class Holders:
 
     def _began(self, tid: int) -> int:
         try:
-            return self._tasks.began(tid)
+            return self._tasks.start_time(tid)
         except (OSError, ValueError):
             return -1
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import Frame
 from locktop.collector.symbols.resolver import Resolver
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from locktop.collector.unwind.unwinder import Unwinder
 
 #: In which call a thread sleeps, and what tells whether it still does.
-Asleep = tuple[Call, Callable[[], bool]]
+Asleep = tuple[SystemCall, Callable[[], bool]]
 #: Ids of these, which no other stacks have (model.Wait.stack).
 FIRST_ID = 1 << 33
 #: Stands at the outer end of a stack that could not be followed further.
@@ -50,7 +50,7 @@ class NativeStacks:
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
         self._until = 0.0
-        self._again: dict[Call, Unwound] = {}  # in this look: stacks that are there again
+        self._again: dict[SystemCall, Unwound] = {}  # in this look: stacks that are there again
         #: By tid, and whether functions that were called are frames: which sleep, the stack's id.
         self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
         self._stopped: set[int] = set()  # tids
@@ -86,7 +86,7 @@ class NativeStacks:
         """Whether there is time left in this look for new stacks."""
         return time.monotonic() <= self._until
 
-    def expect(self, calls: Iterable[Call]) -> None:
+    def expect(self, calls: Iterable[SystemCall]) -> None:
         """Prepare for of() to be asked in this look for threads that sleep in these calls: only for
         those that are found to have slept on after this."""
         if self._unwinder is not None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from locktop.collector.linux import syscall_format, syscalls
-from locktop.collector.linux.syscalls import Call
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.syscalls import SystemCall
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import ActivityState, Thread, ThreadActivity
 
 _STOPPED = "tT"
@@ -18,14 +18,14 @@ _BACK_S = 0.1
 
 #: In which call a thread sleeps, and what the scheduler counted of it before: another sleep has
 #: another one.
-Sleep = tuple[Call, tuple[int, int, int]]
+Sleep = tuple[SystemCall, tuple[int, int, int]]
 
 
 class ThreadsNow:
     """Asks look after look: how long a thread has been in its call is known only from the looks
     that found it there."""
 
-    def __init__(self, pid: int, tasks: Tasks) -> None:
+    def __init__(self, pid: int, tasks: KernelThreads) -> None:
         self._pid = pid
         self._tasks = tasks
         #: By tid: its sleep, since when, and whether it had begun before.
@@ -35,7 +35,7 @@ class ThreadsNow:
     def asked(self, threads: Mapping[int, Thread | None]) -> dict[int, ThreadActivity]:
         """Return what each does, by tid, of one that sleeps in a call without its words and stack;
         None stands for a thread of which the look says nothing. That one sleeps is so only if
-        Tasks.still_sleeps() says it afterwards. Raises OSError for what we lack."""
+        KernelThreads.still_sleeps() says it afterwards. Raises OSError for what we lack."""
         before, self._since = self._since, {}
         told: dict[int, ThreadActivity] = {}
         for tid, thread in threads.items():
@@ -52,7 +52,7 @@ class ThreadsNow:
                     is_lower_bound=wait.is_lower_bound,
                 )
         wanted = [tid for tid in threads if tid not in told]
-        found, at = self._tasks.now(wanted), time.monotonic()
+        found, at = self._tasks.moments(wanted), time.monotonic()
         for tid in wanted:
             now, thread = found.get(tid), threads[tid]
             if now is None:
@@ -109,4 +109,4 @@ class ThreadsNow:
         """Return it with the words of its call, if it is blocked in one."""
         if now.doing is not ActivityState.BLOCKED or now.what:
             return now
-        return replace(now, what=syscall_format.described(self._pid, self.sleep(now.tid)[0]))
+        return replace(now, what=syscall_format.describe(self._pid, self.sleep(now.tid)[0]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.time_split import Used
 from locktop.collector.linux import procfs
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import TimeSplit
 
 _ALL_CONTENDED, _ALL_IDLE = TimeSplit(contended=1.0), TimeSplit(idle=1.0)
@@ -22,7 +22,7 @@ _NOTHING = Used(0.0, 0.0, 0.0)
 class _Seen:
     """One thread at the look before."""
 
-    task: Task
+    task: KernelThread
     until_s: float  # all before that is told, on the monotonic clock
     #: Of ``sched.queued_ns`` to come, told already: it grows only when the queueing is over.
     ahead_s: float = 0.0
@@ -43,7 +43,12 @@ class ThreadTimes:
         self._at_s = at_s
 
     def of(
-        self, key: Hashable, task: Task | None, contended: float, idle: float, waits_known: bool
+        self,
+        key: Hashable,
+        task: KernelThread | None,
+        contended: float,
+        idle: float,
+        waits_known: bool,
     ) -> TimeSplit | None:
         """Return the split of the thread that is called ``key`` in every look; the other arguments
         are as for time_split.split(). None at its first look and when it has ended."""
@@ -95,7 +100,7 @@ class ThreadTimes:
         return Used(ran_ns / 1e9, queued_s, _disk_s(was, is_), seen_s)
 
 
-def _disk_s(was: Task, is_: Task) -> float | None:
+def _disk_s(was: KernelThread, is_: KernelThread) -> float | None:
     if is_.disk_ticks is None:
         return None
     return (is_.disk_ticks - (was.disk_ticks or 0)) * procfs.CLOCK_TICK_S

@@ -36,9 +36,7 @@ _ROUND_AT = 4
 _COND = struct.Struct("=QQIIIIIIII")
 _SIGNALS_AT = 40
 _LAST_OF_THAT_LAYOUT = 40  # glibc 2.40: later ones have no refs
-_OUR_MARK = (
-    0x6C6F636B  # native/src/order/lock_cookie.c: the upper half of what we may write into some
-)
+_OUR_MARK = 0x6C6F636B  # native/src/order/lock_cookie.c: the upper half of what we may write into some
 #: More threads than any process has.
 _MAX_WAITERS = 1 << 22
 #: A child counts some users that its fork left behind; half of a pointer is more.

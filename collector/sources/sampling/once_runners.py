@@ -93,7 +93,7 @@ class OnceWaits:
             for address, height in zip(unwound.addresses[1:], unwound.heights[1:], strict=True)
             if address in slots
         ]
-        read = process_memory.words(self._pid, words) if words else []
+        read = process_memory.read_many(self._pid, words) if words else []
         if not still_sleeps(sample):
             return frozenset()
         return frozenset(int.from_bytes(word, "little") for word in read)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from locktop.collector.linux import procfs, syscalls
-from locktop.collector.linux.syscalls import Call
-from locktop.collector.linux.thread_files import RawTask, TaskFiles
+from locktop.collector.linux.syscalls import SystemCall
+from locktop.collector.linux.thread_files import TaskRecord, ThreadFiles
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 
@@ -41,7 +41,7 @@ class Sample(NamedTuple):  # one for each thread that moves, in each sample
     state: str  # letter, see proc_pid_stat(5)
     cpu_s: float
     runnable_s: float  # waited for a CPU, in all
-    call: Call | None  # in which it sleeps, None while it runs
+    call: SystemCall | None  # in which it sleeps, None while it runs
     seq: int  # stays the same while it sleeps on, and only then
     since: float  # when the first sample that saw it so was begun
 
@@ -54,7 +54,7 @@ class Sampler:
         self._pid = pid
         self._same_ids = pid == own_pid
         self._known: dict[int, Sample] = {}  # by the kernel's tid
-        self._files = TaskFiles(pid, _MAX_FILES)
+        self._files = ThreadFiles(pid, _MAX_FILES)
         self.is_counted = False  # whether the kernel counts how often threads run
         self._number = self._seq = self._life = 0
         self.at = 0.0  # when the last sample was begun: time.monotonic()
@@ -98,7 +98,7 @@ class Sampler:
         wanted = [one.kernel_tid for one in samples if known.get(one.kernel_tid) is one]
         return self._files.asleep(wanted)
 
-    def _sample(self, kernel_tid: int, raw: RawTask, before: Sample | None) -> Sample | None:
+    def _sample(self, kernel_tid: int, raw: TaskRecord, before: Sample | None) -> Sample | None:
         """None of a thread that ended, or of which nothing can be told."""
         self.is_counted = self.is_counted or bool(raw.runs)
         state, name = chr(raw.state), _clean(raw.name[: raw.name_size])

@@ -11,7 +11,7 @@ from locktop.collector.analysis.wait_for_graph import WaitForGraph
 from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.linux import ptrace_access
 from locktop.collector.linux.process_info import iso
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import CONTENTION_KINDS, Deadlock, Draft, Kind
 from locktop.collector.sources import deadlock_check, discover
 from locktop.collector.sources.pipeline import Scan, StackTimes, waits_of
@@ -177,7 +177,7 @@ class SamplingScan(Scan):
         """
         session = self._session
         found: dict[int, int] = {}
-        new: list[tuple[ObjectWait, Sample, Call]] = []
+        new: list[tuple[ObjectWait, Sample, SystemCall]] = []
         for tid, wait in self._waits.items():
             sample, untold = session.samples[tid], wait.what.kind is Kind.FUTEX
             stack = session.stacks.known(sample.kernel_tid, wait.seq, untold)
@@ -200,7 +200,7 @@ class SamplingScan(Scan):
         session.stacks.end_within(self.stack_times.of_new_waits)
         return found | self.new_stacks([new[at] for since, _, _, at in order if since >= self._at])
 
-    def new_stacks(self, waits: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
+    def new_stacks(self, waits: Sequence[tuple[ObjectWait, Sample, SystemCall]]) -> dict[int, int]:
         """Return the stacks of these waits by tid, as many as there is time for."""
         session = self._session
         found: dict[int, int] = {}

@@ -117,7 +117,7 @@ class ObjectWaits:
                 continue
             found.pop(sample.tid, None)
             self._asked.pop(sample.tid, None)
-            wait = futex.of(self._pid, sample.call) if sample.call is not None else None
+            wait = futex.parse_wait(self._pid, sample.call) if sample.call is not None else None
             if wait is not None:
                 self._asked[sample.tid] = wait
         self._samples = samples
@@ -204,7 +204,7 @@ class ObjectWaits:
         """What lies around each. What lies before it may be another mapping, or none: then what can
         be read is filled up, with what no object has there."""
         wanted = [piece for address in addresses for piece in _pieces(address)]
-        read = iter(process_memory.words(self._pid, wanted))
+        read = iter(process_memory.read_many(self._pid, wanted))
         found = []
         for address in addresses:
             if len(_pieces(address)) == 1:

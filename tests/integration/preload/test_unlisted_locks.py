@@ -11,7 +11,7 @@ import time
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.sources.attach import attach
 
 
@@ -35,7 +35,7 @@ def test_who_was_seen_to_hold_a_lock_is_not_believed_where_a_waiter_was_woken(
         deadline = time.monotonic() + PATIENCE_S
         while holders() != (target.pid,):
             assert time.monotonic() < deadline
-        monkeypatch.setattr(Tasks, "are_asleep", lambda *_: False)
+        monkeypatch.setattr(KernelThreads, "are_asleep", lambda *_: False)
         assert holders() == ()
     finally:
         source.close()
@@ -46,7 +46,7 @@ def test_a_thread_that_runs_is_not_asleep() -> None:
                           stdout=subprocess.PIPE) as busy:  # fmt: skip
         assert busy.stdout is not None
         busy.stdout.readline()
-        tasks = Tasks(busy.pid, busy.pid)
+        tasks = KernelThreads(busy.pid, busy.pid)
         try:
             deadline = time.monotonic() + PATIENCE_S
             while tasks.are_asleep([busy.pid]):
@@ -54,7 +54,7 @@ def test_a_thread_that_runs_is_not_asleep() -> None:
         finally:
             tasks.close()
             busy.kill()
-    tasks = Tasks(os.getpid(), os.getpid())
+    tasks = KernelThreads(os.getpid(), os.getpid())
     release, sleeper = threading.Event(), threading.Thread(target=lambda: release.wait())
     sleeper.start()
     try:

@@ -44,7 +44,7 @@ def stopped(unwinder: Unwinder, tid: int) -> Unwound:
     return found
 
 
-def call(pid: int, tid: int) -> syscalls.Call | None:
+def call(pid: int, tid: int) -> syscalls.SystemCall | None:
     return syscalls.parse(procfs.thread_syscall(pid, tid))
 
 

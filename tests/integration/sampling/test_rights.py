@@ -20,7 +20,7 @@ from support.targets import Compiler, Target
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.text import report
 from locktop.collector.linux import ptrace_access
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import ActivityState, Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.tui import cli
@@ -145,14 +145,14 @@ def test_what_was_refused_is_not_asked_for_at_once_again(start: Start) -> None:
     target = start("undumpable")
 
     def ask() -> list[bool]:
-        tasks = Tasks(target.pid, target.pid)
+        tasks = KernelThreads(target.pid, target.pid)
         seen = [may_see(tasks)]
         target.go_on()
         target.expect("dumpable")
-        seen += [may_see(tasks), may_see(Tasks(target.pid, target.pid))]
+        seen += [may_see(tasks), may_see(KernelThreads(target.pid, target.pid))]
         return seen
 
-    def may_see(tasks: Tasks) -> bool:
+    def may_see(tasks: KernelThreads) -> bool:
         try:
             return tasks.call(target.pid) is not None
         except PermissionError:

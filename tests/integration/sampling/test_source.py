@@ -20,7 +20,7 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
 from locktop.collector.export.text.report import render
 from locktop.collector.linux import procfs
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import CONTENTION_KINDS, ActivityState, Kind, Snapshot, ThreadState
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
@@ -332,7 +332,9 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
     begun: list[tuple[Counter[int], list[ObjectWait]]] = []  # with all that wait, by address
     ask = SamplingScan.new_stacks
 
-    def noted(scan: SamplingScan, new: Sequence[tuple[ObjectWait, Sample, Call]]) -> dict[int, int]:
+    def noted(
+        scan: SamplingScan, new: Sequence[tuple[ObjectWait, Sample, SystemCall]]
+    ) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
         session = scan._session

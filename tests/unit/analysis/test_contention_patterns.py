@@ -1,4 +1,4 @@
-"""Patterns: each is seen in a picture of it, and in none that just misses one of its thresholds."""
+"""Patterns: each is found in its scenario, and in no scenario that just misses a threshold."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def without(snapshot: Snapshot, *tids: int) -> Snapshot:
     return with_threads(snapshot, lambda one: None if one.tid in tids else one)
 
 
-# ---- one picture of each ----
+# ---- one scenario for each pattern ----
 
 
 def convoy() -> Snapshot:
@@ -158,7 +158,7 @@ def high_rate() -> Snapshot:
     return scan((), LockRates(acquisitions=1e6, contended=999), acquisitions=500_000)
 
 
-PICTURES = {
+SCENARIOS = {
     PatternName.CONVOY: convoy,
     PatternName.SERIALISED: serialised,
     PatternName.THUNDERING_HERD: herd,
@@ -172,7 +172,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", list(PatternName))
 def test_a_pattern_is_seen(name: PatternName) -> None:
-    made = PICTURES[name]()
+    made = SCENARIOS[name]()
     (found,) = patterns(made)
     assert found.name is name
     assert found.lock == (0 if name is PatternName.OVERSUBSCRIBED else 1)
@@ -269,15 +269,15 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     [(name, change) for name, _, change in NEAR_MISSES],
     ids=[f"{name}: {what}" for name, what, _ in NEAR_MISSES],
 )
-def test_what_just_misses_is_not_told(
+def test_a_near_miss_is_no_pattern(
     name: PatternName, change: Callable[[Snapshot], Snapshot]
 ) -> None:
-    assert patterns(change(PICTURES[name]())) == ()
+    assert patterns(change(SCENARIOS[name]())) == ()
 
 
 @pytest.mark.parametrize("name", list(PatternName))
-def test_nothing_is_told_of_what_does_not_go_on(name: PatternName) -> None:
-    made = PICTURES[name]()
+def test_a_process_that_ended_has_no_pattern(name: PatternName) -> None:
+    made = SCENARIOS[name]()
     assert patterns(replace(made, ended=True)) == ()
     assert patterns(replace(made, level="dormant")) == ()
     assert patterns(replace(made, interval_s=0.09)) == ()
@@ -291,7 +291,7 @@ def test_a_hold_whose_begin_is_not_known_has_lasted_where_nobody_took_the_lock()
     assert "held for at least 500 ms" in found.evidence
 
 
-def test_of_a_first_scan_the_rates_are_those_of_the_whole_time() -> None:
+def test_the_rates_of_a_first_scan_are_those_of_the_whole_time() -> None:
     whole = with_lock(
         convoy(), rates=LockRates(), acquisitions=2000, contended=1000, wait_s=4.0, hold_s=0.18,
         blame=(Blame(0, 0, 1.6), Blame(HOLDER, 0x401100, 2.4)),
@@ -304,7 +304,7 @@ def test_of_a_first_scan_the_rates_are_those_of_the_whole_time() -> None:
 
 def all_of_them() -> Snapshot:
     made = scenarios.normal()
-    found = tuple(patterns(make())[0] for make in PICTURES.values())
+    found = tuple(patterns(make())[0] for make in SCENARIOS.values())
     return replace(made, patterns=found)
 
 
@@ -327,12 +327,12 @@ def test_they_are_on_the_page_right_after_the_locks() -> None:
 
 def test_they_are_in_the_details_of_their_lock() -> None:
     made = all_of_them()
-    picture = SnapshotIndex(made)
-    shown = {
-        lock: "".join(run[0] for line in lock_details(picture, picture.locks[lock]) for run in line)
+    index = SnapshotIndex(made)
+    details = {
+        lock: "".join(run[0] for line in lock_details(index, index.locks[lock]) for run in line)
         for lock in (1, 2)
     }
-    assert "Convoy: 3 threads wait" in shown[1]
-    assert ADVICE[PatternName.CONVOY] in shown[1]
-    assert "Oversubscribed" not in shown[1]
-    assert "Convoy" not in shown[2]
+    assert "Convoy: 3 threads wait" in details[1]
+    assert ADVICE[PatternName.CONVOY] in details[1]
+    assert "Oversubscribed" not in details[1]
+    assert "Convoy" not in details[2]

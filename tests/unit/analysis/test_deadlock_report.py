@@ -118,7 +118,7 @@ def test_the_order_is_that_of_all_but_the_thread_that_closed_the_circle() -> Non
     assert "This thread's wait closed the circle; any other" in said
 
 
-def test_threads_beside_the_circle_tell_which_order_is_the_rule() -> None:
+def test_threads_outside_the_cycle_show_the_usual_order() -> None:
     other = member(4, 1, 1)
     assert found_for(seen(*RING, other, circle=3)).change == found_for(seen(*RING, circle=3)).change
     first_one, then_three = Held(1, 1, None), Held(3, 1, None)
@@ -185,7 +185,7 @@ def test_before_a_join_what_the_other_needs_is_given_back() -> None:
     )
     assert found_for(joins).remedy is Remedy.NONE
     assert "No order of locks would" in page(joins)
-    # Joins are told apart by their place in the code alone, if that.
+    # Joins differ by their source location alone, if at all.
     joins = seen(
         member(1, 1, 2, kind=Kind.JOIN), member(2, 1, 1, kind=Kind.JOIN), circle=2, kinds=kinds
     )
@@ -204,7 +204,7 @@ def test_one_place_that_takes_all_needs_a_rule_by_address() -> None:
     assert (found.remedy, found.order) == (Remedy.ONE_PLACE, (10, 11, 12))
 
 
-def test_who_is_stuck_behind_is_told_the_longest_wait_first() -> None:
+def test_threads_behind_are_listed_the_longest_wait_first() -> None:
     snapshot = seen(*RING, member(5, 1, 1, 1.0), member(6, 5, 5, 2.0), circle=3)
     (report,) = reports(snapshot)
     assert [one.tid for one in report.behind] == [6, 5]
@@ -214,7 +214,7 @@ def test_who_is_stuck_behind_is_told_the_longest_wait_first() -> None:
     assert "nor does what is stuck behind" in said
 
 
-def test_those_that_are_stuck_alike_are_told_together() -> None:
+def test_threads_that_are_stuck_alike_are_one_line() -> None:
     one = member(5, 1, 1, 1.0)
     other = replace(one, tid=7, name="t7")
     snapshot = seen(*RING, member(6, 5, 5, 2.0), one, other, circle=3)
@@ -229,7 +229,7 @@ def test_those_that_are_stuck_alike_are_told_together() -> None:
     assert details.startswith("  2 threads (t#: 5, 7) wait for mutex g_1 for up to 1.00 s")
 
 
-def test_a_lock_that_ended_with_its_thread_is_told_so() -> None:
+def test_a_lock_of_an_ended_thread_is_named_as_abandoned() -> None:
     snapshot = seen(member(1, 2, 9), member(3, 1, 1), circle=1, how={1: BlockReason.ABANDONED})
     gone = replace(member(9, 1, 1), alive=False, waiting_for=None, holds=())
     snapshot = replace(snapshot, threads=(*snapshot.threads, gone))
@@ -260,7 +260,7 @@ def test_a_wait_that_nobody_can_end_has_no_holder() -> None:
 
 
 @pytest.mark.parametrize("how", list(BlockReason))
-def test_each_way_to_stand_in_the_way_has_its_words(how: BlockReason) -> None:
+def test_each_block_reason_has_its_words(how: BlockReason) -> None:
     snapshot = seen(*RING, circle=3, how={1: how})
     said = page(snapshot)
     words = ("held by t2", "behind t2", "got by t2", "run by t2", "the end of t2",
@@ -368,7 +368,7 @@ def check_mermaid(text: str) -> int:
     return arrows
 
 
-def shown(text: str) -> str:
+def rendered(text: str) -> str:
     """A Mermaid text as a person sees it."""
     return re.sub(r"#(\d+);", lambda found: chr(int(found[1])), text)
 
@@ -376,7 +376,7 @@ def shown(text: str) -> str:
 def test_mermaid_keeps_to_its_grammar_whatever_the_names() -> None:
     text = mermaid.render(hostile())
     assert check_mermaid(text) == 8
-    assert shown(text).count(f'["{HOSTILE}<br>thread ') == 4
+    assert rendered(text).count(f'["{HOSTILE}<br>thread ') == 4
     assert check_mermaid(mermaid.render(reports(scenarios.deadlock()))) == 6
     assert check_mermaid(mermaid.render(())) == 0
 

@@ -59,7 +59,7 @@ def pairs(*threads: Thread, locks: dict[int, Lock] | None = None) -> set[tuple[i
     }
 
 
-def test_a_waiter_waits_for_who_holds() -> None:
+def test_a_waiter_requests_the_lock_of_its_holder() -> None:
     (blocked,) = build_graph([thread(1, wait(7)), thread(2, None, held(7))], {}).blocked.values()
     assert (blocked.tid, blocked.lock, blocked.stack) == (1, 7, 5)
     assert [(one.reason, one.providers, one.sites) for one in blocked.requests] == [
@@ -116,7 +116,7 @@ def test_a_reader_that_no_writer_stops(reader: Wait, writer: Wait) -> None:
     assert (1, 2) not in pairs(thread(1, reader), thread(2, writer), locks=WRITERS_FIRST)
 
 
-def test_of_many_writers_some_will_do() -> None:
+def test_of_many_writers_only_some_are_providers() -> None:
     readers = [thread(n, reads()) for n in range(100)]
     writers = [thread(1000 + n, writes(duration_s=9.0 - n / 100)) for n in range(100)]
     found = pairs(*readers, *writers, locks=WRITERS_FIRST)
@@ -135,7 +135,7 @@ def test_of_many_writers_some_will_do() -> None:
         thread(1),
     ],
 )
-def test_what_is_no_edge(waiter: Thread) -> None:
+def test_waits_without_a_request(waiter: Thread) -> None:
     assert pairs(waiter, thread(2, None, held(7))) == set()
 
 
@@ -192,7 +192,7 @@ def waits_of(*edges: tuple[int, int], seq: int = 2, **how: Any) -> WaitForGraph:
 RING = ((1, 2), (2, 3), (3, 1))
 
 
-def test_two_looks_at_the_same_waits_make_a_deadlock() -> None:
+def test_two_scans_with_the_same_waits_make_a_deadlock() -> None:
     found = deadlocks.find_confirmed(waits_of(*RING), waits_of(*RING, (4, 1), (5, 4)))
     assert [[e.tid for e in one.cycle] for one in found] == [[1, 2, 3]]
     assert [(e.waits_for, e.held_by) for e in found[0].cycle] == [(101, 2), (102, 3), (103, 1)]
@@ -217,7 +217,7 @@ def test_a_doubt_makes_none_certain() -> None:
     assert [(one.certain, one.doubt) for one in deadlocks.find(may_end)] == [(False, "who knows")]
 
 
-def test_one_of_many_will_do() -> None:
+def test_one_provider_satisfies_an_or_request() -> None:
     either = Request(BlockReason.GOT, frozenset({2, 3}), is_or=True)
     blocked = dict(waits_of((2, 1), (1, 9), (3, 3)).blocked)
     blocked[1] = BlockedThread(1, 2, 101, (either,))
@@ -227,7 +227,7 @@ def test_one_of_many_will_do() -> None:
     assert deadlocks.find(WaitForGraph(blocked, frozenset())) == (), "thread 3 may give it"
 
 
-def test_nobody_is_left() -> None:
+def test_no_provider_is_left() -> None:
     blocked = {1: BlockedThread(1, 2, 7, (Request(BlockReason.ABSENT, frozenset(), is_or=True),))}
     (found,) = deadlocks.find(WaitForGraph(blocked, frozenset()))
     assert [(e.tid, e.held_by, e.reason) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
@@ -318,7 +318,7 @@ def verdict(
     return [one.certain for one in deadlocks.find(build_graph(threads, locks, complete))]
 
 
-def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
+def test_a_thread_that_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
     waiter = user(2, gets(), 3, 3)
     holder = user(1, wait(2), 4, 3)
     assert verdict(holder, waiter, locks=sem(1)) == [True]
@@ -335,7 +335,7 @@ def test_who_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
     assert verdict(holder, waiter, locks=sem(1), complete=False) == [False]
 
 
-def test_who_never_gave_a_semaphore_back_may_have_a_place_in_a_queue() -> None:
+def test_a_thread_that_never_posted_a_semaphore_may_have_a_place_in_a_queue() -> None:
     waiter = user(2, gets(), 0, 0)
     assert verdict(user(1, wait(2), 1, 0), waiter, locks=sem(1)) == [True]
     assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, locks=sem(1)) == [False]
@@ -345,7 +345,7 @@ def test_who_never_gave_a_semaphore_back_may_have_a_place_in_a_queue() -> None:
     assert verdict(again, thread(2, wait(1)), locks=sem(-1)) == []
 
 
-def test_where_threads_tell_each_other_things_it_must_be_given_back_often() -> None:
+def test_where_threads_signal_each_other_a_semaphore_must_be_posted_often() -> None:
     """As all of Python's do, of whose locks some are got to wait for another thread."""
     waiter = user(2, gets(), 0, 0)
     for posts, certain in ((1, False), (2, False), (3, True)):
@@ -363,7 +363,7 @@ def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
     assert verdict(user(1, gets(), 5, 4), locks=sem(1, generation=1)) == []
 
 
-def test_a_semaphore_that_moved_on_between_two_scans_holds_up_nobody() -> None:
+def test_a_semaphore_that_moved_on_between_two_scans_blocks_no_thread() -> None:
     def scan(*posts: int) -> WaitForGraph:
         threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
         return build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
@@ -373,7 +373,7 @@ def test_a_semaphore_that_moved_on_between_two_scans_holds_up_nobody() -> None:
     assert deadlocks.find_confirmed(scan(3, 3), scan(3, 4)) == ()
 
 
-def test_who_is_not_in_its_wait_is_in_no_circle() -> None:
+def test_a_thread_that_left_its_wait_is_in_no_cycle() -> None:
     ring = waits_of(*RING)
     left = wait_for_graph.without(ring, {RING[0][0]})
     assert len(deadlocks.find_confirmed(ring, ring)) == 1
@@ -416,7 +416,7 @@ def test_a_barrier_waits_for_all_that_have_not_come() -> None:
     assert verdict(at_barrier(1, parties=0), thread(2, wait(1)), locks={}) == [], "not known"
 
 
-def test_of_two_that_list_a_spin_lock_nobody_is_believed() -> None:
+def test_of_two_threads_that_list_a_spin_lock_neither_is_plausible() -> None:
     first_life, spin = {7: lock(7)}, wait(7, Kind.SPIN)
     assert pairs(thread(1, spin, held(7)), locks=first_life) == {(1, 1)}
     assert pairs(thread(1, spin, held(7)), locks={7: lock(7, generation=1)}) == set()
@@ -438,7 +438,7 @@ def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
     assert verdict(thread(1, other), locks={7: lock(7)}) == [], "it is in another process"
 
 
-def test_who_was_awake_in_between_is_not_stuck_at_a_signal() -> None:
+def test_a_thread_that_was_awake_between_the_scans_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
     scan = build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
     assert len(deadlocks.find_confirmed(scan, scan)) == 1

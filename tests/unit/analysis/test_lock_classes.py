@@ -110,7 +110,7 @@ def test_the_sums_of_a_class() -> None:
     assert lock_classes.blame(locks) == (Blame(11, 0x10, 3.0), Blame(12, 0x10, 1.0))
 
 
-def test_one_of_a_class_is_told_from_the_others() -> None:
+def test_each_lock_of_a_class_has_a_name_of_its_own() -> None:
     locks = [records.lock(1, "conn::mu"), records.lock(2, "conn::mu")]
     (found,) = lock_classes.find(locks)
     assert lock_classes.single_name(locks[0], found) == "conn::mu at 0x55d000001040"

@@ -34,7 +34,7 @@ def cycles(
 
 @dataclass(frozen=True)
 class Take:
-    """A lock is asked for."""
+    """Request a lock."""
 
     lock: int
     shared: bool
@@ -191,15 +191,15 @@ def found(program: Program) -> tuple[OrderCycle, ...]:
     return cycles(orders, lives, {lock: LockFacts() for lock in range(1, 5)})
 
 
-def test_told_exactly_where_some_schedule_deadlocks() -> None:
+def test_a_cycle_is_found_exactly_if_some_schedule_deadlocks() -> None:
     verdicts = {True: 0, False: 0}
     nested = 0
     for seed in range(1500):
         program = made(seed)
-        told = found(program)
+        reported = found(program)
         real = deadlocks(program)
-        assert bool(told) == real, f"seed {seed}: {program}"
-        assert all(cycle.confidence is Confidence.HIGH for cycle in told)
+        assert bool(reported) == real, f"seed {seed}: {program}"
+        assert all(cycle.confidence is Confidence.HIGH for cycle in reported)
         verdicts[real] += 1
         nested += not real and bool(noted(program)[0])
     assert min(verdicts.values()) > 100, verdicts
@@ -215,11 +215,11 @@ def order(
     return ObservedOrder(
         epoch, lock, generation, False, False, stack,
         tuple(HeldLock(one, 0, False, 0x10 + one) for one in held),
-        tuple((birth, 0) for birth in seen),
+        tuple((serial, 0) for serial in seen),
     )  # fmt: skip
 
 
-LIVES = {birth: ThreadLife(1000 + birth, 0, 0, 0, 0) for birth in range(1, 300)}
+LIVES = {serial: ThreadLife(1000 + serial, 0, 0, 0, 0) for serial in range(1, 300)}
 
 
 def certain(*locks: int) -> dict[int, LockFacts]:
@@ -286,7 +286,7 @@ def test_threads_of_which_nothing_is_kept_lower_the_confidence() -> None:
     assert cycle.edges[1].tid == 0
 
 
-def test_the_surest_way_to_make_a_cycle_is_told() -> None:
+def test_the_combination_with_the_highest_confidence_is_reported() -> None:
     cut = ObservedOrder(1, 2, 0, False, True, 9, (HeldLock(1, 0, False, 1),), ((5, 0),))
     orders = [cut, order([1, 3], 2, 5), order([2], 1, 6)]
     (cycle,) = cycles(orders, LIVES, certain(1, 2, 3))
@@ -295,7 +295,7 @@ def test_the_surest_way_to_make_a_cycle_is_told() -> None:
     assert cycle.confidence is Confidence.MEDIUM
 
 
-def test_many_locks_of_the_same_code_are_told_once() -> None:
+def test_cycles_of_many_locks_by_the_same_code_are_reported_once() -> None:
     orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
     orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
     about = {n: LockFacts(class_name="left" if n < 100 else "right") for n in range(150)}

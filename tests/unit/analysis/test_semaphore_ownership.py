@@ -38,20 +38,20 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     return records.snapshot((waiter, *others), (lock,))
 
 
-def told(snapshot: Snapshot) -> Snapshot:
+def annotated(snapshot: Snapshot) -> Snapshot:
     """Without a second reading: none is needed where nothing lay there before."""
     return owned(snapshot, dict)
 
 
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
     changed = tuple([replace(one, **lock) for one in snapshot.locks])  # type: ignore[arg-type]
-    found: Lock = told(replace(snapshot, locks=changed)).locks[0]
+    found: Lock = annotated(replace(snapshot, locks=changed)).locks[0]
     return found.holders
 
 
-def test_who_is_one_ahead_has_it() -> None:
+def test_a_thread_that_is_one_ahead_has_it() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
-    found = told(seen)
+    found = annotated(seen)
     assert found.locks[0].holders == (FIRST,)
     waiter, first, second = found.threads
     assert waiter.waiting_for is not None
@@ -60,11 +60,11 @@ def test_who_is_one_ahead_has_it() -> None:
     assert second is seen.threads[2]
 
 
-def test_what_one_has_already_is_still_told() -> None:
+def test_locks_that_a_thread_holds_already_stay() -> None:
     seen = at_semaphore(first=(4, 3))
     other = Held(77, 5, 1.0)
     threads = (seen.threads[0], replace(seen.threads[1], holds=(other,)))
-    assert told(replace(seen, threads=threads)).threads[1].holds == (
+    assert annotated(replace(seen, threads=threads)).threads[1].holds == (
         other,
         Held(SEM, 0, None),
     )
@@ -73,7 +73,7 @@ def test_what_one_has_already_is_still_told() -> None:
 def test_one_that_ended_may_have_it_and_nobody_waits_for_that_one() -> None:
     seen = at_semaphore(first=(4, 3))
     ended = replace(seen.threads[1], alive=False)
-    found = told(replace(seen, threads=(seen.threads[0], ended)))
+    found = annotated(replace(seen, threads=(seen.threads[0], ended)))
     assert found.locks[0].holders == (FIRST,)
     assert found.threads[0] is seen.threads[0]
 
@@ -126,13 +126,13 @@ def test_nobody_is_named_where_other_processes_may_have_posted_it() -> None:
     assert holders(replace(seen, threads=(waiter, *seen.threads[1:]))) == ()
 
 
-def test_who_waits_for_what_it_got_waits_for_a_signal() -> None:
+def test_a_thread_that_waits_for_its_own_semaphore_waits_for_a_signal() -> None:
     seen = at_semaphore(first=(4, 3))
     itself = replace(seen.threads[1], waiting_for=seen.threads[0].waiting_for)
     assert holders(replace(seen, threads=(seen.threads[0], itself))) == ()
 
 
-def test_where_others_lay_before_two_readings_must_be_alike() -> None:
+def test_at_a_reused_address_two_readings_must_agree() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
     same = {FIRST: (Use(SEM, 4, 3),), SECOND: (Use(5, 1, 0), Use(SEM, 7, 7)), WAITER: ()}

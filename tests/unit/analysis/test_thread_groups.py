@@ -79,7 +79,7 @@ def test_nameless_locks_that_one_thread_each_waits_for_are_one_place() -> None:
     assert tids(found) == [(3, 1), (2,)]
 
 
-def test_who_waits_for_nothing_is_grouped_by_name() -> None:
+def test_threads_that_wait_for_nothing_are_grouped_by_name() -> None:
     running = [records.thread(i, f"io-{i}", ThreadState.RUNNING) for i in (1, 2)]
     main = records.thread(3, "main", ThreadState.RUNNING)
     assert tids(groups_of([*running, main])) == [(1, 2), (3,)]
@@ -151,7 +151,7 @@ def test_of_a_large_group_some_ids_are_on_the_page() -> None:
     assert page.count("cache_get at") == 1
 
 
-def test_restless_threads_are_told_apart_by_their_names_alone() -> None:
+def test_restless_threads_are_grouped_by_their_names_alone() -> None:
     threads = [waiter(1), waiter(2, lock=2), records.thread(3, "worker-3", ThreadState.RUNNING)]
     threads.append(records.thread(4, "io-4", ThreadState.RUNNING))
     (group, io) = groups_of(threads, restless=frozenset({1, 2, 3, 4}))
@@ -160,7 +160,7 @@ def test_restless_threads_are_told_apart_by_their_names_alone() -> None:
     assert group.state is ThreadState.WAITING
 
 
-def test_who_waits_for_nothing_is_told_apart_by_the_name_of_its_pool() -> None:
+def test_threads_that_wait_for_nothing_are_grouped_by_the_name_of_their_pool() -> None:
     names = {1: "pool-1-thread-1", 2: "pool-1-thread-2", 3: "pool-2-thread-1", 4: "gc", 5: "7"}
     threads = [records.thread(tid, name, ThreadState.RUNNING) for tid, name in names.items()]
     groups = groups_of([*threads, records.thread(6, "12", ThreadState.RUNNING)])

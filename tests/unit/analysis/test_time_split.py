@@ -9,7 +9,7 @@ import pytest
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.time_split import Used
 from locktop.collector.linux.procfs import CLOCK_TICK_S
-from locktop.collector.linux.threads import Task
+from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import TimeSplit
 from locktop.collector.sources.probes.time_accounting import ThreadTimes
 
@@ -99,7 +99,7 @@ def test_whatever_is_said_it_adds_up() -> None:
         assert total(moved) == pytest.approx(1.0, abs=1e-9)
 
 
-def test_a_wait_that_is_told_to_be_for_work() -> None:
+def test_a_wait_that_a_rule_classifies_as_idle() -> None:
     found = split(ran_s=0.2, contended=0.6)
     assert shares(time_split.reclassified(found, 1.0, to_idle=True) or found) == {
         "cpu": 0.2, "idle": 0.6, "other": 0.2,
@@ -116,15 +116,19 @@ def test_the_mean_of_several() -> None:
     assert found.unknown == ("disk",)
 
 
-# ---- from look to look ----
+# ---- from scan to scan ----
 
 
-def task(at_s: float, **more: object) -> Task:
-    made = Task("worker", "S", 0.0, b"worker", at_s, ran_ns=1, queued_ns=0, runs=1, disk_ticks=0)
+def task(at_s: float, **more: object) -> KernelThread:
+    made = KernelThread(
+        "worker", "S", 0.0, b"worker", at_s, ran_ns=1, queued_ns=0, runs=1, disk_ticks=0
+    )
     return made._replace(**more)
 
 
-def splits(*tasks: Task, contended: float = 0.0, idle: float = 0.0) -> list[TimeSplit | None]:
+def splits(
+    *tasks: KernelThread, contended: float = 0.0, idle: float = 0.0
+) -> list[TimeSplit | None]:
     times, found = ThreadTimes(), []
     for number, one in enumerate(tasks):
         times.begin(float(number))
@@ -136,7 +140,7 @@ def seconds(value: float) -> int:
     return int(value * 1e9)
 
 
-def test_the_first_scan_tells_nothing() -> None:
+def test_the_first_scan_has_no_split() -> None:
     assert splits(task(0.0)) == [None]
 
 
@@ -161,7 +165,7 @@ def test_one_that_was_not_read_has_slept() -> None:
     assert shares(found[2]) == {"cpu": 0.5, "other": 0.5}, "since it was known to sleep"
 
 
-def test_queueing_that_is_not_over_is_told_once() -> None:
+def test_queueing_that_goes_on_is_counted_once() -> None:
     """The kernel adds it when the thread gets a CPU; until then nothing grows."""
     queued = task(0.0, state="R")
     found = splits(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from locktop.collector.bench import costs, report, runner, tables
-from locktop.collector.bench.budgets import Budget, of_growth, of_row, verdicts
-from locktop.collector.bench.costs import Round, Row, Spread
-from locktop.collector.bench.machine_info import Machine
-from locktop.collector.bench.runner import BARE, FLAVOURS, Case, Figures
+from locktop.collector.bench.budgets import Budget, check_growth, check_row, verdicts
+from locktop.collector.bench.costs import CostRow, Round, Spread
+from locktop.collector.bench.machine_info import MachineInfo
+from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case, RunFigures
 from locktop.collector.bench.trace_growth import Growth
 from locktop.collector.errors import LocktopError
 
@@ -24,10 +24,10 @@ GROWTH = (
 def a_round(bare_ns: float, **times: float) -> Round:
     """Each flavour takes so many times as long as the bare run, 1 unless told."""
     figures = {name: bare_ns * times.get(name, 1.0) for name in FLAVOURS}
-    return {name: Figures(ns, ns * 2.5, 2.5e9, 9.0) for name, ns in figures.items()}
+    return {name: RunFigures(ns, ns * 2.5, 2.5e9, 9.0) for name, ns in figures.items()}
 
 
-def row_of(found: costs.Costs, flavour: str) -> Row:
+def row_of(found: costs.Costs, flavour: str) -> CostRow:
     return next(row for row in found.rows if row.flavour == flavour)
 
 
@@ -45,7 +45,7 @@ def test_ratios_are_taken_within_a_round() -> None:
     assert row.ns == Spread(80, 80, 440)
     assert row.ticks == Spread(200, 200, 1100)
     assert row.more_ns == Spread(60, 60, 330)
-    assert row_of(found, BARE).ratio == Spread(1, 1, 1)
+    assert row_of(found, UNPREPARED).ratio == Spread(1, 1, 1)
     assert (found.rounds, found.ticks_hz, found.ticks_read_ns) == (3, 2.5e9, 9.0)
 
 
@@ -53,10 +53,10 @@ def test_a_round_runs_every_flavour_side_by_side(monkeypatch: pytest.MonkeyPatch
     runs: list[tuple[Case, str]] = []
     told: list[tuple[int, int]] = []
 
-    def cost(case: Case, flavour: str, seconds: float) -> Figures:
+    def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
         assert seconds == 0.5
         runs.append((case, flavour))
-        return Figures(1, 1, 1, 1)
+        return RunFigures(1, 1, 1, 1)
 
     monkeypatch.setattr(costs, "cost", cost)
     costs.measure([MUTEX, BARRIER], 2, 0.5, lambda done, of: told.append((done, of)))
@@ -70,9 +70,9 @@ def test_a_round_runs_every_flavour_side_by_side(monkeypatch: pytest.MonkeyPatch
 def of_budget(ratio: float, more_ns: float, limit: float | None, more: float | None) -> str:
     flat = Spread(ratio, ratio, ratio)
     difference = Spread(more_ns, more_ns, more_ns)
-    row = Row(BARRIER, "all", flat, flat, flat, difference, 0)
+    row = CostRow(BARRIER, "all", flat, flat, flat, difference, 0)
     budget = Budget("barrier", 2, "all", limit, more, "reads {read:.0f}")
-    return of_row(budget, row, row, 9.0).missed_by
+    return check_row(budget, row, row, 9.0).missed_by
 
 
 def test_a_budget_is_met_by_either_of_its_limits() -> None:
@@ -113,20 +113,20 @@ def test_one_thread_is_measured_by_the_least_of_all_rounds() -> None:
 def test_a_trace_reaches_back_further_the_less_is_written() -> None:
     contended, blocks, _ = GROWTH
     assert contended.bytes_each == 3.2
-    assert of_growth(GROWTH, contended).measured == "20.0 times"
-    assert of_growth(GROWTH, contended).missed_by == ""
-    assert of_growth(GROWTH, blocks).missed_by == "10.0 times"
+    assert check_growth(GROWTH, contended).measured == "20.0 times"
+    assert check_growth(GROWTH, contended).missed_by == ""
+    assert check_growth(GROWTH, blocks).missed_by == "10.0 times"
     assert [one.what for one in verdicts(None, GROWTH)] == [
         "trace, 5 % wait, contended",
         "trace, 5 % wait, blocks",
     ]
 
 
-def a_report(rounds: int, growth: tuple[Growth, ...] = GROWTH) -> report.Report:
+def a_report(rounds: int, growth: tuple[Growth, ...] = GROWTH) -> report.BenchReport:
     one = a_round(20, contended=1.25, all=5)
     found = costs.summary({MUTEX: [one] * rounds, BARRIER: [one] * rounds})
-    here = Machine("Some CPU", 2, "Linux 6.1 x86_64", "glibc 2.36", 0.5)
-    return report.Report(here, found, growth, tuple(verdicts(found, growth)))
+    here = MachineInfo("Some CPU", 2, "Linux 6.1 x86_64", "glibc 2.36", 0.5)
+    return report.BenchReport(here, found, growth, tuple(verdicts(found, growth)))
 
 
 def test_text() -> None:
@@ -165,8 +165,8 @@ def test_json_holds_every_figure() -> None:
 
 
 def test_the_trace_alone_and_the_costs_alone() -> None:
-    here = Machine("Some CPU", 2, "Linux", "glibc 2.36", 0.5)
-    alone = report.Report(here, None, GROWTH, tuple(verdicts(None, GROWTH)))
+    here = MachineInfo("Some CPU", 2, "Linux", "glibc 2.36", 0.5)
+    alone = report.BenchReport(here, None, GROWTH, tuple(verdicts(None, GROWTH)))
     assert "mutex" not in tables.text(alone)
     assert report.as_json(alone)["costs"] == []
     assert "trace" not in tables.text(a_report(2, growth=()))
@@ -183,18 +183,18 @@ def test_what_is_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "cases", lambda: cases)
     monkeypatch.setattr(costs, "measure", measure)
     monkeypatch.setattr("locktop.collector.bench.trace_growth.measure", lambda: GROWTH)
-    assert report.make(report.FULL).growth == GROWTH
-    assert report.make(report.USUAL, ["mutex"]).growth == ()
-    assert report.make(report.USUAL, ["trace"]).costs is None
+    assert report.measure(report.FULL).growth == GROWTH
+    assert report.measure(report.USUAL, ["mutex"]).growth == ()
+    assert report.measure(report.USUAL, ["trace"]).costs is None
     assert asked == [cases, [MUTEX]]
     with pytest.raises(LocktopError, match="'pink'; there are mutex, barrier, trace"):
-        report.make(report.USUAL, ["mutex", "pink"])
+        report.measure(report.USUAL, ["mutex", "pink"])
 
 
 def test_the_runs_differ_in_the_library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/x/liblocktop.so libother.so")
     monkeypatch.setenv("LOCKTOP_LEVEL", "all")
-    bare = runner.environment(BARE)
+    bare = runner.environment(UNPREPARED)
     assert bare["LD_PRELOAD"] == "libother.so"
     assert "LOCKTOP_LEVEL" not in bare
     for flavour in ("dormant", "contended", "blocks", "all"):

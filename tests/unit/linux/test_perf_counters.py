@@ -214,7 +214,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """What the kernel answers, by whether its own work was to be counted too."""
     answers: dict[str, int] = {}
 
-    def opened(tid: int, event: perf_counters.Event, user_only: bool) -> int:
+    def opened(tid: int, event: perf_counters.PerfEvent, user_only: bool) -> int:
         return answers["user" if user_only else "all"]
 
     monkeypatch.setattr(perf_counters, "_opened", opened)

@@ -8,36 +8,39 @@ from pathlib import Path
 import pytest
 
 from locktop.collector.linux import ptrace_access
-from locktop.collector.linux.procfs import Identity
-from locktop.collector.linux.ptrace_access import Bar, Facts
+from locktop.collector.linux.procfs import Credentials
+from locktop.collector.linux.ptrace_access import AccessFacts, Obstacle
 
 ALL = (1 << 41) - 1
 TRACE = 1 << 19  # CAP_SYS_PTRACE
 
 
-def user(uid: int, capabilities: int = 0, gid: int | None = None) -> Identity:
+def user(uid: int, capabilities: int = 0, gid: int | None = None) -> Credentials:
     gids = (uid if gid is None else gid,) * 4
-    return Identity((uid,) * 4, gids, capabilities, capabilities)
+    return Credentials((uid,) * 4, gids, capabilities, capabilities)
 
 
 ANN, BOB, ROOT = user(1000), user(1001), user(0, ALL)
 CONTAINED = user(0, 0xA80425FB)  # Docker's root
-TWO = Identity((1000, 0, 0, 0), (1000,) * 4, 0, 0)
-OWN = Facts(ANN, ANN, is_dumpable=True, same_namespace=True)
+TWO = Credentials((1000, 0, 0, 0), (1000,) * 4, 0, 0)
+OWN = AccessFacts(ANN, ANN, is_dumpable=True, same_namespace=True)
 
 BARS = {
-    "another user's": (replace(OWN, theirs=BOB), Bar.USER),
-    "root's": (replace(OWN, theirs=ROOT), Bar.USER),
-    "of another group": (replace(OWN, theirs=user(1000, gid=5)), Bar.GROUP),
-    "of two users": (replace(OWN, theirs=TWO), Bar.USERS),
-    "undumpable": (replace(OWN, is_dumpable=False), Bar.UNDUMPABLE),
-    "of another namespace": (replace(OWN, same_namespace=False), Bar.NAMESPACE),
-    "with a capability": (replace(OWN, theirs=user(1000, 1 << 10)), Bar.CAPABILITIES),
-    "free to see": (OWN, Bar.OTHER),
-    "for a container's root": (replace(OWN, ours=CONTAINED, theirs=ANN), Bar.USER),
-    "for root, in another namespace": (replace(OWN, ours=ROOT, same_namespace=False), Bar.USER),
-    "for root": (replace(OWN, ours=ROOT), Bar.OTHER),
-    "for one with the capability": (replace(OWN, ours=user(1001, TRACE)), Bar.OTHER),
+    "another user's": (replace(OWN, theirs=BOB), Obstacle.USER),
+    "root's": (replace(OWN, theirs=ROOT), Obstacle.USER),
+    "of another group": (replace(OWN, theirs=user(1000, gid=5)), Obstacle.GROUP),
+    "of two users": (replace(OWN, theirs=TWO), Obstacle.USERS),
+    "undumpable": (replace(OWN, is_dumpable=False), Obstacle.UNDUMPABLE),
+    "of another namespace": (replace(OWN, same_namespace=False), Obstacle.NAMESPACE),
+    "with a capability": (replace(OWN, theirs=user(1000, 1 << 10)), Obstacle.CAPABILITIES),
+    "free to see": (OWN, Obstacle.OTHER),
+    "for a container's root": (replace(OWN, ours=CONTAINED, theirs=ANN), Obstacle.USER),
+    "for root, in another namespace": (
+        replace(OWN, ours=ROOT, same_namespace=False),
+        Obstacle.USER,
+    ),
+    "for root": (replace(OWN, ours=ROOT), Obstacle.OTHER),
+    "for one with the capability": (replace(OWN, ours=user(1001, TRACE)), Obstacle.OTHER),
 }
 
 
@@ -45,25 +48,33 @@ BARS = {
 @pytest.mark.parametrize("to_trace", [True, False])
 def test_what_the_kernel_refuses_for(name: str, to_trace: bool) -> None:
     known, wanted = BARS[name]
-    assert ptrace_access.bar(known, to_trace) is wanted
+    assert ptrace_access.obstacle(known, to_trace) is wanted
 
 
 def test_by_elimination_a_process_of_root_keeps_itself_shut() -> None:
-    known = Facts(CONTAINED, CONTAINED)  # whose files in /proc are root's anyway
-    assert ptrace_access.bar(known, to_trace=False) is Bar.UNDUMPABLE
-    assert ptrace_access.bar(known, to_trace=True) is Bar.OTHER, "the first step was granted"
-    assert ptrace_access.bar(replace(known, scope=1), to_trace=True) is Bar.YAMA
+    known = AccessFacts(CONTAINED, CONTAINED)  # whose files in /proc are root's anyway
+    assert ptrace_access.obstacle(known, to_trace=False) is Obstacle.UNDUMPABLE
+    assert ptrace_access.obstacle(known, to_trace=True) is Obstacle.OTHER, (
+        "the first step was granted"
+    )
+    assert ptrace_access.obstacle(replace(known, scope=1), to_trace=True) is Obstacle.YAMA
 
 
 @pytest.mark.parametrize("scope", [0, 1, 2, 3])
 def test_yama_keeps_tracing_back_and_nothing_else(scope: int) -> None:
     known = replace(OWN, scope=scope)
-    assert ptrace_access.bar(known, to_trace=True) is (Bar.YAMA if scope else Bar.OTHER)
-    assert ptrace_access.bar(known, to_trace=False) is Bar.OTHER
+    assert ptrace_access.obstacle(known, to_trace=True) is (
+        Obstacle.YAMA if scope else Obstacle.OTHER
+    )
+    assert ptrace_access.obstacle(known, to_trace=False) is Obstacle.OTHER
     as_root = replace(known, ours=ROOT)
-    assert ptrace_access.bar(as_root, to_trace=True) is (Bar.YAMA if scope == 3 else Bar.OTHER)
+    assert ptrace_access.obstacle(as_root, to_trace=True) is (
+        Obstacle.YAMA if scope == 3 else Obstacle.OTHER
+    )
     undumpable = replace(known, is_dumpable=False)
-    assert ptrace_access.bar(undumpable, to_trace=True) is Bar.UNDUMPABLE, "it is asked for first"
+    assert ptrace_access.obstacle(undumpable, to_trace=True) is Obstacle.UNDUMPABLE, (
+        "it is asked for first"
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,14 +106,16 @@ CAPABILITY = "CAP_SYS_PTRACE"
     ],
 )
 def test_what_yama_leaves_to_do(scope: int, watched: bool, who: str, cures: set[str]) -> None:
-    said = ptrace_access.words(replace(OWN, scope=scope), Bar.YAMA, "ann (uid 1000)", watched)
+    said = ptrace_access.describe(
+        replace(OWN, scope=scope), Obstacle.YAMA, "ann (uid 1000)", watched
+    )
     assert f"may be traced by {who} (kernel.yama.ptrace_scope is {scope})" in said
     assert {cure for cure in (AS_ROOT, ZERO, PRELOAD, ANY) if cure in said} == cures
 
 
-def said_of(known: Facts) -> str:
-    return ptrace_access.words(
-        known, ptrace_access.bar(known, to_trace=True), "bob (uid 1001)", False
+def said_of(known: AccessFacts) -> str:
+    return ptrace_access.describe(
+        known, ptrace_access.obstacle(known, to_trace=True), "bob (uid 1001)", False
     )
 
 
@@ -121,7 +134,7 @@ def test_whoever_is_told_to_look_may() -> None:
 
 
 @pytest.mark.parametrize("theirs", [ANN, user(0, ALL)])
-def test_a_root_that_may_less_is_told_what_it_lacks(theirs: Identity) -> None:
+def test_a_root_that_may_less_is_told_what_it_lacks(theirs: Credentials) -> None:
     said = said_of(replace(OWN, ours=CONTAINED, theirs=theirs))
     assert CAPABILITY in said
     assert AS_ROOT not in said

@@ -13,8 +13,8 @@ import pytest
 import system_calls
 
 from locktop.collector.linux import procfs, syscalls
-from locktop.collector.linux.thread_files import RawTask, TaskFiles
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.thread_files import TaskRecord, ThreadFiles
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.native import lib
 from locktop.collector.sources.sampling.sampler import Sampler
 
@@ -35,7 +35,7 @@ def stat(name: str = "worker", state: str = "S", rest: str = REST) -> bytes:
     return f"{TID} ({name}) {state} {rest}\n".encode()
 
 
-class Made(TaskFiles):
+class Made(ThreadFiles):
     """The files of threads of no process, as they are written."""
 
     def __init__(self, directory: Path) -> None:
@@ -56,7 +56,7 @@ def made(tmp_path: Path) -> Iterator[Made]:
     files.close()
 
 
-def read(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> RawTask | None:
+def read(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> TaskRecord | None:
     """What is made of these two files; without a second one where there is none."""
     made.write(stat=stat)
     if sched is not None:
@@ -65,7 +65,7 @@ def read(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> RawTas
     return raw
 
 
-def read_whole(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> RawTask:
+def read_whole(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> TaskRecord:
     raw = read(made, stat, sched)
     assert raw is not None
     return raw
@@ -172,7 +172,7 @@ def own_view(tid: int) -> tuple[str, str, tuple[int, ...]]:
 
 
 def test_living_threads_are_as_their_own_files_say(threads: list[int]) -> None:
-    files = TaskFiles(os.getpid())
+    files = ThreadFiles(os.getpid())
     unread = list(threads)
     while unread:  # a thread may have moved between two looks at it
         tid = unread[0]
@@ -194,7 +194,7 @@ def test_few_descriptors_are_enough(threads: list[int]) -> None:
     used = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (8, before[1]))
     try:
-        files = TaskFiles(os.getpid())  # it keeps six at most
+        files = ThreadFiles(os.getpid())  # it keeps six at most
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     for _ in range(3):
@@ -205,7 +205,7 @@ def test_few_descriptors_are_enough(threads: list[int]) -> None:
 
 
 def test_where_descriptors_run_out_those_kept_are_given_back(threads: list[int]) -> None:
-    files = TaskFiles(os.getpid())
+    files = ThreadFiles(os.getpid())
     assert None not in files.read(threads[:4]), "eight are kept"
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
@@ -222,7 +222,7 @@ def test_where_descriptors_run_out_those_kept_are_given_back(threads: list[int])
 
 
 def test_none_is_said_to_have_ended_where_no_file_can_be_opened(threads: list[int]) -> None:
-    files = TaskFiles(os.getpid())
+    files = ThreadFiles(os.getpid())
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
@@ -354,7 +354,7 @@ def test_one_whose_call_cannot_be_read_has_ended(made: Made) -> None:
 
 
 def test_one_that_waits_on_is_not_read_again(threads: list[int]) -> None:
-    tasks = Tasks(os.getpid(), os.getpid())
+    tasks = KernelThreads(os.getpid(), os.getpid())
     waits = dict.fromkeys(threads, "the same")
     first, second = tasks.read(waits), tasks.read(waits)
     tasks.close()
@@ -374,7 +374,7 @@ def told(tid: int) -> list[int]:
 def test_what_threads_do_now() -> None:
     """One that waits is known to have slept on until it runs again, and to be no more when it has
     ended."""
-    tasks, me = Tasks(os.getpid(), os.getpid()), threading.get_native_id()
+    tasks, me = KernelThreads(os.getpid(), os.getpid()), threading.get_native_id()
     its, ours = os.pipe()  # a wait of its own: those for the interpreter's lock are futexes
 
     thread = threading.Thread(target=os.read, args=(its, 1), daemon=True)
@@ -382,28 +382,28 @@ def test_what_threads_do_now() -> None:
     tid = thread.native_id or 0
 
     def reads() -> bool:
-        call = tasks.now([tid])[tid].call
+        call = tasks.moments([tid])[tid].call
         return call is not None and syscalls.name(call.number) == "read"
 
     while not (reads() and tasks.still_sleeps(tid)):
         pass
-    now = tasks.now([tid, me])
+    now = tasks.moments([tid, me])
     assert now[me].state == "R", "this one runs"
     assert not tasks.still_sleeps(me)
     assert now[tid].state == "S"
-    assert tasks.now([tid])[tid] == now[tid]
+    assert tasks.moments([tid])[tid] == now[tid]
     os.write(ours, b"!")
     while tasks.still_sleeps(tid):
         pass
     join(thread)
-    assert tasks.now([tid, me]).keys() == {me}
+    assert tasks.moments([tid, me]).keys() == {me}
     tasks.close()
     os.close(its)
     os.close(ours)
 
 
 def test_switches_of_a_thread(threads: list[int]) -> None:
-    tasks = Tasks(os.getpid(), os.getpid())
+    tasks = KernelThreads(os.getpid(), os.getpid())
     tasks.read({})
     before, found, after = told(threads[0]), tasks.switches(threads[0]), told(threads[0])
     tasks.close()
@@ -416,7 +416,7 @@ def test_switches_of_a_thread(threads: list[int]) -> None:
 
 def test_of_those_that_ended_nothing_is_kept_open(threads: list[int]) -> None:
     pid = os.getpid()
-    tasks = Tasks(pid, pid)
+    tasks = KernelThreads(pid, pid)
     tasks.keep_only(())
     before = len(os.listdir("/proc/self/fd"))
     assert all(tasks.states(threads).values())

@@ -189,7 +189,7 @@ def test_inlined_functions_are_nodes_and_marked_where_they_always_were() -> None
     assert butterfly(branches(found, call_tree.WAIT), put.step).callees[0].inlined
 
 
-def test_python_functions_of_one_name_are_told_apart_by_their_files() -> None:
+def test_python_functions_of_one_name_differ_by_their_files() -> None:
     def run(file: str) -> tuple[Frame, ...]:
         return (Frame(0x1, "run", file, 3, "python", 0),)
 

@@ -287,7 +287,7 @@ def test_a_name_with_a_character_that_parts_lines_elsewhere_is_one_name() -> Non
     assert ("/main/b  c", 30.0, 10.0) in tree_of(report, "samples")
 
 
-def test_functions_of_one_name_are_told_apart_by_module_and_address() -> None:
+def test_functions_of_one_name_differ_by_module_and_address() -> None:
     rows = [
         'Root,f,1,1,0,0,"",0,a.dll,"",0x10,f,p,1,',
         'Root,f,2,2,0,0,"",0,a.dll,"",0x20,f,p,1,',
@@ -301,7 +301,7 @@ def test_functions_of_one_name_are_told_apart_by_module_and_address() -> None:
     }
 
 
-def test_processes_are_told_apart() -> None:
+def test_functions_differ_by_process() -> None:
     rows = [f'Root,f,{n},0,0,0,"",0,a.dll,"",0x10,f,p,{n},' for n in (1, 2)]
     report = parse(text(SAMPLING, iter(rows)).encode(), "x.csv")
     assert [step.module for step in report.groups["samples"]] == ["a.dll of p 1", "a.dll of p 2"]
@@ -314,7 +314,7 @@ def row(name: str, value: float, own: float = 0.0) -> FunctionRow:
     return FunctionRow(Step(name), value, own)
 
 
-def test_recursion_is_shown_once() -> None:
+def test_recursion_is_one_branch() -> None:
     groups = {
         Step("main"): FunctionGroup(row("main", 10), (), (row("walk", 10, 2),)),
         Step("walk"): FunctionGroup(
@@ -337,11 +337,11 @@ def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is
     itself = {Step("f"): FunctionGroup(row("f", 5, 5), (row("f", 2),), (row("f", 2),))}
     root, notes = call_tree_estimate.tree(itself)
     assert (flat(root), notes) == ([("/f", 5.0, 5.0), ("/f/f", 2.0, 0.0)], ())
-    circle = {
+    cycle = {
         Step("a"): FunctionGroup(row("a", 5), (row("b", 5),), (row("b", 4),)),
         Step("b"): FunctionGroup(row("b", 9), (row("a", 4),), (row("a", 5),)),
     }
-    root, notes = call_tree_estimate.tree(circle)
+    root, notes = call_tree_estimate.tree(cycle)
     assert [node.step.name for node in root.children] == ["b"]
     assert notes == ("every function has a caller: the largest is taken for the entry",)
 
@@ -394,7 +394,7 @@ def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
     whole = profile.tree(weight)
     ours = {path: (value, own) for path, value, own in flat(whole) if value > 0}
     theirs = {path: (value / factor, own / factor) for path, value, own in tree_of(report, measure)}
-    # No function of this picture has two callers, so that the estimate is exact.
+    # No function here has two callers, so that the estimate is exact.
     assert theirs.keys() == ours.keys()
     for path, (value, own) in theirs.items():
         assert value == pytest.approx(ours[path][0], rel=1e-6)

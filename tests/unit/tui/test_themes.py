@@ -42,7 +42,7 @@ def contrast(one: str, other: str) -> float:
 def test_text_of_every_theme_can_be_read(theme: themes.ThemeFile) -> None:
     """WCAG 2.2: 4.5 for text. The rules between panels are no text."""
     least = 7.0 if theme.name == "contrast" else 4.5
-    backgrounds = {"alarm": "alarm-back", "flag": "flag-back", "cursor": "cursor-back"}
+    backgrounds = {"alert": "alert-back", "flag": "flag-back", "cursor": "cursor-back"}
     for name in themes.STYLED:
         if name in ("rule", "cursor-elsewhere"):
             continue
@@ -117,3 +117,11 @@ def test_the_users_own_theme_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
     (own / "mine.toml").write_text(night.replace('"night"', '"mine"'))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert "mine" in themes.load_all()[0]
+
+
+def test_a_theme_file_with_the_earlier_name_of_a_style_is_read_the_same() -> None:
+    (path,) = Path(theme_files.__path__[0]).glob("night.toml")
+    text = path.read_text(encoding="utf-8")
+    earlier = text.replace("\nalert", "\nalarm")
+    assert earlier != text
+    assert themes.parse(earlier, "own.toml") == themes.parse(text, "own.toml")

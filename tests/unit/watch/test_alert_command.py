@@ -1,4 +1,4 @@
-"""The command of an alarm, and the snapshots that alarms leave."""
+"""The command of an alert, and the snapshots that alerts leave."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_command_has_the_line_and_the_variables(tmp_path: Path) -> None:
     assert out.read_text() == f"a line {hostile}\n{hostile}"
 
 
-def test_one_that_does_not_read_its_input_is_fine_and_a_failure_is_told() -> None:
+def test_a_command_need_not_read_its_input_and_a_failure_is_logged() -> None:
     command = AlertCommand("exec <&-; exit 3", 60.0)
     assert command.start({}, "x" * 1000) == ""
     assert ended(command) == "the command ended with status 3"

@@ -38,7 +38,7 @@ def waiting(**by_name: Wait) -> Snapshot:
     return replace(scenarios.normal(), threads=threads)
 
 
-def test_a_deadlock_is_due_until_it_is_told_and_then_never() -> None:
+def test_a_deadlock_is_due_until_it_is_reported_and_then_never() -> None:
     alerts, ring = Alerts(None), scenarios.deadlock()
     (alert,) = alerts.due(ring)
     assert (alert.kind, alert.tid) == (AlertKind.DEADLOCK, 4732), "which waits longest"
@@ -47,7 +47,7 @@ def test_a_deadlock_is_due_until_it_is_told_and_then_never() -> None:
     alerts.mark_reported(alert)
     assert alerts.due(ring) == []
     assert not alerts.is_pending(AlertKind.DEADLOCK)
-    # Of the same knot another circle may be seen: one thread that was told is enough.
+    # Another cycle of the same component may be found: one reported thread is enough.
     (whole,) = ring.deadlocks
     other = replace(whole, cycle=(replace(whole.cycle[0], held_by=4730),))
     assert alerts.due(replace(ring, deadlocks=(other,))) == []
@@ -70,7 +70,7 @@ def test_waits_for_what_somebody_holds_count_and_no_others(kind: Kind) -> None:
     assert Alerts(9.5).due(waiting(t1=wait(kind=kind))) == []
 
 
-def test_all_long_waits_for_a_lock_are_one_alert_and_each_wait_is_told_once() -> None:
+def test_all_long_waits_for_a_lock_are_one_alert_and_each_is_reported_once() -> None:
     alerts = Alerts(5.0)
     two = waiting(
         t1=wait(duration_s=6.0), t2=wait(duration_s=7.0), t3=wait(duration_s=1.0), t4=wait(lock=2)
@@ -89,7 +89,7 @@ def test_all_long_waits_for_a_lock_are_one_alert_and_each_wait_is_told_once() ->
     assert (third.tid, len(third.waits)) == (3, 2)
 
 
-def test_what_is_over_before_it_was_told_is_counted() -> None:
+def test_an_alert_that_ends_before_it_is_reported_is_counted() -> None:
     alerts = Alerts(5.0)
     alerts.due(waiting(t1=wait(), t2=wait()))
     alerts.due(waiting(t1=wait(seq=2)))

@@ -38,30 +38,30 @@ def waiting(**by_name: Wait) -> Snapshot:
     return replace(scenarios.normal(), threads=threads)
 
 
-class Looks:
-    """LookOrNot, asked each half second."""
+class Scans:
+    """A scan policy that is queried each half second."""
 
     def __init__(self, wait_s: float | None = None) -> None:
-        self.asked = ScanPolicy(wait_s)
+        self.policy = ScanPolicy(wait_s)
         self.now = 100.0
 
     def at(self, waits: dict[int, WaitNow] | None) -> bool:
         self.now += 0.5
-        return self.asked.due(waits, self.now)
+        return self.policy.due(waits, self.now)
 
 
 HOLDING = {1: now(True, duration_s=0.1)}
 
 
-def test_it_looks_first_and_then_after_some_time_whatever_happens() -> None:
-    scans = Looks()
+def test_the_first_scan_is_due_and_then_one_after_some_time() -> None:
+    scans = Scans()
     assert scans.at({})
     assert [scans.at({}) for _ in range(20)] == [False] * 19 + [True]
-    assert scans.at(None), "only a look can tell"
+    assert scans.at(None), "only a scan can decide"
 
 
-def test_a_wait_that_goes_on_while_something_is_held_is_worth_one_scan() -> None:
-    scans = Looks()
+def test_a_wait_that_goes_on_while_a_lock_is_held_needs_one_scan() -> None:
+    scans = Scans()
     scans.at({})
     assert [scans.at(HOLDING) for _ in range(4)] == [False, True, False, False]
     changing = [{1: now(True, seq, duration_s=0.1)} for seq in range(10, 14)]
@@ -69,18 +69,18 @@ def test_a_wait_that_goes_on_while_something_is_held_is_worth_one_scan() -> None
 
 
 def test_waiters_that_hold_nothing_are_in_no_circle() -> None:
-    scans = Looks()
+    scans = Scans()
     scans.at({})
     nothing = {2: now(False)}
     assert not any(scans.at(nothing) for _ in range(4))
-    # Until one of them takes part: it was left aside, not looked at.
+    # Until one of them takes part: it had no scan yet.
     joins = {1: now(True, kind=Kind.JOIN, duration_s=0.1)}
     assert [scans.at(nothing | joins) for _ in range(3)] == [False, True, False]
 
 
 def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
     joins = {1: now(True, kind=Kind.JOIN, duration_s=0.1)}
-    scans = Looks()
+    scans = Scans()
     scans.at(joins)
     assert [scans.at(joins) for _ in range(2)] == [True, False]
     nothing = {2: now(False)}
@@ -89,14 +89,14 @@ def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.RWLOCK, Kind.JOIN, Kind.ONCE, Kind.BARRIER])
 def test_some_waits_keep_others_without_a_lock(kind: Kind) -> None:
-    scans = Looks()
+    scans = Scans()
     scans.at({})
     waits = {1: now(False, kind=kind)}
     assert [scans.at(waits) for _ in range(3)] == [False, True, False]
 
 
-def test_a_wait_that_gets_too_long_is_worth_a_scan_once() -> None:
-    scans = Looks(wait_s=5.0)
+def test_a_wait_that_gets_too_long_needs_one_scan() -> None:
+    scans = Scans(wait_s=5.0)
     scans.at({})
     short = {2: now(False, duration_s=4.9)}
     assert [scans.at(short) for _ in range(3)] == [False] * 3
@@ -129,23 +129,23 @@ def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> No
     assert alerts.missed[AlertKind.WAIT] == 0
 
 
-def test_a_long_wait_that_only_names_tell_is_worth_one_scan_with_them() -> None:
-    scans = Looks(wait_s=5.0)
+def test_a_long_wait_that_only_names_classify_needs_one_scan_with_names() -> None:
+    scans = Scans(wait_s=5.0)
     scans.at({})
     unknown = dataclasses.replace(now(False, kind=Kind.COND), idle=None)
     short = dataclasses.replace(unknown, duration_s=1.0)
     assert not scans.at({1: short})
     assert scans.at({1: unknown})
-    assert scans.asked.needs_names
+    assert scans.policy.needs_names
     assert not scans.at({1: unknown})
-    # Another one at the same place, whose verdict that look has brought.
+    # Another wait in the same stack, whose verdict that scan has brought.
     assert not scans.at({1: dataclasses.replace(unknown, idle=True, seq=2)})
     assert scans.at({1: dataclasses.replace(unknown, idle=False, seq=3)})
-    assert not scans.asked.needs_names
+    assert not scans.policy.needs_names
 
 
 def test_without_a_time_for_waits_no_names_are_needed() -> None:
-    scans = Looks()
+    scans = Scans()
     scans.at({})
     assert not scans.at({1: dataclasses.replace(now(False, kind=Kind.COND), idle=None)})
-    assert not scans.asked.needs_names
+    assert not scans.policy.needs_names

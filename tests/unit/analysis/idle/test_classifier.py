@@ -20,7 +20,7 @@ def frames(*functions: str) -> tuple[Frame, ...]:
 # ---- what follows ----
 
 
-def told(snapshot: Snapshot, *own: str) -> Snapshot:
+def classified(snapshot: Snapshot, *own: str) -> Snapshot:
     return Classifier(Rules(parse("\n".join(own), "x"))).classify(snapshot)
 
 
@@ -34,7 +34,7 @@ def lock_of(snapshot: Snapshot, name: str) -> Lock:
 
 def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
     before = scenarios.normal()
-    after = told(before)
+    after = classified(before)
     assert all(a is b for a, b in zip(before.threads, after.threads, strict=True))
     assert all(a is b for a, b in zip(before.locks, after.locks, strict=True))
     assert after.why == {
@@ -44,7 +44,7 @@ def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
 
 
 def test_a_wait_for_a_mutex_that_is_for_work() -> None:
-    after = told(scenarios.normal(), "idle serving kind=mutex function=serve_get")
+    after = classified(scenarios.normal(), "idle serving kind=mutex function=serve_get")
     worker = thread_of(after, "worker-0")  # in stack 1, under serve_get
     assert worker.waiting_for is not None
     assert (worker.state, worker.waiting_for.idle) == (ThreadState.IDLE, True)
@@ -63,13 +63,13 @@ def test_a_wait_for_a_mutex_that_is_for_work() -> None:
 
 def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
     before = scenarios.normal()
-    after = told(before, "idle all lock=g_table_lock", "idle cache lock=g_cache_lock")
+    after = classified(before, "idle all lock=g_table_lock", "idle cache lock=g_cache_lock")
     for name in ("g_table_lock", "g_cache_lock"):
         lock = lock_of(after, name)
         assert (lock.idle, lock.idle_s) == (True, lock.wait_s)
     assert [lock.idle for lock in after.locks] == [False, False, True, True, True, True]
     assert after.locks[0].name == "stats_mutex"
-    again = told(after)
+    again = classified(after)
     assert again.locks == before.locks
     assert [t.state for t in again.threads] == [t.state for t in before.threads]
 
@@ -81,7 +81,7 @@ def test_a_condition_that_is_contention() -> None:
         replace(lock, wait_stacks=stacks) if lock.name == "pool_ready" else lock
         for lock in normal.locks
     )
-    after = told(replace(normal, locks=locks), "contended turn function=queue_take")
+    after = classified(replace(normal, locks=locks), "contended turn function=queue_take")
     lock = lock_of(after, "pool_ready")
     assert (lock.idle, lock.idle_s) == (False, 0.0)
     assert after.locks[0] is lock, "most wait"
@@ -89,19 +89,19 @@ def test_a_condition_that_is_contention() -> None:
     assert thread_of(after, "pool-1").wait_share == 1.0
     root = call_tree.tree(call_tree.branches(after, call_tree.WAIT))
     assert root.value == pytest.approx(3720.5 + 1467.6 + 310.4 + 0.0213 + 10_801.0)
-    plain = call_tree.tree(call_tree.branches(told(after), call_tree.WAIT))
+    plain = call_tree.tree(call_tree.branches(classified(after), call_tree.WAIT))
     assert (plain.value, plain.idle) == pytest.approx((root.value - 10_801.0, 10_801.0 + 3720.0))
 
 
-def test_a_rule_on_a_thread_says_nothing_of_sums() -> None:
-    after = told(scenarios.normal(), "idle mine thread=worker-0")
+def test_a_rule_on_a_thread_does_not_apply_to_sums() -> None:
+    after = classified(scenarios.normal(), "idle mine thread=worker-0")
     assert thread_of(after, "worker-0").state is ThreadState.IDLE
     assert lock_of(after, "g_cache_lock") is not None
     assert lock_of(after, "g_cache_lock").idle_s == 0.0
 
 
-def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
-    after = told(scenarios.deadlock(), "idle everything")
+def test_a_thread_in_a_deadlock_is_not_idle_whatever_the_rules_are() -> None:
+    after = classified(scenarios.deadlock(), "idle everything")
     for thread in after.threads:
         if thread.waiting_for is not None:
             stuck = thread.name.startswith("philosopher")
@@ -109,7 +109,7 @@ def test_who_waits_in_a_circle_is_not_idle_whatever_the_rules_say() -> None:
             assert after.why[thread.tid] == ("deadlock" if stuck else "everything")
 
 
-def test_what_functions_say_of_one_wait_goes_for_those_whose_functions_are_not_known() -> None:
+def test_a_verdict_by_functions_holds_for_waits_without_known_functions() -> None:
     rules = (
         "contended takes kind=sem function=cache_get for-all\n"
         "idle rests kind=sem function=queue_take for-all\n"
@@ -151,12 +151,12 @@ def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
     ring = scenarios.deadlock()
     (deadlock,) = ring.deadlocks
     behind = replace(ring, deadlocks=(replace(deadlock, stuck=(4711,)),))
-    assert told(behind).why[4711] == "deadlock"
+    assert classified(behind).why[4711] == "deadlock"
     doubted = replace(behind, deadlocks=(replace(deadlock, stuck=(4711,), certain=False),))
-    assert told(doubted).why[4711] == "join"
+    assert classified(doubted).why[4711] == "join"
 
 
-def test_names_that_come_later_are_looked_at_again() -> None:
+def test_names_that_come_later_change_the_verdict() -> None:
     classifier = Classifier(Rules(parse("contended turn function=queue_take", "x")))
     normal = scenarios.normal()
     nameless = tuple(replace(frame, function="") for frame in normal.stacks[3])
@@ -165,7 +165,7 @@ def test_names_that_come_later_are_looked_at_again() -> None:
     assert thread_of(classifier.classify(normal), "pool-1").state is ThreadState.WAITING
 
 
-def test_of_an_interval_what_was_for_work_is_told_apart() -> None:
+def test_the_idle_part_of_an_interval_is_separate() -> None:
     def scan(queue: float, turn: float) -> Snapshot:
         stacks = (WaitStack(3, 5, queue), WaitStack(1, 5, turn))
         made = records.lock(9, "c", Kind.COND, wait_s=queue + turn, wait_stacks=stacks)

@@ -1,4 +1,4 @@
-"""What a futex is told to be, look after look."""
+"""The type of a futex from scan to scan."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def waiting_in(*functions: str) -> Snapshot:
 def test_a_futex_is_what_its_waiters_said_until_others_do_not() -> None:
     types = FutexTypes(Rules())
 
-    def told(*functions: str) -> str:
+    def type_after(*functions: str) -> str:
         draft = waiting_in(*functions).draft()
         types.annotate(draft)
         return draft.locks[0].type
 
-    assert told("GOMP_critical_start", "main") == "OpenMP lock"
-    assert told() == "OpenMP lock", "a stack that is not known says nothing"
-    assert told("", "main") == "OpenMP lock", "nor does one without all of its names"
-    assert told("something_else", "main") == "", "it is another one by now"
+    assert type_after("GOMP_critical_start", "main") == "OpenMP lock"
+    assert type_after() == "OpenMP lock", "a stack that is not known says nothing"
+    assert type_after("", "main") == "OpenMP lock", "nor does one without all of its names"
+    assert type_after("something_else", "main") == "", "it is another one by now"
 
 
 def unobserved_wait(tid: int, address: int) -> UnobservedWait:

@@ -27,12 +27,12 @@ def verdict(rules: Rules, kind: Kind, *stack: Frame, held: bool = False, **names
     return f"{'idle' if found.idle else 'contended'} {found.name}"
 
 
-def told_by(text: str, kind: Kind, *functions: str, **names: str) -> str:
+def verdict_by(text: str, kind: Kind, *functions: str, **names: str) -> str:
     return verdict(Rules(parse(text, "x")), kind, *frames(*functions), **names)
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_without_more_to_go_by_the_kind_tells(kind: Kind) -> None:
+def test_without_other_facts_the_kind_decides(kind: Kind) -> None:
     contended = {Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM}
     found = verdict(Rules(), kind)
     assert found.split()[0] == ("contended" if kind in contended else "idle")
@@ -94,7 +94,7 @@ def test_without_more_to_go_by_the_kind_tells(kind: Kind) -> None:
         (Kind.COND, frames("app::flush()", "main"), "idle condition"),
     ],
 )  # fmt: skip
-def test_places_that_are_known(kind: Kind, stack: tuple[Frame, ...], says: str) -> None:
+def test_known_functions(kind: Kind, stack: tuple[Frame, ...], says: str) -> None:
     assert verdict(Rules(), kind, *stack) == says
 
 
@@ -113,7 +113,7 @@ def test_every_rule_that_ships_has_a_reason_and_can_be_reached() -> None:
     }  # fmt: skip
     by_kind = {"mutex", "once", "condition", "semaphore", "barrier", "join", "futex"}
     assert by_kind <= reached
-    # A rule below one that fits every wait of its kinds would never be asked.
+    # A rule below one that fits every wait of its kinds would never match.
     for number, rule in enumerate(shipped()):
         if not (rule.functions or rule.thread or rule.lock or rule.held):
             after = shipped()[number + 1 :]
@@ -122,9 +122,9 @@ def test_every_rule_that_ships_has_a_reason_and_can_be_reached() -> None:
 
 def test_the_first_rule_that_fits_counts() -> None:
     text = "idle one kind=mutex function=pool::*\ncontended two function=pool::take\n"
-    assert told_by(text, Kind.MUTEX, "pool::take") == "idle one"
-    assert told_by(text, Kind.COND, "pool::take") == "contended two"
-    assert told_by(text, Kind.COND, "pool::rest") == "idle condition"
+    assert verdict_by(text, Kind.MUTEX, "pool::take") == "idle one"
+    assert verdict_by(text, Kind.COND, "pool::take") == "contended two"
+    assert verdict_by(text, Kind.COND, "pool::rest") == "idle condition"
 
 
 @pytest.mark.parametrize(
@@ -144,22 +144,22 @@ def test_the_first_rule_that_fits_counts() -> None:
 def test_what_a_glob_fits(condition: str, fits: tuple[str, ...], not_: tuple[str, ...]) -> None:
     text = f"contended mine kind=cond {condition}"
     for name in fits:
-        assert told_by(text, Kind.COND, "outer", name) == "contended mine", name
+        assert verdict_by(text, Kind.COND, "outer", name) == "contended mine", name
     for name in not_:
-        assert told_by(text, Kind.COND, name) == "idle condition", name
+        assert verdict_by(text, Kind.COND, name) == "idle condition", name
 
 
-def test_only_so_many_innermost_frames_are_looked_at() -> None:
+def test_only_the_innermost_frames_count() -> None:
     text = "contended mine function=a function=b innermost=2"
-    assert told_by(text, Kind.COND, "x", "b", "y") == "contended mine"
-    assert told_by(text, Kind.COND, "x", "y", "a") == "idle condition"
+    assert verdict_by(text, Kind.COND, "x", "b", "y") == "contended mine"
+    assert verdict_by(text, Kind.COND, "x", "y", "a") == "idle condition"
 
 
 def test_names_of_threads_and_locks() -> None:
     text = 'idle gc thread="GC Thread#*"\nidle accept lock=g_accept*\n'
-    assert told_by(text, Kind.MUTEX, thread="GC Thread#3") == "idle gc"
-    assert told_by(text, Kind.MUTEX, thread="main", lock="g_accept_mutex") == "idle accept"
-    assert told_by(text, Kind.MUTEX, thread="main", lock="g_other") == "contended mutex"
+    assert verdict_by(text, Kind.MUTEX, thread="GC Thread#3") == "idle gc"
+    assert verdict_by(text, Kind.MUTEX, thread="main", lock="g_accept_mutex") == "idle accept"
+    assert verdict_by(text, Kind.MUTEX, thread="main", lock="g_other") == "contended mutex"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_names_of_threads_and_locks() -> None:
         ((), ""),
     ],
 )  # fmt: skip
-def test_what_a_futex_is_its_waiters_tell(functions: tuple[str, ...], type_: str) -> None:
+def test_the_waiters_show_the_type_of_a_futex(functions: tuple[str, ...], type_: str) -> None:
     assert Rules().type(frames(*functions)) == type_
     # A verdict of the user's own takes nothing from that.
     own = Rules(parse("contended mine function=*\nneither theirs function=app::* type=ours", "x"))
@@ -212,8 +212,8 @@ def test_a_futex_is_called_by_its_type_and_keeps_it() -> None:
     calm, classifier = scenarios.normal(), Classifier()
 
     def after(*functions: str, generation: int = 0) -> tuple[str, str]:
-        told = classifier.classify(futex(calm, *functions, generation=generation))
-        (found,) = (lock for lock in told.locks if lock.id == 77)
+        after_rules = classifier.classify(futex(calm, *functions, generation=generation))
+        (found,) = (lock for lock in after_rules.locks if lock.id == 77)
         return found.type, found.name
 
     mutex = "std::sys::sync::mutex::futex::Mutex::lock_contended"

@@ -18,7 +18,7 @@ from locktop.collector.model import Kind, Lock, Snapshot, ThreadState, Use, Wait
 # ---- what follows ----
 
 
-def told(snapshot: Snapshot, *own: str) -> Snapshot:
+def classified(snapshot: Snapshot, *own: str) -> Snapshot:
     return Classifier(Rules(parse("\n".join(own), "x"))).classify(snapshot)
 
 
@@ -69,7 +69,7 @@ def test_semaphores_used_as_locks(
     )  # fmt: skip
     assert after.why == {1: "used-as-lock" if is_lock else "semaphore"}
     assert (after.threads[0].state is ThreadState.WAITING) is is_lock
-    # What threads did is told while somebody waits; it stays known afterwards, and in a file.
+    # The counts are known while a thread waits. The verdict stays afterwards, and in a file.
     free = replace(lock, waiters=())
     later = classifier.classify(records.snapshot((), (free,)))
     assert later.locks[0].idle is not is_lock
@@ -79,18 +79,18 @@ def test_semaphores_used_as_locks(
 
 def later(first: Sequence[tuple[int, int]], *more: Sequence[tuple[int, int]]) -> list[bool]:
     """Whether a semaphore where another one lay, which others posted, is known to be used as a lock
-    in one look after the other; what threads have got and posted by then."""
+    in one scan after the other; what threads have got and posted by then."""
     classifier = Classifier()
-    told = []
+    verdicts = []
     for uses in (first, *more):
         posts = sum(posted for _, posted in uses)
         lock = sem(1, posts, generation=3, foreign_releases=True)
-        told.append(classifier.classify(at_semaphore(lock, *uses)).locks[0].used_as_lock)
-    return told
+        verdicts.append(classifier.classify(at_semaphore(lock, *uses)).locks[0].used_as_lock)
+    return verdicts
 
 
 @pytest.mark.parametrize(
-    ("scans", "told"),
+    ("scans", "verdicts"),
     [
         ([[(7, 9), (4, 2)], [(9, 11), (6, 3)], [(9, 11), (7, 4)]], [False, False, True]),
         ([[(7, 9), (4, 2)], [(9, 11), (6, 5)]], [False, True]),  # it had it when first seen
@@ -100,11 +100,13 @@ def later(first: Sequence[tuple[int, int]], *more: Sequence[tuple[int, int]]) ->
         ([[(7, 9)], [(7, 9), (5, 4)]], [False, True]),  # a new thread
     ],
 )
-def test_semaphores_where_others_were(scans: list[list[tuple[int, int]]], told: list[bool]) -> None:
-    assert later(*scans) == told
+def test_semaphores_at_an_address_that_had_other_semaphores(
+    scans: list[list[tuple[int, int]]], verdicts: list[bool]
+) -> None:
+    assert later(*scans) == verdicts
 
 
-def test_of_a_semaphore_where_another_one_was_what_ended_threads_did_is_not_known() -> None:
+def test_the_counts_of_ended_threads_are_unknown_at_a_reused_address() -> None:
     classifier = Classifier()
     for posts, uses in ((11, ((7, 9), (4, 2))), (23, ((7, 9), (9, 7)))):
         lock = sem(1, posts, generation=1)

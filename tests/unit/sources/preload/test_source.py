@@ -12,7 +12,7 @@ import pytest
 from support.shared_file import SharedFile, key, record
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.linux.threads import Tasks
+from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import Kind, Snapshot, ThreadState
 from locktop.collector.native import lib
 from locktop.collector.shm.segment import GrowingArray
@@ -271,7 +271,7 @@ def test_the_owner_seen_by_all_who_wait_long_has_what_nobody_lists(
         ("one", 0, True, ()),  # it changes hands
         ("several", 10, True, ()),
     ):
-        monkeypatch.setattr(Tasks, "are_asleep", lambda *_, asleep=asleep: asleep)
+        monkeypatch.setattr(KernelThreads, "are_asleep", lambda *_, asleep=asleep: asleep)
         file = SharedFile()
         lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
         since = time.monotonic_ns() - duration_s * SECOND + (0 if duration_s else 3600 * SECOND)

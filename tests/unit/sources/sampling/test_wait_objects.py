@@ -11,7 +11,7 @@ import pytest
 
 from locktop.collector.linux import futex, process_memory, syscalls
 from locktop.collector.linux.futex import FutexWait
-from locktop.collector.linux.syscalls import Call
+from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import Kind, Lock
 from locktop.collector.sources.sampling import nptl_objects
 from locktop.collector.sources.sampling.builder import SamplingBuilder
@@ -54,9 +54,9 @@ def cond(sequence: int, start: int, sizes: tuple[int, int], began_with: int, wai
 
 def test_a_call_is_parsed() -> None:
     assert syscalls.parse(b"running\n") is None
-    assert syscalls.parse(b"-1 0x7f 0x10\n") == Call(-1, (), 0x7F, 0x10)
+    assert syscalls.parse(b"-1 0x7f 0x10\n") == SystemCall(-1, (), 0x7F, 0x10)
     line = b"202 0x10 0x80 0x2 0x0 0x0 0x0 0x7f 0x11\n"
-    assert syscalls.parse(line) == Call(202, (0x10, 0x80, 2, 0, 0, 0), 0x7F, 0x11)
+    assert syscalls.parse(line) == SystemCall(202, (0x10, 0x80, 2, 0, 0, 0), 0x7F, 0x11)
 
 
 @pytest.mark.parametrize("said", [b"", b"1 2 3 4", b"x 0x1 0x2", b"1 0x1 0xg", b"\xff\xfe", b"9"])
@@ -76,8 +76,11 @@ def test_a_number_without_a_name_is_told_as_one() -> None:
 @pytest.mark.parametrize("operation", [1, 3, 5, 10, 12, 77, 0xFFFFFFFF])
 def test_a_futex_call_that_wakes_is_no_wait(operation: int) -> None:
     number = next(n for n in range(1000) if syscalls.name(n) == "futex")
-    assert futex.of(os.getpid(), Call(number, (0x10, operation, 2, 0, 0, 0), 0, 0)) is None
-    wait = futex.of(os.getpid(), Call(number, (0x10, 128, 2, 0, 0, 0), 0, 0))
+    assert (
+        futex.parse_wait(os.getpid(), SystemCall(number, (0x10, operation, 2, 0, 0, 0), 0, 0))
+        is None
+    )
+    wait = futex.parse_wait(os.getpid(), SystemCall(number, (0x10, 128, 2, 0, 0, 0), 0, 0))
     assert wait == FutexWait(0x10, 2, private=True, plain=True, inherits=False, timed=False)
 
 
@@ -222,7 +225,7 @@ def test_a_mutex_is_known_between_two_owners() -> None:
     def seen(seq: int, *words: int) -> tuple[Kind, int]:
         data = struct.pack("=IIIIi4xQQ", *words)
         ctypes.memmove(address, data, len(data))
-        call = Call(number, (address, 128, 2, 0, 0, 0), 0, 0)
+        call = SystemCall(number, (address, 128, 2, 0, 0, 0), 0, 0)
         sample = Sample(100, 100, 1, "a", "S", 0.0, 0.0, call, seq, 0.0)
         other = sample._replace(tid=101, life=2, call=None)
         (wait,) = waits.of({100: sample, 101: other}, lambda _: True).values()
@@ -247,12 +250,13 @@ def test_what_cannot_be_read_is_empty() -> None:
     own = b"some bytes of ours"
     address = id(own) + bytes.__basicsize__ - 1
     assert process_memory.read(os.getpid(), address, len(own)) == own
-    assert process_memory.words(os.getpid(), [(8, 8), (address, 4), (16, 4), (address + 5, 5)]) == [
+    wanted = [(8, 8), (address, 4), (16, 4), (address + 5, 5)]
+    assert process_memory.read_many(os.getpid(), wanted) == [
         b"", b"some", b"", b"bytes",
     ]  # fmt: skip
     assert process_memory.read(os.getpid(), 1 << 62, 8) == b""
     assert process_memory.read(1 << 30, address, 4) == b""
-    assert process_memory.text(os.getpid(), address, 4) == b"some"
+    assert process_memory.read_string(os.getpid(), address, 4) == b"some"
 
 
 def test_the_version_of_glibc() -> None:

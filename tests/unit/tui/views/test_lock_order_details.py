@@ -18,7 +18,7 @@ from locktop.tui.views.lock_order_details import lock_order_details
 from locktop.tui.views.status import notes
 from locktop.tui.views.styled_line import line_text
 
-ALARMING = {"alarm", "stuck", "waiting"}
+ALERTING = {"alert", "stuck", "waiting"}
 
 
 def told(snapshot: Snapshot) -> str:
@@ -44,9 +44,9 @@ def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() ->
         assert said in text
 
 
-def test_it_is_in_no_colour_of_alarm() -> None:
+def test_it_is_in_no_colour_of_an_alert() -> None:
     lines = list(lock_order_details(SnapshotIndex(scenarios.orders(scenarios.deadlock()))))
-    assert not {style for line in lines for _, style in line} & ALARMING
+    assert not {style for line in lines for _, style in line} & ALERTING
 
 
 def test_a_class_is_named_and_of_very_many_the_first_are_told() -> None:
