@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from locktop.collector.analysis.deadlock_report import reports
-from locktop.collector.export import deadlock_json, files
+from locktop.collector.export import deadlock_json, rendered_files
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.snapshot_codec import document as snapshot_document
 from locktop.collector.export.text import deadlock, lock_order
@@ -30,13 +30,13 @@ def render(snapshot: Snapshot, form: str, potential: bool = False, width: int = 
         width: columns of text.
     """
     if form == "json":
-        return files.encoded(json.dumps(document(snapshot, potential), indent=1) + "\n")
+        return rendered_files.encoded(json.dumps(document(snapshot, potential), indent=1) + "\n")
     if form == "dot":
-        return files.encoded(dot.render(reports(snapshot)))
+        return rendered_files.encoded(dot.render(reports(snapshot)))
     if form == "mermaid":
-        return files.encoded(mermaid.render(reports(snapshot)))
+        return rendered_files.encoded(mermaid.render(reports(snapshot)))
     found = lines(snapshot, potential, width)[: 1 if form == "line" else None]
-    return files.encoded("".join(f"{line}\n" for line in found))
+    return rendered_files.encoded("".join(f"{line}\n" for line in found))
 
 
 def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> list[str]:

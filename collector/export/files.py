@@ -5,16 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from locktop.collector.model import Snapshot
-    from locktop.collector.profile.call_tree import Step
-    from locktop.collector.profile.profile import Profile, Weight
 
 _TRIES = 100
 
@@ -104,71 +97,6 @@ def words(error: OSError) -> str:
 def _forget(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
-
-
-def snapshot_name(snapshot: Snapshot, suffix: str) -> str:
-    """A name that says what is in the file: locktop-mysqld-4711-20261121T100000Z.json."""
-    comm = re.sub(r"[^A-Za-z0-9_.-]", "_", snapshot.process.comm).lstrip(".") or "process"
-    taken = re.sub(r"[^0-9TZ]", "", snapshot.taken_at.split(".")[0]) + "Z"
-    return f"locktop-{comm}-{snapshot.process.pid}-{taken}{suffix}"
-
-
-def render(
-    snapshot: Snapshot,
-    form: str,
-    before: Snapshot | None = None,
-    width: int = 100,
-    idle: bool = False,
-) -> bytes:
-    """The snapshot as ``json``, ``msgpack`` or ``text`` (of ``width`` columns; with ``idle`` also
-    the threads that wait for work)."""
-    if form == "text":
-        from locktop.collector.export.text.report import render as as_text
-
-        return encoded(as_text(snapshot, before, width, idle).rstrip("\n") + "\n")
-    from locktop.collector.export import snapshot_codec
-
-    return snapshot_codec.encode(snapshot, before, packed=form == "msgpack")
-
-
-def call_tree_file(
-    profile: Profile, weight: Weight, idle: bool, step: Step | None, form: str, width: int = 100
-) -> bytes:
-    """The tree of callers, or of ``step`` the butterfly, as ``json`` or ``text``."""
-    if form == "json":
-        import json
-
-        from locktop.collector.export.call_tree_json import document
-
-        whole = document(profile, weight, idle, step)
-        return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    from locktop.collector.export.text import call_tree
-
-    if step is None:
-        return encoded(call_tree.render_tree(profile, weight, idle, width))
-    return encoded(call_tree.render_butterfly(profile, weight, step, idle, width))
-
-
-def call_tree_name(profile: Profile) -> str:
-    """A name for a file with callers: locktop-callers-mysqld-4711."""
-    process = profile.process
-    of = f"-{process.comm}-{process.pid}" if process.pid else ""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"locktop-callers{of}")
-
-
-def encoded(text: str) -> bytes:
-    """``text`` as UTF-8."""
-    # A lone surrogate becomes an escape, which JSON knows too.
-    return text.encode("utf-8", "backslashreplace")
-
-
-def save_snapshot(snapshot: Snapshot, form: str, directory: Path | None = None) -> Path:
-    """Save to a new file in ``directory`` (default: where we are) and give its path.
-
-    Raises NotWrittenError.
-    """
-    suffix = {"json": ".json", "msgpack": ".msgpack", "text": ".txt"}[form]
-    return save_new(snapshot_name(snapshot, ""), suffix, render(snapshot, form), directory)
 
 
 def save_new(name: str, suffix: str, data: bytes, directory: Path | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""What a thread does now, in words."""
+"""What a thread does now, as text."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ _PLAIN = {
 
 
 def state(thread: Thread) -> str:
-    """Return what a living thread does, in one word. Others may wait for who has a lock, so that is
-    not called idle, whatever it does."""
+    """Return the state of a living thread in one word.
+
+    A thread that sleeps while it holds a lock is "asleep", not "idle": others may wait for it.
+    """
     if thread.state is ThreadState.IDLE and thread.holds and thread.waiting_for is None:
         return "asleep"
     return thread.state.value
 
 
 def doing(now: ThreadActivity | None, tid: int) -> str:
-    """Return what the thread that holds a lock does, to stand after "now": "in write(7 ->
-    /var/lib/x/wal) for 1.3 s"; "" where ``now`` is another one's, and where it waits, of which more
-    is said elsewhere."""
+    """Return what the holder of a lock does: "in write(7 -> /var/lib/x/wal) for 1.3 s".
+
+    Args:
+        now: the activity; None if it is not known.
+        tid: the holder. The result is "" if ``now`` is that of another thread, and if the holder
+            waits for a lock, because other sentences say so.
+    """
     if now is None or now.tid != tid:
         return ""
     if now.doing is ActivityState.RUNNING and now.cpu is not None:
         return f"running ({now.cpu:.0%} of a CPU)"
     if now.doing is not ActivityState.BLOCKED:
         return _PLAIN.get(now.doing, "")
-    # What one look saw may have begun at any time before.
+    # An activity of a single scan may have begun at any earlier time.
     since = f" for {lasting(now.duration_s, now.is_lower_bound)}" if now.duration_s else ""
     return f"{asleep_in(now)}{since}"
 

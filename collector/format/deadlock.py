@@ -24,12 +24,12 @@ from locktop.collector.model import (
     Taken,
 )
 
-#: Of threads that are told together.
+#: Tids of a group of threads.
 _MAX_TIDS = 8
 #: Of the threads behind a circle, or of those that wait for one lock.
 MAX_NAMED = 3
 _OTHERS, _NOBODY = "each other", "what nobody is left to give"
-#: What stands where the locks of one place in the code are to be taken in one order.
+#: The advice if one source location takes all locks of the cycle.
 _ONE_PLACE = (
     "One place in the code takes all of these locks, so it needs a rule: every thread takes them in"
     " one order, that of their addresses, say. That is"
@@ -218,7 +218,7 @@ def has(
     if taken.at is not None:
         parts.append(f", taken in {location(taken.at)}")
     wanted = [tid for tid in taken.wanted_by if tid != of.tid]
-    # Those of the circle first: it is because of them that they are told.
+    # Threads of the cycle come first: the lock matters because of them.
     wanted.sort(key=lambda tid: all(member.tid != tid for member in report.circle))
     if wanted:
         verb = "wants" if len(wanted) == 1 else "want"

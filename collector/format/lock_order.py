@@ -1,5 +1,4 @@
-"""What there is to say of potential deadlocks, in sentences: the page and the screen say the
-same."""
+"""Potential deadlocks in sentences, for the report and the screen."""
 
 from __future__ import annotations
 
@@ -7,12 +6,12 @@ from collections.abc import Iterator
 
 from locktop.collector.model import OrderCycle, Snapshot
 
-#: What follows their title.
+#: The end of the title.
 NEED_NOT = "none of which need ever come about"
 
 
 def cycle(found: OrderCycle) -> str:
-    """Return how many locks it is of, how sure it is, and what is not known."""
+    """Return the number of locks of a cycle, its confidence, and what is not known."""
     why = f": {found.why}" if found.why else ""
     count = len(found.edges)
     return (
@@ -22,7 +21,7 @@ def cycle(found: OrderCycle) -> str:
 
 
 def not_there(snapshot: Snapshot) -> list[OrderCycle]:
-    """Return those of which no deadlock is there now: what has come about is told as such."""
+    """Return the cycles without a certain deadlock of the same locks now."""
     there = [
         {edge.waits_for for edge in found.cycle} for found in snapshot.deadlocks if found.certain
     ]
@@ -30,7 +29,7 @@ def not_there(snapshot: Snapshot) -> list[OrderCycle]:
 
 
 def left_out(snapshot: Snapshot) -> Iterator[str]:
-    """Yield how many are not told, and why."""
+    """Yield how many cycles are left out, and why."""
     suppressed, unproven = snapshot.lock_order_suppressed, snapshot.lock_order_unproven
     if suppressed:
         yield f"{suppressed} left out, as a suppression file says"

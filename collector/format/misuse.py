@@ -1,4 +1,4 @@
-"""What the program did with a lock against the rules of pthreads, in a sentence."""
+"""A misuse of a lock in a sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DID = {
 def misuse_sentence(
     misuse: Misuse, thread: Callable[[int], str], lock: Callable[[int], str]
 ) -> str:
-    """Return who did what, and how often; ``thread`` and ``lock`` give names by tid and by id."""
+    """Return the sentence; ``thread`` and ``lock`` return names by tid and by id."""
     if misuse.kind is MisuseKind.TWO_MUTEXES:
         other = lock(misuse.other)
     elif misuse.other == misuse.tid:

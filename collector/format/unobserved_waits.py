@@ -1,4 +1,4 @@
-"""Waits that the library does not see, in words."""
+"""Unobserved waits in sentences."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ _HEADING = "THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first"
 
 
 def what(waits: Sequence[UnobservedWait]) -> str:
-    """Return what threads that wait for the same wait for, as far as known: "OpenMP lock, futex
-    0x7f3a5c001230", "g_slots (OpenMP lock)"; "something that is not known" where not even the futex
-    is."""
+    """Return what threads of one group wait for: "OpenMP lock, futex 0x7f3a5c001230".
+
+    With the name of the variable: "g_slots (OpenMP lock)". Without a known futex: the type, else
+    "something that is not known".
+    """
     first = waits[0]
     if not first.address:
         return first.type or "something that is not known"
@@ -28,7 +30,7 @@ def what(waits: Sequence[UnobservedWait]) -> str:
 
 
 def verdict(wait: UnobservedWait) -> str:
-    """Return whether it is for work, and why that is known."""
+    """Return whether the wait is idle, and the rule that decided."""
     if wait.idle is None:
         return "whether for work is not known"
     return f"{'idle' if wait.idle else 'contended'}, by the rule {wait.why}"
@@ -39,8 +41,13 @@ def lines(
     name: Callable[[int], str],
     stack: Callable[[Sequence[Frame]], Iterator[str]],
 ) -> Iterator[str]:
-    """Return them for a page of plain text, those that are at one place together. ``name``: what to
-    call a thread, by tid; ``stack``: frames, line by line."""
+    """Yield the section of the text report; waits at one source location are one entry.
+
+    Args:
+        snapshot: the scan.
+        name: returns the name of a thread by its tid.
+        stack: yields the lines of frames.
+    """
     groups = _groups(snapshot.unobserved_waits)
     if groups:
         yield _HEADING
@@ -55,10 +62,10 @@ def lines(
 
 
 def _groups(waits: Iterable[UnobservedWait]) -> list[list[UnobservedWait]]:
-    """By place, those that are for work last."""
+    """Return the waits by stack; idle waits come last."""
     found: dict[object, list[UnobservedWait]] = {}
     for wait in waits:
-        # Of one without a stack it is not known whether another one is at its place.
+        # Two waits without a stack may have different source locations.
         alike = wait.stack, wait.type, wait.idle, wait.why
         found.setdefault(alike if wait.stack else wait.tid, []).append(wait)
     return sorted(found.values(), key=lambda group: (group[0].idle is True, -max(map(_age, group))))

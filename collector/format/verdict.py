@@ -1,4 +1,4 @@
-"""Whether a process is deadlocked: the answer, and the answer in one line."""
+"""The verdict on a process: deadlocked or not, also in one line."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LONGEST = 1000
 
 
 def is_deadlocked(snapshot: Snapshot) -> bool:
-    """Whether threads wait in a circle for certain."""
+    """Return whether a deadlock is certain."""
     return any(deadlock.certain for deadlock in snapshot.deadlocks)
 
 
 def is_complete(snapshot: Snapshot) -> bool:
-    """Whether all locks that are held are known: not those taken while nothing was recorded."""
+    """Return whether all held locks are known: recording began with the program and is on."""
     return snapshot.level != "dormant" and snapshot.complete
 
 
 def line(snapshot: Snapshot) -> str:
-    """Return the answer in one line."""
+    """Return the verdict in one line."""
     who = f"{snapshot.process.comm} {snapshot.process.pid}"
     return clean(_certain(snapshot, who) or _not_certain(snapshot, who), _LONGEST)
 

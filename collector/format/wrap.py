@@ -10,9 +10,10 @@ _LONGEST_LINE = 1000
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """Return the line, made harmless, in parts of at most ``width`` characters.
+    """Return the line, cleaned, in parts of at most ``width`` characters.
 
-    What is too long goes on below, further in: a page for a ticket loses nothing."""
+    Parts after the first are indented further. The report loses no text.
+    """
     line = clean(line, _LONGEST_LINE).rstrip()
     if len(line) <= width:
         return [line]

@@ -8,7 +8,7 @@ import re
 import stat
 from pathlib import Path
 
-from locktop.collector.export import files
+from locktop.collector.export import files, rendered_files
 from locktop.collector.model import Snapshot
 from locktop.collector.watch.alerts import AlertKind
 
@@ -32,8 +32,10 @@ class AlertSnapshots:
         Raises:
             NotWrittenError: The file cannot be written, see export/files.py.
         """
-        name = f"{files.snapshot_name(snapshot, '')}-{kind}"
-        path = files.save_new(name, ".json", files.render(snapshot, "json"), self._directory)
+        name = f"{rendered_files.snapshot_name(snapshot, '')}-{kind}"
+        path = files.save_new(
+            name, ".json", rendered_files.snapshot_file(snapshot, "json"), self._directory
+        )
         self._delete_old(path)
         return path
 

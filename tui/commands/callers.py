@@ -106,7 +106,7 @@ def _profile(arguments: argparse.Namespace) -> Profile:
 
 def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import files
+    from locktop.collector.export import rendered_files
     from locktop.collector.profile.profile import step_named, weight_of
 
     weight = weight_of(found.weights, arguments.weight)
@@ -119,6 +119,6 @@ def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
             raise LocktopError("such a report has all functions; leave --function out")
         from locktop.collector.export import vsperf_csv
 
-        return files.encoded(vsperf_csv.render(found, weight, arguments.idle))
+        return rendered_files.encoded(vsperf_csv.render(found, weight, arguments.idle))
     form = arguments.format or "text"
-    return files.call_tree_file(found, weight, arguments.idle, step, form, text_width())
+    return rendered_files.call_tree_file(found, weight, arguments.idle, step, form, text_width())

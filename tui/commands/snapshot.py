@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Take the snapshot and write it."""
     from locktop.collector.config import suppressions
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import files
+    from locktop.collector.export import rendered_files
 
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
@@ -73,6 +73,8 @@ def execute(arguments: argparse.Namespace) -> int:
         snapshot = suppressions.apply(source.scan(resolve=True), left_out)
     finally:
         source.close()
-    page = files.render(snapshot, arguments.format, before, text_width(), arguments.idle)
+    page = rendered_files.snapshot_file(
+        snapshot, arguments.format, before, text_width(), arguments.idle
+    )
     write(page, path, arguments)
     return 0

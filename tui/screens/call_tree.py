@@ -13,7 +13,8 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.timer import Timer
 
-from locktop.collector.export.files import call_tree_file, call_tree_name, save_new
+from locktop.collector.export.files import save_new
+from locktop.collector.export.rendered_files import call_tree_file, call_tree_name
 from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight

@@ -18,7 +18,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.files import save_snapshot
+from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
 from locktop.tui.bindings import bindings, footer_line

@@ -1,4 +1,4 @@
-"""What threads do that wait for nothing that is told, on a page of plain text."""
+"""A section of the text report: what the threads without a known wait do."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from locktop.collector.model import ActivityState, Frame, Snapshot, Thread, Thre
 _MAX_GROUPS = 12
 _MAX_TIDS = 8
 _MAX_FRAMES = 8
-#: In which threads mostly wait for somebody who wants something: these are told last.
+#: System calls in which threads mostly wait for work. The report has these threads last.
 _FOR_WORK = {
     "accept", "accept4", "epoll_pwait", "epoll_pwait2", "epoll_wait", "pause", "poll", "ppoll",
     "pselect6", "rt_sigsuspend", "rt_sigtimedwait", "select",
 }  # fmt: skip
 
-_Told = tuple[Thread, ThreadActivity]
+_Active = tuple[Thread, ThreadActivity]
 
 
 def lines(
@@ -27,9 +27,14 @@ def lines(
     name: Callable[[int], str],
     stack: Callable[[Sequence[Frame], str, int], Iterator[str]],
 ) -> Iterator[str]:
-    """Return them, those that do the same at one place together. ``when``: the heading's last word;
-    ``name``: what to call a thread, by tid; ``stack``: frames, line by line, with their indent and
-    how many at most."""
+    """Yield the section; threads that do the same at one source location are one entry.
+
+    Args:
+        snapshot: the scan.
+        when: the end of the heading.
+        name: returns the name of a thread by its tid.
+        stack: yields the lines of frames, with an indent and a most number of frames.
+    """
     groups = _groups(snapshot.threads)
     if groups:
         yield f"OTHER THREADS {when}"
@@ -42,17 +47,19 @@ def lines(
         yield f"  and {left} more"
 
 
-def _groups(threads: Iterable[Thread]) -> list[list[_Told]]:
-    """By what they do and where; the fewest first, which are what is not usual, and last those that
-    seem to wait for work."""
-    found: dict[object, list[_Told]] = {}
+def _groups(threads: Iterable[Thread]) -> list[list[_Active]]:
+    """Return the threads by activity and stack.
+
+    Small groups come first, because they are unusual. Groups that seem to wait for work come last.
+    """
+    found: dict[object, list[_Active]] = {}
     for thread in threads:
         if (now := thread.now) is not None:
             found.setdefault((now.doing, now.call, now.stack), []).append((thread, now))
     return sorted(found.values(), key=lambda one: (one[0][1].call in _FOR_WORK, len(one)))
 
 
-def _does(group: Sequence[_Told]) -> str:
+def _does(group: Sequence[_Active]) -> str:
     first = group[0][1]
     if first.doing is not ActivityState.BLOCKED:
         return activity.doing(first, first.tid) if len(group) == 1 else str(first.doing)
@@ -67,7 +74,7 @@ def _does(group: Sequence[_Told]) -> str:
     return (where.pop() if len(where) == 1 else f"in {first.call}()") + since
 
 
-def _who(group: Sequence[_Told], name: Callable[[int], str]) -> str:
+def _who(group: Sequence[_Active], name: Callable[[int], str]) -> str:
     if len(group) == 1:
         return name(group[0][0].tid)
     tids = ", ".join(str(thread.tid) for thread, _ in group[:_MAX_TIDS])

@@ -72,8 +72,8 @@ class _Page:
         yield f"locktop callers: {self._profile.title}"
         yield f"{self._weight.says}: {self._figure(root.value)}{estimate}"
         if root.idle:
-            shown = "in parentheses below" if self._idle else "not shown"
-            yield f"waits for work, {shown}: {self._figure(root.idle)}"
+            where_to_find = "in parentheses below" if self._idle else "not shown"
+            yield f"waits for work, {where_to_find}: {self._figure(root.idle)}"
 
     def _children(self, root: Node, indent: int) -> Iterator[str]:
         """Depth first; only below a function of several callees the lines go further in, and each
@@ -87,13 +87,13 @@ class _Page:
             line += [(child, further, "+ " * (len(below) > 1)) for child in reversed(below)]
 
     def _shown(self, node: Node) -> Sequence[Node]:
-        shown = []
+        chosen = []
         for child in node.children:
             if child.value > self._whole * SMALLEST or (self._idle and child.idle > 0):
-                shown.append(child)
+                chosen.append(child)
             elif child.value > 0:
                 self._left_out += 1
-        return shown
+        return chosen
 
     # ---- a butterfly ----
 
@@ -111,10 +111,10 @@ class _Page:
         yield from self._notes()
 
     def _wings(self, wings: Sequence[Wing], none: str) -> Iterator[str]:
-        shown = [wing for wing in wings if wing.value > 0 or (self._idle and wing.idle > 0)]
-        if not shown:
+        chosen = [wing for wing in wings if wing.value > 0 or (self._idle and wing.idle > 0)]
+        if not chosen:
             yield f"{'':{8 + 2 * _FIGURE}}      {none}"
-        for wing in shown:
+        for wing in chosen:
             yield self._line(wing, None, None, 2)
 
     # ---- lines ----
@@ -158,19 +158,19 @@ class _Page:
             yield from ("", "NOTES", *(f"  {note}" for note in notes))
 
 
-def named(step: Step, place: SourceLine | None) -> str:
+def named(step: Step, location: SourceLine | None) -> str:
     """Return ``function at file:line``, or with its module where the line is not known."""
     if step.kind is StepKind.THREAD:
         return f"held by {step.name}"
     if step.kind is not StepKind.FUNCTION:
         return step.name
-    if place is not None:
-        return f"{step.name} at {where(place)}"
+    if location is not None:
+        return f"{step.name} at {where(location)}"
     known = step.module and not step.name.startswith(f"{step.module}+")
     return f"{step.name} in {step.module}" if known else step.name
 
 
-def where(place: SourceLine) -> str:
+def where(location: SourceLine) -> str:
     """Return ``file:line`` with the bare name of the file, of either system."""
-    name = place.file.replace("\\", "/").rsplit("/", 1)[-1]
-    return f"{name}:{place.line}" if place.line else name
+    name = location.file.replace("\\", "/").rsplit("/", 1)[-1]
+    return f"{name}:{location.line}" if location.line else name

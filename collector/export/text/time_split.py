@@ -1,4 +1,4 @@
-"""Where the time of threads went, as a table for a page of plain text."""
+"""A section of the text report: a table of where the time of threads went."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from locktop.collector.model import Thread, TimeSplit
 
-#: The fields of TimeSplit as they are called, in the order of the table.
+#: The headings of the fields of TimeSplit, in the order of the table.
 PARTS = {
     "cpu": "on cpu",
     "runnable": "wants cpu",
@@ -15,7 +15,7 @@ PARTS = {
     "disk": "disk",
     "other": "other",
 }
-#: What there is to say where the kernel or the library does not count.
+#: Why a share is not known: the kernel or the library does not count it.
 WHY_UNKNOWN = {
     "runnable": "the kernel does not count the time in the queue for a CPU",
     "contended": "the library does not count waits",
@@ -23,32 +23,37 @@ WHY_UNKNOWN = {
     " for threads that begin later)",
 }
 _MAX_THREADS = 15
-#: A thread that does less beside waiting for work is not told of.
+#: The table leaves out a thread with a smaller share beside waits for work.
 _SOMETHING = 0.01
 
 
 def lines(threads: Iterable[Thread], span_s: str, name: Callable[[int], str]) -> Iterator[str]:
-    """Return the table of the threads that did not only wait for work, the busiest first.
-    ``span_s``: the interval in words; ``name``: what to call a thread, by tid."""
-    told = [(thread.time, thread) for thread in threads if thread.time is not None]
-    busy = [(time, thread) for time, thread in told if _busy(time) + time.other >= _SOMETHING]
+    """Yield the table of the threads that did more than wait for work, the busiest first.
+
+    Args:
+        threads: the threads of a snapshot.
+        span_s: the interval as text.
+        name: returns the name of a thread by its tid.
+    """
+    timed = [(thread.time, thread) for thread in threads if thread.time is not None]
+    busy = [(time, thread) for time, thread in timed if _busy(time) + time.other >= _SOMETHING]
     busy.sort(key=lambda one: (-round(_busy(one[0]), 2), -one[0].cpu, one[1].tid))
-    shown = [one for one in busy if _busy(one[0]) >= _SOMETHING][:_MAX_THREADS]
-    if not shown:
+    chosen = [one for one in busy if _busy(one[0]) >= _SOMETHING][:_MAX_THREADS]
+    if not chosen:
         return
     yield f"WHERE THE TIME OF THREADS WENT in the last {span_s}, the busiest first"
     yield "  " + "  ".join(PARTS.values()) + "  thread"
-    for time, thread in shown:
+    for time, thread in chosen:
         cells = (cell(time, part).rjust(len(title)) for part, title in PARTS.items())
         yield "  " + "  ".join(cells) + f"  {name(thread.tid)}"
-    left = len(busy) - len(shown)
+    left = len(busy) - len(chosen)
     if left:
         yield f"  and {left} more"
-    yield from (f"  ?: {why}" for why in reasons(time for time, _ in shown))
+    yield from (f"  ?: {why}" for why in reasons(time for time, _ in chosen))
 
 
 def cell(time: TimeSplit, part: str) -> str:
-    """Return a share of the split as text: "12%", "?" where nothing is known of it."""
+    """Return a share of the split as text: "12%", "?" if the share is not known."""
     share: float = getattr(time, part)
     if part in time.unknown and not share:
         return "?"
@@ -56,7 +61,7 @@ def cell(time: TimeSplit, part: str) -> str:
 
 
 def reasons(times: Iterable[TimeSplit]) -> list[str]:
-    """Return why of some parts not all is known, each once."""
+    """Return why shares are not fully known, each reason once."""
     unknown = {name for time in times for name in time.unknown}
     return [why for name, why in WHY_UNKNOWN.items() if name in unknown]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from unit.builders import scenarios
 
-from locktop.collector.export import files
+from locktop.collector.export import files, rendered_files
 
 
 def test_write_file_is_whole_private_and_never_over_another(tmp_path: Path) -> None:
@@ -55,5 +55,5 @@ def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
 
     snapshot = scenarios.normal()
     hostile = replace(snapshot.process, comm="../../etc/x y\x1b")
-    name = files.snapshot_name(replace(snapshot, process=hostile), ".json")
+    name = rendered_files.snapshot_name(replace(snapshot, process=hostile), ".json")
     assert name == "locktop-_.._etc_x_y_-4711-20261121T031245Z.json"

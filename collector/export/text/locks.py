@@ -1,0 +1,159 @@
+"""Sections of the text report: locks, semaphores and condition variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from locktop.collector.analysis import lock_classes
+from locktop.collector.export.text.context import (
+    ReportContext,
+    Row,
+    table,
+    waiting_count,
+    with_type,
+)
+from locktop.collector.format import activity, units
+from locktop.collector.model import SIGNALLED_KINDS, Kind, Lock, LockClass
+
+_MAX_LOCKS = 20
+_HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
+_NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
+#: Headings with -d. The longest wait is known only since the process started.
+_HEADINGS_OF_AN_INTERVAL = (
+    "wait", "waited", "max since start", "taken", "held", "kind", "lock",
+)  # fmt: skip
+_SIGNAL_HEADINGS = ("waiting", "longest", "signals", "kind", "lock")
+_SIGNAL_HEADINGS_OF_AN_INTERVAL = (
+    "waiting", "longest", "signals", "since start", "kind", "lock",
+)  # fmt: skip
+
+
+def lock_table(context: ReportContext) -> Iterator[str]:
+    """Yield the locks with contention, most wait first."""
+    rows = [_lock_row(context, lock) for lock in context.rows_with_waits()]
+    if not rows:
+        yield _NO_WAIT_SEEN
+    else:
+        sampled = context.snapshot.is_sampled
+        whole = "while it was looked at" if sampled else "since the process started"
+        when = "in this time" if context.before is not None else whole
+        yield f"LOCKS, most wait first, {when}"
+        yield from table(_HEADINGS if context.before is None else _HEADINGS_OF_AN_INTERVAL, rows)
+    yield from _other_waits(context)
+
+
+def _other_waits(context: ReportContext) -> Iterator[str]:
+    """Yield the idle waits by kind. The holder of a semaphore is seldom known."""
+    waited: dict[Kind, float] = {}
+    for lock in context.snapshot.locks:
+        if lock.idle_s:
+            waited[lock.kind] = waited.get(lock.kind, 0.0) + context.figures(lock)["idle_s"]
+    most_first = sorted(waited.items(), key=lambda entry: -entry[1])
+    listed = ", ".join(f"{kind} {units.duration(time)}" for kind, time in most_first if time)
+    if listed:
+        yield f"  waits whose holder is not known, or that are for work: {listed}"
+
+
+def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
+    figures = context.figures(lock)
+    if context.snapshot.is_sampled:
+        return _sampled_row(context, lock)
+    return (
+        units.duration(context.contention_s(lock)),
+        f"{figures['contended']:.0f}" if figures["contended"] else waiting_count(lock) or "0",
+        units.duration(lock.wait_max_s),
+        f"{figures['acquisitions']:.0f}",
+        units.duration(figures["hold_s"]),
+        str(lock.kind),
+        _described(context, lock, bool(figures["contended"])),
+    )
+
+
+def _sampled_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
+    """Return a row of a sampled process: acquisitions and hold times are not measured."""
+    error = math.hypot(*(one.wait_error_s for one in context.members(lock)))
+    return (
+        units.duration(context.contention_s(lock)) + f" +-{units.duration(error)}" * (error > 0),
+        waiting_count(lock) or "-",
+        units.duration(lock.wait_max_s),
+        "-",
+        "-",
+        str(lock.kind),
+        _described(context, lock, with_waiters=False),
+    )
+
+
+def _described(context: ReportContext, lock: Row, with_waiters: bool) -> str:
+    parts = [lock.name.removeprefix(f"{lock.kind} ")]
+    if isinstance(lock, LockClass):
+        return ", ".join([*parts, *_of_class(context, lock, with_waiters)])
+    parts[0] = with_type(lock, parts[0])
+    if lock.holders:
+        doubt = " (not certain)" if lock.foreign_releases else ""
+        parts.append(f"held by {context.threads_named(lock.holders)}{doubt}")
+        parts += _holder_does(context, lock)
+    if with_waiters and lock.waiters:
+        parts.append(waiting_count(lock))
+    return ", ".join(parts)
+
+
+def _holder_does(context: ReportContext, lock: Lock) -> Iterator[str]:
+    now = lock.holder_activity
+    doing = activity.doing(now, now.tid) if now is not None else ""
+    if now is not None and doing:
+        who = f"thread {now.tid} is " if len(lock.holders) > 1 else "which is now "
+        yield who + doing
+
+
+def _of_class(context: ReportContext, of: LockClass, with_waiters: bool) -> Iterator[str]:
+    """Yield how many locks the class has, and the lock with most wait."""
+    destroyed = f" ({of.destroyed} destroyed)" if of.destroyed else ""
+    yield f"{units.counted(len(of.locks), 'lock')}{destroyed}"
+    if with_waiters and of.waiters:
+        yield waiting_count(of)
+    worst = max(context.members(of), key=context.contention_s)
+    wait_s = context.contention_s(worst)
+    if not wait_s:
+        return
+    single = lock_classes.within(worst, of).removeprefix("at ")
+    yield f"the worst {single} with {units.duration(wait_s)}"
+    if worst.holders:
+        yield f"held by {context.threads_named(worst.holders)}"
+
+
+def signal_table(context: ReportContext) -> Iterator[str]:
+    """Yield the semaphores and conditions with waiters, and how often they were signalled."""
+    waited = context.rows_of(
+        lock for lock in context.snapshot.locks if lock.kind in SIGNALLED_KINDS and lock.waiters
+    )
+    if not waited:
+        return
+    waited.sort(key=lambda lock: -len(lock.waiters))
+    yield ""
+    yield (
+        f"SEMAPHORES AND CONDITIONS WAITED FOR {context.when},"
+        " and how often this process signalled them"
+    )
+    headings = _SIGNAL_HEADINGS if context.before is None else _SIGNAL_HEADINGS_OF_AN_INTERVAL
+    yield from table(headings, [_signal_row(context, lock) for lock in waited[:_MAX_LOCKS]])
+    if len(waited) > _MAX_LOCKS:
+        yield f"  and {len(waited) - _MAX_LOCKS} more"
+
+
+def _signal_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
+    threads = (context.threads.get(tid) for tid in lock.waiters)
+    waits = [thread.waiting_for for thread in threads if thread and thread.waiting_for]
+    longest = max(waits, key=lambda wait: wait.duration_s, default=None)
+    count = f", {units.counted(len(lock.locks), 'lock')}" if isinstance(lock, LockClass) else ""
+    since_start = () if context.before is None else (str(lock.signals),)
+    return (
+        str(len(lock.waiters)),
+        "-"
+        if longest is None
+        else f"{'>' * longest.is_lower_bound}{units.duration(longest.duration_s)}",
+        f"{context.figures(lock)['signals']:.0f}",
+        *since_start,
+        str(lock.kind),
+        lock.name.removeprefix(f"{lock.kind} ") + count,
+    )
