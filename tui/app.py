@@ -69,7 +69,7 @@ class ThemedApp(App[Result]):
         """Handle the signals that end the app, and paint everything after a suspension."""
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self.is_headless:
-            self._handlers = _close_when_told_to_end(self, asyncio.get_running_loop())
+            self._handlers = _close_on_end_signals(self, asyncio.get_running_loop())
 
     def on_ready(self) -> None:
         """After the first layout: report wrong theme files, and enable the garbage collector.
@@ -180,7 +180,7 @@ def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int
     return app.return_code or 0
 
 
-def _close_when_told_to_end(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
+def _close_on_end_signals(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
     """Close the app at SIGTERM and SIGHUP; return the handlers from before.
 
     The handlers are not the event loop's. When the loop had ended, a signal would end the process

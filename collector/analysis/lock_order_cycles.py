@@ -79,7 +79,7 @@ class ObservedOrder:
 
 @dataclass(frozen=True, slots=True)
 class LockFacts:
-    """Facts facts a lock that its orders do not have."""
+    """Facts about a lock that its observed orders do not have."""
 
     has_own_address: bool = True  # no other lock had its address in this generation
     writers_first: bool = False  # readers queue behind a waiting writer

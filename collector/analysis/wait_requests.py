@@ -49,7 +49,7 @@ _MAX_WRITERS = 8
 _MIN_POSTS = 3
 
 #: locktop.h has no way to say that a wait has a time limit.
-MAY_GIVE_UP = "a wait for one of the program's own locks may have a time limit"
+MAY_GIVE_UP = "a wait for one of the program's own locks may give up by itself"
 MAY_SIGNAL = "another thread may still {verb} it; all threads that {have} done so are stuck"
 MAY_COME = "another thread may still come to the barrier; all threads that {have} come are stuck"
 LIST_GONE = (

@@ -100,7 +100,7 @@ class UseRecord(NamedTuple):
     signals: int
 
 
-class HeldEntry(NamedTuple):
+class HeldRecord(NamedTuple):
     """struct lt_held."""
 
     key: int
@@ -177,7 +177,7 @@ class NameRecord(NamedTuple):
     text: bytes
 
 
-class MisuseEntry(NamedTuple):
+class MisuseRecord(NamedTuple):
     """struct lt_misuse."""
 
     kind: int
@@ -203,12 +203,12 @@ CONTROL = Record(Control, "struct lt_control")
 THREAD = Record(ThreadBlock, "struct lt_thread")
 WAIT = Record(WaitBlock, "struct lt_wait")
 USE = Record(UseRecord, "struct lt_use")
-HELD = Record(HeldEntry, "struct lt_held")
+HELD = Record(HeldRecord, "struct lt_held")
 LOCK_ROW = Record(LockRow, "struct lt_lock_row")
 SITE_SUM = Record(SiteSum, "struct lt_site_sum")
 RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
 NAME = Record(NameRecord, "struct lt_name")
-MISUSE = Record(MisuseEntry, "struct lt_misuse")
+MISUSE = Record(MisuseRecord, "struct lt_misuse")
 STACK = Record(StackHead, "struct lt_stack")
 
 WAIT_AT = offset_of("struct lt_thread", "wait")

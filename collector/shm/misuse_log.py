@@ -27,7 +27,7 @@ class MisuseLog:
         self._clock = clock
         self._entries = GrowingArray(memory, layout.MISUSES_AT, layout.MISUSE.size)
         self._changed = 0
-        self._known: list[layout.MisuseEntry] = []
+        self._known: list[layout.MisuseRecord] = []
 
     def read(self, now: int) -> tuple[Misuse, ...]:
         """Return the misuses, the oldest first.
@@ -55,9 +55,9 @@ class MisuseLog:
         )
 
 
-def _merged(entries: list[layout.MisuseEntry]) -> list[layout.MisuseEntry]:
+def _merged(entries: list[layout.MisuseRecord]) -> list[layout.MisuseRecord]:
     """Return one entry for each misuse: two threads may have made an entry each for the same."""
-    found: dict[tuple[int, int, int], layout.MisuseEntry] = {}
+    found: dict[tuple[int, int, int], layout.MisuseRecord] = {}
     for entry in entries:
         if entry.kind not in _KINDS or not entry.count:
             continue

@@ -13,7 +13,7 @@ from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.layout import (
-    HeldEntry,
+    HeldRecord,
     LockRow,
     SiteSum,
     ThreadBlock,
@@ -47,7 +47,7 @@ class RawThread:
     offset: int  # of its block in the file
     block: ThreadBlock
     wait: WaitBlock | None
-    held: tuple[HeldEntry, ...]
+    held: tuple[HeldRecord, ...]
     now: int  # reading of the target's clock when this thread was read, ticks
     acquisitions: tuple[int, ...]
     contended: tuple[int, ...]
@@ -130,7 +130,7 @@ class Reader:
         self._forget_retired_sites(before)
         count = min(self._locks.count, sums.lock_count)
         rows, left_out = self._pick_rows(sums, count, _listed_locks(threads, wanted))
-        self._fold_further_sites(sums, rows, threads)
+        self._add_further_sites(sums, rows, threads)
         self._before, self._before_count = sums.by_lock, count
         sites, blame = sums.sites_by_lock()
         return Reading(
@@ -242,7 +242,7 @@ class Reader:
         """Return the thread that was read last."""
         at, block = self._offsets[index], layout.THREAD.at(table_sums.block)
         wait = table_sums.wait()
-        held: tuple[HeldEntry, ...] = ()
+        held: tuple[HeldRecord, ...] = ()
         # A thread that has not seen the present epoch may have missed releases.
         if block.held_top and (wait or block.mode >> 8 == self._mode >> 8):
             held = self._held(block, at, table_sums.block)
@@ -273,7 +273,7 @@ class Reader:
             int.from_bytes(self._memory.read(at + layout.WAIT_AT, 4), layout.BYTE_ORDER) == wait.seq
         )
 
-    def _held(self, block: ThreadBlock, at: int, data: memoryview) -> tuple[HeldEntry, ...]:
+    def _held(self, block: ThreadBlock, at: int, data: memoryview) -> tuple[HeldRecord, ...]:
         count = min(min(block.held_top, block.held_size) // layout.HELD.size, _MAX_HELD)
         if not count or not block.held:
             return ()
@@ -292,16 +292,16 @@ class Reader:
 
     # ---- locks ----
 
-    def _fold_further_sites(
+    def _add_further_sites(
         self, sums: TableSums, rows: list[LockRow], threads: list[RawThread]
     ) -> None:
         """Add the call sites of ended threads, and of waits that are not recorded yet."""
         for row in rows:
             if row.sites:
-                sums.fold_sites(self._sites_of_ended(row))
+                sums.add_sites(self._sites_of_ended(row))
         for thread in threads:
             if thread.held:
-                sums.fold_sites(_unrecorded_waits(thread))
+                sums.add_sites(_unrecorded_waits(thread))
 
     def _pick_rows(
         self, sums: TableSums, count: int, listed: set[int]

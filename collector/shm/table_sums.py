@@ -107,7 +107,7 @@ class TableSums:
             else:
                 raise self._memory.broken("a thread's tables are not where they should be")
 
-    def fold_sites(self, packed: bytes) -> None:
+    def add_sites(self, packed: bytes) -> None:
         """Add packed struct lt_site_sum."""
         if not packed:
             return

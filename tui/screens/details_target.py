@@ -23,7 +23,7 @@ class Topic(Enum):
     LOCK_ORDERS = "lock orders"  # the potential deadlocks
 
 
-class Target(NamedTuple):
+class DetailsSubject(NamedTuple):
     """One thing that the details are about."""
 
     topic: Topic
@@ -47,11 +47,11 @@ class DetailsTarget:
     def __init__(self, locks: LockPanel, threads: ThreadPanel) -> None:
         self._locks = locks
         self._threads = threads
-        self._target: Target | None = None
+        self._target: DetailsSubject | None = None
         self._had_deadlock = False
 
     @property
-    def current(self) -> Target | None:
+    def current(self) -> DetailsSubject | None:
         """The target, None while there is none."""
         return self._target
 
@@ -72,7 +72,7 @@ class DetailsTarget:
         """Make the row under the cursor of ``panel`` the target."""
         row = panel.widget.current
         topic = Topic.LOCK if panel is self._locks else Topic.THREAD
-        self._target = Target(topic, row) if row is not None else None
+        self._target = DetailsSubject(topic, row) if row is not None else None
 
     def follow_deadlock(self, index: SnapshotIndex, is_reading: bool) -> None:
         """Make a deadlock that is new in ``index`` the target, unless the user reads the details.
@@ -81,7 +81,7 @@ class DetailsTarget:
         """
         has_deadlock = bool(index.snapshot.deadlocks)
         if has_deadlock and not self._had_deadlock and not is_reading:
-            self._target = Target(Topic.DEADLOCKS)
+            self._target = DetailsSubject(Topic.DEADLOCKS)
         if not has_deadlock and self.is_about(Topic.DEADLOCKS):
             self._target = None
         self._had_deadlock = has_deadlock
@@ -99,9 +99,9 @@ class DetailsTarget:
         deadlocked, has_orders = bool(index.snapshot.deadlocks), has_lock_orders(index)
         is_read = is_reading and self.is_about(Topic.DEADLOCKS)
         if has_orders and (is_read or not deadlocked):
-            self._target = Target(Topic.LOCK_ORDERS)
+            self._target = DetailsSubject(Topic.LOCK_ORDERS)
         elif deadlocked:
-            self._target = Target(Topic.DEADLOCKS)
+            self._target = DetailsSubject(Topic.DEADLOCKS)
         return deadlocked or has_orders
 
     def followed(self, index: SnapshotIndex) -> Followed:

@@ -30,7 +30,7 @@ class Part(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """``key`` is a word of letters, digits and underscores; ``lines`` are a stranger's text."""
 
     key: str
@@ -52,14 +52,14 @@ class Graph:
     """Each node and arrow once, those of the circles first."""
 
     title: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     arrows: tuple[Arrow, ...]
 
 
 def graph(reports: Iterable[DeadlockReport]) -> Graph:
     """Return one graph of all of them."""
     found = list(reports)
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, GraphNode] = {}
     arrows: dict[Arrow, None] = {}
     for report in found:
         for member in report.circle:
@@ -76,16 +76,16 @@ def graph(reports: Iterable[DeadlockReport]) -> Graph:
     return Graph(clean(title, 1000), tuple(nodes.values()), tuple(arrows))
 
 
-def _add(nodes: dict[str, Node], node: Node) -> None:
+def _add(nodes: dict[str, GraphNode], node: GraphNode) -> None:
     nodes.setdefault(node.key, node)
 
 
-def _thread(tid: int, name: str, part: Part, more: str = "") -> Node:
-    return Node(f"thread_{tid}", part, _lines(name, f"thread {tid}", more))
+def _thread(tid: int, name: str, part: Part, more: str = "") -> GraphNode:
+    return GraphNode(f"thread_{tid}", part, _lines(name, f"thread {tid}", more))
 
 
-def _lock(lock: LockName) -> Node:
-    return Node(f"lock_{lock.id}", Part.LOCK, _lines(words.lock(lock)))
+def _lock(lock: LockName) -> GraphNode:
+    return GraphNode(f"lock_{lock.id}", Part.LOCK, _lines(words.lock(lock)))
 
 
 def _arrows(member: Member) -> tuple[Arrow, ...]:
@@ -99,7 +99,9 @@ def _arrows(member: Member) -> tuple[Arrow, ...]:
     return (waits, has) if member.held_by else (waits,)
 
 
-def _add_behind(report: DeadlockReport, nodes: dict[str, Node], arrows: dict[Arrow, None]) -> None:
+def _add_behind(
+    report: DeadlockReport, nodes: dict[str, GraphNode], arrows: dict[Arrow, None]
+) -> None:
     for follower in report.behind[:_MAX_BEHIND]:
         node = _thread(follower.tid, follower.name, Part.BEHIND)
         _add(nodes, node)
@@ -114,7 +116,7 @@ def _add_behind(report: DeadlockReport, nodes: dict[str, Node], arrows: dict[Arr
     left_out = len(report.behind) - _MAX_BEHIND
     if left_out > 0:
         key = f"more_{report.circle[0].tid}"
-        _add(nodes, Node(key, Part.BEHIND, (f"{left_out} threads more behind",)))
+        _add(nodes, GraphNode(key, Part.BEHIND, (f"{left_out} threads more behind",)))
 
 
 def _lines(*texts: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterable, Sequence
 
-from locktop.collector.export.graph.deadlock_graph import Node, Part, graph
+from locktop.collector.export.graph.deadlock_graph import GraphNode, Part, graph
 from locktop.collector.model import DeadlockReport
 
 #: What means nothing to Mermaid, Markdown or HTML within quotes; the rest goes by its number.
@@ -28,7 +28,7 @@ def render(reports: Iterable[DeadlockReport]) -> str:
     return "\n".join([*lines, *_SCANS]) + "\n"
 
 
-def _node(node: Node) -> str:
+def _node(node: GraphNode) -> str:
     text = quoted(node.lines)
     shape = f"([{text}])" if node.part is Part.LOCK else f"[{text}]"
     return f"{node.key}{shape}:::{node.part.value}"

@@ -26,8 +26,8 @@ def wait_locations(context: ReportContext) -> Iterator[str]:
     waits during the scan."""
     headed = False
     rows = context.rows_with_waits()[:_MAX_LOCKS]
-    least_s = max(map(context.contention_s, rows), default=0.0) * _MIN_SHARE
-    for lock in (row for row in rows if context.contention_s(row) >= least_s):
+    min_s = max(map(context.contention_s, rows), default=0.0) * _MIN_SHARE
+    for lock in (row for row in rows if context.contention_s(row) >= min_s):
         for stack, count, wait_s in _stacks_of(context, lock)[:_MAX_STACKS]:
             if not headed:
                 headed = True

@@ -78,15 +78,15 @@ class _Page:
     def _children(self, root: Node, indent: int) -> Iterator[str]:
         """Depth first; only below a function of several callees the lines go further in, and each
         of the several begins with a mark."""
-        line = [(node, indent, "") for node in reversed(self._shown(root))]
+        line = [(node, indent, "") for node in reversed(self._visible_children(root))]
         while line:
             node, indent, mark = line.pop()
             yield self._line(node, node.own, node.own_idle, indent, mark)
-            below = self._shown(node)
+            below = self._visible_children(node)
             further = indent + (1 if mark else 0)
             line += [(child, further, "+ " * (len(below) > 1)) for child in reversed(below)]
 
-    def _shown(self, node: Node) -> Sequence[Node]:
+    def _visible_children(self, node: Node) -> Sequence[Node]:
         chosen = []
         for child in node.children:
             if child.value > self._whole * SMALLEST or (self._idle and child.idle > 0):

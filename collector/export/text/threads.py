@@ -34,13 +34,13 @@ def idle_threads(context: ReportContext) -> Iterator[str]:
 
 
 def _waits(
-    context: ReportContext, heading: str, waiting: list[tuple[ThreadGroup, Wait]], most_frames: int
+    context: ReportContext, heading: str, waiting: list[tuple[ThreadGroup, Wait]], max_frames: int
 ) -> Iterator[str]:
     waiting.sort(key=lambda entry: -entry[1].duration_s)
     if waiting:
         yield from ("", heading)
     for group, wait in waiting[:_MAX_THREADS]:
-        yield from _waiting_group(context, group, wait, most_frames)
+        yield from _waiting_group(context, group, wait, max_frames)
     left = sum(len(group.threads) for group, _ in waiting[_MAX_THREADS:])
     if left:
         yield f"  and {left} more"
@@ -74,7 +74,7 @@ def _is_wanted(context: ReportContext, thread: Thread) -> bool:
 
 
 def _waiting_group(
-    context: ReportContext, group: ThreadGroup, wait: Wait, most_frames: int
+    context: ReportContext, group: ThreadGroup, wait: Wait, max_frames: int
 ) -> Iterator[str]:
     """Yield one entry for all threads that wait for one lock at one call site."""
     many = len(group.threads) > 1
@@ -86,7 +86,7 @@ def _waiting_group(
     held = f", held by {_holders(context, wait)}" if wait.holders else ""
     lasts = units.lasting(wait.duration_s, wait.is_lower_bound)
     yield f"  {who} for {longest}{lasts}: {named}{held}"
-    yield from context.stack(wait.stack, "      ", most_frames)
+    yield from context.stack(wait.stack, "      ", max_frames)
 
 
 def _many_threads(context: ReportContext, group: ThreadGroup) -> str:

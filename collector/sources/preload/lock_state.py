@@ -11,7 +11,7 @@ from locktop.collector.native import lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import kind_of
-from locktop.collector.shm.layout import HeldEntry, WaitBlock
+from locktop.collector.shm.layout import HeldRecord, WaitBlock
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources.preload import blame
 
@@ -72,13 +72,13 @@ def forget_former_owners(now: Mapping[int, LockState], tasks: KernelThreads, clo
             lock.published.clear()
 
 
-def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread, HeldEntry]]]:
+def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread, HeldRecord]]]:
     """Return the threads that list each lock as held.
 
     Threads are read one after the other. So several threads list a lock that changed hands
     meanwhile. The lock has one owner, or readers; the thread that was read last is right.
     """
-    found: dict[int, list[tuple[RawThread, HeldEntry]]] = {}
+    found: dict[int, list[tuple[RawThread, HeldRecord]]] = {}
     for thread in threads:
         for entry in thread.held:
             listed = found.setdefault(entry.lock, [])

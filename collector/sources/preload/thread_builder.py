@@ -26,7 +26,7 @@ from locktop.collector.sanitize import clean
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import BY_NUMBER, KINDS, kind_of
-from locktop.collector.shm.layout import HeldEntry, WaitBlock
+from locktop.collector.shm.layout import HeldRecord, WaitBlock
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources.preload.lock_state import (
     NO_STATE,
@@ -329,7 +329,7 @@ class ThreadBuilder:
             return ()
         return tuple([self._held(raw, entry) for entry in raw.held])
 
-    def _held(self, raw: RawThread, entry: HeldEntry) -> Held:
+    def _held(self, raw: RawThread, entry: HeldRecord) -> Held:
         return Held(
             lock=entry.lock,
             site=entry.site,

@@ -42,13 +42,13 @@ def read(threads: GrowingArray, clock: Clock, idle_cache: IdleCache) -> dict[int
     """
     threads.refresh()
     data, now = threads.copy(), clock.now()
-    births: dict[int, int] = {}
+    serials: dict[int, int] = {}
     waits: dict[int, OngoingWait] = {}
     for thread, wait in _waiting_threads(data):
         kind = kind_of(wait.key)
         # If two blocks have one tid, the thread of the older block is dead.
-        if kind is not None and births.get(thread.tid, -1) < thread.birth:
-            births[thread.tid] = thread.birth
+        if kind is not None and serials.get(thread.tid, -1) < thread.birth:
+            serials[thread.tid] = thread.birth
             waits[thread.tid] = OngoingWait(
                 lock=wait.lock,
                 kind=kind,

@@ -150,8 +150,8 @@ def _is_plain(users: int, shared: bool, next_: int, previous: int, tids: Collect
     """Users are threads, perhaps of another process; only robust mutexes are in a list. Locks of C
     files and of Rust begin like mutexes, but have other values there.
     """
-    most = _MAX_WAITERS if shared else len(tids) + _LEFT_BEHIND
-    return 0 < users <= most and _is_unlisted(next_, previous)
+    max_count = _MAX_WAITERS if shared else len(tids) + _LEFT_BEHIND
+    return 0 < users <= max_count and _is_unlisted(next_, previous)
 
 
 def _inheriting(

@@ -125,9 +125,9 @@ class SymbolTable:
     def name(self, row: int) -> str:
         """Return a symbol's name, without the version that some tables append."""
         at = self._names[row]
-        most = at + _MAX_NAME
-        end = self._strings.find(b"\0", at, most)
-        name = self._strings[at : end if end >= 0 else most].decode("utf-8", "replace")
+        max_count = at + _MAX_NAME
+        end = self._strings.find(b"\0", at, max_count)
+        name = self._strings[at : end if end >= 0 else max_count].decode("utf-8", "replace")
         version = name.find("@", 1)
         return name if version < 0 else name[:version]
 
