@@ -88,7 +88,7 @@ def test_a_lock_that_the_parent_had_when_it_forked(start_target: StartTarget) ->
     assert tool.functions(document, found["stack"])[0] == "ask_in_child"
     (deadlock,) = document["deadlocks"]
     assert not deadlock["certain"]
-    assert "left behind by a fork" in deadlock["doubt"]
+    assert "a fork left it behind" in deadlock["doubt"]
     done = tool.run("check", "-p", truth["child"])
     assert done.returncode == 0
     assert "which is gone" in done.stdout
