@@ -38,7 +38,10 @@ OBSERVE = (
     Stage("build_threads", "locks take their waiters and holders from the same reading"),
     Stage("build_locks", "deadlocks need to know what locks can do"),
     Stage("check_deadlocks", "soon after the reading: a second one must show the same waits"),
-    Stage("find_lock_orders", "needs the locks' names, for classes"),
+    Stage(
+        "find_lock_orders",
+        "goes by the locks' names as far as they are known; resolve_names repeats it",
+    ),
     Stage("read_events", "counters never wait for single records"),
     Stage("probe_followed_thread", "before the stacks, for the thread's own is one of them"),
     Stage("add_stacks", "all ids are known now, but for those of holders"),
@@ -220,10 +223,12 @@ class Scan(ABC):
         stacks.begin(self.stack_budgets.of_holders)
         holders.annotate(self.draft, self.resolve)
         self.watched.followed_thread.also_queried = holders.in_python
-        self.add_stacks()
+        holder_stacks = holders.stacks()  # requests their names
         if self.resolve:
             self.probes.resolver.wait(_NAMES_S)
-            self.draft.stacks = {**self.draft.stacks, **holders.stacks()}
+            holder_stacks = holders.stacks()
+        if holder_stacks:
+            self.draft.stacks = {**self.draft.stacks, **holder_stacks}
         self.note(*holders.notes())
 
     def find_patterns(self) -> None:
