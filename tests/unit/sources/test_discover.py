@@ -130,7 +130,12 @@ def test_a_dead_child_that_nobody_waited_for_has_exited() -> None:
 
 
 def test_an_unwatched_process_is_told_how_to_preload() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    # While a process is in execve(2), /proc shows no command line: it must have come to its code.
+    command = [sys.executable, "-c", "print('ready', flush=True); input()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
         with pytest.raises(LocktopError, match="locktop run"):
             discover.open_memory(find_process(child.pid))
         found = [c for c in discover.candidates() if c.pid == child.pid]
