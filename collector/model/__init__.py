@@ -37,7 +37,7 @@ from locktop.collector.model.kinds import (
     PatternName,
     ThreadState,
 )
-from locktop.collector.model.locks import Blame, Lock, LockRates, WaitStack
+from locktop.collector.model.locks import WAITS_ALONE, Blame, Lock, LockRates, WaitStack
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
@@ -56,6 +56,7 @@ from locktop.collector.model.threads import (
 __all__ = [
     "CONTENTION_KINDS",
     "SIGNALLED_KINDS",
+    "WAITS_ALONE",
     "ActivityState",
     "Avoidance",
     "Blame",

@@ -21,7 +21,7 @@ from locktop.tui.views.thread_details import thread_details
 
 
 def native_stacks() -> Snapshot:
-    return replace(scenarios.normal(), source="proc", level="sampled")
+    return records.sampled(scenarios.normal())
 
 
 def of_python(count: int = 3) -> Snapshot:
@@ -42,7 +42,7 @@ def of_python(count: int = 3) -> Snapshot:
         for n in range(count)
     )  # fmt: skip
     made = records.snapshot((sleeper, *threads), locks)
-    return replace(made, source="proc", level="sampled", stacks=records.STACKS)
+    return records.sampled(replace(made, stacks=records.STACKS))
 
 
 def details_of(seen: Snapshot, thread: Thread) -> str:
@@ -101,7 +101,8 @@ def test_a_thread_seen_by_sampling() -> None:
     assert "waited    never observed" in said
     assert "holds     nothing that is known" in said
     assert "acquired" not in said
-    within = details_of(replace(seen, source="preload", level="contended"), thread)
+    counted = scenarios.normal()
+    within = details_of(counted, replace(counted.threads[0], holds=(), wait_s={}, waiting_for=None))
     assert "waited    never\n" in within
     assert "holds     nothing\n" in within
     assert "acquired  " in within
@@ -116,6 +117,7 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
     )
     if not sampled:
         seen = replace(seen, source="preload", level="contended")
+        same = tuple(replace(thread, acquisitions=7, contended=1) for thread in same)
     index = SnapshotIndex(replace(seen, threads=same))
     (group,) = index.groups.values()
     said = "\n".join(map(line_text, group_details(index, group)))
