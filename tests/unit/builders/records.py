@@ -119,6 +119,11 @@ def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
     return replace(made, idle_s=made.wait_s if made.idle else 0.0)
 
 
+def some_idle(lock: Lock, idle_s: float) -> Lock:
+    """Return a lock with contention that has ``idle_s`` seconds of idle waits too."""
+    return replace(lock, idle=False, idle_s=idle_s)
+
+
 def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: object) -> Snapshot:
     made = Snapshot(
         taken_at="2026-11-21T03:12:45.678Z",
