@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -72,7 +72,7 @@ class ThemedApp(App[Result]):
             self._handlers = _close_on_end_signals(self, asyncio.get_running_loop())
 
     def on_ready(self) -> None:
-        """After the first layout: report wrong theme files, and enable the garbage collector.
+        """After the first layout: report files left out, and enable the garbage collector.
 
         The collector skips the objects that exist by now.
         """
@@ -80,6 +80,10 @@ class ThemedApp(App[Result]):
             self._list_screen().show_message(*self._wrong, style="waiting", seconds=15)
         gc.freeze()
         gc.enable()
+
+    def add_warnings(self, lines: Iterable[str]) -> None:
+        """Show these lines at the start, with the theme files that were left out."""
+        self._wrong += lines
 
     def restore_handlers(self) -> None:
         """Restore the signal handlers from before the app."""

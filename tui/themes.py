@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from locktop import themes
+from locktop.collector.config import user_file
+from locktop.collector.errors import LocktopError
 from locktop.tui.views.styled_line import STYLES
 
 if TYPE_CHECKING:
@@ -141,10 +143,14 @@ def load_all() -> tuple[dict[str, ThemeFile], list[str]]:
     """
     found: dict[str, ThemeFile] = {}
     wrong: list[str] = []
-    for path in [*_shipped(), *_own()]:
+    files: list[tuple[Path, Callable[[Path], bytes]]]
+    files = [(path, Path.read_bytes) for path in _shipped()]
+    # Anybody may have put a file where the user's variables lead.
+    files += [(path, user_file.read) for path in _own()]
+    for path, read in files:
         try:
-            theme = parse(path.read_text(encoding="utf-8"), str(path.name))
-        except (ThemeError, OSError, UnicodeDecodeError) as error:
+            theme = parse(read(path).decode(), path.name)
+        except (ThemeError, LocktopError, OSError, UnicodeDecodeError) as error:
             wrong.append(f"theme left out: {error}")
             continue
         found[theme.name] = theme

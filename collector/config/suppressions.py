@@ -11,19 +11,20 @@ The reason begins at the first ``#`` between blanks. A line that begins with ``#
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from locktop.collector.config import user_file
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import OrderCycle, Snapshot
 
 #: The name of the file, in the working directory.
 FILE = ".locktop-suppressions"
-_MAX_BYTES = 1 << 20
 _AND = " AND "
 _USAGE = "wanted is FUNCTION [AND FUNCTION ...]  # REASON"
 
@@ -35,28 +36,32 @@ class Suppression(Struct, frozen=True):
     reason: str
 
 
-def load(path: Path | None = None) -> tuple[Suppression, ...]:
+def load(
+    path: Path | None = None, warn: Callable[[str], None] = lambda _: None
+) -> tuple[Suppression, ...]:
     """Return the suppressions of a file.
 
+    Without ``path`` the file is FILE, which need not exist. Anybody may have put that file into the
+    working directory, so root does not read it. A file that cannot be read suppresses nothing.
+
     Args:
-        path: The file; None for FILE, which need not exist.
+        path: The file that the user named, None if the user named none.
+        warn: Called with one line if FILE exists and is not read.
 
     Raises:
-        LocktopError: The file cannot be read, or a line is malformed.
+        LocktopError: The named file cannot be read, or a line is malformed.
     """
-    name = Path(FILE) if path is None else path
     try:
-        with name.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        if path is None:
-            return ()
-        raise LocktopError(f"cannot read suppressions: there is no file {name}") from None
-    except OSError as error:
-        raise LocktopError(f"cannot read suppressions from {name}: {error.strerror}") from None
-    if len(data) > _MAX_BYTES:
-        raise LocktopError(f"cannot read suppressions from {name}: it has over {_MAX_BYTES} bytes")
-    return parse(data.decode(errors="replace"), str(name))
+        if path is None and os.geteuid() == 0 and os.path.lexists(FILE):
+            raise LocktopError(f"root reads {FILE} only with `--suppressions {FILE}`")
+        data = user_file.read(path or Path(FILE), is_named=path is not None)
+    except LocktopError as error:
+        if path is not None:
+            raise LocktopError(f"no suppressions: {error}") from None
+        if not isinstance(error, user_file.FileMissingError):
+            warn(f"no suppressions: {error}")
+        return ()
+    return parse(data.decode(errors="replace"), str(path or FILE))
 
 
 def parse(text: str, name: str) -> tuple[Suppression, ...]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import stat
 import time
 from pathlib import Path
+
+from locktop.collector.linux import regular_file
 
 _MAX_TOTAL = 256 << 20  # bytes of all files; the least recently used go first
 _MAX_FILE = 64 << 20  # bytes
@@ -107,13 +108,9 @@ def _check(key: str, data: bytes) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = regular_file.open_regular(path, owners=(os.geteuid(),), max_bytes=2 * _MAX_FILE)
     with os.fdopen(fd, "rb") as file:
-        about = os.fstat(fd)
-        sound = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
-        if not sound or about.st_size > 2 * _MAX_FILE:
-            return b""
-        if time.time() - about.st_mtime > _TOUCHED_S:
+        if time.time() - os.fstat(fd).st_mtime > _TOUCHED_S:
             with contextlib.suppress(OSError):
                 os.utime(fd)
         return file.read()

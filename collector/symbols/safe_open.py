@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from pathlib import Path
+
+from locktop.collector.linux import regular_file
 
 
 class OpenFile:
@@ -35,20 +36,8 @@ class OpenFile:
 
 
 def open_regular(path: str | Path) -> OpenFile | None:
-    """Open a regular file; None for anything else, or if it cannot be opened.
-
-    The type is checked before: to open a FIFO may wait for ever, and to open a device may have an
-    effect.
-    """
+    """Open a regular file; None for anything else, or if it cannot be opened."""
     try:
-        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        return OpenFile(regular_file.open_regular(path, follow_link=True))
     except (OSError, ValueError):  # a name with a NUL in it
         return None
-    try:
-        if not stat.S_ISREG(os.fstat(found).st_mode):
-            return None
-        return OpenFile(os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_CLOEXEC))
-    except OSError:
-        return None
-    finally:
-        os.close(found)

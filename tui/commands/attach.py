@@ -6,10 +6,12 @@ import argparse
 import gc
 from typing import TYPE_CHECKING
 
+from locktop.tui.commands import options
 from locktop.tui.commands.options import (
     add_pid_of_screen,
     add_scan_options,
     add_screen,
+    add_suppressions,
     attached,
     no_terminal,
 )
@@ -23,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_pid_of_screen(parser)
     add_screen(parser)
     add_scan_options(parser)
+    add_suppressions(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -47,13 +50,15 @@ def watch(
     """Show ``source`` on the screen, and close it. ``call_tree``: see LocktopApp."""
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
-    from locktop.collector.config import suppressions
     from locktop.tui.app import LocktopApp, run_app
     from locktop.tui.feed import PollerFeed
 
     feed = PollerFeed(source)
     try:
-        feed.suppressions = suppressions.load()
-        return run_app(LocktopApp(feed, arguments.theme, rate=arguments.rate, call_tree=call_tree))
+        warnings: list[str] = []
+        feed.suppressions = options.suppressions(arguments, warnings.append)
+        app = LocktopApp(feed, arguments.theme, rate=arguments.rate, call_tree=call_tree)
+        app.add_warnings(warnings)
+        return run_app(app)
     finally:
         feed.stop()

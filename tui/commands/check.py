@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from locktop.tui.commands import options
 from locktop.tui.commands.options import add_pid, add_scan_options, add_suppressions, attached
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
@@ -66,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     form = _form(arguments)
     path = destination(arguments)
-    left_out = suppressions.load(arguments.suppressions) if arguments.potential else ()
+    left_out = options.suppressions(arguments) if arguments.potential else ()
     snapshot = suppressions.apply(_scanned(arguments), left_out)
     if path is not None:
         report(form, path)

@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from locktop.collector.sources import levels
 
 if TYPE_CHECKING:
     from locktop.collector.config.idle_rules_file import Rules
+    from locktop.collector.config.suppressions import Suppression
     from locktop.collector.sources.attach import Source
 
 _NO_TERMINAL = ("dumb", "unknown")
@@ -123,6 +125,7 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
 def set_defaults(parser: argparse.ArgumentParser) -> None:
     """Set the defaults of the options that have none, for the parser of the command line."""
     parser.set_defaults(theme=None, rate=2.0, idle_matching=[], stop_threads=False)
+    parser.set_defaults(suppressions=None)
 
 
 def add_idle_matching(parser: argparse.ArgumentParser) -> None:
@@ -174,13 +177,27 @@ def add_level(parser: argparse.ArgumentParser) -> None:
 
 
 def add_suppressions(parser: argparse.ArgumentParser) -> None:
-    """Declare --suppressions FILE; see collector/config/suppressions.py."""
+    """Declare --suppressions FILE; suppressions() reads the file."""
     parser.add_argument(
         "--suppressions",
         type=Path,
+        default=argparse.SUPPRESS,
         metavar="FILE",
         help="potential deadlocks to leave out (default .locktop-suppressions, if it exists here)",
     )
+
+
+def suppressions(
+    arguments: argparse.Namespace, warn: Callable[[str], None] | None = None
+) -> tuple[Suppression, ...]:
+    """The suppressions of the user. ``warn``: None for standard error. Raises LocktopError."""
+    from locktop.collector.config import suppressions
+
+    return suppressions.load(arguments.suppressions, warn or _warn)
+
+
+def _warn(text: str) -> None:
+    print(f"locktop: {text}", file=sys.stderr)
 
 
 def has_terminal() -> bool:

@@ -10,6 +10,7 @@ from locktop.tui.commands.options import (
     add_idle_matching,
     add_level,
     add_screen,
+    add_suppressions,
     no_terminal,
     rules,
 )
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_level(parser)
     add_screen(parser)
     add_idle_matching(parser)
+    add_suppressions(parser)
     parser.add_argument("--output", metavar="FILE", help="where CMD's output goes: a new file")
     parser.add_argument(
         "--keep", action="store_true", help="leave CMD running when the screen is closed"

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from locktop.tui.commands import options
 from locktop.tui.commands.options import (
     add_pid,
     add_scan_options,
@@ -64,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
-    left_out = suppressions.load(arguments.suppressions)
+    left_out = options.suppressions(arguments)
     source = attached(arguments.pid, arguments)
     try:
         before = source.scan() if arguments.duration else None

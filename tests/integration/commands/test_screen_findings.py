@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,14 +37,32 @@ def test_what_a_file_leaves_out_is_not_counted(
 ) -> None:
     target = start_target("mutex_orders", "inversion")
     target.expect("ok")
-    (tmp_path / ".locktop-suppressions").write_text("a_b AND b_a  # they never run at once\n")
+    file = tmp_path / ".locktop-suppressions"
+    file.write_text("a_b AND b_a  # they never run at once\n")
     monkeypatch.chdir(tmp_path)
-    with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
+    # Root reads the file only if it is named.
+    named = ("--suppressions", str(file)) if os.geteuid() == 0 else ()
+    with Screen(need("tmux"), "-p", target.pid, *named, width=80, height=24) as screen:
         screen.until(lambda text: "orders" in text and "2/s" in text, "the first picture")
         # Until the functions have their names nothing can be left out.
         screen.until(lambda text: "potential:" not in text, "that none is counted")
         screen.press("d")
         screen.until(lambda text: "1 left out, as a suppression file says" in text, "why")
+        screen.press("q")
+        assert screen.status() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root ignores the file")
+def test_a_file_that_root_does_not_read_is_told(
+    start_target: StartTarget, need: Need, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = start_target("mutex_orders", "inversion")
+    target.expect("ok")
+    os.mkfifo(tmp_path / ".locktop-suppressions")
+    monkeypatch.chdir(tmp_path)
+    with Screen(need("tmux"), "-p", target.pid, width=120, height=24) as screen:
+        screen.until(lambda text: "no suppressions: root reads" in text, "the warning")
+        screen.until(lambda text: "1 potential: d" in text, "the number")
         screen.press("q")
         assert screen.status() == 0
 
