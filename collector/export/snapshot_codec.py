@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from locktop.collector.analysis import blame_chains, lock_classes, thread_groups
+from locktop.collector.analysis import lock_classes, thread_groups
+from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
@@ -29,6 +30,7 @@ from locktop.collector.export.snapshot_threads import (
     ActivityEntry,
     ThreadGroupEntry,
 )
+from locktop.collector.format import units
 from locktop.collector.model import Lock, LockClass, Snapshot, ThreadActivity, ThreadGroup
 from locktop.collector.sanitize import clean
 
@@ -85,6 +87,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     classes = lock_classes.find(snapshot.locks)
     class_of = lock_classes.by_lock(classes)
     by_id = {lock.id: lock for lock in snapshot.locks}
+    chains = BlameChains(by_id)
     for thread in whole.threads:
         thread.held_locks = [held.lock for held in thread.holds]
         if thread.waiting_for is not None:
@@ -92,13 +95,14 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     for lock, entry in zip(snapshot.locks, whole.locks, strict=True):
         if lock.id in class_of:
             entry.class_name = class_of[lock.id].name
-        if blame_chains.is_chained(lock, by_id):
+        if chains.is_chained(lock):
             entry.blame_roots = [
                 BlameRootEntry(
                     tid=root.tid, lock=root.lock, site=Address(root.site), wait_s=root.wait_s
                 )
-                for root in blame_chains.roots(lock, by_id)
+                for root in chains.roots(lock)
             ]
+    whole.notes += _blame_notes(chains)
     for pattern in whole.patterns:
         pattern.lock = pattern.lock or None
     groups = thread_groups.find(snapshot.threads, by_id, class_of)
@@ -108,6 +112,14 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
         whole.duration_s -= before.duration_s
         _add_intervals(whole, snapshot, before, classes)
     return whole
+
+
+def _blame_notes(chains: BlameChains) -> list[str]:
+    """Return what the user should know about the blame chains, one line each."""
+    if not chains.cut:
+        return []
+    cut = units.counted(len(chains.cut), "lock")
+    return [f"the chains of blame of {cut} are followed in part: they are too many"]
 
 
 class _Source:

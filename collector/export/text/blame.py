@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import blame_chains, lock_classes
+from locktop.collector.analysis import lock_classes
 from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.text.context import ReportContext, Row
 from locktop.collector.format import activity, units
@@ -63,10 +63,12 @@ def _held_meanwhile(context: ReportContext, row: Row) -> Iterator[str]:
 
 def _ends_of_chains(context: ReportContext, row: Row) -> Iterator[str]:
     """Yield the ends of the chains, if a holder waited for a lock itself."""
-    if isinstance(row, LockClass) or not blame_chains.is_chained(row, context.locks):
+    if isinstance(row, LockClass) or not context.blame_chains.is_chained(row):
         return
-    yield "    and at the ends of the chains by"
-    for root in blame_chains.roots(row, context.locks)[:_MAX_BLAMED]:
+    roots = context.blame_chains.roots(row)
+    in_part = " (followed in part: they are too many)" if row.id in context.blame_chains.cut else ""
+    yield f"    and at the ends of the chains{in_part} by"
+    for root in roots[:_MAX_BLAMED]:
         who = Blame(root.tid, root.site, root.wait_s)
         taken = context.snapshot.sites.get(root.site)
         yield (

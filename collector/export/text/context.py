@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from locktop.collector.analysis import lock_classes, thread_groups
+from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.snapshot_locks import LockInterval
 from locktop.collector.format import units
@@ -28,6 +30,11 @@ class ReportContext:
         self.locks = {lock.id: lock for lock in snapshot.locks}
         self.class_of = lock_classes.by_lock(lock_classes.find(snapshot.locks))
         self.groups = thread_groups.find(snapshot.threads, self.locks, self.class_of)
+
+    @cached_property
+    def blame_chains(self) -> BlameChains:
+        """The blame chains of the snapshot."""
+        return BlameChains(self.locks)
 
     def members(self, row: Row) -> list[Lock]:
         """Return the locks of a row: those of a class, or the one lock."""

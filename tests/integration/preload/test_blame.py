@@ -182,3 +182,16 @@ def test_what_a_holder_waited_itself_goes_on_to_the_end_of_the_chain(
     page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
     assert "while it waited for mutex g_far" in " ".join(page.split())
     assert "at the ends of the chains by" in page
+
+
+def test_a_crowd_of_nested_locks_has_its_chains_in_bounded_time(start_target: StartTarget) -> None:
+    """The paths of the chains are far too many to follow one by one."""
+    target = start_target("nested_crowd")
+    target.expect("ready")
+    document = tool.snapshot(target.pid)
+    chained = [lock for lock in document["locks"] if "blame_roots" in lock]
+    assert len(chained) > 30
+    for lock in chained:
+        blame_s = sum(one["wait_s"] for one in lock["blame"])
+        assert sum(root["wait_s"] for root in lock["blame_roots"]) == pytest.approx(blame_s)
+    target.finish()
