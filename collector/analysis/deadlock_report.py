@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from locktop.collector.analysis import lock_classes
-from locktop.collector.analysis.lock_ordering_advice import avoidance, waited
+from locktop.collector.analysis.lock_ordering_advice import OrderingAdvice, waited
 from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
@@ -38,6 +38,7 @@ class _ReportBuilder:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        self._advice = OrderingAdvice(snapshot)
         self._threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self._names = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
@@ -59,7 +60,8 @@ class _ReportBuilder:
             circle=circle,
             is_circle=deadlock.cycle[-1].held_by == deadlock.cycle[0].tid,
             behind=tuple(self._follower(tid) for tid in self._longest_first(deadlock)),
-            avoidance=avoidance(snapshot, deadlock),
+            behind_in_part=deadlock.stuck_in_part,
+            avoidance=self._advice.avoidance(deadlock),
             locks={member.waits_for.id: member.waits_for for member in circle},
             names=self._names,
         )

@@ -8,7 +8,11 @@ and most often in the opposite order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from msgspec import Struct
 
 from locktop.collector.model import (
     Avoidance,
@@ -17,7 +21,6 @@ from locktop.collector.model import (
     DeadlockEdge,
     Frame,
     Kind,
-    Lock,
     LockingStep,
     Remedy,
     Snapshot,
@@ -30,75 +33,118 @@ from locktop.collector.model.frames import innermost_own_frame
 ORDERED_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM, Kind.ONCE, Kind.SEM})
 
 
-def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
-    """Return what would have avoided a deadlock of the snapshot."""
-    if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
-        abandoned = deadlock.cycle[0].reason is BlockReason.ABANDONED
-        return Avoidance(Remedy.GIVE_BACK if abandoned else Remedy.NONE)
-    locks = {lock.id: lock for lock in snapshot.locks}
-    steps = list(_steps(snapshot, deadlock))
-    unordered = [step for step in steps if not _is_ordered(step.wants, locks)]
-    if unordered:
-        early = next((step for step in unordered if _is_ordered(step.has, locks)), None)
-        return Avoidance(Remedy.RELEASE if early else Remedy.NONE, change=early)
-    again = next((step for step in steps if step.has == step.wants), None)
-    if again is not None:
-        return Avoidance(Remedy.ONCE_ONLY, change=again)
-    if len({step.has for step in steps}) < max(len(steps), 2):
-        return Avoidance(Remedy.NONE)
-    if len({step.place for step in steps}) == 1 and None not in steps[0].place:
-        by_address = sorted((step.has for step in steps), key=lambda id_: _address(id_, locks))
-        return Avoidance(Remedy.ONE_PLACE, tuple(by_address), steps[0])
-    return _in_order(steps, _orders_elsewhere(snapshot, {step.tid for step in steps}))
+class OrderingAdvice:
+    """Gives advice against the deadlocks of one snapshot.
 
+    The work for a deadlock grows with its cycle and with the threads that use the locks of the
+    cycle. The indexes of the snapshot are made once for all deadlocks.
+    """
 
-def _is_ordered(lock: int, locks: Mapping[int, Lock]) -> bool:
-    return lock in locks and locks[lock].kind in ORDERED_KINDS
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._locks = {lock.id: lock for lock in snapshot.locks}
+        self._threads = {thread.tid: thread for thread in snapshot.threads}
 
+    def avoidance(self, deadlock: Deadlock) -> Avoidance:
+        """Return what would have avoided a deadlock of the snapshot."""
+        if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
+            abandoned = deadlock.cycle[0].reason is BlockReason.ABANDONED
+            return Avoidance(Remedy.GIVE_BACK if abandoned else Remedy.NONE)
+        steps = list(self._steps(deadlock))
+        unordered = [step for step in steps if not self._is_ordered(step.wants)]
+        if unordered:
+            early = next((step for step in unordered if self._is_ordered(step.has)), None)
+            return Avoidance(Remedy.RELEASE if early else Remedy.NONE, change=early)
+        again = next((step for step in steps if step.has == step.wants), None)
+        if again is not None:
+            return Avoidance(Remedy.ONCE_ONLY, change=again)
+        if len({step.has for step in steps}) < max(len(steps), 2):
+            return Avoidance(Remedy.NONE)
+        if len({step.place for step in steps}) == 1 and None not in steps[0].place:
+            by_address = sorted((step.has for step in steps), key=self._address)
+            return Avoidance(Remedy.ONE_PLACE, tuple(by_address), steps[0])
+        return self._in_order(steps)
 
-def _address(lock: int, locks: Mapping[int, Lock]) -> int:
-    return locks[lock].address if lock in locks else 0
+    def _is_ordered(self, lock: int) -> bool:
+        return lock in self._locks and self._locks[lock].kind in ORDERED_KINDS
 
+    def _address(self, lock: int) -> int:
+        return self._locks[lock].address if lock in self._locks else 0
 
-def _in_order(
-    steps: Sequence[LockingStep], elsewhere: Mapping[tuple[int, int], set[int]]
-) -> Avoidance:
-    def against(step: LockingStep) -> int:
-        return len(elsewhere.get((step.wants, step.has), ()))
+    def _in_order(self, steps: Sequence[LockingStep]) -> Avoidance:
+        tids = {step.tid for step in steps}
+        alike = Counter(step.place for step in steps)
 
-    def rank(step: LockingStep) -> tuple[int, int, int, float]:
-        alike = sum(step.place == other.place for other in steps)
-        return (
-            len(elsewhere.get((step.has, step.wants), ())),
-            -against(step),
-            alike,
-            step.duration_s,
-        )
+        def against(step: LockingStep) -> int:
+            return len(self._threads_with_order(step.wants, step.has) - tids)
 
-    change = min(steps, key=rank)
-    at = steps.index(change)
-    rest = [*steps[at + 1 :], *steps[:at]]
-    order = (*(step.has for step in rest), change.has)
-    return Avoidance(Remedy.ORDER, order, change, tuple(step.tid for step in rest), against(change))
-
-
-def _steps(snapshot: Snapshot, deadlock: Deadlock) -> Iterator[LockingStep]:
-    """Yield the acquisitions of the cycle. A writer that goes first holds nothing yet, so the edge
-    to it is none."""
-    threads = {thread.tid: thread for thread in snapshot.threads}
-    cycle = deadlock.cycle
-    for at, edge in enumerate(cycle):
-        before = cycle[at - 1]
-        if not before.behind:
-            wants_at, duration_s = waited(snapshot, threads.get(edge.tid), edge)
-            yield LockingStep(
-                tid=edge.tid,
-                has=before.waits_for,
-                wants=edge.waits_for,
-                has_at=snapshot.sites.get(before.site),
-                wants_at=wants_at,
-                duration_s=duration_s,
+        def rank(step: LockingStep) -> tuple[int, int, int, float]:
+            return (
+                len(self._threads_with_order(step.has, step.wants) - tids),
+                -against(step),
+                alike[step.place],
+                step.duration_s,
             )
+
+        change = min(steps, key=rank)
+        at = steps.index(change)
+        rest = [*steps[at + 1 :], *steps[:at]]
+        order = (*(step.has for step in rest), change.has)
+        others = tuple(step.tid for step in rest)
+        return Avoidance(Remedy.ORDER, order, change, others, against(change))
+
+    def _steps(self, deadlock: Deadlock) -> Iterator[LockingStep]:
+        """Yield the acquisitions of the cycle. A writer that goes first holds nothing yet, so the
+        edge to it is none."""
+        cycle, sites = deadlock.cycle, self._snapshot.sites
+        for at, edge in enumerate(cycle):
+            before = cycle[at - 1]
+            if not before.behind:
+                wants_at, duration_s = waited(self._snapshot, self._threads.get(edge.tid), edge)
+                yield LockingStep(
+                    tid=edge.tid,
+                    has=before.waits_for,
+                    wants=edge.waits_for,
+                    has_at=sites.get(before.site),
+                    wants_at=wants_at,
+                    duration_s=duration_s,
+                )
+
+    def _threads_with_order(self, first: int, second: int) -> set[int]:
+        """Return the threads that held the first lock when they took, or requested, the second."""
+        uses, others = self._uses.get(first, {}), self._uses.get(second, {})
+        found = {
+            tid for tid in uses.keys() & others.keys() if uses[tid].first_at < others[tid].last_at
+        }
+        return found | self._observed.get((first, second), set())
+
+    @cached_property
+    def _uses(self) -> dict[int, dict[int, _Use]]:
+        """By lock and tid: when a thread that holds locks took, or requested, the lock."""
+        found: dict[int, dict[int, _Use]] = {}
+        for thread in self._snapshot.threads:
+            locks = [held.lock for held in thread.holds]
+            if locks and thread.waiting_for is not None:
+                locks.append(thread.waiting_for.lock)
+            for at, lock in enumerate(locks):
+                found.setdefault(lock, {}).setdefault(thread.tid, _Use(at, at)).last_at = at
+        return found
+
+    @cached_property
+    def _observed(self) -> dict[tuple[int, int], set[int]]:
+        """The threads in the potential deadlocks, by held and requested lock."""
+        found: dict[tuple[int, int], set[int]] = {}
+        for cycle in self._snapshot.lock_order:
+            for edge in cycle.edges:
+                found.setdefault((edge.from_, edge.to), set()).add(edge.tid)
+        return found
+
+
+class _Use(Struct):
+    """The first and the last place of a lock among the locks that a thread holds and requests."""
+
+    first_at: int
+    last_at: int
 
 
 def waited(
@@ -110,23 +156,3 @@ def waited(
     site = snapshot.sites.get(wait.site) if wait is not None else None
     at = innermost_own_frame(frames) or (frames[0] if frames else site)
     return at, wait.duration_s if wait is not None else 0.0
-
-
-def _orders_elsewhere(snapshot: Snapshot, cycle_tids: set[int]) -> dict[tuple[int, int], set[int]]:
-    """Return by pair of locks which other threads held the first lock when they took, or requested,
-    the second lock."""
-    found: dict[tuple[int, int], set[int]] = {}
-    for thread in snapshot.threads:
-        if thread.tid in cycle_tids or not thread.holds:
-            continue
-        locks = [held.lock for held in thread.holds]
-        if thread.waiting_for is not None:
-            locks.append(thread.waiting_for.lock)
-        for at, second in enumerate(locks):
-            for first in locks[:at]:
-                found.setdefault((first, second), set()).add(thread.tid)
-    for cycle in snapshot.lock_order:
-        for edge in cycle.edges:
-            if edge.tid not in cycle_tids:
-                found.setdefault((edge.from_, edge.to), set()).add(edge.tid)
-    return found

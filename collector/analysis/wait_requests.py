@@ -38,7 +38,7 @@ _WITHOUT_OWNER = frozenset({Kind.SPIN, Kind.ONCE})
 #: known to wait for these kinds only if the kernel shows it asleep.
 _MUST_BE_ASLEEP = frozenset({Kind.SEM, Kind.COND, Kind.BARRIER, Kind.JOIN})
 #: Kinds for which all waits for one lock have the same requests.
-_SAME_FOR_ALL = frozenset({Kind.SEM, Kind.COND})
+_SAME_FOR_ALL = frozenset({Kind.SEM, Kind.COND, Kind.BARRIER})
 #: A scan reads the threads one after the other, so durations compare with this accuracy.
 _ACCURACY_S = 0.1
 #: A wait that has just begun may end soon: it has no doubtful requests.
@@ -118,6 +118,7 @@ class _GraphBuilder:
         self._users: dict[int, dict[int, LockUse]] = {}  # by lock and tid
         self._units_cache: dict[int, dict[int, int]] = {}
         self._signals_cache: dict[int, dict[int, int]] = {}
+        self._writers: dict[int, list[tuple[float, int]]] = {}
         self._in_peers = {thread.tid for thread in threads if thread.pid}
         self._signallers = {thread.tid for thread in threads if thread.signals}
         self._uses_known = all(thread.uses is not None for thread in threads)
@@ -153,10 +154,11 @@ class _GraphBuilder:
         )
 
     def _shared_requests(self, tid: int, wait: Wait) -> tuple[Request, ...]:
-        """All waits for a semaphore or condition have the same requests. Two groups differ: threads
-        that have units of the semaphore themselves, and waits that have just begun."""
+        """All waits for a semaphore, condition or barrier have the same requests. Two groups
+        differ: threads that have units of the semaphore, and waits that have just begun."""
         has_units = bool(self._units(wait.lock).get(tid))
-        key = (wait.lock, wait.kind, wait.pshared, wait.duration_s < _MIN_DOUBTFUL_S, has_units)
+        has_begun = wait.duration_s < _MIN_DOUBTFUL_S
+        key = (wait.lock, wait.kind, wait.pshared, wait.parties, has_begun, has_units)
         found = self._same_for_all.get(key)
         if found is None:
             found = self._same_for_all[key] = tuple(self._requests_of(tid, wait))
@@ -267,12 +269,14 @@ class _GraphBuilder:
     def _longest_writers(self, lock: int) -> list[tuple[float, int]]:
         """Return the durations and tids of waiting writers, the longest wait first. Only some: all
         writers wait for the same holders."""
-        found = [
-            (wait.duration_s, tid)
-            for tid in self._waiters[lock]
-            if not (wait := self.waiting[tid]).shared and wait.duration_s > _ACCURACY_S
-        ]
-        return sorted(found, reverse=True)[:_MAX_WRITERS]
+        if lock not in self._writers:
+            found = [
+                (wait.duration_s, tid)
+                for tid in self._waiters[lock]
+                if not (wait := self.waiting[tid]).shared and wait.duration_s > _ACCURACY_S
+            ]
+            self._writers[lock] = sorted(found, reverse=True)[:_MAX_WRITERS]
+        return self._writers[lock]
 
     def _gone_owner_request(self, wait: Wait, lock: Lock | None) -> Iterator[Request]:
         """The list of a thread that ended is kept only for a time. The mutex names its owner still,

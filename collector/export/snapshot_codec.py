@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.blame_chains import BlameChains
@@ -87,6 +88,8 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     classes = lock_classes.find(snapshot.locks)
     class_of = lock_classes.by_lock(classes)
     by_id = {lock.id: lock for lock in snapshot.locks}
+    for deadlock in whole.deadlocks:
+        deadlock.stuck_in_part = deadlock.stuck_in_part or UNSET
     chains = BlameChains(by_id)
     for thread in whole.threads:
         thread.held_locks = [held.lock for held in thread.holds]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from locktop.collector.export.snapshot_fields import (
     LOWER_BOUND,
@@ -49,6 +49,14 @@ class DeadlockEntry(Struct, kw_only=True, gc=False, rename={"is_lower_bound": "a
     is_lower_bound: Annotated[bool, LOWER_BOUND] = False
     cycle: Annotated[list[DeadlockEdgeEntry], meaning("The threads of the cycle in order.")] = []
     stuck: Annotated[list[Tid], meaning("The tids that wait behind the cycle.")] = []
+    stuck_in_part: Annotated[
+        bool | UnsetType,
+        meaning("Only if true: threads behind an earlier deadlock wait behind this cycle, too."),
+    ] = UNSET
+
+    def __post_init__(self) -> None:
+        # The model has a bool. The document has the key only if it is true.
+        self.stuck_in_part = self.stuck_in_part is True
 
 
 class OrderEdgeEntry(Struct, kw_only=True, gc=False, rename={"from_": "from", "site": "from_site"}):

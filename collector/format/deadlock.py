@@ -90,13 +90,16 @@ def headline(report: DeadlockReport) -> str:
 
 def _more(report: DeadlockReport) -> str:
     count = len(report.behind)
-    if not count:
+    if not count and not report.behind_in_part:
         return ""
     be = "was" if report.ended else "is"
-    if count > 1:
+    if count != 1:
         be = "were" if report.ended else "are"
     whom = "it" if len(report.circle) == 1 else "them"
-    return f"; {counted(count, 'thread')} more {be} stuck behind {whom}"
+    more = f"{counted(count, 'thread')} more"
+    if report.behind_in_part:
+        more = f"at least {more}" if count else "threads behind an earlier deadlock"
+    return f"; {more} {be} stuck behind {whom}"
 
 
 def circle(report: DeadlockReport, arrow: str = " -> ") -> str:

@@ -117,6 +117,7 @@ class DeadlockReport(Struct, frozen=True, gc=False):
     circle: tuple[Member, ...]
     is_circle: bool  # False: no thread is left that could end this thread's wait
     behind: tuple[Follower, ...]
+    behind_in_part: bool  # ``behind`` lacks threads that are behind an earlier deadlock, too
     avoidance: Avoidance
     locks: Mapping[int, LockName]  # of the cycle, by id
     names: Mapping[int, str]  # of threads, by tid, those that have a name

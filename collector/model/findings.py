@@ -36,6 +36,8 @@ class Deadlock(Struct, frozen=True, gc=False):
     cycle: tuple[DeadlockEdge, ...]
     doubt: str = ""  # why the deadlock is not certain
     stuck: tuple[int, ...] = ()  # ids of the threads that wait for the cycle, in order
+    #: ``stuck`` lacks threads that are behind an earlier deadlock, too
+    stuck_in_part: bool = False
     #: ``since_s`` is a lower bound: the cycle had closed before the first scan
     is_lower_bound: bool = False
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from locktop.collector.analysis.deadlock_report import reports
-from locktop.collector.analysis.lock_ordering_advice import avoidance
+from locktop.collector.analysis.lock_ordering_advice import OrderingAdvice
 from locktop.collector.export import deadlock_json
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.text import deadlock
@@ -90,7 +90,7 @@ def seen(
 
 
 def found_for(snapshot: Snapshot) -> Avoidance:
-    return avoidance(snapshot, snapshot.deadlocks[0])
+    return OrderingAdvice(snapshot).avoidance(snapshot.deadlocks[0])
 
 
 def page(snapshot: Snapshot) -> str:

@@ -471,3 +471,14 @@ def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
         return sum(len(one.providers) for one in requests.values())
 
     assert graph(400) <= 2 * graph(200)
+
+
+def test_the_waits_at_one_barrier_share_their_requests() -> None:
+    parties = 10
+    threads = [
+        thread(tid, replace(wait(1, Kind.BARRIER), parties=parties)) for tid in range(1, parties)
+    ]
+    graph = build_graph([*threads, thread(99)], {1: lock(1, Kind.BARRIER)})
+    first, *others = [one.requests for one in graph.blocked.values()]
+    assert [request.providers for request in first] == [{99}]
+    assert all(requests is first for requests in others)
