@@ -7,9 +7,15 @@ before, a segment of the other one.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 
 from msgspec import Struct
+
+
+#: How many creations and joins the comparisons of one ``HappensBefore`` may visit. 40,000 points of a
+#: thread that created 20,000 others took minutes, and as many entries for each point.
+MAX_STEPS = 1_000_000
 
 
 class ThreadLife(Struct, frozen=True):
@@ -28,19 +34,31 @@ class HappensBefore:
     def __init__(self, lives: Mapping[int, ThreadLife]) -> None:
         """``lives``: by serial number."""
         self._lives = lives
-        self._children: dict[int, list[tuple[int, int]]] = {}
+        self._children: dict[int, list[tuple[int, int]]] = {}  # by segment
         for serial, life in lives.items():
             self._children.setdefault(life.creator, []).append((life.created_in, serial))
+        for children in self._children.values():
+            children.sort()
         self._reached: dict[tuple[int, int], dict[int, int]] = {}
+        self._steps_left = MAX_STEPS
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the steps are used up, so that two points may be wrongly called ordered."""
+        return self._steps_left <= 0
 
     def are_concurrent(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
         """Return whether neither point comes before the other. Points of one thread never are
-        concurrent."""
-        return not self._is_before(one, other) and not self._is_before(other, one)
+        concurrent, nor are points that the steps do not suffice to compare."""
+        if self._is_before(one, other) or self._is_before(other, one):
+            return False
+        return not self.is_exhausted
 
     def _is_before(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
         reached = self._reached.get(one)
         if reached is None:
+            if self.is_exhausted:
+                return True
             reached = self._reached[one] = self._reach(one)
         serial, segment = other
         return serial in reached and reached[serial] <= segment
@@ -49,14 +67,15 @@ class HappensBefore:
         """Return by thread the first segment that comes after ``start``."""
         reached: dict[int, int] = {}
         pending = [start]
-        while pending:
+        while pending and not self.is_exhausted:
             serial, segment = pending.pop()
             if reached.get(serial, segment + 1) <= segment:
                 continue
             reached[serial] = segment
-            pending += (
-                (child, 0) for last, child in self._children.get(serial, ()) if last >= segment
-            )
+            children = self._children.get(serial, [])
+            later = children[bisect_left(children, (segment, 0)) :]
+            pending += [(child, 0) for _, child in later]
+            self._steps_left -= 1 + len(later)
             life = self._lives.get(serial)
             if life is not None and life.joiner:
                 pending.append((life.joiner, life.joined_in))
