@@ -91,6 +91,13 @@ class WaitBlock(NamedTuple):
     parties: int
 
 
+class ConditionRecord(NamedTuple):
+    """The fields of struct lt_condition that Python reads."""
+
+    signalled: int
+    mutex: int
+
+
 class UseRecord(NamedTuple):
     """struct lt_use."""
 
@@ -211,6 +218,8 @@ NAME = Record(NameRecord, "struct lt_name")
 MISUSE = Record(MisuseRecord, "struct lt_misuse")
 STACK = Record(StackHead, "struct lt_stack")
 
+CONDITIONS_AT = offset_of("struct lt_header", "conditions")
+CONDITION = Record(ConditionRecord, "struct lt_condition")
 WAIT_AT = offset_of("struct lt_thread", "wait")
 THREADS_AT = offset_of("struct lt_header", "threads")
 LOCKS_AT = offset_of("struct lt_header", "locks")

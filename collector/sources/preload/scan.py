@@ -105,6 +105,8 @@ class PreloadScan(Scan):
         session.orders.refresh()
         reading = self._reading = session.reader.read(session.orders.locks)
         session.rows = {row.lock: row for row in reading.rows}
+        if not self.has_ended:
+            reading.newest = session.wakeups.apply(reading.newest, session.rows)
         session.keep_waits(reading.newest)
         if session.unloads != reading.header.unloads:
             session.unloads = reading.header.unloads
@@ -212,7 +214,8 @@ class PreloadScan(Scan):
             if self.has_ended:
                 return suspects
             session = self._session
-            again = session.threads.waiting_threads(session.reader.read_threads(), self._tasks)
+            threads = session.wakeups.apply(session.reader.read_threads(), session.rows)
+            again = session.threads.waiting_threads(threads, self._tasks)
             peers = self._peers.threads(again, by_id)
             return build_graph((*again, *peers), by_id, draft.complete)
 

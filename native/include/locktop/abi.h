@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 enum {
-    LT_ABI_VERSION = 7,
+    LT_ABI_VERSION = 8,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -143,6 +143,8 @@ struct lt_header {
     struct lt_array orders;  /* of struct lt_order */
     struct lt_array lives;   /* of struct lt_life */
     uint64_t orders_changed; /* grows with each change of either */
+
+    struct lt_array conditions; /* of struct lt_condition */
 };
 
 /* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch
@@ -171,7 +173,7 @@ struct lt_lock {
     uint16_t cookies;    /* with LOCKTOP_ORDER=mark: cookies that the lock was given; 0 none */
     /* mutex: type and flags (its __kind). rwlock: who goes first (its __flags,
      * PTHREAD_RWLOCK_PREFER_*). Both from the first use. custom: index + 1 of its struct lt_custom.
-     * sem: its first value + 1, 0 not known */
+     * sem: its first value + 1, 0 not known. cond: index + 1 of its struct lt_condition, 0 none */
     uint32_t type;
     uint32_t retired; /* index + 1 in lt_header.retired; 0: nothing is counted there yet */
     /* releases by a thread that did not list the lock: a held list that names the lock may be
@@ -269,6 +271,19 @@ struct lt_custom {
     uint64_t exclusive;
     uint64_t shared;
     uint64_t padding[6]; /* to a cache line */
+};
+
+/* The threads in pthread_cond_wait() for a condition of this process. A signal wakes some thread, so
+ * `woken` of the `sleepers` no longer sleep. When all are woken a new round begins without them.
+ * See account/wakeups.h. */
+enum { LT_WAKE_ROUNDS = 4, LT_SLEEPERS_BITS = 20 };
+
+struct lt_condition {
+    uint64_t word;        /* round << 2 * LT_SLEEPERS_BITS | woken << LT_SLEEPERS_BITS | sleepers */
+    uint64_t signalled;   /* ticks of the last signal that woke a thread, 0 none */
+    uint64_t round_at[4]; /* LT_WAKE_ROUNDS of them: ticks when round n began, at n modulo that */
+    uint32_t mutex;       /* id of the mutex that the sleepers gave up */
+    uint32_t reserved[3]; /* to a cache line */
 };
 
 /* The figures of ended threads by lock and stack: a chain at each lock. */

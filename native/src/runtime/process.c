@@ -22,6 +22,7 @@
 #include "shm/segment.h"
 #include "shm/stale_files.h"
 #include "stack/capture.h"
+#include "tables/conditions.h"
 #include "tables/custom_locks.h"
 #include "tables/held_list.h"
 #include "tables/lock_names.h"
@@ -88,6 +89,7 @@ static bool watch_begin(void)
     }
     lock_names_init();
     custom_locks_init();
+    conditions_init();
     misuses_init();
     lock_order_init();
     stack_capture_init();
