@@ -13,6 +13,7 @@ _DID = {
     MisuseKind.DESTROYED_HELD: "destroyed it while {other} had it",
     MisuseKind.DESTROYED_WAITED: "destroyed it while it was waited for",
     MisuseKind.TWO_MUTEXES: "waited for it with another mutex than others at that time: {other}",
+    MisuseKind.WAITED_UNHELD: "waited for a condition with it and did not hold it: {other} had it",
     MisuseKind.KEPT_AT_END: "ended and still had it",
     MisuseKind.HELD_AT_FORK: "waits for it for good: {other} of the parent process had it when"
     " that forked this one, and nobody gives it back here",
@@ -28,7 +29,8 @@ def misuse_sentence(
     elif misuse.other == misuse.tid:
         other = "it"
     else:
-        other = thread(misuse.other) if misuse.other else "somebody"
+        nobody = "nobody" if misuse.kind is MisuseKind.WAITED_UNHELD else "somebody"
+        other = thread(misuse.other) if misuse.other else nobody
     least = "at least " if misuse.kind is MisuseKind.RELEASED_OTHERS else ""
     again = f", {least}{misuse.count} times" if misuse.count > 1 else ""
     return f"{thread(misuse.tid)} {_DID[misuse.kind].format(other=other)}{again}"

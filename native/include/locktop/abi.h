@@ -242,7 +242,8 @@ enum lt_misuse_kind {
     LT_MISUSE_ENDED_HELD = 4,      /* destroyed while `other` had the lock; 0: some thread */
     LT_MISUSE_ENDED_WAITED = 5,    /* destroyed while a thread waited */
     LT_MISUSE_TWO_MUTEXES = 6,     /* condition waits with different mutexes at one time */
-    LT_MISUSE_KEPT = 7             /* the thread ended and still had the lock */
+    LT_MISUSE_KEPT = 7,            /* the thread ended and still had the lock */
+    LT_MISUSE_WAITED_UNHELD = 8    /* condition wait with a mutex that the thread has not got */
 };
 
 /* A rule of pthreads that the program broke: one entry for each lock and call site. */

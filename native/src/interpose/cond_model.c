@@ -64,6 +64,16 @@ static struct lt_condition *condition_here(struct lt_thread *t, const pthread_co
                                               : condition_of(t, counters_of(t, key_of(c), 0));
 }
 
+/* The mutex is another thread's, or free. A thread that took the mutex unseen owns it all the
+ * same. */
+static void check_held(struct lt_thread *t, const pthread_mutex_t *m, const uintptr_t *frame)
+{
+    enum { ELIDED = 256 /* such a mutex has no owner; glibc, nptl/pthreadP.h */ };
+    uint32_t owner = (uint32_t)m->__data.__owner;
+    if (owner != t->tid && !(m->__data.__kind & ELIDED))
+        misuse_note(t, LT_MISUSE_WAITED_UNHELD, lock_key(LT_KIND_MUTEX, m), owner, frame);
+}
+
 static void sleep_begins(struct lt_thread *t, struct wait_call *call, const pthread_cond_t *c,
                          uint32_t mutex, const uintptr_t *frame)
 {
@@ -86,6 +96,8 @@ static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c
     if (is_new)
         sleep_begins(t, call, c, mutex_id, frame);
     release_begin(t, call->mutex, &call->release);
+    if (UNLIKELY(!call->release.listed && !call->release.shallower))
+        check_held(t, m, frame);
     /* the thread will take the mutex again, while it holds the other locks */
     if (call->release.listed)
         order_before(t, call->mutex, call->type, false, frame);

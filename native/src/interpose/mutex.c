@@ -232,11 +232,11 @@ static NOINLINE void check_release(struct lt_thread *t, const pthread_mutex_t *m
     uint64_t key = mutex_key(m);
     uint32_t owner = (uint32_t)m->__data.__owner;
     const struct lt_lock *lock = lock_find(key);
-    if (!lock || owner == t->tid || m->__data.__kind & ELIDED)
+    if (owner == t->tid || m->__data.__kind & ELIDED)
         return;
     if (!owner && seems_free(m))
         misuse_note(t, LT_MISUSE_RELEASED_FREE, key, 0, frame);
-    else if (owner && lock->foreign_releases < ENOUGH && held_by_others(key, t))
+    else if (owner && lock && lock->foreign_releases < ENOUGH && held_by_others(key, t))
         misuse_note(t, LT_MISUSE_RELEASED_OTHERS, key, owner, frame);
 }
 
