@@ -103,7 +103,9 @@ class PreloadScan(Scan):
         if not self.has_ended:
             session.python.begin(session.read_waits)
         session.orders.refresh()
-        reading = self._reading = session.reader.read(session.orders.locks)
+        session.misuses.refresh()
+        wanted = session.misuses.locks.union(session.orders.locks)
+        reading = self._reading = session.reader.read(wanted)
         session.rows = {row.lock: row for row in reading.rows}
         if not self.has_ended:
             reading.newest = session.wakeups.apply(reading.newest, session.rows)
@@ -269,7 +271,7 @@ class PreloadScan(Scan):
         inherited = fork_inherited.held_at_fork(
             self.watched.target.pid, reading.header.forked_from, draft.threads, by_id
         )
-        draft.misuses = (*session.misuses.read(reading.now), *inherited)
+        draft.misuses = (*session.misuses.of(reading.now), *inherited)
 
     # ---- conclusions ----
 
