@@ -65,8 +65,8 @@ struct release {
     uint64_t key;
     struct lt_held held; /* key 0: nothing to account for */
     uint64_t end;
-    uint64_t hold; /* ticks, after release_account() */
-    uint64_t due;  /* ticks of other threads' waits, to be charged */
+    uint64_t hold;        /* ticks, after release_account() */
+    struct blame_due due; /* ticks of other threads' waits, to be charged */
     bool accounted;
     bool recorded; /* the hold is to be recorded */
     bool listed;   /* the lock stood in the held list, and this was its last level */

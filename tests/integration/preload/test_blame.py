@@ -182,3 +182,13 @@ def test_what_a_holder_waited_itself_goes_on_to_the_end_of_the_chain(
     page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
     assert "while it waited for mutex g_far" in " ".join(page.split())
     assert "at the ends of the chains by" in page
+
+
+def test_holders_are_charged_with_their_holds_alone(start_target: StartTarget) -> None:
+    """A woken thread that waits for a processor waits for no holder."""
+    target = start_target("crowd_on_one_mutex")
+    truth = target.truth()
+    document = tool.snapshot(target.pid)
+    lock = lock_of(document, "mutex")
+    named = sum(one["wait_s"] for one in lock["blame"] if one["tid"] or int(one["site"], 16))
+    assert 0 < named <= truth["waiters"] * truth["held_s"] * (1 + CLOSE)
