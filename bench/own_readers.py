@@ -1,4 +1,4 @@
-"""What the readers of our own save against pyelftools (docs/internals/adr/0001 to 0004).
+"""Measure what locktop's own readers save against pyelftools (docs/internals/adr/0001 to 0004).
 
 Each figure is processor time, the least of some rounds.
 """

@@ -1,4 +1,4 @@
-"""What the library costs real servers under load, as a table for docs/overhead.md.
+"""Measure what the library costs real servers under load, as a table for docs/overhead.md.
 
     make programs-bench ROUNDS=40
 

@@ -2,8 +2,8 @@
 
 Each thread of the cycle holds one lock and requests the next lock. So each of these threads could
 take its two locks in the opposite order. The cycle alone does not show which thread is wrong. But
-other threads may: the pair to change is the pair that other threads take least often in this order
-and most often in the opposite order.
+other threads may. The advice changes the pair that other threads take least often in this order
+and most often in the other.
 """
 
 from __future__ import annotations

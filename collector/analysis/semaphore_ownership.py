@@ -5,7 +5,7 @@ first, and a thread posts the semaphore only after the thread got it. ``Semaphor
 semaphores from scan to scan, by the counts of each thread.
 
 ``annotate_holders`` finds the holder of such a semaphore with one unit. Each count is exact at the
-moment of its reading, so a thread that is one ahead (one acquisition more than posts) has the unit.
+moment of its reading. So a thread that is one ahead (one acquisition more than posts) has the unit.
 
 Two facts limit that. A semaphore that was destroyed while a thread had it leaves that thread one
 ahead. If a new semaphore has the same address, that thread and the holder are both ahead. And a
@@ -29,7 +29,7 @@ _MIN_POSTS = 3
 
 
 class SemaphoreUse(Protocol):
-    """What a thread did with a semaphore; both types named ``Use`` are such."""
+    """The use that a thread made of a semaphore; both types named ``Use`` match."""
 
     @property
     def lock(self) -> int:

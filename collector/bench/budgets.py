@@ -81,8 +81,8 @@ def _rows(costs: Costs | None) -> Iterable[CostRow]:
 def check_row(budget: Budget, row: CostRow, bare: CostRow, read_ns: float) -> Verdict:
     """Compare one row with its budget.
 
-    For several threads the medians decide. For one thread the least time of all rounds decides:
-    work on the other hardware thread of the processor can only make that time longer.
+    For several threads the medians decide. For one thread the least time of all rounds decides.
+    Work on the other hardware thread of the processor can only make that time longer.
     """
     ratio, more, said = row.ratio.median, row.more_ns.median, ""
     if budget.threads == 1:

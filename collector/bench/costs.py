@@ -2,8 +2,8 @@
 
 A round runs each case with all flavours, one right after the other. Each round begins with another
 flavour, so other work on the machine disturbs all flavours alike. Ratios and differences are taken
-within a round, before the median. For one thread alone, the least time of all rounds counts too:
-other work on the machine can only add to a time.
+within a round, before the median. For one thread alone, the least time of all rounds counts too.
+Other work on the machine can only add to a time.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from locktop.collector.model import (
 def document(report: DeadlockReport) -> dict[str, Any]:
     """Return the object. Keys may be added; those that are there keep their meaning.
 
-    "order" has the ids of the locks in the order that would avoid it, [] where there is none;
-    "advice" and "to_do" are sentences for a person.
+    "order" has the ids of the locks in the order that would avoid the deadlock, [] where there is
+    none. "advice" and "to_do" are sentences for a person.
     """
     found = report.avoidance
     return {

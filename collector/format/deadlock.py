@@ -1,4 +1,4 @@
-"""What there is to say of a deadlock, in sentences: the page, the screen and JSON say the same."""
+"""The sentences about a deadlock: the text report, the screen and JSON say the same."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ SHORTLY = {
 
 
 def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:
-    """How many threads wait for good, and for whom: one that is a circle of its own waits for
-    itself, one that is in no circle for what nobody is left to give."""
+    """Return how many threads wait for good, and for whom. A thread that is a cycle of its own
+    waits for itself. A thread in no cycle waits for something that no thread is left to give."""
     count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
     selves = "itself" if count == 1 else "themselves"
     found = {_whom(deadlock.cycle, selves) for deadlock in deadlocks}
@@ -147,8 +147,8 @@ def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
 
 
 def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
-    """Return the threads that are stuck behind, those of one pool that wait at one place for one
-    lock together: of these the longest wait first."""
+    """Return the threads that are stuck behind. Threads of one pool that wait at one source
+    location for one lock are together, the longest wait first."""
     found: dict[object, list[Follower]] = {}
     for one in report.behind:
         at = full_location(one.at) if one.at is not None else ""

@@ -17,7 +17,7 @@ from locktop.collector.model.threads import ThreadActivity
 
 
 class Remedy(Enum):
-    """What would avoid the deadlock."""
+    """The change that would avoid the deadlock."""
 
     ORDER = "order"  # to take the locks in one order
     ONE_PLACE = "one place"  # the same, where one line of code takes all of them
@@ -28,7 +28,8 @@ class Remedy(Enum):
 
 
 class LockingStep(Struct, frozen=True, gc=False):
-    """What one thread of the cycle did: it took ``has`` and then wanted ``wants`` (lock ids)."""
+    """The locks of one thread of the cycle: it took ``has`` and then wanted ``wants`` (lock
+    ids)."""
 
     tid: int
     has: int

@@ -16,7 +16,7 @@
 #include "locktop.h"
 #include "waiters.h"
 
-/* Steps of work() in a fight. Without work there is hardly a fight: the thread that has the lock
+/* Steps of work() in a fight. Without work there is hardly a fight. The thread that has the lock
  * gets it again, thousands of times in a row. Then the figure is that of one thread, with more
  * noise. */
 enum { WORK_WITH = 32, WORK_WITHOUT = 64 };

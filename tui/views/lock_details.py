@@ -18,7 +18,7 @@ from locktop.tui.views.thread_list import state_word
 _MAX_WAITERS = 3
 #: The library keeps no more of one lock.
 _MAX_STACKS = 64
-#: What threads do to a lock of a kind that no thread holds.
+#: The calls of threads at a lock of a kind that no thread holds.
 _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 

@@ -164,7 +164,7 @@ def _held_at(index: SnapshotIndex, lock: LockRow) -> Cell:
 
 
 def holder_activity_span(index: SnapshotIndex, lock: Lock) -> Span:
-    """What the holder does, in a few words; "" where that was not measured.
+    """The activity of the holder in a few words, "" where that was not measured.
 
     For example ``in fsync(7 -> /var/lib/x/wal) for 1.3 s``, ``runs parse:120``,
     ``waits for g_lock``.

@@ -186,7 +186,7 @@ def contention_wait(thread: Thread) -> float:
 
 
 def state_word(index: SnapshotIndex, thread: Thread) -> str:
-    """What the thread does, in one word."""
+    """The activity of the thread in one word."""
     if not thread.alive:
         return "ended"
     if index.dormant and thread.state is ThreadState.IDLE and thread.waiting_for is None:
@@ -195,7 +195,7 @@ def state_word(index: SnapshotIndex, thread: Thread) -> str:
 
 
 def states_word(index: SnapshotIndex, row: ThreadRow) -> str:
-    """What the threads of a row do; where they differ, how many wait, else how many run."""
+    """The activity of the threads of a row. Where they differ, how many wait, else how many run."""
     threads = threads_of(row)
     if isinstance(row, ThreadGroup) and len(row.states) > 1:
         for state, verb in ((ThreadState.WAITING, "wait"), (ThreadState.RUNNING, "run")):

@@ -29,7 +29,7 @@ def render(reports: Iterable[DeadlockReport]) -> str:
 
 def quoted(lines: Sequence[str]) -> str:
     """Return lines of a stranger's text as one quoted string. In a label a backslash begins an
-    escape of dot's own (``\\N`` is the node's name), and an ampersand an entity."""
+    escape of dot (``\\N`` is the node's name), and an ampersand an entity."""
     escaped = (
         line.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") for line in lines
     )

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from locktop.collector.export.graph.deadlock_graph import GraphNode, Part, graph
 from locktop.collector.model import DeadlockReport
 
-#: What means nothing to Mermaid, Markdown or HTML within quotes; the rest goes by its number.
+#: Characters without a meaning for Mermaid, Markdown and HTML within quotes. Other characters are
+#: written as their numbers.
 _PLAIN = frozenset(string.ascii_letters + string.digits + " _.,:/+-=?")
 _SCANS = (
     "  classDef circle fill:#f8d7da,stroke:#842029",

@@ -22,8 +22,8 @@ _MAX_HOLDERS = 5
 
 
 def wait_locations(context: ReportContext) -> Iterator[str]:
-    """Yield the stacks of the waits that ended, so that the report names code even if no thread
-    waits during the scan."""
+    """Yield the stacks of the waits that ended. So the report names code even if no thread waits
+    during the scan."""
     headed = False
     rows = context.rows_with_waits()[:_MAX_LOCKS]
     min_s = max(map(context.contention_s, rows), default=0.0) * _MIN_SHARE

@@ -1,4 +1,4 @@
-"""What all sections of the text report share: names, stacks, figures of rows, tables."""
+"""The common parts of all sections of the text report: names, stacks, figures of rows, tables."""
 
 from __future__ import annotations
 

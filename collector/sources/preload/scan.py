@@ -238,7 +238,7 @@ class PreloadScan(Scan):
         return wait_for_graph.without(suspects, _elsewhere(doing, self.draft.threads)), awake
 
     def _doing(self, tids: Set[int]) -> Mapping[int, ThreadMoment]:
-        """What threads do now; of none where locktop lacks descriptors."""
+        """Activities of threads, none where locktop lacks descriptors."""
         try:
             return self.watched.tasks.moments(tids)
         except OSError:

@@ -92,9 +92,9 @@ class HolderProbe:
         self._stack_ids = set()
         chosen = {lock.id: _holder_to_query(lock, by_tid) for lock in contended}
         query = self._probe.query({tid: by_tid.get(tid) for tid in chosen.values()})
-        # A holder in a system call may have released the lock since the scan. It has not if it was
-        # in the same sleep at the last scan. It has not either if it holds the lock now and has
-        # slept since.
+        # A holder in a system call may have released the lock since the scan. But the holder still
+        # has the lock if it was in the same sleep at the last scan. The same is true if the holder
+        # has the lock now and has slept since.
         having = self._holds([
             (now.tid, lock)
             for lock in contended
@@ -174,9 +174,9 @@ class HolderProbe:
     ) -> dict[int, ThreadActivity]:
         """Return the activities of running holders, with stacks.
 
-        A running thread may have released the lock since the scan, and be anywhere. It has not if
-        all waiters slept all the while and it holds the lock afterwards. The release of a lock with
-        waiters wakes one of them.
+        A running thread may have released the lock since the scan, and be anywhere. But the thread
+        still holds the lock if all waiters slept all the while and it holds the lock afterwards.
+        The release of a lock with waiters wakes one of them.
         """
         asleep = {
             tid: self._asleep(lock) if _wakes(lock, tid, threads) else None

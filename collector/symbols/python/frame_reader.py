@@ -36,7 +36,7 @@ class PythonFrame(NamedTuple):
     line: int | None
 
 
-#: What one call of the evaluation function executes, innermost frame first.
+#: The Python functions that one call of the evaluation function executes, innermost frame first.
 Run = tuple[PythonFrame, ...]
 #: The runs of a thread's stack, innermost first.
 Runs = tuple[Run, ...]

@@ -86,8 +86,9 @@ static inline bool blame_is_due(uint32_t id)
     return lock && __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) != 0;
 }
 
-/* Takes from the released lock the ticks that are due at `now`, and returns them. If other threads
- * may hold the lock too, no more than was waited `since` this thread took it; 0: not known. */
+/* Takes from the released lock the ticks that are due at `now`, and returns them. If others may
+ * hold the lock too, the result is at most what was waited `since` this thread took it. A `since`
+ * of 0 is not known. */
 uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since);
 
 /* When the thread took the lock, if several threads may hold it; else 0. */

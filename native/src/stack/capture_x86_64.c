@@ -25,9 +25,9 @@ struct anchor {
     uint32_t leads_to; /* from the slot to the address that the word holds, bytes */
 };
 
-/* A stack that the thread has had before, and the addresses of all words that led the unwinder from
- * frame to frame. If the words still hold the same, the unwinder would find the same stack: it
- * starts at the same address with the same frame pointer and reads just those words. */
+/* A stack that the thread has had before, and the words that led the unwinder from frame to frame.
+ * If the words still hold the same, the unwinder would find the same stack. The unwinder starts at
+ * the same address with the same frame pointer and reads just those words. */
 struct stack_cache {
     struct cached_stack {
         uintptr_t address; /* the hook's return address */
@@ -74,8 +74,8 @@ static _Unwind_Reason_Code nothing(struct _Unwind_Context *context, void *argume
     return _URC_NO_REASON;
 }
 
-/* Where the unwinder's code lies, and the allocator's if the allocator is a library of its own:
- * each of the two may call the other. */
+/* Where the unwinder's code lies, and the allocator's if the allocator is a library of its own.
+ * Each of the two may call the other. */
 static struct code {
     uintptr_t inside; /* the address of one of its functions */
     uintptr_t begin, end;
@@ -131,7 +131,7 @@ static bool must_not_unwind(struct lt_thread *t)
     return false;
 }
 
-/* The unwinder's callback for a frame. The unwinder's CFA is still the one of the frame before, so
+/* The unwinder's callback for a frame. The unwinder's CFA is still the one of the frame before. So
  * on x86-64 the return address lies one word below it. A frame that a signal interrupted has no
  * such word. */
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
@@ -220,8 +220,8 @@ static uint32_t cache_find(const struct cached_stack *set, const uintptr_t *fram
     return 0;
 }
 
-/* Where the frames of a walk lie: frame i, into which address i returns, begins above the slot of
- * address i. It ends above the slot of address i + 1. */
+/* Where the frames of a walk lie. Frame i, into which address i returns, begins above the slot of
+ * address i. Frame i ends above the slot of address i + 1. */
 static uintptr_t frame_begin(const struct walk *walk, uint32_t i)
 {
     return walk->slot + walk->distance[i] + sizeof(uintptr_t);
@@ -272,9 +272,9 @@ READS_STACK static bool chain_extend(struct cached_stack *cached, const struct w
 
 /* Anchors the words of frame i where its function may have saved `value`, the caller's frame
  * pointer. A function that keeps a frame record saves it right below the return address. Other
- * functions save it near the frame's end, but not below the function's own frame pointer, where
- * another stack may lie. The unwinder does not tell which word it is, so every word that holds
- * `value` counts. False if there are too many. */
+ * functions save it near the frame's end, but not below the function's frame pointer, where another
+ * stack may lie. The unwinder does not tell which word it is, so every word that holds `value`
+ * counts. False if there are too many. */
 static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, uint32_t i,
                          uintptr_t value, bool *found)
 {
@@ -292,8 +292,8 @@ static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, u
 }
 
 /* Anchors the word from which frame i's frame pointer was restored. The function inside frame i
- * saved it. If that function left the register alone, the function inside that one did, and so on
- * down to the hook's caller. */
+ * saved it. If that function left the register alone, the next inner function saved it, and so on
+ * to the hook's caller. */
 static bool anchor_frame_pointer(struct cached_stack *cached, const struct walk *walk, uint32_t i)
 {
     uintptr_t value = walk->frame_pointer[i];

@@ -14,7 +14,7 @@ void custom_locks_init(void);
  * is no room. */
 struct lt_custom *custom_lock_of(struct lt_thread *t, const struct lt_lock_counters *counters);
 
-/* What a word of struct lt_custom says in the present epoch. */
+/* The meaning of a word of struct lt_custom in the present epoch. */
 uint32_t custom_lock_holders(uint64_t word);
 uint32_t custom_lock_acquisitions(uint64_t word);
 
