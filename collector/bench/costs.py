@@ -32,8 +32,8 @@ class CostRow:
     flavour: str  # a key of FLAVOURS
     ns: Spread  # wall time of one operation
     ticks: Spread  # ticks of the processor's counter for one operation
-    ratio: Spread  # to the bare run of the same round
-    more_ns: Spread  # than the bare run of the same round
+    ratio: Spread  # to the unprepared run of the same round
+    more_ns: Spread  # than the unprepared run of the same round
     least_ns: float  # the least wall time of all rounds
 
 

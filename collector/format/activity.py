@@ -8,7 +8,7 @@ from locktop.collector.model import ActivityState, Thread, ThreadActivity, Threa
 _PLAIN = {
     ActivityState.RUNNING: "running",
     ActivityState.STOPPED: "stopped",
-    ActivityState.ENDED: "ended, and it never gave it back",
+    ActivityState.ENDED: "ended, and never released the lock",
 }
 
 

@@ -154,8 +154,8 @@ def memory_refused(pid: int) -> str:
     if number in (0, errno.ESRCH):
         return ""
     return (
-        f"its memory cannot be read ({os.strerror(number)}), for a filter of system calls forbids"
-        " process_vm_readv here: allow that, or run locktop outside of the container"
+        f"its memory cannot be read ({os.strerror(number)}), because a filter of system calls"
+        " forbids process_vm_readv here: allow that call, or run locktop outside of the container"
     )
 
 
@@ -173,11 +173,11 @@ _OBSTACLE_TEXTS = {
     Obstacle.USER: "belongs to user {owner}",
     Obstacle.GROUP: "runs with another group (gid {group}) than this user",
     Obstacle.USERS: "has the rights of several users or groups",
-    Obstacle.UNDUMPABLE: "lets nobody but root (CAP_SYS_PTRACE) look into it (it changed its user,"
-    " forbade it by prctl, or its program file may not be read)",
+    Obstacle.UNDUMPABLE: "lets only root (CAP_SYS_PTRACE) read it (the process changed its user,"
+    " or forbade it by prctl, or its program file may not be read)",
     Obstacle.NAMESPACE: "runs in another user namespace",
     Obstacle.CAPABILITIES: "has capabilities that this user lacks",
-    Obstacle.OTHER: "may not be looked into: a security module (AppArmor, SELinux), a filter of"
+    Obstacle.OTHER: "may not be read: a security module (AppArmor, SELinux), a filter of"
     " system calls or a user namespace forbids it",
 }
 

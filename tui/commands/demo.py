@@ -12,7 +12,7 @@ from locktop.tui.commands.options import add_screen, has_terminal, rules, second
 NAME = "demo"
 HELP = "watch a small program with lock problems"
 DESCRIPTION = """\
-Starts a program of locktop's: it has a hot lock, an idle pool of threads, a slow reader-writer
+Starts a small program that has a hot lock, an idle pool of threads, a slow reader-writer
 lock and, with --deadlock, a deadlock. Without a terminal the command prints a snapshot."""
 
 #: Long enough for every problem of the program to appear.

@@ -244,8 +244,8 @@ def _unobserved_type(index: SnapshotIndex, row: ThreadRow) -> str:
     waits = {index.unobserved_waits.get(thread.tid) for thread in threads_of(row)}
     types = {wait.type if wait is not None else None for wait in waits}
     type_ = types.pop()
-    # A longer word does not fit the column on a terminal of 120 columns.
-    return "" if types or type_ is None else f"unseen: {type_ or 'futex'}"
+    # "unobserved" does not fit the column on a terminal of 120 columns.
+    return "" if types or type_ is None else f"futex: {type_}" if type_ else "futex"
 
 
 def _since(index: SnapshotIndex, row: ThreadRow) -> str:

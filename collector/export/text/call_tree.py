@@ -57,7 +57,7 @@ class _Page:
         yield from self._head(root)
         if not root.children:
             yield ""
-            yield "nothing was waited for"
+            yield "no thread waited"
         else:
             yield ""
             yield f"{'share':>8}{'in all':>{_FIGURE}}{'itself':>{_FIGURE}}  function"

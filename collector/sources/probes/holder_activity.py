@@ -230,7 +230,7 @@ class HolderProbe:
     def notes(self) -> Iterable[str]:
         """Yield what cannot be known of holders, and why."""
         if self._stacks.refused:
-            yield f"of threads that run it is not seen where in the code: {self._stacks.refused}"
+            yield f"the stacks of running threads are not known: {self._stacks.refused}"
 
 
 def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:

@@ -121,7 +121,7 @@ def test_of_one_that_runs_it_is_seen_where(start: str, request: pytest.FixtureRe
     assert (now.doing, now.call, now.what, now.stack_age_s) == (ActivityState.RUNNING, "", "", 0.0)
     assert functions(seen, now)[:3] == ["works", "runs", "hold"]
     page = " ".join(report.render(seen).split())
-    assert "has mutex g_lock and is running" in page
+    assert "holds mutex g_lock and is running" in page
     assert " works at holder_activities.c:" in page
 
 

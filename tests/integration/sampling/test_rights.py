@@ -88,7 +88,7 @@ def test_ones_own_process_may_be_looked_into(start: Start) -> None:
 @pytest.mark.parametrize(
     ("way", "user", "why"),
     [
-        ("undumpable", NOBODY, "lets nobody but root (CAP_SYS_PTRACE) look into it"),
+        ("undumpable", NOBODY, "lets only root (CAP_SYS_PTRACE) read it"),
         ("capable", 0, "has capabilities that this user lacks"),
         ("open", 0, "belongs to user root (uid 0)"),
     ],
@@ -137,7 +137,7 @@ def test_one_that_keeps_itself_shut_later(start: Start) -> None:
                 source.scan()
             return str(refused.value)
 
-    assert "lets nobody but root (CAP_SYS_PTRACE) look into it" in as_nobody(scanned)
+    assert "lets only root (CAP_SYS_PTRACE) read it" in as_nobody(scanned)
 
 
 def test_what_was_refused_is_not_asked_for_at_once_again(start: Start) -> None:

@@ -56,7 +56,7 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
         for column in thread_list.columns(index)
         if column.title in ("WAITS FOR", "SINCE")
     }
-    assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": ">2.50s"}
+    assert cells == {"WAITS FOR": "futex: OpenMP lock", "SINCE": ">2.50s"}
     group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
     (waits_for,) = (c for c in thread_list.columns(index) if c.title == "WAITS FOR")
     assert waits_for.cell(group)[0] == "", "the other one does not wait"
