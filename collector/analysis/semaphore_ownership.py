@@ -20,12 +20,23 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis.idle.rules import IdleRule
 from locktop.collector.model import Contents, Draft, Held, Kind, Lock, LockUse, Thread
 
 _NO_USE = LockUse(0, 0)
 #: How many posts must be observed where another semaphore had the same address before.
 _MIN_POSTS = 3
+
+
+class RuleVerdict(Protocol):
+    """The verdict of an idle rule (analysis/idle/rules.py), as far as it is about semaphores."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether the wait is for work."""
+
+    @property
+    def for_all(self) -> bool:
+        """Whether the verdict on one wait for a semaphore holds for its other waits too."""
 
 
 class SemaphoreUse(Protocol):
@@ -84,7 +95,7 @@ class SemaphoreLocks:
         self._generations = {lock.id: lock.generation for lock in as_locks}
         return frozenset(self._generations)
 
-    def observe_rules(self, snapshot: Contents, rules: Mapping[int, IdleRule]) -> frozenset[int]:
+    def observe_rules(self, snapshot: Contents, rules: Mapping[int, RuleVerdict]) -> frozenset[int]:
         """Apply the verdict of a rule with ``for_all`` on one wait to all waits for that semaphore.
         Other waits may end before the names of their functions are known.
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from locktop.collector.analysis.strong_components import strong_components
+
 ROOT = Path(__file__).resolve().parents[2]
 MAX_FILE, MAX_FUNCTION = 500, 60  # lines
 #: Words that the project used before it took the field's terms, as parts of a name.
@@ -55,6 +57,47 @@ def test_files_and_functions_can_be_read_at_one_go() -> None:
             if is_function and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION:
                 long.append(path)
     assert not long
+
+
+def test_packages_import_each_other_in_one_direction() -> None:
+    """No circle of imports leads through two packages, or through a package and a module."""
+    assert [found for top in ("collector", "tui") for found in _circles(top)] == []
+
+
+def _circles(top: str) -> Iterator[str]:
+    """Yield the members of each package that import each other, directly or by other members.
+
+    Members are the modules and packages that lie in one package. An import inside a function and
+    an import for types alone count too.
+    """
+    imports: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for path in _python_files(top):
+        importer = _module(path)
+        for imported in _imported(ast.parse(path.read_text())):
+            pairs = zip(importer, imported, strict=False)
+            common = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
+            if common is not None:
+                members = imports.setdefault(importer[:common], {})
+                members.setdefault(importer[common], set()).add(imported[common])
+    for package, members in imports.items():
+        for component in strong_components(members):
+            yield f"{'.'.join(package)}: {', '.join(sorted(component))}"
+
+
+def _module(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ("locktop", *(parts[:-1] if parts[-1] == "__init__" else parts))
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
+    """Yield the modules of the project that a module imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            base = tuple(node.module.split("."))
+            yield from (
+                (*base, alias.name) if _source(f"{node.module}.{alias.name}") else base
+                for alias in node.names
+            )
 
 
 def test_no_class_name_stands_for_two_things() -> None:

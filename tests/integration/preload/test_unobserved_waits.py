@@ -181,7 +181,7 @@ def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget
         assert {wait.name for wait in waits} == {"g_alpha_lock", "g_beta_lock", "g_gamma_lock"}
         assert {wait.why for wait in waits} == {"pthread-lock"}
         source.set_level("counting")
-        assert any("begun before it watched" in note for note in source.scan().notes)
+        assert any("begun before the watch" in note for note in source.scan().notes)
     finally:
         source.close()
 
