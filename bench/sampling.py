@@ -258,10 +258,10 @@ def row(name: str, how: str, unwatched: Sequence[Turn], watched: Sequence[Turn])
     cells = [name, how, f"{100 * statistics.median(turn.share for turn in watched):.1f} %"]
     pairs = list(zip(watched, unwatched, strict=True))
     best = max(turn.per_s for turn in watched) / max(turn.per_s for turn in unwatched)
-    least = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in unwatched)
+    best_cost = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in unwatched)
     for ratios, extreme in (
         ([one.per_s / other.per_s for one, other in pairs], best),
-        ([one.cpu_us / other.cpu_us for one, other in pairs], least),
+        ([one.cpu_us / other.cpu_us for one, other in pairs], best_cost),
     ):
         low, middle, high = statistics.quantiles(ratios, n=4)
         cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}", f"{extreme:.3f}"]

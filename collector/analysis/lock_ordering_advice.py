@@ -46,9 +46,9 @@ def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
         return Avoidance(Remedy.ONCE_ONLY, change=again)
     if len({step.has for step in steps}) < max(len(steps), 2):
         return Avoidance(Remedy.NONE)
-    if len({step.place for step in steps}) == 1 and None not in steps[0].place:
+    if len({step.locations for step in steps}) == 1 and None not in steps[0].locations:
         by_address = sorted((step.has for step in steps), key=lambda id_: _address(id_, locks))
-        return Avoidance(Remedy.ONE_PLACE, tuple(by_address), steps[0])
+        return Avoidance(Remedy.ONE_LOCATION, tuple(by_address), steps[0])
     return _in_order(steps, _orders_elsewhere(snapshot, {step.tid for step in steps}))
 
 
@@ -67,7 +67,7 @@ def _in_order(
         return len(elsewhere.get((step.wants, step.has), ()))
 
     def rank(step: LockingStep) -> tuple[int, int, int, float]:
-        alike = sum(step.place == other.place for other in steps)
+        alike = sum(step.locations == other.locations for other in steps)
         return (
             len(elsewhere.get((step.has, step.wants), ())),
             -against(step),

@@ -65,9 +65,9 @@ def measure(
     found: dict[Case, list[Round]] = {case: [] for case in cases}
     done, of = 0, rounds * len(cases) * len(FLAVOURS)
     for number in range(rounds):
-        for place, case in enumerate(cases):
+        for position, case in enumerate(cases):
             one: Round = {}
-            for flavour in rotated(list(FLAVOURS), number + place):
+            for flavour in rotated(list(FLAVOURS), number + position):
                 one[flavour] = cost(case, flavour, seconds)
                 done += 1
                 if progress:

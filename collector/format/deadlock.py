@@ -30,7 +30,7 @@ _MAX_TIDS = 8
 MAX_NAMED = 3
 _OTHERS, _NOBODY = "each other", "what no thread is left to give"
 #: The advice if one source location takes all locks of the cycle.
-_ONE_PLACE = (
+_ONE_LOCATION = (
     "One source location takes all of these locks. Let every thread take them in one order, for"
     " example by address. That is"
 )
@@ -244,8 +244,8 @@ def avoiding(report: DeadlockReport) -> Iterator[str]:
         yield "No order of locks would avoid it: these threads do not wait for locks alone."
         return
     order = ", then ".join(_lock_of(report, id_) for id_ in found.order)
-    if found.remedy is Remedy.ONE_PLACE:
-        yield f"{_ONE_PLACE}: {order}."
+    if found.remedy is Remedy.ONE_LOCATION:
+        yield f"{_ONE_LOCATION}: {order}."
     elif found.remedy is Remedy.ORDER:
         yield f"Take {order}."
     if found.change is not None:
@@ -311,7 +311,7 @@ def _given_back(report: DeadlockReport) -> str:
 
 _CHANGES = {
     Remedy.ORDER: _reordered,
-    Remedy.ONE_PLACE: _ruled,
+    Remedy.ONE_LOCATION: _ruled,
     Remedy.ONCE_ONLY: _once,
     Remedy.RELEASE: _released,
 }
@@ -372,6 +372,6 @@ def _scan_first(report: DeadlockReport) -> str:
     change = report.avoidance.change
     if change is None:
         return f"Look first at {thread(report, report.circle[0].tid)}."
-    if report.avoidance.remedy is Remedy.ONE_PLACE:
+    if report.avoidance.remedy is Remedy.ONE_LOCATION:
         return f"Look first at {thread(report, change.tid)}; the others are at the same location."
     return f"Look first at {thread(report, change.tid)}. Its code would have to change."

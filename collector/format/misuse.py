@@ -29,6 +29,6 @@ def misuse_sentence(
         other = "it"
     else:
         other = thread(misuse.other) if misuse.other else "another thread"
-    least = "at least " if misuse.kind is MisuseKind.RELEASED_OTHERS else ""
-    again = f", {least}{misuse.count} times" if misuse.count > 1 else ""
+    prefix = "at least " if misuse.kind is MisuseKind.RELEASED_OTHERS else ""
+    again = f", {prefix}{misuse.count} times" if misuse.count > 1 else ""
     return f"{thread(misuse.tid)} {_DID[misuse.kind].format(other=other)}{again}"

@@ -14,8 +14,9 @@ MAX_FILE, MAX_FUNCTION = 500, 60  # lines
 #: Words that the project used before it took the field's terms, as parts of a name.
 OLD_WORDS = re.compile(
     r"(^|_)(look|looked|told|shown|asked|knots?|judged|around|spent|outside|births|lineage"
-    r"|neighbours?|alarms?|unseen|picture|at_least|for_s|blockers?)(_|$)"
+    r"|neighbours?|alarms?|unseen|picture|at_least|for_s|blockers?|bare|places?)(_|$)"
 )
+_C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
 def test_a_fresh_checkout_resolves_every_import_of_the_package() -> None:
@@ -110,13 +111,38 @@ def test_no_class_name_stands_for_two_things() -> None:
 
 
 def test_names_are_terms_of_the_field() -> None:
-    """The names on the left of CONTRIBUTING's table of terms name no class, function or field."""
+    """No class, function, field or variable has a name of the time before the terms."""
     found = set()
-    for path in _python_files("collector", "tui"):
+    for path in _python_files("collector", "tui", "bench"):
         for name in _defined(ast.parse(path.read_text())):
             if OLD_WORDS.search(name.lower()):
                 found.add((str(path.relative_to(ROOT)), name))
     assert not found
+
+
+def test_names_in_c_are_terms_of_the_field() -> None:
+    """Functions, variables, fields, macros and constants of ``native/``."""
+    found = set()
+    for path in sorted((ROOT / "native").rglob("*")):
+        if path.suffix in (".c", ".h", ".def"):
+            for name in _c_names(path.read_text()):
+                if OLD_WORDS.search(name.lower()):
+                    found.add((str(path.relative_to(ROOT)), name))
+    assert not found
+
+
+def test_c_names_are_found_outside_of_text_alone() -> None:
+    code = """#define MAX_KNOTS 1 /* told */
+    enum { LT_LOOK };
+    // asked
+    struct picture { int *spent[MAX_KNOTS]; } a = {"bare", '"', "around"};
+    """
+    found = {name for name in _c_names(code) if OLD_WORDS.search(name.lower())}
+    assert found == {"MAX_KNOTS", "LT_LOOK", "picture", "spent"}
+
+
+def _c_names(code: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", _C_TEXT.sub(" ", code)))
 
 
 def _python_files(*folders: str) -> Iterator[Path]:
@@ -130,5 +156,7 @@ def _defined(tree: ast.Module) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.arg):
             yield node.arg
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr

@@ -14,7 +14,7 @@ from locktop.collector.format.snapshot_index import (
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
-from locktop.tui.views.shorten import fit_middle, place_in
+from locktop.tui.views.shorten import fit_middle, location_in
 from locktop.tui.views.sorting import SortKey
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column
@@ -36,7 +36,7 @@ _STATE_STYLE = {
     ThreadState.IDLE: "text",
 }
 
-_PLACE_WIDTH = 24
+_AT_WIDTH = 24
 #: From this width the TIME bar replaces the bar of the wait.
 _TIME_FROM = 100
 
@@ -122,7 +122,7 @@ def columns(
         Column("HOLDS", 5, _holds, fitting=fit_right, from_width=104),
         _figure(index, "WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
         _figure(index, "CONTEND", 7, lambda row: count(_sum(row, _contended)), 120),
-        Column("AT", _PLACE_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
+        Column("AT", _AT_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
     )
 
 
@@ -211,7 +211,7 @@ def _quiet(index: SnapshotIndex, row: ThreadRow) -> str:
 
 def _where(index: SnapshotIndex, row: ThreadRow) -> Cell:
     frame = index.wait_frame(threads_of(row)[0])
-    text = place_in(frame, _PLACE_WIDTH) if frame is not None else ""
+    text = location_in(frame, _AT_WIDTH) if frame is not None else ""
     return text, "dim" if index.is_idle(row) else "where"
 
 

@@ -56,8 +56,8 @@ struct stack_cache {
 struct walk {
     uintptr_t slot; /* of the hook itself: the frames before it are the library's */
     bool started;
-    bool in_place; /* every return address lies right below its frame's CFA */
-    bool cut;      /* the stack has more frames */
+    bool is_regular; /* every return address lies right below its frame's CFA */
+    bool cut;        /* the stack has more frames */
     uint32_t room;
     uint32_t depth;
     uint64_t *frames;
@@ -154,7 +154,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
     uintptr_t distance = slot - walk->slot;
     /* Nor is that memory readable: below an interrupted frame may lie a guard page. */
     if (interrupted || distance > UINT32_MAX || *(const uintptr_t *)slot != address)
-        walk->in_place = false;
+        walk->is_regular = false;
     walk->frames[walk->depth] = address;
     walk->frame_pointer[walk->depth] = _Unwind_GetGR(context, RBP);
     walk->distance[walk->depth++] = (uint32_t)distance;
@@ -365,11 +365,11 @@ static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, cons
 static uint32_t entered(struct walk *walk, const uintptr_t *frame)
 {
     walk->slot = (uintptr_t)(frame + 1);
-    walk->in_place = true;
+    walk->is_regular = true;
     _Unwind_Backtrace(step, walk);
     if (walk->depth == 0) { /* there is no unwind information at all, but the caller is known */
         walk->frames[walk->depth++] = frame[1];
-        walk->in_place = false;
+        walk->is_regular = false;
     }
     return stack_id(walk->frames, walk->depth | (walk->cut ? LT_STACK_CUT : 0));
 }
@@ -381,7 +381,7 @@ static NOINLINE uint32_t unwind(const uintptr_t *frame, struct stack_cache *cach
                         .distance = cache->distance,
                         .frame_pointer = cache->frame_pointer};
     uint32_t id = entered(&walk, frame);
-    if (id && walk.in_place) {
+    if (id && walk.is_regular) {
         unsigned set = cache_set(frame);
         cache_fill(&cache->entry[set][cache->oldest[set]++ % CACHE_WAYS], frame, &walk, id);
     }

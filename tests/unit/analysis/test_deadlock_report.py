@@ -201,7 +201,7 @@ def test_what_runs_once_is_not_given_back() -> None:
 
 def test_one_place_that_takes_all_needs_a_rule_by_address() -> None:
     found = found_for(scenarios.deadlock())
-    assert (found.remedy, found.order) == (Remedy.ONE_PLACE, (10, 11, 12))
+    assert (found.remedy, found.order) == (Remedy.ONE_LOCATION, (10, 11, 12))
 
 
 def test_threads_behind_are_listed_the_longest_wait_first() -> None:
