@@ -100,7 +100,7 @@ def _more(report: DeadlockReport) -> str:
 
 
 def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
-    """Return who waits for whom: ``alice -> bob -> alice``."""
+    """Return the threads in the order of their waits: ``alice -> bob -> alice``."""
     names = [member.name or str(member.tid) for member in report.circle]
     if len(set(names)) < len(names):
         names = [f"{member.name}:{member.tid}".lstrip(":") for member in report.circle]
@@ -157,7 +157,7 @@ def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
 
 
 def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, str, str]:
-    """Return who they are, what they wait for, and for how long."""
+    """Return the names of a group of followers, their request, and their wait time."""
     first, many = group[0], len(group) > 1
     lasts = lasting(first.duration_s, first.is_lower_bound)
     what = waits_for(report, first)
@@ -178,7 +178,7 @@ def reading(member: Member) -> str:
 
 
 def whose(report: DeadlockReport, member: Member) -> str:
-    """Return who has what a thread waits for; "" where that was said with what it waits for."""
+    """Return the holder of the requested lock; "" where the text of the request has it."""
     if not member.held_by:
         return "and no thread is left that could end that wait"
     holder = "itself" if _self(member) else thread(report, member.held_by)
@@ -211,7 +211,7 @@ def has(
     of: Member,
     location: Callable[[Frame], str] = full_location,
 ) -> str:
-    """Return what a thread has, for how long, from where, and who wants it."""
+    """Return a held lock, its hold time and source location, and the threads that want it."""
     parts = [f"holds {lock(taken.lock)}{' (to read)' * taken.shared}"]
     if taken.duration_s is not None:
         parts.append(f" for {duration(taken.duration_s)}")
@@ -337,7 +337,7 @@ def _reason(report: DeadlockReport) -> str:
 def _closed_it(report: DeadlockReport) -> bool:
     change = report.avoidance.change
     if change is None or report.is_lower_bound:
-        return False  # which of them came last nobody saw
+        return False  # no scan showed which thread came last
     return change.duration_s <= min(member.duration_s for member in report.circle)
 
 
@@ -353,7 +353,7 @@ def _at(frame: Frame | None) -> str:
 def to_do(report: DeadlockReport) -> Iterator[str]:
     """Yield what can be done about it now."""
     pid = report.process.pid
-    yield _scan_first(report)
+    yield _first_step(report)
     if report.ended:
         return
     if not report.certain:
@@ -368,7 +368,7 @@ def to_do(report: DeadlockReport) -> Iterator[str]:
     yield f"Save a snapshot before that: `locktop snapshot -p {pid} -o FILE`."
 
 
-def _scan_first(report: DeadlockReport) -> str:
+def _first_step(report: DeadlockReport) -> str:
     change = report.avoidance.change
     if change is None:
         return f"Look first at {thread(report, report.circle[0].tid)}."

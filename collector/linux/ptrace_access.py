@@ -133,11 +133,11 @@ def lost_insight(pid: int, owner: Callable[[], str], call: Callable[[], object])
     except OSError:
         return ""  # its first thread has ended
     refused = memory_refused(pid)
-    return f"stacks from outside are not seen: {refused}" if refused else ""
+    return f"unwound stacks are missing: {refused}" if refused else ""
 
 
 def _unobserved(pid: int, owner: str) -> str:
-    missing = "what the holders of locks do now, and stacks from outside, are not seen"
+    missing = "activities of holders, and unwound stacks, are missing"
     to_trace = True
     try:
         os.readlink(f"/proc/{pid}/exe")

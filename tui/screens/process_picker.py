@@ -152,7 +152,7 @@ def _advice(ready: int) -> Line:
     return make_line(
         (" No process runs with the library. ", "waiting"),
         ("Enter", "key"),
-        " samples one from outside; ",
+        " samples one without it; ",
         ("locktop run", "strong"),
         " starts one with it.",
     )

@@ -54,7 +54,7 @@ def no_deadlock(index: SnapshotIndex) -> str:
         holders, verb = ("holders", "are") if several else ("holder", "is")
         return f"No deadlock is found, but the {holders} of what {many} for {verb} not known."
     if snapshot.is_sampled:
-        return "No deadlock is found. From outside, potential deadlocks are not known."
+        return "No deadlock is found. Potential deadlocks of a sampled process are not known."
     if index.dormant or not snapshot.complete:
         return "No deadlock is found, but not every held lock is known: see the notes (?)."
     return "There is no deadlock. No potential deadlock is found."

@@ -83,7 +83,7 @@ class SamplingScan(Scan):
         ))  # fmt: skip
         main = session.samples.get(watched.target.own_pid)
         notes = [
-            f"sampled from outside: {self._without_library}",
+            f"sampled, not counted: {self._without_library}",
             _NOTE.format(every=1000 * interval_s / max(session.taken, 1)),
             *([_UNKNOWN_FUTEX] if unknown else ()),
             *discover.notes(watched.target),

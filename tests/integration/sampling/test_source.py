@@ -218,7 +218,7 @@ def test_what_samples_cannot_tell_is_null(start_unprepared: StartTarget) -> None
         assert lock["acquisitions"] is lock["hold_s"] is None
         assert lock["wait_s"] > 0
     page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
-    assert "sampled from outside: it runs without the library" in " ".join(page.split())
+    assert "sampled, not counted: it runs without the library" in " ".join(page.split())
 
 
 def test_a_deadlock_that_was_there_before_lasts_for_longer(start_unprepared: StartTarget) -> None:

@@ -304,7 +304,7 @@ def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_e
 def test_the_page_says_who_waits_unobserved() -> None:
     page = report.render(replace(snapshot(), unobserved_waiters=(PID,)))
     assert f"thread {PID} (main) is in an unobserved wait" in page
-    assert "not seen" not in report.render(snapshot())
+    assert "unobserved" not in report.render(snapshot())
 
 
 def test_the_page_says_for_what_and_where_they_wait() -> None:

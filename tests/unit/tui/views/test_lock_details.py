@@ -131,7 +131,7 @@ def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
     assert "journal?" not in line_text(headline(SnapshotIndex(calm), 200))
     locks = tuple(replace(k, foreign_releases=k.id == 2) for k in calm.locks)
     index = SnapshotIndex(replace(calm, locks=locks))
-    assert "not certain: other threads give it back too" in details(index, 2)
+    assert "not certain: other threads release it too" in details(index, 2)
     assert "not certain" not in details(index, 1)
     for width in (80, 200):
         assert "held by journal? " in line_text(headline(index, width))
