@@ -266,9 +266,8 @@ def _reordered(report: DeadlockReport, step: LockingStep) -> str:
 
 
 def _ruled(report: DeadlockReport, step: LockingStep) -> str:
-    return (
-        f"Each thread holds its first{_at(step.has_at)} and wants its second{_at(step.wants_at)}."
-    )
+    held, wanted = _at(step.has_at), _at(step.wants_at)
+    return f"Each thread holds its first lock{held} and wants the second{wanted}."
 
 
 def _once(report: DeadlockReport, step: LockingStep) -> str:
