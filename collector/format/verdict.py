@@ -46,7 +46,7 @@ def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
 
 
 def _of(oldest: DeadlockReport, count: int) -> str:
-    which = f"{count} circles, the oldest " if count > 1 else ""
+    which = f"{count} cycles, the oldest " if count > 1 else ""
     return f"{which}for {lasting(oldest.since_s, oldest.is_lower_bound)}: {words.circle(oldest)}"
 
 
@@ -54,7 +54,7 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
     possible = len(snapshot.deadlocks)
     maybe = f", {possible} possible" if possible else ""
     if not is_complete(snapshot):
-        why = "; ".join(snapshot.notes) or "locks were taken while nothing was recorded"
+        why = "; ".join(snapshot.notes) or "threads took locks before the recording began"
         return f"cannot tell whether there is a deadlock{maybe}: {who}: {why}"
     alive = sum(thread.alive for thread in snapshot.threads)
     waiting = sum(
@@ -68,6 +68,6 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
         f"no deadlock found{maybe}: {who}, {counted(alive, 'thread')},"
         f" {waiting} waiting for a lock"
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
-        + (f", {unobserved_waits} for something that is not seen" if unobserved_waits else "")
-        + ("; sampled from outside, which shows not all that is held" * snapshot.is_sampled)
+        + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
+        + ("; a sampled process does not show all held locks" * snapshot.is_sampled)
     )

@@ -23,7 +23,7 @@ class Kind(StrEnum):
     __hash__ = str.__hash__
 
 
-#: Kinds whose waits are contention unless an idle rule says otherwise (analysis/idle/rules.py): a
+#: Kinds whose waits are contention unless an idle rule says otherwise (analysis/idle/rules.py). A
 #: thread holds the lock that the waiter wants.
 CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
 

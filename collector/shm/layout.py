@@ -42,7 +42,7 @@ class Header(NamedTuple):
     forked_from: int
 
 
-# ``count`` is the name of the C field. It hides tuple.count(), which no caller needs.
+# ``count`` is the name of the C field. The field hides tuple.count(), which no caller needs.
 class ArrayHead(NamedTuple):
     """struct lt_array without its chunks."""
 

@@ -159,7 +159,7 @@ static void sums_are_exact_among_threads(void)
         taken += charged[i];
     }
     CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
-    /* What remains are waits that a holder took for running ones, but which had ended before. */
+    /* The rest are waits that a holder took for running ones, but which had ended before. */
     int64_t left = (int64_t)(0 - (lock->waits & ~WAITS_MASK)) >> LT_WAITS_BITS;
     CHECK_EQUAL(waited, taken + (uint64_t)left);
 }

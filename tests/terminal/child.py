@@ -19,7 +19,8 @@ from support.feed import HandFeed, text_of
 from textual.pilot import Pilot
 from unit.builders import scenarios
 
-from locktop.tui.app import LocktopApp, run_app
+from locktop.tui.app import LocktopApp
+from locktop.tui.themed_app import run_app
 
 
 def main() -> None:

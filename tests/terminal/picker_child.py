@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from locktop.collector.sources.discover import Candidate
-from locktop.tui.app import run_app
 from locktop.tui.screens.process_picker import PickerApp
+from locktop.tui.themed_app import run_app
 
 FOUND = [
     Candidate(311, "squid", "squid -f /etc/squid.conf", "app", 24, True, ""),

@@ -1,5 +1,5 @@
-/* The layout of the shared memory of one watched process, for the library that writes it and for
- * the tool that reads it.
+/* The layout of the shared memory of one watched process. The library writes this memory, and the
+ * tool reads it.
  *
  * The tool reads this very file through cffi. So it holds nothing but comments, an include guard,
  * enums with plain numbers and structs of fixed-width integers. Everything is in the byte order of
@@ -82,7 +82,7 @@ enum lt_note {
     LT_NOTE_NO_CLOCK = 16        /* the program gave up the clock: the watch ended there */
 };
 
-/* An array that grows without moving. Chunk k holds (first << k) elements, so element i lies in
+/* An array that grows without moving. Chunk k holds (first << k) elements. So element i lies in
  * chunk c = floor(log2(i / first + 1)), at index i - first * (2^c - 1). An element below `count`
  * may still be zero: a thread is making it. */
 struct lt_array {
@@ -150,10 +150,10 @@ struct lt_header {
 };
 
 /* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch
- * begins where a level is or was "dormant". It makes each thread forget its held list, which may
- * have missed a release. A reader that wants more than `base_level` fills the claim, renews
- * claim_ticks at least once a second, and stores a new mode. If the claim is not renewed for
- * LT_CLAIM_SECONDS the library goes back to base_level by itself. */
+ * begins where a level is or was "dormant". A new epoch makes each thread forget its held list,
+ * which may have missed a release. A reader that wants more than `base_level` fills the claim and
+ * stores a new mode. The reader renews claim_ticks at least once a second. If the claim is not
+ * renewed for LT_CLAIM_SECONDS the library goes back to base_level by itself. */
 enum { LT_CLAIM_SECONDS = 5 };
 
 struct lt_control {
@@ -184,18 +184,18 @@ struct lt_lock {
     uint32_t made_at; /* a stack of one frame: the init site; 0 not known */
     uint64_t sites;   /* offset of the first struct lt_retired_site */
     /* from level "contended" on: n, the lowest LT_WAITS_BITS, is how many threads wait. S is the
-     * rest. At the moment t, n * t - S is the waited time that no holder is charged with. It is in
-     * units of lt_header.wait_shift, modulo 2^48. See account/blame.h */
+     * rest. At the moment t, n * t - S is the waited time that no holder is charged with. This time
+     * is in units of lt_header.wait_shift, modulo 2^48. See account/blame.h */
     uint64_t waits;
 };
 
 /* Exact counters with one writer. Times are ticks. A hold is measured for every contended
- * acquisition and for a sample of the others, kept apart so that scaling is unbiased. The sum is
+ * acquisition and for a sample of the others. The two are kept apart so that scaling is unbiased.
+ * The sum is
  *
  *   hold_contended_ticks + hold_sampled_ticks * (acquisitions - hold_contended) / hold_sampled
  *
- * A lock's figures are those in the counters of the living threads plus its struct lt_retired.
- * struct lt_counts and struct lt_waits together are what a thread counts of a lock. */
+ * A lock's figures are those in the counters of the living threads plus its struct lt_retired. */
 struct lt_counts {
     uint64_t acquisitions; /* successful ones, also of a mutex at the end of a condition wait;
                               cond, join: waits that returned; sem: waits that got it */
@@ -268,7 +268,7 @@ struct lt_name {
     uint8_t text[112]; /* LT_NAME_TEXT; ends with a zero */
 };
 
-/* Who has a lock of the program's own now, and how often threads took it; only the library uses
+/* The holders of a lock of the program's own, and how often threads took it; only the library uses
  * this. Each word: epoch (upper 16 bits), acquisitions (24), holders (24). */
 struct lt_custom {
     uint64_t exclusive;
@@ -276,7 +276,7 @@ struct lt_custom {
     uint64_t padding[6]; /* to a cache line */
 };
 
-/* The threads in pthread_cond_wait() for a condition of this process. A signal wakes some thread, so
+/* The threads in pthread_cond_wait() for a condition of this process. A signal wakes some thread:
  * `woken` of the `sleepers` no longer sleep. When all are woken a new round begins without them.
  * See account/wakeups.h. */
 enum { LT_WAKE_ROUNDS = 4, LT_SLEEPERS_BITS = 20 };
@@ -298,9 +298,9 @@ struct lt_retired_site {
     uint64_t wait_ticks;
 };
 
-/* One thread's counters for one lock, a cache line each: open addressing in a table of
- * counters_capacity entries (a power of two). key 0 = empty. The figures that only a lock with
- * waits needs lie apart. */
+/* One thread's counters for one lock, a cache line each. The table has open addressing and
+ * counters_capacity entries (a power of two). The figures that only a lock with waits needs lie
+ * apart. */
 struct lt_lock_counters {
     uint64_t key;
     uint32_t lock;      /* id */
@@ -354,7 +354,7 @@ enum lt_wait_flags {
     LT_WAIT_PSHARED = 4 /* another process may end it */
 };
 
-/* What a thread waits for now. `seq` is odd while the fields change, and different for each wait.
+/* The present wait of a thread. `seq` is odd while the fields change, and different for each wait.
  * key 0 = not waiting. join: the address in the key is the pthread_t. */
 struct lt_wait {
     uint32_t seq;
@@ -429,8 +429,8 @@ struct lt_stack {
     /* uint64_t frame[depth]; */
 };
 
-/* A record of the ring: one msgpack array that fills LT_RECORD_SIZE bytes exactly,
- * padded by a bin at its end, every integer in its full width:
+/* A record of the ring: one msgpack array that fills LT_RECORD_SIZE bytes exactly. A bin at its end
+ * pads the array, and every integer has its full width:
  *
  *   9b                          array of 11
  *   tt                          type (enum lt_record)

@@ -40,7 +40,7 @@ struct lt_order {
 };
 
 /* The beginning and the end of a thread that took locks while it held others, or that created
- * threads. A thread's life is a row of segments, counted from 0: each thread that it creates or
+ * threads. A thread's life is a row of segments, counted from 0. Each thread that it creates or
  * joins begins a new one. */
 struct lt_life {
     uint64_t pthread;

@@ -86,16 +86,16 @@ static inline bool blame_is_due(uint32_t id)
     return lock && __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) != 0;
 }
 
-/* What is due at a release. */
+/* The ticks that are due at a release. */
 struct blame_due {
     uint64_t ticks;
     uint32_t waiters; /* at least 1 */
 };
 
-/* Takes from the released lock what is due at `now`. The holder is charged with no more than its
- * hold `since` then, for each waiter: a waiter that was woken and has no processor yet waits for
- * the processor. `since` 0: not known. If `shared`, the rest stays for other holders; else nobody is
- * charged with the rest. */
+/* Takes from the released lock what is due at `now`. The holder is charged with at most the time of
+ * its hold for each waiter. The hold began `since` then; 0: not known. A waiter that was woken and
+ * has no processor yet waits for the processor. If `shared`, the rest stays for other holders. Else
+ * nobody is charged with the rest. */
 struct blame_due blame_take(uint32_t id, uint64_t now, uint64_t since, bool shared);
 
 /* When the thread took the lock; 0: not known. */

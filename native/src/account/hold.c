@@ -25,7 +25,7 @@ static uint32_t random_next(struct local *local)
 }
 
 /* Acquisitions until the next timed hold. Timing stays under 2 % of what a lock, its mean hold and
- * an unlock take; at first holds are timed more often. The step is random: a program of the same
+ * an unlock take. At first holds are timed more often. The step is random: a program of the same
  * rhythm would always show the same holds. */
 static uint64_t sample_gap(struct lt_thread *t, const struct lt_lock_counters *counters)
 {
@@ -144,8 +144,8 @@ static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_lock_counters 
 }
 
 /* The calling thread does not list the lock. If another thread does, its list is stale after the
- * release, and so may be every list that names the lock. The search comes before the release, after
- * which another thread may rightly list the lock. Each lock is searched for once. */
+ * release. Every list that names the lock may then be stale. The search comes before the release,
+ * after which another thread may rightly list the lock. Each lock is searched for once. */
 static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
 {
     struct lt_lock *lock = lock_find(key);
@@ -304,7 +304,7 @@ static void list_again(struct lt_thread *t, uint64_t key, uint64_t since, uint16
 }
 
 /* The release of the lock taken last, which is most releases that need more than released(). The
- * compiler makes two copies, one for each value of `contended`: until the lock is free each
+ * compiler makes two copies, one for each value of `contended`. Until the lock is free each
  * nanosecond adds to a wait. */
 static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held *last,
                                       uint32_t below, bool contended, int (*unlock)(void *),

@@ -166,7 +166,7 @@ void wait_forget(struct lt_thread *t)
     local->wait_counted = NULL;
 }
 
-/* Whether the library became dormant since the wait began: the wait is counted to its end all the
+/* Whether the library became dormant since the wait began. The wait is counted to its end all the
  * same, and nothing after it. */
 static bool is_dormant_now(void)
 {

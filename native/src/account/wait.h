@@ -26,9 +26,9 @@ struct waiting {
     const void *site;
 };
 
-/* What a thread waits for. `published_key` is the key to publish if it differs from the key to
- * count under, else 0. `mutex` is the id of the mutex that a condition wait gives up. `parties` is
- * how many threads a barrier lets go at once. Both are 0 for other kinds. */
+/* The wait of a thread. `published_key` is the key to publish if it differs from the key to count
+ * under, else 0. `mutex` is the id of the mutex that a condition wait gives up. `parties` is how
+ * many threads a barrier lets go at once. Both are 0 for other kinds. */
 struct wait_for {
     uint64_t key;
     uint64_t published_key;

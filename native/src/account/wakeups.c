@@ -1,4 +1,4 @@
-/* Who sleeps in a condition wait, who was woken, and when. */
+/* The threads that sleep in a condition wait, and those that were woken. */
 #include "account/wakeups.h"
 
 #include "account/blame.h"

@@ -2,10 +2,10 @@
  * inside libc, where no hook sees that. If another thread has the mutex, the rest of the call is a
  * wait for the mutex.
  *
- * The thread that signals knows the moment. It counts the woken threads as waiters of the mutex at
- * once, so releases of the mutex are charged with their waits (account/blame.h). A woken thread
- * finds out at its return whether it waited for the mutex: it did if some of its own time was
- * charged to a release. A signal counts only for sleepers that libc knows (cond_waiters()): a
+ * The thread that signals knows the moment. At once the library counts the woken threads as waiters
+ * of the mutex. So releases of the mutex are charged with their waits (account/blame.h). A woken
+ * thread finds out at its return whether it waited for the mutex: a release was charged with
+ * some of its time. A signal counts only for sleepers that libc knows (cond_waiters()). A
  * thread that is about to sleep hears no signal. */
 #ifndef LOCKTOP_WAKEUPS_H
 #define LOCKTOP_WAKEUPS_H
@@ -22,8 +22,7 @@ uint64_t wakeup_begin(struct lt_condition *condition);
 void wakeup_signal(struct lt_condition *condition, uint32_t most);
 
 /* The sleep is over. `heard`: the call says that a signal or a broadcast ended the sleep. Returns
- * when the thread was woken (ticks), and no longer counts it as a waiter of the mutex. 0: no thread
- * of this process woke it. */
+ * when the thread was woken (ticks). 0: no thread of this process woke it. */
 uint64_t wakeup_end(struct lt_condition *condition, uint64_t round, bool heard);
 
 /* The woken thread has the mutex, or gave up. Returns whether it waited for the mutex since it was

@@ -106,8 +106,8 @@ static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c
     release_charge(t, &call->release); /* the thread may sleep for long */
 }
 
-/* The mutex after the real wait. The thread has taken it again; or never gave it up, if the wait
- * was refused; or lost it, if its owner died and nobody made it consistent. */
+/* The mutex after the real wait. The thread has taken it again, or never gave it up if the wait was
+ * refused. Or the thread lost it, if its owner died and nobody made it consistent. */
 static void take_back(struct lt_thread *t, struct wait_call *call, const struct waiting *waiting,
                       int result)
 {

@@ -1,5 +1,5 @@
-/* What the hooks of pthread_cond_* and of C11's cnd_* share. glibc's cnd_t is the pthread type, and
- * its functions call the pthread ones inside libc, where no hook sees the call. */
+/* The common part of the hooks of pthread_cond_* and of C11's cnd_*. glibc's cnd_t is the pthread
+ * type. Its functions call the pthread ones inside libc, where no hook sees the call. */
 #ifndef LOCKTOP_COND_MODEL_H
 #define LOCKTOP_COND_MODEL_H
 

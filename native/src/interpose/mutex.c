@@ -1,5 +1,5 @@
 /* Mutexes. A hook tries the lock first. If that succeeds no thread waited, and the rest is a
- * counter and the held list. Else the real function decides, as it would without the library:
+ * counter and the held list. Else the real function decides, as it would without the library.
  * glibc's lock begins with the very same attempt, so neither results nor the order of waiters
  * change. mutex_fast_path.h has what happens in nearly every call. */
 #include <errno.h>

@@ -143,8 +143,8 @@ void process_before_fork(void)
 }
 
 /* The forking thread alone goes on in the child, so no other thread can be in the library. Makes
- * nothing yet: most children call exec at once. The parent's file stays mapped: a frame further up
- * (of a hook that a signal handler interrupted, which then forked) may still point into it. */
+ * nothing yet: most children call exec at once. The parent's file stays mapped. A hook further up,
+ * which a signal handler interrupted and then forked, may still point into it. */
 void process_after_fork_in_child(void)
 {
     /* At once, not with the first hook: what the program itself says of its tracers comes later,

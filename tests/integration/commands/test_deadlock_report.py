@@ -41,10 +41,10 @@ def test_the_line_comes_first_then_the_report(ring: tuple[Target, dict[str, int]
     for name, tid in tids.items():
         waits = f"{name} ({tid}) waits for mutex g_{WANTS[name]}_lock for [0-9.]+ m?s, in {name}_w"
         assert re.search(waits.replace("(", r"\(").replace(")", r"\)"), text), text
-        assert f"has mutex g_{TOOK[name]}_lock for" in text
+        assert f"holds mutex g_{TOOK[name]}_lock for" in text
         assert f"{name}_wants_second at ring_of_three.c:" in text
     assert "WHAT WOULD AVOID IT Take mutex g_" in text
-    assert "ending the process is the only way out" in text
+    assert "The only way out is to end the process" in text
     line = tool.run("check", "-p", target.pid, "--format", "line")
     assert (line.returncode, line.stdout.count("\n")) == (1, 1)
     quiet = tool.run("check", "-p", target.pid, "-q")

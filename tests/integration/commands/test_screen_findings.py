@@ -43,7 +43,7 @@ def test_what_a_file_leaves_out_is_not_counted(
         # Until the functions have their names nothing can be left out.
         screen.until(lambda text: "potential:" not in text, "that none is counted")
         screen.press("d")
-        screen.until(lambda text: "1 left out, as a suppression file says" in text, "why")
+        screen.until(lambda text: "1 left out by a suppression file" in text, "why")
         screen.press("q")
         assert screen.status() == 0
 

@@ -24,21 +24,26 @@ def scan(pid: int) -> tuple[dict[str, Any], str]:
 @pytest.mark.parametrize(
     ("what", "kind", "lock", "words"),
     [
-        ("others", "released_others", "g_wrong", "gave it back while thread"),
-        ("wrothers", "released_others", "g_wrong_rw", "gave it back while thread"),
-        ("free", "released_free", "g_wrong", "gave it back while nobody had it"),
-        ("nevertaken", "released_free", "g_wrong", "gave it back while nobody had it"),
-        ("waitunheld", "waited_unheld", "g_wrong", "did not hold it: nobody had it"),
-        ("rwfreedestroy", "released_free", "g_wrong_rw", "gave it back while nobody had it"),
-        ("rwfree", "released_free", "g_wrong_rw", "gave it back while nobody had it"),
-        ("again", "taken_again", "g_wrong", "asked for it while it had it itself"),
-        ("wragain", "taken_again", "g_wrong_rw", "asked for it while it had it itself"),
-        ("destroyheld", "destroyed_held", "g_wrong", "destroyed it while it had it"),
+        ("others", "released_others", "g_wrong", "released it while thread"),
+        ("wrothers", "released_others", "g_wrong_rw", "released it while thread"),
+        ("free", "released_free", "g_wrong", "released it while no thread held it"),
+        ("nevertaken", "released_free", "g_wrong", "released it while no thread held it"),
+        ("waitunheld", "waited_unheld", "g_wrong", "with it while no thread held it"),
+        ("rwfreedestroy", "released_free", "g_wrong_rw", "released it while no thread held it"),
+        ("rwfree", "released_free", "g_wrong_rw", "released it while no thread held it"),
+        ("again", "taken_again", "g_wrong", "requested the lock while it held it"),
+        ("wragain", "taken_again", "g_wrong_rw", "requested the lock while it held it"),
+        ("destroyheld", "destroyed_held", "g_wrong", "destroyed it while it held it"),
         ("destroyothers", "destroyed_held", "g_wrong", "destroyed it while thread"),
-        ("destroyrw", "destroyed_held", "g_wrong_rw", "destroyed it while somebody had it"),
-        ("destroywaited", "destroyed_waited", "g_wrong", "destroyed it while it was waited for"),
+        ("destroyrw", "destroyed_held", "g_wrong_rw", "destroyed it while a thread held it"),
+        (
+            "destroywaited",
+            "destroyed_waited",
+            "g_wrong",
+            "destroyed it while a thread waited",
+        ),
         ("twomutexes", "two_mutexes", "g_wrong_cond", "at that time: mutex g_right"),
-        ("kept", "kept_at_end", "g_wrong", "ended and still had it"),
+        ("kept", "kept_at_end", "g_wrong", "ended while it held the lock"),
     ],
 )
 def test_a_misuse_is_told_with_its_place(
@@ -57,7 +62,7 @@ def test_a_misuse_is_told_with_its_place(
         assert locks[found["other"]] == "g_right"
     if what in ("others", "wrothers", "destroyothers"):
         assert found["other"] == target.pid != found["tid"]
-    assert "AGAINST THE RULES OF PTHREADS" in page
+    assert "MISUSES OF LOCKS" in page
     assert words in " ".join(page.split())
 
 

@@ -135,7 +135,7 @@ def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureReque
     assert states[main] == "idle"
     assert any("do not pass through the library" in note for note in document["notes"])
     page = tool.run("snapshot", "-p", openmp.pid, "--format", "text").stdout
-    assert "wait for something that is not seen" in page
+    assert "are in unobserved waits" in page
     # Only the lock is a variable of the program.
     names = {wait["name"] for wait in told}
     assert names == ({"lock"} if caller == "take_lock" else {""})
@@ -145,7 +145,7 @@ def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureReque
     assert "do not pass through the library" in page
     checked = tool.run("check", "-p", openmp.pid)
     assert (checked.returncode, checked.stdout.count("\n")) == (0, 1)
-    assert "2 for something that is not seen" in checked.stdout
+    assert "2 in unobserved waits" in checked.stdout
     openmp.go_on()
     openmp.expect("done")
     assert openmp.finish() == (0, [])
@@ -157,7 +157,7 @@ def test_the_screen_says_who_waits_unobserved(openmp: Target, need: Need) -> Non
     with Screen(need("tmux"), "-p", openmp.pid) as screen:
         text = screen.until(lambda text: "2 threads wait for OpenMP lock" in text, "the waits")
         assert "the library does not observe it" in text
-        assert "unseen: OpenMP" in text
+        assert "futex: OpenMP" in text
 
 
 def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:
@@ -181,7 +181,7 @@ def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget
         assert {wait.name for wait in waits} == {"g_alpha_lock", "g_beta_lock", "g_gamma_lock"}
         assert {wait.why for wait in waits} == {"pthread-lock"}
         source.set_level("counting")
-        assert any("begun before it watched" in note for note in source.scan().notes)
+        assert any("begun before the watch" in note for note in source.scan().notes)
     finally:
         source.close()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.targets import Compiler, StartTarget
 
+from locktop.collector.model.frames import CUT_WHEN_RECORDED
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
-from locktop.collector.sources.preload.stack_table import CUT
 
 
 @pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
@@ -30,7 +30,7 @@ def test_every_caller_is_in_the_stack(
         frames = snapshot.stacks[wait.stack]
         names = [frame.function.removeprefix("(anonymous namespace)::") for frame in frames]
         assert [name for name in names if name in own] == functions
-        assert (frames[-1] == CUT) == ("enter" not in functions)
+        assert (frames[-1] == CUT_WHEN_RECORDED) == ("enter" not in functions)
 
 
 @pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])

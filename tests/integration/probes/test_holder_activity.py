@@ -18,9 +18,9 @@ from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
 from locktop.collector.linux import procfs
 from locktop.collector.model import ActivityState, Snapshot, ThreadActivity
+from locktop.collector.model.frames import CUT_WHEN_UNWOUND
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
-from locktop.collector.sources.probes.native_stacks import CUT
 from locktop.collector.unwind import perf_sample
 from locktop.collector.unwind.arch import architecture
 from locktop.collector.unwind.stack_memory import StackCopy
@@ -121,7 +121,7 @@ def test_of_one_that_runs_it_is_seen_where(start: str, request: pytest.FixtureRe
     assert (now.doing, now.call, now.what, now.stack_age_s) == (ActivityState.RUNNING, "", "", 0.0)
     assert functions(seen, now)[:3] == ["works", "runs", "hold"]
     page = " ".join(report.render(seen).split())
-    assert "has mutex g_lock and is running" in page
+    assert "holds mutex g_lock and is running" in page
     assert " works at holder_activities.c:" in page
 
 
@@ -242,13 +242,13 @@ def test_with_stop_threads_a_stack_is_whole_and_a_thread_stopped_once(
         seen = source.scan(resolve=True)
         now = of_the_lock(seen)
     assert now is not None
-    assert functions(seen, now) == ["takes_memory", CUT.function]
+    assert functions(seen, now) == ["takes_memory", CUT_WHEN_UNWOUND.function]
     with closing(attach(target.pid, stop_threads=True)) as source:
         seen = source.scan(resolve=True)
         now = of_the_lock(seen)
         assert now is not None
         assert functions(seen, now)[:2] == ["takes_memory", "hold"]
-        assert CUT not in seen.stacks[now.stack]
+        assert CUT_WHEN_UNWOUND not in seen.stacks[now.stack]
         runs = procfs.thread_runs(target.pid, now.tid)
         for _ in range(3):
             seen = source.scan(resolve=True)

@@ -98,7 +98,7 @@ def test_a_user_sees_what_its_own_container_does(preloaded: bool, compiler: Comp
         deadlocked(pid)  # imports all that nobody could not
         seen = as_nobody(partial(deadlocked, pid))
         check_ring(seen, tids, pid)
-        assert not any("not seen" in note for note in seen.notes)
+        assert not any("unwound stacks" in note for note in seen.notes)
 
 
 def deadlocked(pid: int) -> Snapshot:
@@ -167,11 +167,11 @@ def test_a_filter_of_system_calls_is_said(
     )
     if preloaded:
         (note,) = json.loads(done.stdout)["notes"]
-        assert note.startswith("stacks from outside are not seen: its memory cannot be read")
+        assert note.startswith("unwound stacks are missing: its memory cannot be read")
     else:
         assert (done.returncode, done.stdout) == (2, "")
         (note,) = done.stderr.splitlines()
-    assert "forbids process_vm_readv here: allow that, or run locktop outside" in note
+    assert "forbids process_vm_readv here: allow that call, or run locktop outside" in note
 
 
 def test_another_time_namespace_is_said(compiler: Compiler) -> None:

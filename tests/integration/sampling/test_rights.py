@@ -88,7 +88,7 @@ def test_ones_own_process_may_be_looked_into(start: Start) -> None:
 @pytest.mark.parametrize(
     ("way", "user", "why"),
     [
-        ("undumpable", NOBODY, "lets nobody but root (CAP_SYS_PTRACE) look into it"),
+        ("undumpable", NOBODY, "lets only root (CAP_SYS_PTRACE) read it"),
         ("capable", 0, "has capabilities that this user lacks"),
         ("open", 0, "belongs to user root (uid 0)"),
     ],
@@ -119,7 +119,7 @@ def test_the_library_shows_what_may_not_be_looked_into(start: Start) -> None:
     assert lock.holder_activity is not None
     assert (lock.holder_activity.doing, lock.holder_activity.call) == (ActivityState.BLOCKED, "")
     (note,) = seen.notes
-    assert note.startswith("functions and locks have no names; what the holders of locks do now,")
+    assert note.startswith("functions and locks have no names; activities of holders,")
     assert note.endswith("; run locktop as root")
     assert not any(line.endswith(" in") for line in report.render(seen).splitlines())
 
@@ -137,7 +137,7 @@ def test_one_that_keeps_itself_shut_later(start: Start) -> None:
                 source.scan()
             return str(refused.value)
 
-    assert "lets nobody but root (CAP_SYS_PTRACE) look into it" in as_nobody(scanned)
+    assert "lets only root (CAP_SYS_PTRACE) read it" in as_nobody(scanned)
 
 
 def test_what_was_refused_is_not_asked_for_at_once_again(start: Start) -> None:
@@ -198,7 +198,7 @@ def test_yama_lets_in_whom_the_process_lets_in(value: str, start: Start) -> None
         assert functions[0] == "main"
     else:
         (note,) = seen.notes
-        assert note.startswith("what the holders of locks do now, and stacks from outside,")
+        assert note.startswith("activities of holders, and unwound stacks,")
         assert f"(kernel.yama.ptrace_scope is {ptrace_access.yama_scope()}" in note
         assert lock.holder_activity.call == ""
 

@@ -218,7 +218,7 @@ def test_what_samples_cannot_tell_is_null(start_unprepared: StartTarget) -> None
         assert lock["acquisitions"] is lock["hold_s"] is None
         assert lock["wait_s"] > 0
     page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
-    assert "sampled from outside: it runs without the library" in " ".join(page.split())
+    assert "sampled, not counted: it runs without the library" in " ".join(page.split())
 
 
 def test_a_deadlock_that_was_there_before_lasts_for_longer(start_unprepared: StartTarget) -> None:
@@ -233,7 +233,7 @@ def test_a_deadlock_that_was_there_before_lasts_for_longer(start_unprepared: Sta
     page = render(seen, width=200)
     assert "wait for each other, for at least " in page
     assert "(since " not in page
-    assert "This thread's wait closed the circle" not in page
+    assert "This thread's wait closed the cycle" not in page
 
 
 def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(

@@ -99,9 +99,10 @@ int main(int argc, char **argv)
         sum_s += waited_s[i];
     }
     char text[400];
-    snprintf(text, sizeof text,
-             "{\"mutex\": \"%p\", \"waiters\": %d, \"wait_s\": %.6f, \"kept_s\": %.6f, \"tid\": %d}",
-             c11 ? (void *)&c11_mutex : (void *)&mutex, WAITERS, sum_s, kept_s, own_tid());
+    snprintf(
+        text, sizeof text,
+        "{\"mutex\": \"%p\", \"waiters\": %d, \"wait_s\": %.6f, \"kept_s\": %.6f, \"tid\": %d}",
+        c11 ? (void *)&c11_mutex : (void *)&mutex, WAITERS, sum_s, kept_s, own_tid());
     say(text);
     hear();
     return 0;

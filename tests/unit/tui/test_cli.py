@@ -134,7 +134,7 @@ def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     assert line == "no deadlock found: store 4711, 9 threads, 3 waiting for a lock"
     assert check.exit_status(calm) == 0
     (line,) = check_report.lines(replace(calm, unobserved_waiters=(4711,)))
-    assert line.endswith(", 1 for something that is not seen"), "of these nothing is known"
+    assert line.endswith(", 1 in unobserved waits"), "of these nothing is known"
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check_report.lines(dormant)[0].endswith("store 4711: the library is dormant")
     assert "no deadlock" not in check_report.lines(dormant)[0]
@@ -155,9 +155,7 @@ def test_check_tells_who_waits_for_itself() -> None:
     assert "    held by itself, taken in take_left at /src/store/ring.c:31" in lines
     both = check_report.lines(replace(ring, deadlocks=(alone, *ring.deadlocks)))
     said = "deadlock: 3 threads of store 4711"
-    assert both[0].startswith(
-        f"{said} wait for each other or themselves, 2 circles, the oldest for"
-    )
+    assert both[0].startswith(f"{said} wait for each other or themselves, 2 cycles, the oldest for")
     circle = "philosopher-0 -> philosopher-1 -> philosopher-2 -> philosopher-0"
     assert check_report.lines(ring)[0] == f"{said} wait for each other, for 41.7 s: {circle}"
     gone = check_report.lines(replace(ring, ended=True))[0]

@@ -129,7 +129,7 @@ def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
     locks = tuple(replace(lock, blame=()) for lock in bare.locks)
     path.write_text(json.dumps(document(replace(bare, locks=locks))))
     text = said(path, "--weight", "blame")
-    assert "nothing was waited for\n" in text
+    assert "no thread waited\n" in text
     assert "  this snapshot has no blame\n" in text
 
 

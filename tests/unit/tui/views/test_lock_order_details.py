@@ -38,7 +38,7 @@ def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() ->
         "medium confidence: a third thread has to want to write at that moment",
         "mutex stats_mutex (to read)",
         "no stack is known",
-        "3 left out, for other locks may have lain in their memory in between",
+        "3 left out, because their memory may have had other locks in between",
         "LOCKTOP_ORDER=mark",
     ):
         assert said in text
@@ -109,7 +109,7 @@ async def test_what_is_only_unproven_is_not_counted_but_told() -> None:
     async with opened(replace(scenarios.normal(), lock_order_unproven=7)) as screen:
         assert "potential" not in screen.lines[0]
         await screen.keys("d")
-        await screen.says("7 left out, for other locks may have lain in their memory")
+        await screen.says("7 left out, because their memory may have had other locks")
 
 
 async def test_they_go_when_they_are_no_longer_there() -> None:
@@ -152,7 +152,7 @@ def test_a_suppression_file_counts_on_the_screen_too() -> None:
     finally:
         feed.stop()
     assert [cycle.locks for cycle in visible.lock_order] == [(1, 2)]
-    assert "1 left out, as a suppression file says" in told(visible)
+    assert "1 left out by a suppression file" in told(visible)
 
 
 async def test_a_pattern_of_no_lock_is_in_the_first_line_and_in_the_help() -> None:
