@@ -4,9 +4,9 @@
  *
  * The thread that signals knows the moment. At once the library counts the woken threads as waiters
  * of the mutex. So releases of the mutex are charged with their waits (account/blame.h). A woken
- * thread finds out at its return whether it waited for the mutex: a release was charged with
- * some of its time. A signal counts only for sleepers that libc knows (cond_waiters()). A
- * thread that is about to sleep hears no signal. */
+ * thread has waited for the mutex if a release was charged with some of its time. A signal counts
+ * only for sleepers that libc knows (cond_waiters()). A thread that is about to sleep hears no
+ * signal. */
 #ifndef LOCKTOP_WAKEUPS_H
 #define LOCKTOP_WAKEUPS_H
 
