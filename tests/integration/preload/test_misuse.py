@@ -98,7 +98,7 @@ def test_a_lock_that_the_parent_had_when_it_forked(start_target: StartTarget) ->
     assert not deadlock["certain"]
     assert "a fork left it behind" in deadlock["doubt"]
     done = tool.run("check", "-p", truth["child"])
-    assert done.returncode == 0
+    assert done.returncode == 3
     assert "which is gone" in done.stdout
     assert "has ended" not in done.stdout, "it has not: it is the parent's"
     assert tool.snapshot(target.pid)["misuses"] == []

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from unit.builders import scenarios
 
 from locktop.collector.export import check_report
-from locktop.collector.model import Confidence, Deadlock, OrderCycle, OrderEdge
+from locktop.collector.model import Confidence, Deadlock, Kind, OrderCycle, OrderEdge
 from locktop.tui import cli
 from locktop.tui.commands import check
 
@@ -138,9 +138,31 @@ def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check_report.lines(dormant)[0].endswith("store 4711: the library is dormant")
     assert "no deadlock" not in check_report.lines(dormant)[0]
-    assert check.exit_status(dormant) == 2
-    assert check.exit_status(replace(calm, complete=False)) == 2
+    assert check.exit_status(dormant) == check.DOUBTFUL == 3
+    assert check.exit_status(replace(calm, complete=False)) == 3
     assert check.exit_status(replace(scenarios.deadlock(), complete=False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "holders", "idle", "status"),
+    [(9.9, (), False, 0), (10.0, (), False, 3), (60.0, (4713,), False, 0), (60.0, (), True, 0)],
+)
+def test_check_cannot_tell_if_a_long_wait_has_no_known_holder(
+    seconds: float, holders: tuple[int, ...], idle: bool, status: int
+) -> None:
+    calm = scenarios.normal()
+    waits = {thread.tid: thread.waiting_for for thread in calm.threads}
+    waiting = next(tid for tid, one in waits.items() if one and one.kind is Kind.MUTEX)
+    assert waits[waiting] is not None
+    wait = replace(waits[waiting], duration_s=seconds, holders=holders, idle=idle)
+    threads = tuple(
+        replace(thread, waiting_for=wait if thread.tid == waiting else None)
+        for thread in calm.threads
+    )
+    snapshot = replace(calm, threads=threads)
+    assert check.exit_status(snapshot) == status
+    (line,) = check_report.lines(snapshot)
+    assert line.startswith("cannot tell whether there is a deadlock: 1 thread has") == (status == 3)
 
 
 def test_check_tells_who_waits_for_itself() -> None:
