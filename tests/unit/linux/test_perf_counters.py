@@ -217,7 +217,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     def opened(tid: int, event: perf_counters.PerfEvent, user_only: bool) -> int:
         return answers["user" if user_only else "all"]
 
-    monkeypatch.setattr(perf_counters, "_open_counter", opened)
+    monkeypatch.setattr(perf_counters, "open_counter", opened)
     return answers
 
 

@@ -34,7 +34,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Claims are renewed more often."""
-    monkeypatch.setattr(control, "_RENEW_EVERY_S", 0.01)
+    monkeypatch.setattr(control, "RENEW_EVERY_S", 0.01)
 
 
 def page_of(path: Path) -> Control:
@@ -110,7 +110,7 @@ def test_a_claim_that_lapsed_while_the_reader_was_stopped_is_made_again(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = dormant_file(directory)
-    monkeypatch.setattr(control, "_SURELY_VALID_S", 0.0)  # as if so much time had passed
+    monkeypatch.setattr(control, "SURELY_VALID_S", 0.0)  # as if so much time had passed
     source = attached()
     set_level("dormant")
     until(lambda: page_of(path).claim_pid == os.getpid(), "a new claim")

@@ -48,8 +48,8 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
 
 
 def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "_MAX_MODULES", 5)
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules, "MAX_MODULES", 5)
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
     built.separate(built.directory / ".debug" / "program.debug")
     built.run("objcopy", "--add-gnu-debuglink=.debug/program.debug", built.path)
 

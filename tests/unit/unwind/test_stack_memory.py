@@ -144,9 +144,8 @@ def test_walks_part_at_different_answers(memory: Memory) -> None:
     assert walks.find(PC, BEGIN, Memory().data) is first
 
 
-def test_the_cache_is_bounded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locktop.collector.unwind.walk_cache._MAX_KEPT", 10)
-    walks, found = WalkCache(), Unwound((PC,), True, "")
+def test_the_cache_is_bounded() -> None:
+    walks, found = WalkCache(max_kept=10), Unwound((PC,), True, "")
     for number in range(100):
         walks.keep(
             number, [(StackQuery(0, is_frame=False), 1), (StackQuery(8, is_frame=False), 2)], found

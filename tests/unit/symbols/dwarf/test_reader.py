@@ -20,7 +20,7 @@ import locktop
 from locktop.collector.model import Frame
 from locktop.collector.symbols import modules
 from locktop.collector.symbols.disk_cache import DiskCache
-from locktop.collector.symbols.dwarf import abbrevs
+from locktop.collector.symbols.dwarf import abbrevs, reader
 from locktop.collector.symbols.dwarf.functions import function_name
 from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.elf.bounded_file import InMemory
@@ -354,12 +354,12 @@ def test_the_next_run_has_its_names_without_reading_the_program(
 ) -> None:
     printed = start(build(tmp_path, NESTED, WAYS["dwarf 5"]))
     cache = DiskCache(tmp_path / "cache")
-    monkeypatch.setattr(modules, "_cache", lambda: cache)
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules, "disk_cache", lambda: cache)
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
     first = resolved(printed)
     assert [frame.function for frame in first] == FUNCTIONS
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
-    monkeypatch.setattr(Dwarf, "_build", refuse)
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
+    monkeypatch.setattr(reader, "CompileUnit", refuse)
     monkeypatch.setattr(modules.Module, "function", refuse)
     assert resolved(printed) == first
     printed.process.communicate()
@@ -371,11 +371,11 @@ def test_a_function_without_lines_is_searched_once(
     """To read the symbol table of a large program takes long."""
     printed = start(build(tmp_path, NESTED, ["cc", "-fno-inline"]))
     cache = DiskCache(tmp_path / "cache")
-    monkeypatch.setattr(modules, "_cache", lambda: cache)
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules, "disk_cache", lambda: cache)
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
     first = resolved(printed)
     assert [(frame.function, frame.file) for frame in first] == [("main", None)]
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
     monkeypatch.setattr(modules.Module, "function", refuse)
     assert resolved(printed) == first
     printed.process.communicate()

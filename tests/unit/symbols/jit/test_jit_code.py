@@ -8,11 +8,11 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.jit import jitdump, perf_map
 from locktop.collector.symbols.jit.code_index import CodeIndex
 from locktop.collector.symbols.jit.jit_code import JitCode
 from locktop.collector.symbols.jit.jitdump import JitDump
@@ -67,10 +67,9 @@ def path(process: int) -> Iterator[Path]:
 
 
 @pytest.fixture
-def found(process: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[PerfMap]:
-    """Its perf map, read again for each query."""
-    monkeypatch.setattr(perf_map, "_AGAIN_S", 0.0)
-    names = PerfMap(process)
+def found(process: int) -> Iterator[PerfMap]:
+    """The perf map of the process, read again for each query."""
+    names = PerfMap(process, read_again_s=0.0)
     yield names
     names.close()
 
@@ -115,19 +114,19 @@ def test_a_perf_map_that_is_written_anew(path: Path, found: PerfMap) -> None:
     assert found.find(0x6000) == "another file", "gone, but known"
 
 
-def test_a_large_perf_map(path: Path, found: PerfMap, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_perf_map(path: Path, process: int) -> None:
     lines = b"".join(b"%x 10 function_%d\n" % (at, at) for at in range(0, 16 * 60_000, 16))
     nothing = b"x" * (3 << 20) + b"\n"
     path.write_bytes(lines + nothing + b"deadbeef 10 last\n")
-    for at in (0, 16 * 20_000, 16 * 59_999):
-        assert found.find(at + 5) == f"function_{at}"
-    assert found.find(0xDEADBEEF) == "last"
-    assert found.note == ""
-    monkeypatch.setattr(perf_map, "_MAX_FILE", path.stat().st_size)
-    with path.open("ab") as file:
-        file.write(b"cafe0000 10 too late\n")
-    assert found.find(0xCAFE0000) is None
-    assert "too large" in found.note
+    with closing(PerfMap(process, read_again_s=0.0, max_file=path.stat().st_size)) as found:
+        for at in (0, 16 * 20_000, 16 * 59_999):
+            assert found.find(at + 5) == f"function_{at}"
+        assert found.find(0xDEADBEEF) == "last"
+        assert found.note == ""
+        with path.open("ab") as file:
+            file.write(b"cafe0000 10 too late\n")
+        assert found.find(0xCAFE0000) is None
+        assert "too large" in found.note
 
 
 def test_files_that_are_not_trusted(path: Path, found: PerfMap, tmp_path: Path) -> None:
@@ -210,7 +209,7 @@ class Dump:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / f"jit-{os.getpid()}.dump"
-        self.dump = JitDump(os.getpid())
+        self.dump = JitDump(os.getpid(), read_again_s=0.0)
 
     def write(self, data: bytes) -> None:
         with self.path.open("ab") as file:
@@ -224,8 +223,7 @@ class Dump:
 
 
 @pytest.fixture
-def dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dump]:
-    monkeypatch.setattr(jitdump, "_AGAIN_S", 0.0)
+def dump(tmp_path: Path) -> Iterator[Dump]:
     made = Dump(tmp_path)
     yield made
     made.dump.close()
@@ -286,13 +284,12 @@ def test_damage_gives_a_note_and_earlier_records_stay(dump: Dump) -> None:
     assert "damaged" in dump.dump.note
 
 
-def test_mutated_files_never_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutated_files_never_raise(tmp_path: Path) -> None:
     entries = [(at, at, b"/x/a.js" if at % 2 else b"\xff") for at in range(20)]
     whole = HEADER + b"".join(
         lines(at, *entries) + load(at, b"JS:*f" if at % 3 else b"g") + move(at, at + 0x10000)
         for at in range(0x1000, 0x8000, 0x1000)
     )
-    monkeypatch.setattr(jitdump, "_AGAIN_S", 0.0)
     chance = random.Random(11)
     began = time.process_time()
     for number in range(400):

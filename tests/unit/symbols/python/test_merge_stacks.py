@@ -168,10 +168,9 @@ def all_merged(stacks: PythonStacks, waits: WaitKeys, waits_after: WaitKeys) -> 
 class Scans:
     """Scans of the process."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("locktop.collector.sources.probes.python_stacks._PAUSE_S", 0.0)
+    def __init__(self) -> None:
         self.reader = Reader()
-        self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of)
+        self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of, pause_s=0.0)
         self.last = snapshot()
 
     def scan(self, seq: int | None, stack: int = STACK) -> list[str]:
@@ -188,8 +187,8 @@ class Scans:
 
 
 @pytest.fixture
-def scans(monkeypatch: pytest.MonkeyPatch) -> Scans:
-    return Scans(monkeypatch)
+def scans() -> Scans:
+    return Scans()
 
 
 NATIVE = [*WAIT, EVALUATION, "start_thread"]
