@@ -29,16 +29,20 @@ BUDGET_BYTES = 3 * 1024
 class Terminal:
     """A child that runs the app on a pty; its output is read as it comes, unless held back."""
 
-    def __init__(self, child: str, size: tuple[int, int] = (120, 40)) -> None:
+    def __init__(
+        self, child: str, size: tuple[int, int] = (120, 40), patience_s: float = LONG_ENOUGH_S
+    ) -> None:
+        """``patience_s``: how long the child waits at its end until the terminal reads."""
         environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
         environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
-        environ["PYTHONPATH"] = str(HERE.parent)
+        environ |= {"PYTHONPATH": str(HERE.parent), "TEST_PARENT": str(os.getpid())}
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         command_read, command_write = os.pipe()
         answer_read, answer_write = os.pipe()
+        arguments = (command_read, answer_write, patience_s)
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / child), str(command_read), str(answer_write)],
+            [sys.executable, str(HERE / child), *map(str, arguments)],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -143,6 +147,18 @@ class Terminal:
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
     opened = Terminal("child.py")
+    try:
+        opened.wait_text("shard0.mutex", 0)
+        opened.frame("settle")
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def impatient_terminal() -> Iterator[Terminal]:
+    """A terminal that a child gives up soon if nobody reads its output."""
+    opened = Terminal("child.py", patience_s=0.3)
     try:
         opened.wait_text("shard0.mutex", 0)
         opened.frame("settle")
@@ -294,7 +310,10 @@ def test_sigterm_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("keys", ["", "t" * 80], ids=["a full terminal", "a full queue too"])
-def test_sigterm_ends_it_though_nobody_reads_the_terminal(terminal: Terminal, keys: str) -> None:
+def test_sigterm_ends_it_though_nobody_reads_the_terminal(
+    impatient_terminal: Terminal, keys: str
+) -> None:
+    terminal = impatient_terminal
     asked = terminal.tell("settle")["interval_s"]
     terminal.hold()
     mark = terminal.received
@@ -310,7 +329,8 @@ def test_sigterm_ends_it_though_nobody_reads_the_terminal(terminal: Terminal, ke
     terminal.wait_text("\x1b[?25h", mark)
 
 
-def test_quitting_ends_it_though_nobody_reads_the_terminal(terminal: Terminal) -> None:
+def test_quitting_ends_it_though_nobody_reads_the_terminal(impatient_terminal: Terminal) -> None:
+    terminal = impatient_terminal
     asked = terminal.tell("settle")["interval_s"]
     terminal.hold()
     ticks = iter(range(1, 1000))

@@ -91,7 +91,7 @@ def test_it_has_a_time_and_is_killed_after_it_even_if_it_ignores_to_be_ended(
     line = (
         f"trap '' TERM; sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; while :; do wait; done"
     )
-    command = AlertCommand(line, 0.05)
+    command = AlertCommand(line, 0.05, grace_s=0.1)
     command.start({}, "")
     running = pids_in(pids, 2)
     assert ended(command) == "the command had not ended after 0.05 s and was killed"

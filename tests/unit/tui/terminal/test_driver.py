@@ -10,7 +10,6 @@ _LATE = """
 import os, signal, threading, time
 from locktop.tui.terminal import driver
 
-driver._PATIENCE_S = 0.01
 blocked, sent, ended = threading.Event(), threading.Event(), threading.Event()
 
 class File:
@@ -28,7 +27,7 @@ def late():
 writer = threading.Thread(target=late)
 writer.start()
 blocked.wait()
-patience = driver._Patience(File(), lambda: writer)
+patience = driver.Patience(File(), lambda: writer, patience_s=0.01)
 patience.start()
 while not sent.is_set():
     time.sleep(0.01)

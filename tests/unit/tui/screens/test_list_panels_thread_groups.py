@@ -52,7 +52,7 @@ async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
 
 async def test_of_a_large_group_some_have_rows() -> None:
     async with opened(scenarios.pools(), size=(120, 150)) as screen:
-        await screen.keys("tab", "right", *["down"] * 51)
+        await screen.keys("tab", "right", "end")
         assert any("and 33 more" in row for row in rows(screen))
 
 
