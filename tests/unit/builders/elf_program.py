@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import struct
 import subprocess
 import tracemalloc
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.safe_open import OpenFile, open_regular
@@ -69,6 +71,18 @@ class Built:
         self.run("objcopy", "--only-keep-debug", self.path, debug)
         self.run("strip", strip, self.path)
 
+    def with_section(self, section: str, content: bytes, *, packed: bool) -> ElfFile:
+        """The program with another section, which may be marked as packed."""
+        (self.directory / "content").write_bytes(content)
+        self.run("objcopy", "--add-section", f"{section}=content", self.path, "forged")
+        data = bytearray((self.directory / "forged").read_bytes())
+        if packed:
+            titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
+            table = struct.unpack_from("<Q", data, 40)[0]
+            at = table + 64 * titles.index(section) + 8
+            data[at : at + 8] = struct.pack("<Q", 0x800)
+        return ElfFile(InMemory(bytes(data)))
+
     def module(self, *roots: Path) -> Module:
         return module(self.path, roots)
 
@@ -93,6 +107,15 @@ def module(path: Path, roots: tuple[Path, ...] = ()) -> Module:
     """The module of a program that lies at ``path`` under a root (else: nothing is found)."""
     first = str(roots[0]) if roots else "/nowhere"
     return Module(opened(path), str(path).removeprefix(first), [str(root) for root in roots])
+
+
+def assembled(directory: Path, text: str) -> bytes:
+    """The machine code of assembly text for x86-64."""
+    (directory / "a.s").write_text(text + "\n")
+    subprocess.run(["as", "--64", "-o", "a.o", "a.s"], cwd=directory, check=True)
+    code = ElfFile(InMemory((directory / "a.o").read_bytes())).content(".text")
+    assert code is not None
+    return code
 
 
 def name(found: Module, address: int) -> str:

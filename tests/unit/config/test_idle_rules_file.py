@@ -7,22 +7,12 @@ from pathlib import Path
 
 import pytest
 from support.rights import as_nobody
+from unit.builders.idle_verdicts import frames, verdict
 
-from locktop.collector.analysis.idle.rules import Rules, choose
 from locktop.collector.config import idle_rules_file
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Frame, Kind
+from locktop.collector.model import Kind
 from locktop.tui import cli
-
-
-def frames(*functions: str) -> tuple[Frame, ...]:
-    return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
-
-
-def verdict(rules: Rules, kind: Kind, *stack: Frame, held: bool = False, **names: str) -> str:
-    candidates = rules.candidates(kind, stack)
-    found = choose(candidates, names.get("lock", ""), names.get("thread", ""), held)
-    return f"{'idle' if found.idle else 'contended'} {found.name}"
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,12 @@ from locktop.collector.model import (
 )
 from locktop.collector.profile import profile
 
+#: Three files of one program that an earlier version wrote. One is counted, with a deadlock and an
+#: interval; one is sampled, with an interval; one is msgpack. Beside each file lies what that
+#: version read from the file.
+OLD = Path(__file__).parent / "old_snapshots"
+OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
+
 
 def full() -> Snapshot:
     """Something of everything."""
@@ -267,3 +273,24 @@ def test_a_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:
     report = open_profile(str(two))
     assert report.estimate
     assert report.tree("samples").value == 2.0
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_an_old_snapshot_has_the_values_that_it_had(name: str) -> None:
+    expected = json.loads((OLD / f"{name}.expected.json").read_bytes())
+    assert document(parse((OLD / name).read_bytes(), name)) == expected
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_the_figures_of_the_file_itself_are_read(name: str) -> None:
+    data = (OLD / name).read_bytes()
+    saved = json.loads(data) if name.endswith("json") else msgpack.unpackb(data)
+    read = parse(data, name)
+    assert [lock.wait_s for lock in read.locks] == [lock["wait_s"] for lock in saved["locks"]]
+    assert {thread.tid: thread.name for thread in read.threads} == {
+        thread["tid"]: thread["name"] for thread in saved["threads"]
+    }
+    assert len(read.deadlocks) == len(saved["deadlocks"])
+    assert {str(number): len(frames) for number, frames in read.stacks.items()} == {
+        number: len(frames) for number, frames in saved["stacks"].items()
+    }

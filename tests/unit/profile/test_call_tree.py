@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
 from unit.builders import records
+from unit.builders.call_trees import flat
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.model import Blame, Frame, Kind, Snapshot, ThreadState, WaitStack
@@ -17,7 +17,6 @@ from locktop.collector.profile.call_tree import (
     WAIT,
     Branch,
     Butterfly,
-    Node,
     SourceLine,
     StackCall,
     Step,
@@ -38,18 +37,6 @@ def at(name: str, line: int = 0) -> StackCall:
 
 def stack(value: float, *names: str, idle: bool = False) -> Branch:
     return Branch(tuple(at(name) for name in names), value, idle)
-
-
-def flat(root: Node) -> list[tuple[str, float, float]]:
-    """Every node with its path, value and own value, depth first."""
-
-    def below(node: Node, path: str) -> Iterator[tuple[str, float, float]]:
-        for child in node.children:
-            whole = f"{path}/{child.step.name}"
-            yield whole, child.value, child.own
-            yield from below(child, whole)
-
-    return list(below(root, ""))
 
 
 FOUND = (

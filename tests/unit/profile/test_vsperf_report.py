@@ -8,11 +8,12 @@ from itertools import pairwise
 
 import pytest
 from unit.builders import scenarios
+from unit.builders.call_trees import flat
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import vsperf_csv
 from locktop.collector.profile import call_tree_estimate
-from locktop.collector.profile.call_tree import Node, SourceLine, Step
+from locktop.collector.profile.call_tree import SourceLine, Step
 from locktop.collector.profile.call_tree_estimate import FunctionGroup, FunctionRow
 from locktop.collector.profile.profile import ReportProfile, SnapshotProfile, weight_of
 from locktop.collector.profile.vsperf_report import CallerCalleeReport, parse
@@ -81,16 +82,6 @@ def tracing_rows() -> Iterator[str]:
 
 def text(header: str, rows: Iterator[str]) -> str:
     return "\r\n".join([header, *rows]) + "\r\n"
-
-
-def flat(root: Node) -> list[tuple[str, float, float]]:
-    def below(node: Node, path: str) -> Iterator[tuple[str, float, float]]:
-        for child in node.children:
-            whole = f"{path}/{child.step.name}"
-            yield whole, child.value, child.own
-            yield from below(child, whole)
-
-    return list(below(root, ""))
 
 
 def tree_of(report: CallerCalleeReport, weight: str) -> list[tuple[str, float, float]]:

@@ -26,12 +26,6 @@ PATIENCE_S = 60.0
 
 
 @pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Claims are renewed more often."""
     monkeypatch.setattr(control, "RENEW_EVERY_S", 0.01)

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from support.shared_file import SharedFile, key, record
+from support.shared_file import SharedFile, key, record, scan, second_scan_or_error
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
@@ -19,35 +19,6 @@ OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
 SECOND = 1_000_000_000
 #: Where every damaged file must end.
 SOUND = (Snapshot, LocktopError)
-
-
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
-    return tmp_path
-
-
-def scan(file: SharedFile, directory: Path) -> Snapshot:
-    file.save(directory)
-    source = attach(file.pid)
-    try:
-        return source.scan()
-    finally:
-        source.close()
-
-
-def outcome(directory: Path) -> Snapshot | LocktopError:
-    try:
-        source = attach(os.getpid())
-    except LocktopError as error:
-        return error
-    try:
-        source.scan()
-        return source.scan()
-    except LocktopError as error:
-        return error
-    finally:
-        source.close()
 
 
 def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
@@ -98,7 +69,7 @@ def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> Non
         setattr(thread, capacity, 1 << 28)
     path = file.save(directory)
     os.truncate(path, hole)
-    found = outcome(directory)
+    found = second_scan_or_error()
     assert isinstance(found, LocktopError)
     assert "damaged" in str(found)
 
@@ -203,7 +174,7 @@ def test_damaged_files_give_a_snapshot_or_an_error_line(directory: Path) -> None
             value = chance.choice((b"\xff" * 8, b"\0" * 8, b"\x01\0\0\0", chance.randbytes(8)))
             data[at : at + len(value)] = value
         path.write_bytes(data[: chance.choice((len(data), len(data), used, used // 2))])
-        outcomes.append(outcome(directory))
+        outcomes.append(second_scan_or_error())
     assert all(isinstance(found, SOUND) for found in outcomes)
     assert {type(found) for found in outcomes} == {Snapshot, LocktopError}
 
@@ -218,4 +189,4 @@ def test_each_number_of_the_structures_forged(directory: Path) -> None:
         data = bytearray(whole.data)
         data[at : at + 4] = b"\xff\xff\xff\xff"
         path.write_bytes(data)
-        assert isinstance(outcome(directory), SOUND), at
+        assert isinstance(second_scan_or_error(), SOUND), at

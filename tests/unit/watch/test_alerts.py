@@ -6,36 +6,12 @@ import dataclasses
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import records, scenarios
+from unit.builders import scenarios
+from unit.builders.waits import wait, waiting
 
-from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
-from locktop.collector.sources.base import OngoingWait
+from locktop.collector.model import CONTENTION_KINDS, Kind
 from locktop.collector.watch import alert_line
 from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
-
-
-def wait(seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, duration_s: float = 9.0) -> Wait:
-    idle = kind not in CONTENTION_KINDS
-    return Wait(lock, kind, duration_s, (4714,), 1, 0x401100, seq, idle=idle)
-
-
-def now(
-    holds: bool = False,
-    seq: int = 1,
-    kind: Kind = Kind.MUTEX,
-    lock: int = 1,
-    duration_s: float = 9.0,
-) -> OngoingWait:
-    return OngoingWait(lock, kind, duration_s, seq, holds, idle=kind not in CONTENTION_KINDS)
-
-
-def waiting(**by_name: Wait) -> Snapshot:
-    """Threads t1, t2, ... in these waits."""
-    threads = tuple(
-        records.thread(int(name[1:]), name, ThreadState.WAITING, waiting_for=one)
-        for name, one in by_name.items()
-    )
-    return replace(scenarios.normal(), threads=threads)
 
 
 def test_a_deadlock_is_due_until_it_is_reported_and_then_never() -> None:

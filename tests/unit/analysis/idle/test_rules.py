@@ -5,26 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
+from unit.builders.idle_verdicts import frames, verdict
 
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.analysis.idle.rules import Rules, choose, parse, shipped
+from locktop.collector.analysis.idle.rules import Rules, parse, shipped
 from locktop.collector.model import Frame, Kind, Snapshot
 from locktop.collector.symbols.python.merge_stacks import PYTHON
 
 
-def frames(*functions: str) -> tuple[Frame, ...]:
-    return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
-
-
 def python(function: str, file: str) -> Frame:
     return Frame(0x1, function, file, 1, PYTHON, 0)
-
-
-def verdict(rules: Rules, kind: Kind, *stack: Frame, held: bool = False, **names: str) -> str:
-    candidates = rules.candidates(kind, stack)
-    found = choose(candidates, names.get("lock", ""), names.get("thread", ""), held)
-    return f"{'idle' if found.idle else 'contended'} {found.name}"
 
 
 def verdict_by(text: str, kind: Kind, *functions: str, **names: str) -> str:

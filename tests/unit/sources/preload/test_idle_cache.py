@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from unit.builders import records, scenarios
+from unit.builders import scenarios
+from unit.builders.waits import wait, waiting
 
-from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
+from locktop.collector.model import Kind
 from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.probes.python_stacks import FIRST_ID
-
-
-def wait(seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, duration_s: float = 9.0) -> Wait:
-    idle = kind not in CONTENTION_KINDS
-    return Wait(lock, kind, duration_s, (4714,), 1, 0x401100, seq, idle=idle)
-
-
-def waiting(**by_name: Wait) -> Snapshot:
-    """Threads t1, t2, ... in these waits."""
-    threads = tuple(
-        records.thread(int(name[1:]), name, ThreadState.WAITING, waiting_for=one)
-        for name, one in by_name.items()
-    )
-    return replace(scenarios.normal(), threads=threads)
 
 
 def test_verdicts_are_kept_by_lock_and_place_and_follow_later_scans() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.shared_file import SharedFile, key, record
+from support.shared_file import SharedFile, key, record, scan
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.threads import KernelThreads
@@ -23,54 +21,6 @@ OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
 SECOND = 1_000_000_000
 #: Where every damaged file must end.
 SOUND = (Snapshot, LocktopError)
-
-
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
-def second_tid() -> Iterator[int]:
-    """The id of a second living thread of this process."""
-    release, started = threading.Event(), threading.Event()
-    tids: list[int] = []
-
-    def wait() -> None:
-        tids.append(threading.get_native_id())
-        started.set()
-        release.wait()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    started.wait()
-    yield tids[0]
-    release.set()
-    thread.join()
-
-
-def scan(file: SharedFile, directory: Path) -> Snapshot:
-    file.save(directory)
-    source = attach(file.pid)
-    try:
-        return source.scan()
-    finally:
-        source.close()
-
-
-def outcome(directory: Path) -> Snapshot | LocktopError:
-    try:
-        source = attach(os.getpid())
-    except LocktopError as error:
-        return error
-    try:
-        source.scan()
-        return source.scan()
-    except LocktopError as error:
-        return error
-    finally:
-        source.close()
 
 
 def test_figures_of_living_and_ended_threads_add_up(directory: Path) -> None:

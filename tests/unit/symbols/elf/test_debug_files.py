@@ -21,7 +21,6 @@ from unit.builders.elf_program import (
 
 from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.elf import debug_files
-from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 
 
@@ -120,16 +119,3 @@ def test_debug_information_that_dwz_moved(tmp_path: Path, link: str) -> None:
     shared.unlink()  # not installed: what is not shared is still there
     assert name(first.module(tmp_path), first.addresses[LOCAL]) == LOCAL
     first.module(tmp_path).locations(first.addresses[LOCAL])
-
-
-def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with another section, which may be marked as packed."""
-    (built.directory / "content").write_bytes(content)
-    built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
-    data = bytearray((built.directory / "forged").read_bytes())
-    if packed:
-        titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
-        table = struct.unpack_from("<Q", data, 40)[0]
-        at = table + 64 * titles.index(section) + 8
-        data[at : at + 8] = struct.pack("<Q", 0x800)
-    return ElfFile(InMemory(bytes(data)))

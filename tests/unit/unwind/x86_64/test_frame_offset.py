@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from unit.builders.elf_program import assembled
 
-from locktop.collector.symbols.elf.bounded_file import InMemory
-from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.unwind.x86_64.frame_offset import FrameOffset, frame_offset, jumps_out
 
 RBP = 6
@@ -42,14 +40,6 @@ KNOWN = {
     BEGIN + "sub $32, %rsp; call 0; jmp *%rax; .byte 0x90, 0x90": FrameOffset(32),
 }  # fmt: skip
 START = 0x1000
-
-
-def assembled(directory: Path, text: str) -> bytes:
-    (directory / "a.s").write_text(text + "\n")
-    subprocess.run(["as", "--64", "-o", "a.o", "a.s"], cwd=directory, check=True)
-    code = ElfFile(InMemory((directory / "a.o").read_bytes())).content(".text")
-    assert code is not None
-    return code
 
 
 @pytest.mark.parametrize("before", KNOWN)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from unit.builders.elf_program import assembled
 
-from locktop.collector.symbols.elf.bounded_file import InMemory
-from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.unwind.x86_64.pthread_once import is_left_for, once_code
 
 START = 0x1000
@@ -45,14 +43,6 @@ SLOTS = {
     # The routine of a cancellation is called through memory.
     BEGIN + WAYS + "mov %rbx, 8(%rsp); call *(%rsp)": None,
 }  # fmt: skip
-
-
-def assembled(directory: Path, text: str) -> bytes:
-    (directory / "a.s").write_text(text + "\n")
-    subprocess.run(["as", "--64", "-o", "a.o", "a.s"], cwd=directory, check=True)
-    code = ElfFile(InMemory((directory / "a.o").read_bytes())).content(".text")
-    assert code is not None
-    return code
 
 
 @pytest.mark.parametrize("before", SLOTS)

@@ -3,54 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.shared_file import SharedFile, key
+from support.shared_file import SharedFile, key, scan
 
-from locktop.collector.model import Snapshot
 from locktop.collector.native import lib
-from locktop.collector.sources.attach import attach
 
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
-
-
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
-def second_tid() -> Iterator[int]:
-    """The id of a second living thread of this process."""
-    release, started = threading.Event(), threading.Event()
-    tids: list[int] = []
-
-    def wait() -> None:
-        tids.append(threading.get_native_id())
-        started.set()
-        release.wait()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    started.wait()
-    yield tids[0]
-    release.set()
-    thread.join()
-
-
-def scan(file: SharedFile, directory: Path) -> Snapshot:
-    file.save(directory)
-    source = attach(file.pid)
-    try:
-        return source.scan()
-    finally:
-        source.close()
 
 
 def ring(file: SharedFile, tids: tuple[int, int], **wait: int) -> None:
