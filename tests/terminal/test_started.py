@@ -70,14 +70,14 @@ def _started(directory: Path) -> Iterator[Screen]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_it_is_not_left_behind(number: signal.Signals, screen: Screen) -> None:
+def test_a_signal_leaves_no_started_program_behind(number: signal.Signals, screen: Screen) -> None:
     screen.process.send_signal(number)
     # 0: on a busy machine the screen may be there by then, and is closed.
     assert screen.process.wait(PATIENCE_S) in (128 + number, 0)
     assert not screen.program.exists()
 
 
-def test_it_is_not_left_behind_when_that_is_said_more_than_once(screen: Screen) -> None:
+def test_repeated_signals_leave_no_started_program_behind(screen: Screen) -> None:
     """As where the terminal is gone: the kernel says so, and the shell too."""
     screen.wait_painted(b"Locks")
     end = time.monotonic() + PATIENCE_S

@@ -181,7 +181,9 @@ def test_the_first_frame_shows_a_snapshot_not_an_empty_screen(terminal: Terminal
     assert b"shard0.mutex" in terminal.since(0)[:BUDGET_BYTES]
 
 
-def test_bytes_for_a_frame(terminal: Terminal, record_property: pytest.RecordProperty) -> None:
+def test_a_frame_takes_few_bytes(
+    terminal: Terminal, record_property: pytest.RecordProperty
+) -> None:
     frames = [terminal.frame(f"tick {tick}") for tick in range(1, 21)]
     record_property("bytes a frame", sum(frames) / len(frames))
     assert all(frames), "each tick changes something that is seen"
@@ -209,7 +211,7 @@ def shown(output: str) -> list[str]:
     ]
 
 
-def test_what_was_sent_adds_up_to_what_the_screen_means(terminal: Terminal) -> None:
+def test_the_sent_bytes_add_up_to_the_text_of_the_screen(terminal: Terminal) -> None:
     """Only what changed is sent; a cell left out would stay as it was for ever."""
     for tick, key in enumerate(["", "\t", "S", "j", "\t", "s", "i", "\x1b[6~", "p", "p"], start=1):
         terminal.press(key)
@@ -219,13 +221,13 @@ def test_what_was_sent_adds_up_to_what_the_screen_means(terminal: Terminal) -> N
         assert shown(terminal.since(0).decode()) == answer["text"].split("\n")
 
 
-def test_nothing_changed_sends_nothing(terminal: Terminal) -> None:
+def test_an_unchanged_snapshot_sends_nothing(terminal: Terminal) -> None:
     terminal.frame("tick 1")
     terminal.frame("same")
     assert [terminal.frame("same") for _ in range(5)] == [0] * 5
 
 
-def test_callers_send_what_changed(terminal: Terminal) -> None:
+def test_the_call_tree_sends_changes_alone(terminal: Terminal) -> None:
     mark = terminal.received
     terminal.press("c")
     terminal.wait_text("Callers", mark)
@@ -237,7 +239,7 @@ def test_callers_send_what_changed(terminal: Terminal) -> None:
     assert 0 < median(sizes) <= BUDGET_BYTES
 
 
-def test_in_callers_and_back_what_was_sent_adds_up(terminal: Terminal) -> None:
+def test_the_sent_bytes_add_up_after_visits_to_the_call_tree(terminal: Terminal) -> None:
     walk = [
         ("c", "Callers"), ("\r", "Function"), ("\x1b", "Callers"), ("v", "by waits"),
         ("\x1b", "Locks"), ("c", "Callers"), ("\x1b", "Locks"),
@@ -253,7 +255,7 @@ def test_in_callers_and_back_what_was_sent_adds_up(terminal: Terminal) -> None:
         assert shown(terminal.since(0).decode()) == answer["text"].split("\n")
 
 
-def test_a_terminal_that_does_not_know_its_size_is_painted_once() -> None:
+def test_a_terminal_of_unknown_size_is_painted_once() -> None:
     terminal = Terminal("child.py", (0, 0))
     try:
         terminal.wait_text("shard0.mutex", 0)
@@ -271,7 +273,7 @@ def test_a_key_paints_without_waiting_for_the_next_scan(
     record_property("key to paint, s", terminal.wait_text("by contended", mark))
 
 
-def test_a_terminal_that_does_not_read_lowers_the_rate_and_blocks_nothing(
+def test_an_unread_terminal_lowers_the_rate_and_blocks_nothing(
     terminal: Terminal,
 ) -> None:
     asked = terminal.tell("settle")["interval_s"]
@@ -310,7 +312,7 @@ def test_sigterm_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("keys", ["", "t" * 80], ids=["a full terminal", "a full queue too"])
-def test_sigterm_ends_it_though_nobody_reads_the_terminal(
+def test_sigterm_ends_the_screen_of_an_unread_terminal(
     impatient_terminal: Terminal, keys: str
 ) -> None:
     terminal = impatient_terminal
@@ -329,7 +331,7 @@ def test_sigterm_ends_it_though_nobody_reads_the_terminal(
     terminal.wait_text("\x1b[?25h", mark)
 
 
-def test_quitting_ends_it_though_nobody_reads_the_terminal(impatient_terminal: Terminal) -> None:
+def test_quitting_ends_the_screen_of_an_unread_terminal(impatient_terminal: Terminal) -> None:
     terminal = impatient_terminal
     asked = terminal.tell("settle")["interval_s"]
     terminal.hold()
@@ -340,7 +342,7 @@ def test_quitting_ends_it_though_nobody_reads_the_terminal(impatient_terminal: T
     assert terminal.process.wait(LONG_ENOUGH_S) == 0
 
 
-def test_a_terminal_that_hangs_up_ends_it(terminal: Terminal) -> None:
+def test_a_terminal_that_hangs_up_ends_the_screen(terminal: Terminal) -> None:
     """Though it is not the terminal that controls it: then no signal comes."""
     terminal.hang_up()
     assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGHUP
@@ -357,7 +359,7 @@ def test_after_a_stop_the_whole_screen_is_painted_again(terminal: Terminal) -> N
         terminal.wait_text(text, mark)
 
 
-def test_over_ssh_the_mouse_is_left_to_the_terminal(terminal: Terminal) -> None:
+def test_the_mouse_stays_with_the_terminal_over_ssh(terminal: Terminal) -> None:
     assert b"\x1b[?1003h" not in terminal.since(0)
 
 
@@ -381,7 +383,7 @@ def test_a_burst_of_keys_reaches_the_filter_of_the_picker_and_then_the_list(
 
 
 @pytest.mark.parametrize("before", ["", "/", "/qw\r"])
-def test_control_c_ends_the_picker_whatever_is_being_typed(picker: Terminal, before: str) -> None:
+def test_control_c_ends_the_picker_during_any_input(picker: Terminal, before: str) -> None:
     mark = picker.received
     picker.press(f"{before}\x03")
     picker.wait_text("picked None status 0", mark)

@@ -171,7 +171,7 @@ SCENARIOS = {
 
 
 @pytest.mark.parametrize("name", list(PatternName))
-def test_a_pattern_is_seen(name: PatternName) -> None:
+def test_each_scenario_shows_its_pattern(name: PatternName) -> None:
     made = SCENARIOS[name]()
     (found,) = patterns(made)
     assert found.name is name
@@ -269,7 +269,7 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     [(name, change) for name, _, change in NEAR_MISSES],
     ids=[f"{name}: {what}" for name, what, _ in NEAR_MISSES],
 )
-def test_a_near_miss_is_no_pattern(
+def test_a_near_miss_shows_no_pattern(
     name: PatternName, change: Callable[[Snapshot], Snapshot]
 ) -> None:
     assert patterns(change(SCENARIOS[name]())) == ()
@@ -283,7 +283,7 @@ def test_a_process_that_ended_has_no_pattern(name: PatternName) -> None:
     assert patterns(replace(made, interval_s=0.09)) == ()
 
 
-def test_a_hold_whose_begin_is_not_known_has_lasted_where_nobody_took_the_lock() -> None:
+def test_a_hold_of_unknown_begin_is_long_if_no_thread_took_the_lock() -> None:
     made = with_rates(long_hold(), acquisitions=0)
     made = with_thread(made, HOLDER, holds=(Held(1, 0, None),))
     (found,) = patterns(made)
@@ -291,7 +291,7 @@ def test_a_hold_whose_begin_is_not_known_has_lasted_where_nobody_took_the_lock()
     assert "held for at least 500 ms" in found.evidence
 
 
-def test_the_rates_of_a_first_scan_are_those_of_the_whole_time() -> None:
+def test_the_first_scan_has_rates_over_the_whole_time() -> None:
     whole = with_lock(
         convoy(), rates=LockRates(), acquisitions=2000, contended=1000, wait_s=4.0, hold_s=0.18,
         blame=(Blame(0, 0, 1.6), Blame(HOLDER, 0x401100, 2.4)),
@@ -308,7 +308,7 @@ def all_of_them() -> Snapshot:
     return replace(made, patterns=found)
 
 
-def test_they_are_saved_and_read_back() -> None:
+def test_patterns_are_saved_and_read_back() -> None:
     made = all_of_them()
     whole = document(made)
     assert [one["name"] for one in whole["patterns"]] == list(PatternName)
@@ -316,7 +316,7 @@ def test_they_are_saved_and_read_back() -> None:
     assert read.patterns == made.patterns
 
 
-def test_they_are_on_the_page_right_after_the_locks() -> None:
+def test_the_text_report_has_patterns_right_after_the_locks() -> None:
     page = report.render(all_of_them())
     order = ["LOCKS, most wait first", "WHAT IT LOOKS LIKE", "SEMAPHORES AND CONDITIONS"]
     assert sorted(order, key=page.index) == order
@@ -325,7 +325,7 @@ def test_they_are_on_the_page_right_after_the_locks() -> None:
     assert "WHAT IT LOOKS LIKE" not in report.render(scenarios.normal())
 
 
-def test_they_are_in_the_details_of_their_lock() -> None:
+def test_lock_details_show_the_patterns_of_the_lock() -> None:
     made = all_of_them()
     index = SnapshotIndex(made)
     details = {

@@ -95,7 +95,7 @@ def writes(**how: float | bool) -> Wait:
     return wait(7, Kind.RWLOCK, **how)  # type: ignore[arg-type]
 
 
-def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
+def test_a_reader_waits_behind_a_writer_if_writers_go_first() -> None:
     again = thread(1, reads(), held(7, shared=True))
     writer = thread(2, writes())
     assert pairs(again, writer) == {(2, 1)}, "readers go first"
@@ -121,11 +121,11 @@ def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
         (reads(), reads()),
     ],
 )
-def test_a_reader_that_no_writer_stops(reader: Wait, writer: Wait) -> None:
+def test_a_reader_without_a_writer_before_has_no_request(reader: Wait, writer: Wait) -> None:
     assert (1, 2) not in pairs(thread(1, reader), thread(2, writer), locks=WRITERS_FIRST)
 
 
-def test_of_many_writers_only_some_are_providers() -> None:
+def test_only_some_of_many_writers_are_providers() -> None:
     readers = [thread(n, reads()) for n in range(100)]
     writers = [thread(1000 + n, writes(duration_s=9.0 - n / 100)) for n in range(100)]
     found = pairs(*readers, *writers, locks=WRITERS_FIRST)
@@ -148,7 +148,7 @@ def test_waits_without_a_request(waiter: Thread) -> None:
     assert pairs(waiter, thread(2, None, held(7))) == set()
 
 
-def test_of_a_lock_that_others_release_only_the_owner_seen_holds_it() -> None:
+def test_a_lock_released_by_other_threads_is_held_by_the_observed_owner_alone() -> None:
     foreign = {7: lock(7, foreign_releases=True)}
     stale, owner = thread(2, None, held(7)), thread(3, None, held(7))
     assert pairs(thread(1, wait(7)), stale, locks=foreign) == set()
@@ -157,13 +157,13 @@ def test_of_a_lock_that_others_release_only_the_owner_seen_holds_it() -> None:
     assert pairs(thread(1, wait(7, saw=1), held(7)), locks=foreign) == set(), "it waits for a turn"
 
 
-def test_a_recursive_lock_is_no_wait_for_itself() -> None:
+def test_a_thread_never_waits_for_its_own_recursive_lock() -> None:
     alone = thread(1, wait(7, saw=1), held(7))
     assert pairs(alone, locks={7: lock(7, recursive=True)}) == set()
     assert pairs(alone, locks={7: lock(7)}) == {(1, 1)}
 
 
-def test_a_stale_list_is_not_believed() -> None:
+def test_a_stale_held_list_names_no_holder() -> None:
     # It says that it holds what it waits for, but saw another thread own it.
     assert pairs(thread(1, wait(7, saw=9), held(7))) == set()
     # Two threads list one mutex: only the one that was seen has it.
@@ -211,13 +211,13 @@ def test_two_scans_with_the_same_waits_make_a_deadlock() -> None:
     assert [one.since_s for one in found] == [1.0], "the shortest wait"
 
 
-def test_another_wait_for_the_same_lock_makes_none() -> None:
+def test_another_wait_for_the_same_lock_makes_no_deadlock() -> None:
     assert deadlocks.find_confirmed(waits_of(*RING), waits_of(*RING, seq=4)) == ()
     assert deadlocks.find_confirmed(waits_of(), waits_of(*RING)) == ()
     assert deadlocks.find_confirmed(waits_of((1, 2), (2, 1)), waits_of((1, 2), (2, 3))) == ()
 
 
-def test_a_doubt_makes_none_certain() -> None:
+def test_a_doubt_makes_every_deadlock_only_possible() -> None:
     itself = waits_of((1, 1))
     found = deadlocks.find_confirmed(itself, itself, doubt="why")
     assert [(one.certain, one.doubt) for one in found] == [(False, "why")]
@@ -236,7 +236,7 @@ def test_one_provider_satisfies_an_or_request() -> None:
     assert deadlocks.find(WaitForGraph(blocked, frozenset())) == (), "thread 3 may give it"
 
 
-def test_no_provider_is_left() -> None:
+def test_a_request_without_a_provider_is_a_deadlock() -> None:
     blocked = {1: BlockedThread(1, 2, 7, (Request(BlockReason.ABSENT, frozenset(), is_or=True),))}
     (found,) = deadlocks.find(WaitForGraph(blocked, frozenset()))
     assert [(e.tid, e.held_by, e.reason) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
@@ -282,7 +282,7 @@ def test_a_long_ring_is_found_without_recursion() -> None:
     assert [len(one.cycle) for one in found] == [count]
 
 
-def test_states() -> None:
+def test_each_thread_has_a_state() -> None:
     assert classifier.state(Kind.RWLOCK, "S") is ThreadState.WAITING
     assert classifier.state(Kind.SEM, "R") is ThreadState.IDLE
     assert classifier.state(None, "R") is ThreadState.RUNNING
@@ -290,7 +290,7 @@ def test_states() -> None:
     assert [classifier.state(None, letter) for letter in ("D", "T", "")] == [ThreadState.OTHER] * 3
 
 
-def test_rates_and_shares() -> None:
+def test_rates_and_shares_are_those_between_two_scans() -> None:
     assert rates.lock_rates(2.0, 10, 4, 1.0, -0.1, 6, 0.5) == rates.LockRates(5, 2, 0.5, 0, 3, 0.25)
     assert rates.lock_rates(0.0, 10, 4, 1.0, 0.0, 6, 0.0) == rates.LockRates()
     assert [rates.share(part, 2.0) for part in (-1, 1, 3)] == [0, 0.5, 1]
@@ -327,7 +327,7 @@ def verdict(
     return [one.certain for one in deadlocks.find(build_graph(threads, locks, complete))]
 
 
-def test_a_thread_that_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
+def test_a_semaphore_posted_by_its_getters_alone_is_held() -> None:
     waiter = user(2, gets(), 3, 3)
     holder = user(1, wait(2), 4, 3)
     assert verdict(holder, waiter, locks=sem(1)) == [True]
@@ -344,7 +344,7 @@ def test_a_thread_that_got_a_semaphore_has_it_while_only_such_threads_post_it() 
     assert verdict(holder, waiter, locks=sem(1), complete=False) == [False]
 
 
-def test_a_thread_that_never_posted_a_semaphore_may_have_a_place_in_a_queue() -> None:
+def test_a_thread_that_never_posted_may_hold_a_slot_of_a_queue() -> None:
     waiter = user(2, gets(), 0, 0)
     assert verdict(user(1, wait(2), 1, 0), waiter, locks=sem(1)) == [True]
     assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, locks=sem(1)) == [False]
@@ -354,7 +354,7 @@ def test_a_thread_that_never_posted_a_semaphore_may_have_a_place_in_a_queue() ->
     assert verdict(again, thread(2, wait(1)), locks=sem(-1)) == []
 
 
-def test_where_threads_signal_each_other_a_semaphore_must_be_posted_often() -> None:
+def test_signals_between_threads_require_many_posts_for_certainty() -> None:
     """As all of Python's do, of whose locks some are got to wait for another thread."""
     waiter = user(2, gets(), 0, 0)
     for posts, certain in ((1, False), (2, False), (3, True)):
@@ -367,7 +367,7 @@ def test_where_threads_signal_each_other_a_semaphore_must_be_posted_often() -> N
     assert verdict(ended, waiter, locks=sem(1)) == []
 
 
-def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
+def test_counts_of_earlier_semaphores_at_the_address_do_not_count() -> None:
     assert verdict(user(1, gets(), 5, 4), locks=sem(1)) == [True]
     assert verdict(user(1, gets(), 5, 4), locks=sem(1, generation=1)) == []
 
@@ -390,14 +390,14 @@ def test_a_thread_that_left_its_wait_is_in_no_cycle() -> None:
     assert wait_for_graph.without(ring, frozenset()) is ring
 
 
-def test_of_several_units_whoever_posted_one_may_post_again() -> None:
+def test_a_thread_that_posted_one_of_several_units_may_post_again() -> None:
     holder, waiter = user(1, wait(2), 4, 2), user(2, gets(), 0, 0)
     assert verdict(holder, waiter, locks=sem(2)) == [True]
     assert verdict(holder, waiter, user(3, None, 1, 1), locks=sem(2)) == []
     assert verdict(holder, waiter, user(3, wait(2), 1, 1), locks=sem(2)) == [True]
 
 
-def test_a_semaphore_that_is_posted_unheld_is_no_lock() -> None:
+def test_a_semaphore_posted_by_a_thread_without_a_unit_is_no_lock() -> None:
     holder, waiter = user(1, wait(2), 1, 0), user(2, gets(), 0, 0)
     assert verdict(holder, waiter, locks=sem(1, foreign_releases=True)) == [], "nobody posts it"
     poster = user(1, wait(2), 1, 1)
@@ -416,7 +416,7 @@ def at_barrier(tid: int, parties: int = 3) -> Thread:
     return thread(tid, replace(wait(BARRIER, Kind.BARRIER), parties=parties), held(tid))
 
 
-def test_a_barrier_waits_for_all_that_have_not_come() -> None:
+def test_a_barrier_waits_for_all_threads_that_have_not_arrived() -> None:
     assert verdict(at_barrier(1), thread(2, wait(1)), locks={}) == [True]
     assert verdict(at_barrier(1), thread(2, wait(1)), thread(3), locks={}) == [], "it may come"
     assert verdict(at_barrier(1), at_barrier(2), locks={}) == [True], "nobody is left"
@@ -425,7 +425,7 @@ def test_a_barrier_waits_for_all_that_have_not_come() -> None:
     assert verdict(at_barrier(1, parties=0), thread(2, wait(1)), locks={}) == [], "not known"
 
 
-def test_of_two_threads_that_list_a_spin_lock_neither_is_plausible() -> None:
+def test_a_spin_lock_listed_by_two_threads_has_no_plausible_holder() -> None:
     first_life, spin = {7: lock(7)}, wait(7, Kind.SPIN)
     assert pairs(thread(1, spin, held(7)), locks=first_life) == {(1, 1)}
     assert pairs(thread(1, spin, held(7)), locks={7: lock(7, generation=1)}) == set()
@@ -447,7 +447,7 @@ def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
     assert verdict(thread(1, other), locks={7: lock(7)}) == [], "it is in another process"
 
 
-def test_a_thread_that_was_awake_between_the_scans_is_not_stuck_at_a_signal() -> None:
+def test_a_thread_awake_between_the_scans_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
     scan = build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
     assert len(deadlocks.find_confirmed(scan, scan)) == 1
@@ -455,7 +455,7 @@ def test_a_thread_that_was_awake_between_the_scans_is_not_stuck_at_a_signal() ->
     assert len(deadlocks.find_confirmed(scan, scan, awake={1})) == 1, "it lists what it has"
 
 
-def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
+def test_the_work_grows_linearly_with_the_threads() -> None:
     """Readers of one lock, as many writers that wait for them, and one who waits for a writer."""
 
     def graph(count: int) -> int:

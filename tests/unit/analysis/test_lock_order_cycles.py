@@ -226,7 +226,7 @@ def certain(*locks: int) -> dict[int, LockFacts]:
     return {lock: LockFacts() for lock in locks}
 
 
-def test_an_edge_says_who_and_where() -> None:
+def test_an_edge_names_its_thread_and_both_call_sites() -> None:
     orders = [order([1], 2, 5, stack=7), order([2], 1, 6, stack=8)]
     (cycle,) = cycles(orders, LIVES, certain(1, 2))
     assert cycle.locks == (1, 2)
@@ -236,19 +236,19 @@ def test_an_edge_says_who_and_where() -> None:
     assert (cycle.confidence, cycle.why, cycle.classes) == (Confidence.HIGH, "", ())
 
 
-def test_another_life_or_epoch_is_no_cycle() -> None:
+def test_orders_of_different_lives_or_epochs_make_no_cycle() -> None:
     about = certain(1, 2)
     assert not cycles([order([1], 2, 5, generation=2), order([2], 1, 6)], LIVES, about)
     assert not cycles([order([1], 2, 5, epoch=2), order([2], 1, 6)], LIVES, about)
 
 
-def test_threads_are_chosen_so_that_all_differ() -> None:
+def test_a_cycle_needs_a_different_thread_for_each_edge() -> None:
     orders = [order([1], 2, 5, 6), order([2], 3, 5), order([3], 1, 6, 5, 7)]
     (cycle,) = cycles(orders, LIVES, certain(1, 2, 3))
     assert [edge.tid for edge in cycle.edges] == [1006, 1005, 1007]
 
 
-def test_where_one_lock_may_have_been_another_it_is_only_counted() -> None:
+def test_a_cycle_over_an_ambiguous_lock_is_counted_alone() -> None:
     orders = [order([1], 2, 5), order([2], 1, 6)]
     about = certain(1) | {2: LockFacts(has_own_address=False)}
     assert lock_order_cycles.find(orders, LIVES, about) == PotentialDeadlocks((), unproven=1)
@@ -256,7 +256,7 @@ def test_where_one_lock_may_have_been_another_it_is_only_counted() -> None:
     assert lock_order_cycles.find(orders, LIVES, about).unproven == 0
 
 
-def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted() -> None:
+def test_a_cycle_needs_the_lock_cookie_in_both_orders() -> None:
     about = certain(1) | {2: LockFacts(has_own_address=False)}
     for wanted, held in ((True, True), (True, False), (False, True)):
         first = replace(order([1], 2, 5), is_identified=wanted)
@@ -266,7 +266,7 @@ def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted()
         assert (len(found.cycles), found.unproven) == ((1, 0) if wanted and held else (0, 1))
 
 
-def test_what_is_proven_is_not_counted_again() -> None:
+def test_a_proven_cycle_is_not_counted_as_unproven() -> None:
     orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
     orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
     about = {
@@ -278,7 +278,7 @@ def test_what_is_proven_is_not_counted_again() -> None:
     assert found.unproven == 0
 
 
-def test_threads_of_which_nothing_is_kept_lower_the_confidence() -> None:
+def test_threads_without_records_lower_the_confidence() -> None:
     orders = [order([1], 2, 5), order([2], 1, 4000)]
     (cycle,) = cycles(orders, LIVES, certain(1, 2))
     assert cycle.confidence is Confidence.LOW
@@ -315,7 +315,7 @@ def test_a_long_ring_is_found_and_a_tangle_ends_in_time() -> None:
     assert time.process_time() - begun < 10, "one thread alone makes each: far more than it takes"
 
 
-def test_many_orders_without_a_cycle_take_no_time() -> None:
+def test_many_orders_without_a_cycle_take_little_time() -> None:
     orders = [order([n % 100], 100 + n, n % 5 + 1, stack=n) for n in range(15_000)]
     begun = time.process_time()
     assert not cycles(orders, LIVES, certain(*range(15_100)))
@@ -323,6 +323,6 @@ def test_many_orders_without_a_cycle_take_no_time() -> None:
     assert time.process_time() - begun < 10
 
 
-def test_which_locks_may_be_of_one() -> None:
+def test_in_cycles_names_the_locks_of_cycles() -> None:
     orders = [order([1], 2, 5), order([2], 1, 5), order([2], 3, 6)]
     assert lock_order_cycles.in_cycles(orders) == {1, 2}

@@ -54,7 +54,7 @@ def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
     return found.holders
 
 
-def test_a_thread_that_is_one_ahead_has_it() -> None:
+def test_a_thread_with_one_get_more_than_posts_holds_the_semaphore() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     found = annotated(seen)
     assert found.locks[0].holders == (FIRST,)
@@ -65,7 +65,7 @@ def test_a_thread_that_is_one_ahead_has_it() -> None:
     assert second is seen.threads[2]
 
 
-def test_locks_that_a_thread_holds_already_stay() -> None:
+def test_known_held_locks_stay_with_the_thread() -> None:
     seen = at_semaphore(first=(4, 3))
     other = Held(77, 5, 1.0)
     threads = (seen.threads[0], replace(seen.threads[1], holds=(other,)))
@@ -75,7 +75,7 @@ def test_locks_that_a_thread_holds_already_stay() -> None:
     )
 
 
-def test_one_that_ended_may_have_it_and_nobody_waits_for_that_one() -> None:
+def test_an_ended_thread_may_hold_a_semaphore_but_blocks_no_thread() -> None:
     seen = at_semaphore(first=(4, 3))
     ended = replace(seen.threads[1], alive=False)
     found = annotated(replace(seen, threads=(seen.threads[0], ended)))
@@ -94,7 +94,7 @@ def test_one_that_ended_may_have_it_and_nobody_waits_for_that_one() -> None:
         {},
     ],
 )
-def test_nobody_is_named_for_sure(uses: dict[str, tuple[int, int] | None]) -> None:
+def test_uncertain_counts_name_no_holder(uses: dict[str, tuple[int, int] | None]) -> None:
     seen = at_semaphore(**uses)
     # That the sum is right is not enough.
     assert holders(seen, acquisitions=101) == ()
@@ -112,18 +112,18 @@ def test_nobody_is_named_for_sure(uses: dict[str, tuple[int, int] | None]) -> No
         {"acquisitions": 100},
     ],
 )
-def test_of_what_is_no_lock_of_one_unit_nobody_is_named(lock: dict[str, object]) -> None:
+def test_only_a_lock_of_one_unit_has_a_named_holder(lock: dict[str, object]) -> None:
     seen = at_semaphore(first=(4, 3))
     assert holders(seen) == (FIRST,)
     assert holders(seen, **lock) == ()
 
 
-def test_nobody_is_named_where_not_all_was_counted() -> None:
+def test_incomplete_counts_name_no_holder() -> None:
     seen = at_semaphore(first=(4, 3))
     assert holders(replace(seen, complete=False)) == ()
 
 
-def test_nobody_is_named_where_other_processes_may_have_posted_it() -> None:
+def test_a_process_shared_semaphore_has_no_named_holder() -> None:
     seen = at_semaphore(first=(4, 3))
     wait = seen.threads[0].waiting_for
     assert wait is not None
@@ -137,7 +137,7 @@ def test_a_thread_that_waits_for_its_own_semaphore_waits_for_a_signal() -> None:
     assert holders(replace(seen, threads=(seen.threads[0], itself))) == ()
 
 
-def test_at_a_reused_address_two_readings_must_agree() -> None:
+def test_a_reused_address_needs_two_equal_readings() -> None:
     seen = at_semaphore(first=(4, 3), second=(7, 7))
     seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
     same = {
@@ -196,7 +196,7 @@ def scan_of_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
         (sem(1, 3, 4, foreign_releases=True), ((1, 1), (3, 2)), False),
     ],
 )
-def test_semaphores_used_as_locks(
+def test_counts_tell_a_semaphore_used_as_a_lock_from_a_signal(
     lock: Lock, uses: tuple[tuple[int, int], ...], is_lock: bool
 ) -> None:
     classifier = Classifier()
@@ -241,7 +241,7 @@ def verdicts_in_scans(*scans: Sequence[tuple[int, int]]) -> list[bool]:
         ([[(7, 9)], [(7, 9), (5, 4)]], [False, True]),  # a new thread
     ],
 )
-def test_semaphores_at_an_address_that_had_other_semaphores(
+def test_new_counts_decide_about_a_semaphore_at_a_reused_address(
     scans: list[list[tuple[int, int]]], verdicts: list[bool]
 ) -> None:
     assert verdicts_in_scans(*scans) == verdicts

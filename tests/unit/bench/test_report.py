@@ -31,7 +31,7 @@ def row_of(found: costs.Costs, flavour: str) -> CostRow:
     return next(row for row in found.rows if row.flavour == flavour)
 
 
-def test_spread() -> None:
+def test_the_spread_is_that_of_the_rounds() -> None:
     assert costs.spread([7.0]) == Spread(7.0, 7.0, 7.0)
     assert costs.spread([5.0, 1.0, 3.0, 2.0, 4.0]) == Spread(2.0, 3.0, 4.0)
     assert costs.spread(iter([1.0, 2.0])) == Spread(1.25, 1.5, 1.75)
@@ -85,7 +85,7 @@ def test_a_budget_is_met_by_either_of_its_limits() -> None:
     assert of_budget(1.50, 9, 1.35, 8) == "0.15 times bare or 1 ns"
 
 
-def test_the_reason_is_told_only_for_what_was_missed() -> None:
+def test_only_a_missed_budget_has_a_reason() -> None:
     found = costs.summary({MUTEX: [a_round(20, dormant=1.05, contended=1.2, blocks=3, all=5)]})
     told = verdicts(found, ())
     assert [(one.what.split(", ")[-1], one.missed_by) for one in told] == [
@@ -99,7 +99,7 @@ def test_the_reason_is_told_only_for_what_was_missed() -> None:
     assert told[3].measured == "5.00 times bare, 80 ns more; medians 5.00, 80 ns"
 
 
-def test_one_thread_is_measured_by_the_least_of_all_rounds() -> None:
+def test_one_thread_counts_with_the_least_time_of_all_rounds() -> None:
     """Rounds with a busy neighbour: the bare run or the other may be the one that it falls on."""
     rounds = [a_round(20, all=3), a_round(20, all=9), a_round(40, all=5), a_round(20, all=6)]
     (told,) = [one for one in verdicts(costs.summary({MUTEX: rounds}), ()) if "all" in one.what]
@@ -110,7 +110,7 @@ def test_one_thread_is_measured_by_the_least_of_all_rounds() -> None:
     assert told.measured == "1.20 times bare, 4 ns more"
 
 
-def test_a_trace_reaches_back_further_the_less_is_written() -> None:
+def test_a_trace_reaches_further_back_with_fewer_records() -> None:
     contended, blocks, _ = GROWTH
     assert contended.bytes_each == 3.2
     assert check_growth(GROWTH, contended).measured == "20.0 times"
@@ -129,7 +129,7 @@ def a_report(rounds: int, growth: tuple[Growth, ...] = GROWTH) -> report.BenchRe
     return report.BenchReport(here, found, growth, tuple(verdicts(found, growth)))
 
 
-def test_text() -> None:
+def test_the_text_has_every_table() -> None:
     said = tables.text(a_report(3)).splitlines()
     assert said[0].startswith("Some CPU, 2 CPUs, Linux 6.1 x86_64, glibc 2.36; load 0.5")
     mutex = next(line.split() for line in said if line.startswith("mutex"))
@@ -172,7 +172,7 @@ def test_the_trace_alone_and_the_costs_alone() -> None:
     assert "trace" not in tables.text(a_report(2, growth=()))
 
 
-def test_what_is_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_or_names_choose_the_measured_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [MUTEX, Case("mutex", "lock, unlock", 8), BARRIER]
     asked: list[list[Case]] = []
 
@@ -191,7 +191,9 @@ def test_what_is_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         report.measure(report.USUAL, ["mutex", "pink"])
 
 
-def test_the_runs_differ_in_the_library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runs_differ_in_the_environment_of_the_library_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/x/liblocktop.so libother.so")
     monkeypatch.setenv("LOCKTOP_LEVEL", "all")
     bare = runner.environment(UNPREPARED)

@@ -48,7 +48,7 @@ def test_a_malformed_rule_is_named_by_file_and_line(
 
 
 @pytest.mark.parametrize("kind", ["directory", "binary", "large"])
-def test_a_file_that_cannot_be_read_is_one_line(
+def test_an_unreadable_rules_file_is_a_one_line_error(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_one_line(
         idle_rules_file.load()
 
 
-def test_without_a_file_there_are_the_shipped_rules(
+def test_the_shipped_rules_apply_without_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
@@ -70,7 +70,9 @@ def test_without_a_file_there_are_the_shipped_rules(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
-def test_rules_of_another_user_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rules_file_of_another_user_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     idle_rules_file.path().parent.mkdir(mode=0o700)
     idle_rules_file.path().write_text("contended file kind=cond\n")
@@ -79,7 +81,7 @@ def test_rules_of_another_user_are_none(tmp_path: Path, monkeypatch: pytest.Monk
     assert as_nobody(lambda: verdict(idle_rules_file.load(), Kind.COND)) == "idle condition"
 
 
-def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(
+def test_command_line_rules_precede_the_file_and_the_shipped_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -92,21 +92,21 @@ def full() -> Snapshot:
 
 
 @pytest.mark.parametrize("make", [full, scenarios.normal, scenarios.many, scenarios.empty])
-def test_what_was_saved_is_read_back(make: Callable[[], Snapshot]) -> None:
+def test_a_saved_snapshot_is_read_back(make: Callable[[], Snapshot]) -> None:
     whole = document(records.classified(make)())
     for data in (json.dumps(whole, indent=1).encode(), bytes(msgpack.packb(whole))):
         assert is_snapshot(data)
         assert document(parse(data, "x")) == whole
 
 
-def test_an_interval_beside_the_figures_does_no_harm() -> None:
+def test_an_interval_beside_the_figures_is_accepted() -> None:
     before = scenarios.normal()
     whole = document(before, before)
     read = parse(json.dumps(whole).encode(), "x")
     assert [lock.wait_s for lock in read.locks] == [lock.wait_s for lock in before.locks]
 
 
-def test_keys_that_were_added_later_may_be_missing() -> None:
+def test_keys_of_later_versions_may_be_missing() -> None:
     whole = {
         "format": "locktop.snapshot", "version": 1, "taken_at": "2026-11-21T10:00:00.123Z",
         "host": "db1", "source": "preload", "duration_s": 5.0, "lost_events": 0,
@@ -132,13 +132,13 @@ def test_keys_that_were_added_later_may_be_missing() -> None:
     assert read.stacks[5] == (Frame(0x55, "put", "c.c", 4, "x", 0),)
 
 
-def test_parts_of_time_that_are_not_known_here_are_left_out() -> None:
+def test_unknown_parts_of_time_are_left_out() -> None:
     read = parse(changed("threads.0.time.unknown", ["disk", "_make", "other things"]), "x")
     assert read.threads[0].time is not None
     assert read.threads[0].time.unknown == ("disk",)
 
 
-def test_texts_are_made_harmless() -> None:
+def test_texts_of_a_file_are_sanitized() -> None:
     data = json.dumps(document(scenarios.hostile())).encode()
     said = repr(parse(data, "x"))
     assert "\\x1b" not in said
@@ -222,7 +222,7 @@ def changed(path: str, value: object) -> bytes:
         ("ended", 1, "Expected bool, got int - at ended"),
     ],
 )
-def test_each_field_is_checked_and_named(path: str, value: object, words: str) -> None:
+def test_an_error_names_the_wrong_field(path: str, value: object, words: str) -> None:
     with pytest.raises(LocktopError) as raised:
         parse(changed(path, value), "some.json")
     assert str(raised.value).startswith("some.json is no snapshot of locktop: ")
@@ -243,14 +243,14 @@ def test_each_field_is_checked_and_named(path: str, value: object, words: str) -
         b"\xde" + bytes(100),
     ],
 )
-def test_what_cannot_be_read_is_one_line(data: bytes) -> None:
+def test_an_unreadable_file_is_a_one_line_error(data: bytes) -> None:
     with pytest.raises(LocktopError) as raised:
         parse(data, "x")
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_damaged_files_are_read_or_refused_but_never_fail(seed: int) -> None:
+def test_damaged_snapshots_are_read_or_refused(seed: int) -> None:
     """Bytes of a true one changed or cut off: whatever is left, an answer of ours."""
     chance = random.Random(seed)
     whole = document(full())
@@ -265,7 +265,7 @@ def test_damaged_files_are_read_or_refused_but_never_fail(seed: int) -> None:
     profile.SnapshotProfile(read).tree("wait")
 
 
-def test_a_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:
+def test_the_content_of_a_file_decides_its_type(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text(json.dumps(document(full())))
     two.write_text("Type,Function Name,Inclusive Samples,Exclusive Samples\nRoot,main,2,1\n")
@@ -276,13 +276,13 @@ def test_a_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", OLD_NAMES)
-def test_an_old_snapshot_has_the_values_that_it_had(name: str) -> None:
+def test_an_old_snapshot_is_read_with_its_former_values(name: str) -> None:
     expected = json.loads((OLD / f"{name}.expected.json").read_bytes())
     assert document(parse((OLD / name).read_bytes(), name)) == expected
 
 
 @pytest.mark.parametrize("name", OLD_NAMES)
-def test_the_figures_of_the_file_itself_are_read(name: str) -> None:
+def test_the_figures_of_an_old_file_are_read(name: str) -> None:
     data = (OLD / name).read_bytes()
     saved = json.loads(data) if name.endswith("json") else msgpack.unpackb(data)
     read = parse(data, name)

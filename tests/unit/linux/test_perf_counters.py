@@ -54,7 +54,7 @@ def burn(cpu_s: float) -> None:
         pass
 
 
-def test_every_event_has_a_figure_or_a_word() -> None:
+def test_every_event_has_a_figure_or_a_reason() -> None:
     with closing(ThreadCounters(threading.get_native_id())) as made:
         found = made.read()
     assert tuple(one.name for one in found.counters) == KERNEL + PROCESSOR
@@ -98,7 +98,7 @@ def test_the_clock_stands_still_while_the_thread_sleeps() -> None:
         assert second - first < 0.15
 
 
-def test_page_faults_are_those_that_getrusage_knows() -> None:
+def test_page_faults_agree_with_getrusage() -> None:
     def faults() -> int:
         used = resource.getrusage(resource.RUSAGE_THREAD)
         return used.ru_minflt + used.ru_majflt
@@ -114,7 +114,7 @@ def test_page_faults_are_those_that_getrusage_knows() -> None:
     assert ended - began <= second - first <= after - before
 
 
-def test_context_switches_are_those_of_its_status() -> None:
+def test_context_switches_agree_with_the_status_file() -> None:
     def switches() -> int:
         return sum(procfs.thread_switches(os.getpid(), threading.get_native_id()))
 
@@ -131,7 +131,7 @@ def test_context_switches_are_those_of_its_status() -> None:
     assert second - first.total >= ended - began
 
 
-def test_the_first_reading_has_no_rate_and_the_next_one_has() -> None:
+def test_rates_begin_with_the_second_reading() -> None:
     of_own_thread().close()  # there are counters
     with closing(ThreadCounters(threading.get_native_id())) as made:
         assert all(one.per_s == 0.0 for one in made.read().counters)
@@ -146,7 +146,7 @@ def gives_hardware_counters() -> bool:
     return any(path.name.startswith(("cpu", "armv")) for path in devices.glob("*"))
 
 
-def test_the_processor_s_events_are_counted_or_it_is_said_why_not() -> None:
+def test_events_of_the_processor_have_a_count_or_a_reason() -> None:
     with closing(of_own_thread()) as made:
         made.read()
         burn(0.05)
@@ -161,7 +161,7 @@ def test_the_processor_s_events_are_counted_or_it_is_said_why_not() -> None:
             )  # fmt: skip
 
 
-def test_a_thread_that_ended() -> None:
+def test_an_ended_thread_has_a_reason_and_no_count() -> None:
     with closing(ThreadCounters(1 << 22)) as made:  # no thread has an id as large as that
         found = named(made.read())
     assert all(one.total is None for one in found.values())
@@ -169,7 +169,7 @@ def test_a_thread_that_ended() -> None:
         assert found["task-clock"].why == "the thread has ended"
 
 
-def test_too_many_open_files() -> None:
+def test_too_many_open_files_are_a_reason() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
@@ -182,7 +182,7 @@ def test_too_many_open_files() -> None:
     assert found["task-clock"].why in ("too many open files", found["cycles"].why)
 
 
-def test_without_rights_one_word_says_so() -> None:
+def test_missing_rights_are_a_reason() -> None:
     """Somebody else's process, asked by a user who may not trace it."""
     if os.geteuid() != 0:
         pytest.skip("takes a process of another user: run as root")
@@ -199,7 +199,7 @@ def test_without_rights_one_word_says_so() -> None:
             assert why.startswith("no right")
 
 
-def test_descriptors_are_given_back() -> None:
+def test_close_releases_every_descriptor() -> None:
     before = len(os.listdir("/proc/self/fd"))
     made = ThreadCounters(threading.get_native_id())
     made.read()
@@ -235,7 +235,9 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         (errno.EIO, os.strerror(errno.EIO)),
     ],
 )
-def test_each_refusal_has_its_word(refused: dict[str, int], error: int, said: str) -> None:
+def test_each_refusal_of_the_kernel_has_a_reason(
+    refused: dict[str, int], error: int, said: str
+) -> None:
     refused |= {"all": -error, "user": -error}
     cycles = next(event for event in EVENTS if event.name == "cycles")
     with closing(ThreadCounters(1, (cycles,))) as made:
@@ -244,7 +246,7 @@ def test_each_refusal_has_its_word(refused: dict[str, int], error: int, said: st
     assert said in found.why
 
 
-def test_who_may_not_count_the_kernel_counts_the_rest(refused: dict[str, int]) -> None:
+def test_a_user_without_kernel_rights_counts_user_code(refused: dict[str, int]) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"".join(n.to_bytes(8, "little") for n in (1000, 80, 20)))
     refused |= {"all": -errno.EACCES, "user": reading}

@@ -110,7 +110,7 @@ def test_every_include_is_written_from_the_root() -> None:
     assert not wrong
 
 
-def test_nothing_runs_upwards() -> None:
+def test_no_dependency_runs_upwards() -> None:
     assert not _upwards(_edges(_read(SOURCES)))
 
 
@@ -150,7 +150,7 @@ def _defines(name: str, *called: str) -> str:
         ({"shm/a.c": _defines("f", "g"), "shm/b.c": _defines("g", "f")}, False, True),
     ],
 )
-def test_what_would_be_wrong_is_seen(files: dict[str, str], upwards: bool, circle: bool) -> None:
+def test_the_checks_find_forged_faults(files: dict[str, str], upwards: bool, circle: bool) -> None:
     edges = _edges(files)
     assert bool(_upwards(edges)) is upwards
     assert bool(_circle(edges)) is circle

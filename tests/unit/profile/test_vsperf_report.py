@@ -91,7 +91,7 @@ def tree_of(report: CallerCalleeReport, weight: str) -> list[tuple[str, float, f
 # ---- both ways of profiling, in every dress ----
 
 
-def test_sampling() -> None:
+def test_a_sampling_report_is_read() -> None:
     report = parse(text(SAMPLING, sampling_rows()).encode(), "x.csv")
     assert [measure.name for measure in report.measures] == ["samples"]
     assert tree_of(report, "samples") == ESTIMATED
@@ -100,7 +100,7 @@ def test_sampling() -> None:
     assert row.location == SourceLine("c:\\src\\a.cpp", 7)
 
 
-def test_tracing_has_elapsed_and_application_time() -> None:
+def test_a_tracing_report_has_elapsed_and_application_time() -> None:
     report = parse(text(TRACING, tracing_rows()).encode(), "x.csv")
     assert [measure.name for measure in report.measures] == ["elapsed", "application"]
     assert tree_of(report, "elapsed") == ESTIMATED
@@ -109,23 +109,23 @@ def test_tracing_has_elapsed_and_application_time() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_any_encoding(encoding: str) -> None:
+def test_reports_of_any_encoding_are_read(encoding: str) -> None:
     report = parse(text(SAMPLING, sampling_rows()).encode(encoding), "x.csv")
     assert tree_of(report, "samples") == ESTIMATED
 
 
-def test_an_old_code_page() -> None:
+def test_a_report_in_an_old_code_page_is_read() -> None:
     data = text(SAMPLING, sampling_rows()).replace('"main"', '"für"').encode("cp1252")
     assert tree_of(parse(data, "x.csv"), "samples")[0][0] == "/für"
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
-def test_other_separators(separator: str) -> None:
+def test_reports_with_other_separators_are_read(separator: str) -> None:
     data = text(SAMPLING, sampling_rows()).replace(",", separator).encode()
     assert tree_of(parse(data, "x.csv"), "samples") == ESTIMATED
 
 
-def test_types_as_numbers_columns_in_another_order_and_fewer() -> None:
+def test_a_report_with_numbered_types_and_other_columns_is_read() -> None:
     number = {"Root": 0, "Caller": 1, "Callee": 2}
     rows = [
         f"{root},{exclusive},{inclusive},{name},{number[kind]}"
@@ -136,7 +136,7 @@ def test_types_as_numbers_columns_in_another_order_and_fewer() -> None:
     assert tree_of(report, "samples") == ESTIMATED
 
 
-def test_percentages_count_where_there_is_nothing_else() -> None:
+def test_percentages_count_if_a_report_has_nothing_else() -> None:
     rows = [f"{kind},{name},{a},{b},{root}" for kind, name, a, b, root in ROWS]
     header = "Type,Function Name,Inclusive Samples %,Exclusive Samples %,Root Function Name"
     report = parse("\n".join([header, *rows]).encode(), "x.csv")
@@ -168,7 +168,9 @@ HEAD = "Type{0}Function Name{0}Elapsed Inclusive Time{0}Elapsed Exclusive Time"
         (",", ('"12,34,567"', "0.5"), 1234567.0),  # Indian
     ],
 )
-def test_decimal_comma_or_point(separator: str, cells: tuple[str, str], value: float) -> None:
+def test_decimal_commas_and_points_are_read(
+    separator: str, cells: tuple[str, str], value: float
+) -> None:
     lines = [HEAD.format(separator), separator.join(["Root", "main", *cells])]
     report = parse("\n".join(lines).encode(), "x.csv")
     assert report.notes == ()
@@ -176,7 +178,7 @@ def test_decimal_comma_or_point(separator: str, cells: tuple[str, str], value: f
 
 
 @pytest.mark.parametrize("cell", ["", ".", "1,5", "1,23", ",", "-5", "1e999", "٣", "0x10", "e5"])
-def test_what_is_no_number_is_named(cell: str) -> None:
+def test_a_malformed_number_is_named(cell: str) -> None:
     lines = [HEAD.format(";"), "Root;main;1.5;0.25", f"Root;other;{cell};1"]
     report = parse("\n".join(lines).encode(), "x.csv")
     assert report.notes == (f"line 3 is left out: {cell!r} is not a number of elapsed time",)
@@ -219,14 +221,14 @@ def test_malformed_rows_are_named_and_the_rest_is_used() -> None:
     assert any("without a Root row of gone" in note for note in report.notes)
 
 
-def test_notes_on_rows_are_not_without_end() -> None:
+def test_notes_on_rows_are_bounded() -> None:
     rows = [*sampling_rows(), *["Callee,short"] * 500]
     notes = parse(text(SAMPLING, iter(rows)).encode(), "x.csv").notes
     assert len(notes) == 21
     assert notes[-1] == "and 480 lines more are left out"
 
 
-def test_names_are_made_harmless_and_short() -> None:
+def test_names_are_sanitized_and_shortened() -> None:
     data = text(SAMPLING, sampling_rows()).replace('"c"', '"\x1b[31m' + "T<" * 5000 + '"')
     names = [step.name for step in parse(data.encode(), "x.csv").groups["samples"]]
     assert max(map(len, names)) <= LONGEST
@@ -245,14 +247,14 @@ def test_names_are_made_harmless_and_short() -> None:
         (bytes(range(256)) * 10, "no line has the titles"),
     ],
 )
-def test_what_is_no_report_is_one_line(data: bytes, words: str) -> None:
+def test_a_foreign_file_is_a_one_line_error(data: bytes, words: str) -> None:
     with pytest.raises(LocktopError, match=r"^x\.csv ") as raised:
         parse(data, "x.csv")
     assert words in str(raised.value)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_damaged_reports_are_read_or_refused_but_never_fail(seed: int) -> None:
+def test_damaged_reports_are_read_or_refused(seed: int) -> None:
     """Bytes of a true one changed, added or cut off: whatever is left, an answer of ours."""
     chance = random.Random(seed)
     whole = text(TRACING, tracing_rows()) if seed % 2 else text(SAMPLING, sampling_rows())
@@ -271,14 +273,14 @@ def test_damaged_reports_are_read_or_refused_but_never_fail(seed: int) -> None:
         profile.butterflies(measure.name)
 
 
-def test_a_name_with_a_character_that_parts_lines_elsewhere_is_one_name() -> None:
+def test_a_name_with_a_foreign_line_separator_is_one_name() -> None:
     data = text(SAMPLING, sampling_rows()).replace('"b"', '"b\u2028\x0cc"')
     report = parse(data.encode(), "x.csv")
     assert report.notes == ()
     assert ("/main/b  c", 30.0, 10.0) in tree_of(report, "samples")
 
 
-def test_functions_of_one_name_differ_by_module_and_address() -> None:
+def test_module_and_address_distinguish_functions_of_one_name() -> None:
     rows = [
         'Root,f,1,1,0,0,"",0,a.dll,"",0x10,f,p,1,',
         'Root,f,2,2,0,0,"",0,a.dll,"",0x20,f,p,1,',
@@ -292,7 +294,7 @@ def test_functions_of_one_name_differ_by_module_and_address() -> None:
     }
 
 
-def test_functions_differ_by_process() -> None:
+def test_the_process_distinguishes_functions() -> None:
     rows = [f'Root,f,{n},0,0,0,"",0,a.dll,"",0x10,f,p,{n},' for n in (1, 2)]
     report = parse(text(SAMPLING, iter(rows)).encode(), "x.csv")
     assert [step.module for step in report.groups["samples"]] == ["a.dll of p 1", "a.dll of p 2"]
@@ -324,7 +326,7 @@ def test_recursion_is_one_branch() -> None:
     assert notes == ()
 
 
-def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is() -> None:
+def test_an_entry_is_called_by_itself_alone_or_is_the_largest_function() -> None:
     itself = {Step("f"): FunctionGroup(row("f", 5, 5), (row("f", 2),), (row("f", 2),))}
     root, notes = call_tree_estimate.tree(itself)
     assert (flat(root), notes) == ([("/f", 5.0, 5.0), ("/f/f", 2.0, 0.0)], ())
@@ -337,7 +339,7 @@ def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is
     assert notes == ("every function has a caller: the largest is taken for the entry",)
 
 
-def test_who_is_a_callee_of_another_is_no_entry_even_without_rows_of_its_callers() -> None:
+def test_a_callee_without_rows_of_its_callers_is_no_entry() -> None:
     groups = {
         Step("main"): FunctionGroup(row("main", 10), (), (row("f", 5, 5),)),
         Step("f"): FunctionGroup(row("f", 5, 5)),
@@ -345,7 +347,7 @@ def test_who_is_a_callee_of_another_is_no_entry_even_without_rows_of_its_callers
     assert flat(call_tree_estimate.tree(groups)[0]) == [("/main", 10.0, 0.0), ("/main/f", 5.0, 5.0)]
 
 
-def test_a_report_with_endless_ways_through_it_ends() -> None:
+def test_a_report_with_very_many_call_paths_ends() -> None:
     """Each of 60 functions calls all later ones: 2 to the 59th ways."""
     count = 60
     groups = {
@@ -361,7 +363,7 @@ def test_a_report_with_endless_ways_through_it_ends() -> None:
     assert notes
 
 
-def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothing() -> None:
+def test_a_callee_without_rows_is_a_leaf_and_zero_divides_nothing() -> None:
     groups = {
         Step("main"): FunctionGroup(row("main", 10), (), (row("gone", 4), row("none", 0))),
         Step("none"): FunctionGroup(row("none", 0), (row("main", 0),), (row("x", 3),)),
@@ -375,7 +377,7 @@ def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothin
 
 
 @pytest.mark.parametrize(("weight", "measure"), [("wait", "elapsed"), ("count", "samples")])
-def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
+def test_an_exported_report_is_read_back_unchanged(weight: str, measure: str) -> None:
     profile = SnapshotProfile(scenarios.deadlock())
     written = vsperf_csv.render(profile, weight_of(profile.weights, weight), idle=False)
     report = parse(written.encode(), "ours.csv")
@@ -392,7 +394,7 @@ def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
         assert own == pytest.approx(ours[path][1], rel=1e-6)
 
 
-def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
+def test_butterflies_survive_export_and_import() -> None:
     profile = SnapshotProfile(scenarios.deadlock())
     written = vsperf_csv.render(profile, weight_of(profile.weights, "count"), idle=True)
     report = ReportProfile(parse(written.encode(), "ours.csv"), "ours.csv")
@@ -411,7 +413,7 @@ def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
             }
 
 
-def test_each_group_is_in_the_order_of_such_reports() -> None:
+def test_an_exported_report_has_the_usual_order_of_rows() -> None:
     profile = SnapshotProfile(scenarios.deadlock())
     lines = vsperf_csv.render(profile, weight_of(profile.weights, "count"), idle=False).split(
         "\r\n"

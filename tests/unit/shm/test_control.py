@@ -69,7 +69,7 @@ def attached() -> PreloadSource:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_dormant_process_is_woken_and_the_claim_kept_also_between_looks(directory: Path) -> None:
+def test_a_claim_wakes_a_dormant_process_and_lasts_between_scans(directory: Path) -> None:
     path = dormant_file(directory)
     source = attached()
     first = page_of(path)
@@ -86,7 +86,7 @@ def test_a_dormant_process_is_woken_and_the_claim_kept_also_between_looks(direct
 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("level", ["dormant", "counting", "all"])
-def test_who_sets_a_level_ends_the_claim(directory: Path, level: str) -> None:
+def test_a_level_set_by_a_user_ends_the_claim(directory: Path, level: str) -> None:
     path = dormant_file(directory)
     source = attached()
     assert claim_is_kept()
@@ -100,7 +100,7 @@ def test_who_sets_a_level_ends_the_claim(directory: Path, level: str) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_claim_that_lapsed_while_the_reader_was_stopped_is_made_again(
+def test_a_stopped_reader_renews_its_lapsed_claim(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = dormant_file(directory)
@@ -121,7 +121,7 @@ def test_a_level_that_another_process_sets_is_seen_at_the_next_scan(directory: P
     source.close()
 
 
-def test_the_source_sets_the_level_and_says_what_it_was(directory: Path) -> None:
+def test_the_source_sets_the_level_and_returns_the_former_level(directory: Path) -> None:
     path = SharedFile().save(directory)
     source = attached()
     assert source.set_level("all") == "contended"
@@ -139,7 +139,7 @@ def test_the_source_sets_the_level_and_says_what_it_was(directory: Path) -> None
         (errno.EROFS, "Read-only file system$"),
     ],
 )
-def test_why_a_level_cannot_be_set(
+def test_an_error_says_why_the_level_cannot_be_set(
     directory: Path, monkeypatch: pytest.MonkeyPatch, number: int, says: str
 ) -> None:
     dormant_file(directory)
@@ -169,7 +169,7 @@ def test_why_a_level_cannot_be_set(
         (lib.LT_LEVEL_DORMANT, 2, lib.LT_LEVEL_CONTENDED, False),
     ],
 )
-def test_who_began_to_count_late_says_so(
+def test_a_snapshot_says_if_counting_began_late(
     directory: Path, base_level: int, epoch: int, level: int, complete: bool
 ) -> None:
     file = SharedFile()

@@ -92,7 +92,7 @@ CHANGES = dict.fromkeys(
 )
 
 
-def test_who_did_nothing_stays_the_same_object_and_only_time_goes_on(watched: Watched) -> None:
+def test_an_unchanged_thread_stays_the_same_object(watched: Watched) -> None:
     first = list(watched.reader.read().threads)
     before = [one.now for one in first]
     again = watched.reader.read()
@@ -164,7 +164,9 @@ def another_has_its_block(watched: Watched) -> None:
         another_has_its_block,
     ],
 )
-def test_who_did_something_is_told_anew(watched: Watched, does: Callable[[Watched], None]) -> None:
+def test_a_changed_thread_is_a_new_object(
+    watched: Watched, does: Callable[[Watched], None]
+) -> None:
     before = list(watched.reader.read().threads)
     does(watched)
     watched.write()
@@ -175,7 +177,7 @@ def test_who_did_something_is_told_anew(watched: Watched, does: Callable[[Watche
     assert before[2] is now.threads[-1]
 
 
-def test_another_epoch_voids_what_was_held_before_it(watched: Watched) -> None:
+def test_a_new_epoch_voids_earlier_held_locks(watched: Watched) -> None:
     for block in watched.blocks:
         block.wait.key = 0
     watched.write()
@@ -187,7 +189,7 @@ def test_another_epoch_voids_what_was_held_before_it(watched: Watched) -> None:
     same(now, watched.fresh())
 
 
-def test_after_a_reading_that_failed_all_is_as_if_read_first(watched: Watched) -> None:
+def test_a_failed_reading_makes_the_next_reading_a_first_one(watched: Watched) -> None:
     watched.reader.read()
     first, last = watched.blocks[0], watched.blocks[2]
     first.wait.seq, (good, last.counters) = 8, (last.counters, len(watched.file.data) + 64)
@@ -202,7 +204,7 @@ def test_after_a_reading_that_failed_all_is_as_if_read_first(watched: Watched) -
     assert now.threads[0].wait.seq == 8
 
 
-def test_whatever_number_changes_is_read(watched: Watched) -> None:
+def test_a_change_of_any_number_is_read(watched: Watched) -> None:
     """One after the other in any order, so that each finds what those before have left."""
     chance = random.Random(20261122)
     watched.reader.read()

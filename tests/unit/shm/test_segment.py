@@ -21,7 +21,7 @@ SECOND = 1_000_000_000
 SOUND = (Snapshot, LocktopError)
 
 
-def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
+def test_locks_of_several_chunks_are_read(directory: Path) -> None:
     file = SharedFile()
     thread = file.add_thread(os.getpid())
     ids = [file.add_lock(lib.LT_KIND_MUTEX, 0x1000 + 64 * n) for n in range(100)]
@@ -37,7 +37,7 @@ def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
     assert found == {id_: n + 1 for n, id_ in enumerate(ids)}
 
 
-def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None:
+def test_a_table_as_large_as_the_file_is_read(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_acquisitions=3)
     thread, stack = file.add_thread(os.getpid()), file.add_stack([1])
@@ -55,7 +55,7 @@ def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None
 
 
 @pytest.mark.parametrize("what", ["sites", "counters", "threads", "locks"])
-def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> None:
+def test_a_table_larger_than_the_file_is_refused(directory: Path, what: str) -> None:
     """A file is nearly all hole: its size alone says nothing of what is in it."""
     file = SharedFile()
     thread = file.add_thread(os.getpid())
@@ -74,7 +74,7 @@ def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> Non
     assert "damaged" in str(found)
 
 
-def test_a_file_put_in_its_place_is_followed(directory: Path) -> None:
+def test_a_replaced_file_is_followed(directory: Path) -> None:
     """As exec() does: the same process, a new file under the same name."""
     first, second = SharedFile(), SharedFile()
     for file, uses in ((first, 1), (second, 2)):
@@ -127,7 +127,7 @@ def test_a_foreign_header_is_refused(directory: Path, field: str, value: int, me
         attach(os.getpid())
 
 
-def test_what_is_no_file_of_ours_is_refused(directory: Path) -> None:
+def test_a_foreign_file_is_refused(directory: Path) -> None:
     file = SharedFile()
     path = directory / file.name
     path.write_bytes(b"something else".ljust(1 << 16, b"."))
@@ -179,7 +179,7 @@ def test_damaged_files_give_a_snapshot_or_an_error_line(directory: Path) -> None
     assert {type(found) for found in outcomes} == {Snapshot, LocktopError}
 
 
-def test_each_number_of_the_structures_forged(directory: Path) -> None:
+def test_each_forged_number_gives_a_snapshot_or_an_error_line(directory: Path) -> None:
     """Every 4-byte word of the header and of one thread's block, as the largest number."""
     whole = rich_file()
     path = whole.save(directory)

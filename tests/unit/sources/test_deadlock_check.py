@@ -33,19 +33,19 @@ def test_a_deadlock_is_certain_in_one_scan(directory: Path, second_tid: int) -> 
     assert {edge.tid for edge in deadlocks[0].cycle} == {os.getpid(), second_tid}
 
 
-def test_no_deadlock_of_waits_that_give_up(directory: Path, second_tid: int) -> None:
+def test_waits_with_a_time_limit_are_no_deadlock(directory: Path, second_tid: int) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), second_tid), flags=lib.LT_WAIT_TIMED)
     assert scan(file, directory).deadlocks == ()
 
 
-def test_no_deadlock_with_a_dead_thread(directory: Path) -> None:
+def test_an_ended_thread_is_in_no_deadlock(directory: Path) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), 4_000_000))
     assert scan(file, directory).deadlocks == ()
 
 
-def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
+def test_a_recursive_mutex_is_no_deadlock(directory: Path) -> None:
     for recursive in (True, False):
         file = SharedFile()
         lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, type=int(recursive))
@@ -55,7 +55,9 @@ def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
         assert len(scan(file, directory).deadlocks) == (0 if recursive else 1)
 
 
-def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid: int) -> None:
+def test_a_lock_released_by_other_threads_is_in_no_deadlock(
+    directory: Path, second_tid: int
+) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), second_tid))
     file.lock(1).foreign_releases = 1
@@ -71,7 +73,7 @@ def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid
         (lib.LT_KIND_MUTEX, 16, True),  # robust: it was taken over from a dead thread
     ],
 )
-def test_no_deadlock_is_certain_where_locks_are_handed_over(
+def test_no_deadlock_is_certain_if_locks_are_handed_over(
     directory: Path, second_tid: int, kind: int, type_: int, certain: bool
 ) -> None:
     file = SharedFile()

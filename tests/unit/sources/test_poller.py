@@ -34,7 +34,7 @@ class Looks:
         pass
 
 
-def test_it_looks_until_it_is_stopped() -> None:
+def test_the_poller_scans_until_its_stop() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
     worker = Poller(Looks(NOTHING), 0.02, published.put)
     worker.start()
@@ -57,7 +57,7 @@ def test_a_shorter_interval_takes_effect_at_once() -> None:
 
 
 @pytest.mark.parametrize("error", [LocktopError("cut off"), RuntimeError("cut off")])
-def test_an_error_ends_with_a_snapshot_that_says_so(error: Exception) -> None:
+def test_an_error_ends_with_a_snapshot_of_the_message(error: Exception) -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
     before = replace(NOTHING, notes=("first",))
     worker = Poller(Looks(before, error), 0.02, published.put)
@@ -70,7 +70,7 @@ def test_an_error_ends_with_a_snapshot_that_says_so(error: Exception) -> None:
     worker.stop()
 
 
-def test_an_error_at_the_first_scan_is_told_too() -> None:
+def test_an_error_of_the_first_scan_is_reported() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
     worker = Poller(Looks(LocktopError("no way")), 0.02, published.put)
     worker.start()
@@ -78,7 +78,7 @@ def test_an_error_at_the_first_scan_is_told_too() -> None:
     worker.stop()
 
 
-def test_after_the_end_nothing_more_is_published() -> None:
+def test_nothing_is_published_after_the_end() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
     worker = Poller(Looks(replace(NOTHING, ended=True)), 0.02, published.put)
     worker.start()

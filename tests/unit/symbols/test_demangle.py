@@ -134,7 +134,7 @@ NOT_MANGLED = [
 
 
 @pytest.mark.parametrize(("symbol", "name"), [*CXX, *RUST, *((name, name) for name in NOT_MANGLED)])
-def test_demangle(symbol: str, name: str) -> None:
+def test_mangled_names_become_readable(symbol: str, name: str) -> None:
     assert demangle(symbol) == name
 
 
@@ -215,7 +215,7 @@ def test_the_worker_ends_with_its_parent() -> None:
         ("a<b(c)", "a<b"),
     ],
 )
-def test_without_parameters(whole: str, name: str) -> None:
+def test_parameters_are_removed_from_names(whole: str, name: str) -> None:
     assert without_parameters(whole) == name
 
 
@@ -225,7 +225,7 @@ def test_without_parameters(whole: str, name: str) -> None:
      "a for " * 3000, ") requires " * 3000, "operator " * 2000, "f(" + "<" * 9000 + ")"],
     ids=lambda text: text[:12],
 )  # fmt: skip
-def test_no_name_takes_long(text: str) -> None:
+def test_removing_parameters_takes_linear_time(text: str) -> None:
     """Quadratic time would be seconds here; linear time is milliseconds."""
     began = time.thread_time()
     without_parameters(text)
@@ -237,7 +237,7 @@ def test_no_name_takes_long(text: str) -> None:
     [".cold" * 3000 + "x", ".0" * 8000, "." * 16000, "_ZN" * 5000],
     ids=lambda text: text[:12],
 )
-def test_no_symbol_takes_long(text: str) -> None:
+def test_no_symbol_takes_long_to_demangle(text: str) -> None:
     began = time.thread_time()
     assert demangle(text) == text
     assert time.thread_time() - began < 1.0

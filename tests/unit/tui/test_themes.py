@@ -92,7 +92,7 @@ def test_the_theme_suits_the_terminal(environ: dict[str, str], name: str) -> Non
         (('name = "night"', 'name = "night"\nnose = 1'), "nose is not known"),
     ],
 )
-async def test_a_broken_theme_file_is_told_and_left_out(
+async def test_a_broken_theme_file_is_reported_and_left_out(
     change: tuple[str, str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     night = shipped("night")

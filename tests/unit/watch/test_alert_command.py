@@ -68,7 +68,7 @@ def pids_in(file: Path, count: int) -> list[int]:
     return [int(line) for line in file.read_text().split()]
 
 
-def test_it_is_not_started_while_it_runs_and_is_stopped_with_what_it_started(
+def test_a_running_command_is_not_started_again_and_ends_with_its_children(
     tmp_path: Path,
 ) -> None:
     pids = tmp_path / "pids"
@@ -84,7 +84,7 @@ def test_it_is_not_started_while_it_runs_and_is_stopped_with_what_it_started(
     command.stop()  # nothing to stop
 
 
-def test_it_has_a_time_and_is_killed_after_it_even_if_it_ignores_to_be_ended(
+def test_a_command_that_ignores_sigterm_is_killed_after_its_limit(
     tmp_path: Path,
 ) -> None:
     pids = tmp_path / "pids"
@@ -98,7 +98,7 @@ def test_it_has_a_time_and_is_killed_after_it_even_if_it_ignores_to_be_ended(
     until(lambda: all(map(is_gone, running)), "the end of both")
 
 
-def test_what_it_leaves_in_the_background_ends_with_it(tmp_path: Path) -> None:
+def test_background_processes_end_with_the_command(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = AlertCommand(f"sleep 1000 & echo $! >> {pids}", 1000.0)
     command.start({}, "")
@@ -111,7 +111,7 @@ def names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def test_the_newest_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None:
+def test_the_newest_snapshots_stay_and_other_files_are_untouched(tmp_path: Path) -> None:
     shot = scenarios.deadlock()
     others = {
         "locktop-store-4711-20261121T031245Z.json",  # saved from the screen
@@ -137,7 +137,7 @@ def test_the_newest_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("count", [3])
-def test_those_of_earlier_runs_count(count: int, tmp_path: Path) -> None:
+def test_snapshots_of_earlier_runs_count(count: int, tmp_path: Path) -> None:
     for number in range(count):
         old = tmp_path / f"locktop-a-{number}-20261121T000000Z-wait.json"
         old.write_text("old")

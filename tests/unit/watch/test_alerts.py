@@ -39,7 +39,7 @@ def test_a_possible_deadlock_is_no_alert() -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_waits_for_what_somebody_holds_count_and_no_others(kind: Kind) -> None:
+def test_only_waits_for_held_objects_are_alerts(kind: Kind) -> None:
     found = Alerts(5.0).due(waiting(t1=wait(kind=kind)))
     assert len(found) == (kind in CONTENTION_KINDS)
     assert Alerts(None).due(waiting(t1=wait(kind=kind))) == []
@@ -77,7 +77,7 @@ def test_an_alert_that_ends_before_it_is_reported_is_counted() -> None:
     assert alerts.missed[AlertKind.DEADLOCK] == 1, "one deadlock of three threads"
 
 
-def test_the_line_names_thread_lock_holder_and_place() -> None:
+def test_the_line_names_thread_lock_holder_and_location() -> None:
     snapshot = scenarios.normal()
     (alert, *_) = sorted(Alerts(0.1).due(snapshot), key=lambda alert: alert.lock)
     assert alert_line.line(alert, snapshot) == (

@@ -44,7 +44,7 @@ def test_a_wait_that_goes_on_while_a_lock_is_held_needs_one_scan() -> None:
     assert not any(scans.at(waits) for waits in changing), "none goes on"
 
 
-def test_waiters_that_hold_nothing_are_in_no_circle() -> None:
+def test_waiters_without_locks_need_no_scan() -> None:
     scans = Scans()
     scans.at({})
     nothing = {2: ongoing(False)}
@@ -54,7 +54,7 @@ def test_waiters_that_hold_nothing_are_in_no_circle() -> None:
     assert [scans.at(nothing | joins) for _ in range(3)] == [False, True, False]
 
 
-def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
+def test_a_join_by_a_lock_holder_needs_a_scan() -> None:
     joins = {1: ongoing(True, kind=Kind.JOIN, duration_s=0.1)}
     scans = Scans()
     scans.at(joins)
@@ -64,7 +64,7 @@ def test_a_thread_joined_by_one_that_holds_a_lock_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.RWLOCK, Kind.JOIN, Kind.ONCE, Kind.BARRIER])
-def test_some_waits_keep_others_without_a_lock(kind: Kind) -> None:
+def test_waits_that_block_other_threads_without_a_lock_need_a_scan(kind: Kind) -> None:
     scans = Scans()
     scans.at({})
     waits = {1: ongoing(False, kind=kind)}
@@ -87,12 +87,12 @@ def test_a_wait_that_gets_too_long_needs_one_scan() -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("idle", [False, True])
-def test_the_rules_tell_which_waits_count_whatever_their_kind(kind: Kind, idle: bool) -> None:
+def test_the_idle_rules_decide_which_waits_count(kind: Kind, idle: bool) -> None:
     found = Alerts(5.0).due(waiting(t1=replace(wait(kind=kind), idle=idle)))
     assert len(found) == (not idle)
 
 
-def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> None:
+def test_a_wait_found_idle_is_no_longer_due_and_not_missed() -> None:
     alerts, idle = Alerts(5.0), replace(wait(), idle=True)
     (alert,) = alerts.due(waiting(t1=wait(), t2=wait()))
     assert not alerts.is_idle(alert, waiting(t1=wait(), t2=idle)), "one of them is held up"

@@ -32,7 +32,7 @@ def lock_of(snapshot: Snapshot, name: str) -> Lock:
     return next(lock for lock in snapshot.locks if lock.name == name)
 
 
-def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
+def test_threads_and_locks_with_the_verdict_of_their_kind_stay_the_same_objects() -> None:
     before = scenarios.normal()
     after = classified(before)
     assert all(a is b for a, b in zip(before.threads, after.threads, strict=True))
@@ -43,7 +43,7 @@ def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
     }  # fmt: skip
 
 
-def test_a_wait_for_a_mutex_that_is_for_work() -> None:
+def test_a_rule_makes_a_mutex_wait_idle() -> None:
     after = classified(scenarios.normal(), "idle serving kind=mutex function=serve_get")
     worker = thread_of(after, "worker-0")  # in stack 1, under serve_get
     assert worker.waiting_for is not None
@@ -61,7 +61,7 @@ def test_a_wait_for_a_mutex_that_is_for_work() -> None:
     assert lock.counted_wait_s == pytest.approx(1467.6)
 
 
-def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
+def test_a_lock_with_only_idle_waits_is_idle_and_sorted_last() -> None:
     before = scenarios.normal()
     after = classified(before, "idle all lock=g_table_lock", "idle cache lock=g_cache_lock")
     for name in ("g_table_lock", "g_cache_lock"):
@@ -74,7 +74,7 @@ def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
     assert [t.state for t in again.threads] == [t.state for t in before.threads]
 
 
-def test_a_condition_that_is_contention() -> None:
+def test_a_rule_makes_a_condition_variable_contended() -> None:
     normal = scenarios.normal()
     stacks = (WaitStack(3, 10, 10_801.0),)
     locks = tuple(
@@ -100,7 +100,7 @@ def test_a_rule_on_a_thread_does_not_apply_to_sums() -> None:
     assert lock_of(after, "g_cache_lock").idle_s == 0.0
 
 
-def test_a_thread_in_a_deadlock_is_not_idle_whatever_the_rules_are() -> None:
+def test_no_rule_makes_a_deadlocked_thread_idle() -> None:
     after = classified(scenarios.deadlock(), "idle everything")
     for thread in after.threads:
         if thread.waiting_for is not None:
@@ -147,7 +147,7 @@ def test_a_verdict_by_functions_holds_for_waits_without_known_functions() -> Non
     assert why(0, generation=1) == ["semaphore"]
 
 
-def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
+def test_a_thread_behind_a_certain_deadlock_is_not_idle() -> None:
     ring = scenarios.deadlock()
     (deadlock,) = ring.deadlocks
     behind = replace(ring, deadlocks=(replace(deadlock, stuck=(4711,)),))

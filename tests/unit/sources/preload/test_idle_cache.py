@@ -11,7 +11,7 @@ from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.probes.python_stacks import FIRST_ID
 
 
-def test_verdicts_are_kept_by_lock_and_place_and_follow_later_scans() -> None:
+def test_verdicts_are_kept_by_lock_and_call_site_and_follow_later_scans() -> None:
     idle_cache, idle = IdleCache(), replace(wait(kind=Kind.SEM), idle=True)
     place = (idle.lock, idle.stack, idle.site)
     idle_cache.learn(waiting(t1=idle), named=False)
@@ -26,7 +26,7 @@ def test_verdicts_are_kept_by_lock_and_place_and_follow_later_scans() -> None:
     assert idle_cache.idle(*place) is None, "something else than the place tells them apart"
 
 
-def test_no_verdict_is_kept_of_a_deadlock_and_of_what_python_ran() -> None:
+def test_no_verdict_is_kept_of_deadlocks_and_merged_stacks() -> None:
     ring, idle_cache = scenarios.deadlock(), IdleCache()
     idle_cache.learn(ring, named=True)
     stuck = {edge.tid for edge in ring.deadlocks[0].cycle}

@@ -114,7 +114,7 @@ PYTHON = ["get", "start_thread"]
 ANSWER = {TID: runs("get")}
 
 
-def test_a_wait_is_read_once_it_lasts_and_then_known(scans: Scans) -> None:
+def test_a_lasting_wait_is_read_once_and_then_known(scans: Scans) -> None:
     assert scans.scan(1) == NATIVE
     assert scans.reader.requests == 0, "the wait might end at once"
     assert scans.scan(1) == NATIVE
@@ -230,7 +230,7 @@ def test_a_single_scan_waits_for_the_answer(scans: Scans) -> None:
     assert FIRST_ID + 1 not in all_merged(stacks, other, waits).stacks
 
 
-def test_an_answer_to_an_older_request_is_for_the_waits_of_then(scans: Scans) -> None:
+def test_an_answer_belongs_to_the_waits_of_its_request(scans: Scans) -> None:
     scans.scan(1)
     scans.scan(1)
     waits = {TID: (1, 2)}

@@ -22,11 +22,11 @@ def pause_s(spent: CpuBudget, took_s: float) -> float:
     return spent.pause_s
 
 
-def test_without_looks_samples_take_two_percent() -> None:
+def test_samples_take_two_percent_without_scans() -> None:
     assert pause_s(CpuBudget(), 0.001) == pytest.approx(0.05)
 
 
-def test_neither_too_often_nor_too_seldom() -> None:
+def test_the_sampling_interval_has_both_bounds() -> None:
     assert CpuBudget().pause_s == SHORTEST_S
     assert pause_s(CpuBudget(), 0.0) == SHORTEST_S
     assert pause_s(CpuBudget(), 10.0) == 2.0
@@ -35,15 +35,15 @@ def test_neither_too_often_nor_too_seldom() -> None:
 @pytest.mark.parametrize(
     ("others_s", "share"), [(0.0, 0.02), (0.01, 0.02), (0.015, 0.015), (0.02, 0.005), (9.0, 0.002)]
 )
-def test_the_rest_of_the_tool_leaves_what_it_does_not_take(others_s: float, share: float) -> None:
+def test_the_share_of_samples_follows_the_other_cpu_time(others_s: float, share: float) -> None:
     assert pause_s(after_scans(9.0, others_s), 0.001) == pytest.approx(0.001 / share)
 
 
-def test_one_scan_tells_nothing_yet() -> None:
+def test_one_scan_changes_no_interval() -> None:
     assert pause_s(after_scans(), 0.001) == pytest.approx(0.05)
 
 
-def test_samples_are_not_told_to_be_the_rest() -> None:
+def test_samples_do_not_count_as_other_cpu_time() -> None:
     spent = after_scans(0.0)
     for _ in range(5):
         spent.note_sample(0.002)
@@ -51,7 +51,7 @@ def test_samples_are_not_told_to_be_the_rest() -> None:
     assert spent.pause_s == pytest.approx(0.002 / 0.015)
 
 
-def test_what_is_left_later_counts_at_once() -> None:
+def test_a_quieter_interval_counts_at_once() -> None:
     """Looks take samples, too: there may be none in between, which would tell."""
     spent = after_scans(9.0)
     spent.note_sample(0.001)

@@ -314,7 +314,9 @@ def test_a_split_file_of_another_build_is_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", ["nothing", "a package by dwp", "a package by llvm-dwp"])
-def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Path) -> None:
+def test_split_debug_information_is_read_from_a_package_or_reported_missing(
+    kept: str, tmp_path: Path
+) -> None:
     """The dwp of binutils knows DWARF 4, that of LLVM also 5."""
     packer = kept.rpartition(" ")[2]
     if kept != "nothing" and shutil.which(packer) is None:
@@ -349,7 +351,7 @@ def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Pa
     resolver.close()
 
 
-def test_the_next_run_has_its_names_without_reading_the_program(
+def test_the_next_run_reads_stored_names_and_not_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     printed = start(build(tmp_path, NESTED, WAYS["dwarf 5"]))

@@ -21,7 +21,7 @@ from unit.builders.elf_program import (
 )
 
 
-def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
+def test_mini_debug_info_names_local_functions(built: Built, tmp_path: Path) -> None:
     built.run(
         "objcopy", "-S", "--remove-section=.comment", "--keep-symbol", LOCAL, built.path, "mini"
     )
@@ -35,7 +35,7 @@ def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packing", ["zlib", "zlib-gabi", "zlib-gnu", "zstd"])
-def test_packed_sections(built: Built, packing: str) -> None:
+def test_packed_sections_are_read(built: Built, packing: str) -> None:
     debug = built.directory / "packed"
     built.run("objcopy", f"--compress-debug-sections={packing}", built.path, debug)
     packed = {section.name for section in elf(debug).sections}
@@ -47,7 +47,7 @@ def test_packed_sections(built: Built, packing: str) -> None:
 
 
 @pytest.mark.parametrize("packing", ["zlib", "zlib-gnu", "zstd"])
-def test_damaged_packed_sections(built: Built, packing: str) -> None:
+def test_damaged_packed_sections_are_refused(built: Built, packing: str) -> None:
     debug = built.directory / "packed"
     built.run("objcopy", f"--compress-debug-sections={packing}", built.path, debug)
     name = ".zdebug_str" if packing == "zlib-gnu" else ".debug_str"

@@ -25,7 +25,7 @@ from locktop.collector.symbols.elf.file import ElfFile
 
 
 @pytest.mark.parametrize("where", ["of the target", "ours"])
-def test_a_debug_file_by_build_id(built: Built, tmp_path: Path, where: str) -> None:
+def test_a_debug_file_is_found_by_its_build_id(built: Built, tmp_path: Path, where: str) -> None:
     root, other = tmp_path, tmp_path / "empty"
     built.separate(root / built.by_build_id)
     assert name(built.module(), built.addresses[LOCAL]) == ""
@@ -38,7 +38,7 @@ def test_a_debug_file_by_build_id(built: Built, tmp_path: Path, where: str) -> N
 
 @pytest.mark.parametrize("place", ["", ".debug", "usr/lib/debug/bin"])
 @pytest.mark.parametrize("flag", ["-Wl,--build-id=none", "-Wl,--build-id=sha1"])
-def test_a_debug_file_by_link(tmp_path: Path, place: str, flag: str) -> None:
+def test_a_debug_file_is_found_by_its_link(tmp_path: Path, place: str, flag: str) -> None:
     directory = tmp_path / "bin"
     directory.mkdir()
     built = Built(directory, flag)
@@ -89,7 +89,7 @@ def test_a_link_leads_to_no_other_directory(built: Built, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("link", ["/usr/lib/debug/.dwz/common.debug", "common.debug"])
-def test_debug_information_that_dwz_moved(tmp_path: Path, link: str) -> None:
+def test_debug_information_that_dwz_moved_is_read(tmp_path: Path, link: str) -> None:
     need("dwz")
     members = "".join(f"long member_{n}; " for n in range(30))
     many = "".join(f"struct s{n} {{ {members} }} v{n};\n" for n in range(60))

@@ -74,7 +74,7 @@ def found(process: int) -> Iterator[PerfMap]:
     names.close()
 
 
-def test_lines_of_a_perf_map(path: Path, found: PerfMap) -> None:
+def test_each_line_of_a_perf_map_is_read(path: Path, found: PerfMap) -> None:
     path.write_bytes(
         b"1000 10 plain\n0x2000 0x10 void Java.method(int, char)\n3000  20\t  JS:*f /a b.js:1\n"
         b"4000 10\n-5000 10 negative\n6000 zz name\n\n7000 0 empty\n11112222333344445 1 long\n"
@@ -100,7 +100,7 @@ def test_a_growing_perf_map_is_read_on(path: Path, found: PerfMap) -> None:
     assert (found.find(0x2000), found.find(0x1000)) == ("second", "third")
 
 
-def test_a_perf_map_that_is_written_anew(path: Path, found: PerfMap) -> None:
+def test_a_rewritten_perf_map_is_read_again(path: Path, found: PerfMap) -> None:
     path.write_bytes(b"1000 10 first\n2000 10 second\n")
     assert found.find(0x1000) == "first"
     path.write_bytes(b"1000 10 anew\n3000 10 third\n4000 10 longer than before\n")
@@ -114,7 +114,7 @@ def test_a_perf_map_that_is_written_anew(path: Path, found: PerfMap) -> None:
     assert found.find(0x6000) == "another file", "gone, but known"
 
 
-def test_a_large_perf_map(path: Path, process: int) -> None:
+def test_a_too_large_perf_map_is_read_in_part(path: Path, process: int) -> None:
     lines = b"".join(b"%x 10 function_%d\n" % (at, at) for at in range(0, 16 * 60_000, 16))
     nothing = b"x" * (3 << 20) + b"\n"
     path.write_bytes(lines + nothing + b"deadbeef 10 last\n")
@@ -129,7 +129,7 @@ def test_a_large_perf_map(path: Path, process: int) -> None:
         assert "too large" in found.note
 
 
-def test_files_that_are_not_trusted(path: Path, found: PerfMap, tmp_path: Path) -> None:
+def test_untrusted_perf_maps_are_not_read(path: Path, found: PerfMap, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"1000 10 somebody else's\n")
     path.symlink_to(elsewhere)
@@ -152,7 +152,7 @@ def test_files_that_are_not_trusted(path: Path, found: PerfMap, tmp_path: Path) 
         assert found.find(0x1000) == "of a process before"
 
 
-def test_the_perf_map_of_a_container() -> None:
+def test_the_perf_map_of_a_container_is_read() -> None:
     """The container has another /tmp, and the process has the pid 1 there."""
     container = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     if subprocess.run([*container, "true"], capture_output=True).returncode:
@@ -229,7 +229,7 @@ def dump(tmp_path: Path) -> Iterator[Dump]:
     made.dump.close()
 
 
-def test_records_of_a_jitdump(dump: Dump) -> None:
+def test_each_record_of_a_jitdump_is_read(dump: Dump) -> None:
     dump.write(HEADER + record(4, bytes(24)) + lines(0x1000, (0, 5, b"/x/a.js"), (8, 6, b"\xff")))
     dump.write(load(0x1000, b"f") + load(0x2000, b"g") + record(3, b"") + record(99, bytes(8)))
     assert dump.find(0x1000) == ("f", "a.js", 5)
@@ -248,7 +248,7 @@ def test_records_of_a_jitdump(dump: Dump) -> None:
     assert dump.find(0x1000) == ("later", None, None)
 
 
-def test_lines_as_v8_has_them(dump: Dump) -> None:
+def test_lines_of_v8_are_read(dump: Dump) -> None:
     entries = (64, 3, b"/x/a.js"), (80, 4, b"/x/a.js")
     dump.write(HEADER + lines(0x1000, *entries) + load(0x1000, b"JS:*f /x/a.js:3:1"))
     dump.write(lines(0x2000, *entries) + load(0x2000, b"JS:^f /x/a.js:3:1"))
@@ -259,7 +259,7 @@ def test_lines_as_v8_has_them(dump: Dump) -> None:
     )
 
 
-def test_a_file_that_is_not_the_mapped_one(dump: Dump, tmp_path: Path) -> None:
+def test_a_jitdump_other_than_the_mapped_file_is_not_read(dump: Dump, tmp_path: Path) -> None:
     dump.write(HEADER + load(0x1000, b"f"))
     other = Mapping(0, 4096, True, 0, "00:00", 1, str(dump.path), False)
     assert dump.dump.find(0x1000, [other]) is None
@@ -270,7 +270,7 @@ def test_a_file_that_is_not_the_mapped_one(dump: Dump, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"JiTD", HEADER[:39], b"\0" * 64, HEADER[::-1]])
-def test_no_jitdump_at_all(data: bytes, dump: Dump) -> None:
+def test_a_foreign_file_is_no_jitdump(data: bytes, dump: Dump) -> None:
     dump.write(data)
     assert dump.find(0x1000) is None
     dump.write(HEADER + load(0x1000, b"f"))
@@ -284,7 +284,7 @@ def test_damage_gives_a_note_and_earlier_records_stay(dump: Dump) -> None:
     assert "damaged" in dump.dump.note
 
 
-def test_mutated_files_never_raise(tmp_path: Path) -> None:
+def test_mutated_jitdumps_raise_nothing(tmp_path: Path) -> None:
     entries = [(at, at, b"/x/a.js" if at % 2 else b"\xff") for at in range(20)]
     whole = HEADER + b"".join(
         lines(at, *entries) + load(at, b"JS:*f" if at % 3 else b"g") + move(at, at + 0x10000)

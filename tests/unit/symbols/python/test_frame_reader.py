@@ -15,7 +15,7 @@ from locktop.collector.symbols.python.frame_reader import PythonFrame, decoded
         b'{"threads": {"1": [[["f", "a.py", "x"]]]}}', b'{"failed": ["?"]}',
     ],
 )  # fmt: skip
-def test_a_nonsense_answer_is_a_failure(line: bytes) -> None:
+def test_a_malformed_answer_is_a_failure(line: bytes) -> None:
     assert decoded(line) == "ended"
 
 

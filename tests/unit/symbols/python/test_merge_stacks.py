@@ -25,17 +25,17 @@ def test_an_evaluation_becomes_the_functions_that_it_executes() -> None:
     assert (found[0].file, found[0].line, found[0].address) == ("app.py", 1, 3)
 
 
-def test_other_waits_of_the_interpreter_stay() -> None:
+def test_native_waits_of_the_interpreter_stay_in_the_stack() -> None:
     stack = native("take_gil", "PyEval_RestoreThread", EVALUATION, "pymain_main", "python3:main")
     assert functions(merged(stack, runs("loop"))) == ["take_gil", "loop", "main"]
 
 
-def test_modules_that_are_not_the_interpreter_stay_whole() -> None:
+def test_frames_of_other_modules_stay_in_the_stack() -> None:
     stack = native("libc.so.6:poll", "_ssl.so:", "_ssl.so:_PySSL_read", *CALL, EVALUATION)
     assert functions(merged(stack, runs("read"))) == ["poll", "", "_PySSL_read", "read"]
 
 
-def test_an_interpreter_without_its_own_symbols() -> None:
+def test_a_stripped_interpreter_is_merged() -> None:
     stack = native("PyThread_acquire_lock_timed", "", "", EVALUATION, "", EVALUATION, "")
     assert functions(merged(stack, runs("inner", "outer"))) == ["inner", "outer"]
 
@@ -48,23 +48,23 @@ def test_functions_inlined_into_the_evaluation_are_replaced() -> None:
     assert functions(merged(stack, runs("a", "b"))) == ["a", "list_sort", "b"]
 
 
-def test_a_separated_part_is_the_same_function() -> None:
+def test_a_cold_part_counts_as_its_function() -> None:
     assert functions(merged(native(EVALUATION + ".cold"), runs("a"))) == ["a"]
 
 
 @pytest.mark.parametrize("read", [(), ("a",), ("a", "b", "c")])
-def test_stacks_that_do_not_belong_together_are_not_merged(read: tuple[str, ...]) -> None:
+def test_stacks_of_different_depths_are_not_merged(read: tuple[str, ...]) -> None:
     assert merged(native(EVALUATION, EVALUATION), runs(*read)) is None
     assert merged(native("libc.so.6:main"), runs(*read)) is None
 
 
-def test_a_stack_that_was_cut_off_goes_on_in_python() -> None:
+def test_a_truncated_native_stack_continues_in_python() -> None:
     stack = native(EVALUATION, "libc.so.6:qsort", EVALUATION)
     found = merged(stack, runs("a", "b,c", "d", "e"), whole=False)
     assert functions(found) == ["a", "qsort", "b", "c", "d", "e"]
     assert merged(stack, runs("a"), whole=False) is None
 
 
-def test_only_evaluation_is_python() -> None:
+def test_only_the_evaluation_function_runs_python() -> None:
     assert runs_python(native("x", EVALUATION))
     assert not runs_python(native("_PyEval_EvalFrameDefaults", "PyEval_EvalCode", ""))

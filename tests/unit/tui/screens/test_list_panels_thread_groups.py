@@ -50,13 +50,13 @@ async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
         assert "▸ accept-#" in rows(screen)[0]
 
 
-async def test_of_a_large_group_some_have_rows() -> None:
+async def test_a_large_group_has_fifty_rows_and_counts_the_other_threads() -> None:
     async with opened(scenarios.pools(), size=(120, 150)) as screen:
         await screen.keys("tab", "right", "end")
         assert any("and 33 more" in row for row in rows(screen))
 
 
-async def test_the_details_of_a_group_tell_all_its_threads() -> None:
+async def test_group_details_list_all_threads() -> None:
     async with opened(scenarios.pools(each=4), size=(200, 60)) as screen:
         await screen.keys("tab")
         text = screen.text
@@ -75,7 +75,7 @@ async def test_a_filter_finds_one_thread_of_a_group() -> None:
         assert "4017" in found[1]
 
 
-async def test_of_short_waits_the_row_stays_though_each_thread_does_something_else() -> None:
+async def test_the_row_of_a_group_stays_while_its_threads_change_states() -> None:
     def scan(waiting: int) -> Snapshot:
         threads = tuple(
             records.thread(
@@ -103,14 +103,14 @@ async def test_of_short_waits_the_row_stays_though_each_thread_does_something_el
             assert screen.threads.current == before
 
 
-async def test_who_is_in_a_deadlock_has_a_row_of_its_own() -> None:
+async def test_each_deadlocked_thread_has_its_own_row() -> None:
     async with opened(scenarios.deadlock(), size=(120, 50)) as screen:
         assert "▸ philosopher" not in screen.text
         assert sum("*" in row or "!" in row for row in rows(screen)) >= 3
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (200, 60)])
-async def test_no_line_is_too_long(size: tuple[int, int]) -> None:
+async def test_no_line_of_the_thread_list_is_too_long(size: tuple[int, int]) -> None:
     async with opened(scenarios.pools(), size=size) as screen:
         await screen.keys("tab", "i", "right", "down")
         assert all(len(line) <= size[0] for line in screen.lines)

@@ -18,7 +18,7 @@ from locktop.tui.app import LocktopApp
 from locktop.tui.widgets.footer import Footer
 
 
-async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where() -> None:
+async def test_the_first_line_names_waiters_duration_holder_and_location() -> None:
     async with opened() as screen:
         assert screen.lines[1].strip() == (
             "reader waits for g_table_lock for 1.27s; held by journal for 1.31s "
@@ -27,7 +27,7 @@ async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where()
 
 
 @pytest.mark.parametrize("before", [[], ["slash", "x"], ["question_mark"], ["enter"]])
-async def test_control_c_quits_whatever_is_shown(before: list[str]) -> None:
+async def test_control_c_quits_from_every_screen(before: list[str]) -> None:
     async with opened() as screen:
         await screen.keys(*before)
         await screen.keys("ctrl+c")
@@ -35,7 +35,7 @@ async def test_control_c_quits_whatever_is_shown(before: list[str]) -> None:
 
 
 @pytest.mark.parametrize("keys", [[], ["slash", "x"], ["question_mark"], ["d"], ["tab", "w"]])
-async def test_no_color_is_no_color_at_all(
+async def test_no_color_leaves_no_color_at_all(
     keys: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -50,7 +50,7 @@ async def test_no_color_is_no_color_at_all(
                 assert all(colour is None or colour.is_default for colour in colours), text
 
 
-async def test_keys_that_come_faster_than_they_are_heard_mean_the_same() -> None:
+async def test_keys_in_a_burst_have_the_same_effect() -> None:
     async with opened(scenarios.deadlock()) as screen:
         await screen.keys("d", "enter")
         slowly = screen.text
@@ -63,7 +63,7 @@ async def test_keys_that_come_faster_than_they_are_heard_mean_the_same() -> None
         assert screen.text == slowly
 
 
-async def test_pause_holds_the_snapshot_and_the_newest_comes_afterwards() -> None:
+async def test_pause_keeps_the_snapshot_and_the_newest_follows() -> None:
     async with opened() as screen:
         await screen.keys("p")
         assert "PAUSED" in screen.lines[0]
@@ -76,7 +76,7 @@ async def test_pause_holds_the_snapshot_and_the_newest_comes_afterwards() -> Non
         assert "ENDED" in screen.lines[0]
 
 
-async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> None:
+async def test_a_deadlock_is_shown_with_threads_locks_locations_and_stacks() -> None:
     async with opened() as screen:
         assert "DEADLOCK" not in screen.text
         await screen.show(scenarios.deadlock())
@@ -94,7 +94,7 @@ async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> No
         assert screen.locks.has_focus
 
 
-async def test_no_deadlock_says_so() -> None:
+async def test_the_deadlock_key_says_that_no_deadlock_is_present() -> None:
     async with opened() as screen:
         await screen.keys("d")
         await screen.says("There is no deadlock.")
@@ -114,7 +114,7 @@ async def test_small_terminal_shows_one_list_and_tab_goes_on() -> None:
         assert screen.locks.has_focus
 
 
-async def test_enter_gives_the_details_the_screen_and_escape_takes_it_back() -> None:
+async def test_enter_enlarges_the_details_and_escape_restores_the_lists() -> None:
     async with opened(size=(80, 24)) as screen:
         assert "cache_get" not in screen.text
         await screen.keys("enter")
@@ -134,7 +134,7 @@ async def test_details_of_a_lock_have_every_digit_of_the_counters() -> None:
         assert "cache_put cache.c:88; now running" in screen.text
 
 
-async def test_long_lines_of_the_details_are_wrapped_not_cut() -> None:
+async def test_long_lines_of_the_details_are_wrapped() -> None:
     async with opened(size=(200, 60)) as screen:
         panel = [line[142:].strip() for line in screen.lines]
         said = " ".join(panel)
@@ -159,7 +159,7 @@ async def test_details_of_a_thread_follow_the_chain_to_its_root() -> None:
         assert "because   journal took it at journal_write journal.c:210" in screen.text
 
 
-async def test_who_goes_from_a_deadlock_to_a_list_sees_what_is_in_the_list() -> None:
+async def test_moving_in_a_list_replaces_the_deadlock_details() -> None:
     async with opened(scenarios.deadlock(), size=(80, 24)) as screen:
         await screen.keys("d", "pagedown", "pagedown", "escape", "tab", "enter")
         assert "Details of the deadlock" not in screen.text
@@ -167,7 +167,7 @@ async def test_who_goes_from_a_deadlock_to_a_list_sees_what_is_in_the_list() -> 
         assert re.findall(r" (\d+)-\d+ of", title) in ([], ["1"]), "from its top"
 
 
-async def test_a_deadlock_that_is_read_stays_when_the_list_moves_on_by_itself() -> None:
+async def test_deadlock_details_stay_while_the_list_changes_by_itself() -> None:
     ring = scenarios.deadlock()
     async with opened(ring) as screen:
         await screen.keys("tab", "end", "d")
@@ -182,7 +182,7 @@ async def test_a_deadlock_that_is_read_stays_when_the_list_moves_on_by_itself() 
         assert "Details of the deadlock" not in screen.text, "that was somebody's choice"
 
 
-async def test_save_writes_the_snapshot_that_is_seen_and_never_over_another(
+async def test_save_writes_the_visible_snapshot_and_overwrites_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -201,7 +201,7 @@ async def test_save_writes_the_snapshot_that_is_seen_and_never_over_another(
         assert saved[1].stat().st_mode & 0o777 == 0o600
 
 
-async def test_what_is_told_covers_the_keys_and_nothing_else(
+async def test_a_notification_covers_the_line_of_keys_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = tmp_path / "a-directory-with-a-long-name" / "and-another-one"
@@ -221,7 +221,7 @@ async def test_what_is_told_covers_the_keys_and_nothing_else(
         await screen.says(before[-1])
 
 
-async def test_what_is_known_of_the_snapshot_is_told_flagged_and_in_the_help() -> None:
+async def test_notes_of_the_snapshot_are_notified_flagged_and_in_the_help() -> None:
     notes = ("the shared memory is full: " + "details are missing " * 5, "other locks are one")
     async with opened(size=(80, 24)) as screen:
         assert "note" not in screen.lines[0]
@@ -234,7 +234,7 @@ async def test_what_is_known_of_the_snapshot_is_told_flagged_and_in_the_help() -
         await screen.says("other locks are one")
 
 
-async def test_a_snapshot_that_cannot_be_saved_is_told(
+async def test_an_error_of_saving_is_notified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
@@ -271,7 +271,7 @@ async def test_theme_switch_keeps_the_text() -> None:
         assert screen.lines[:12] == before[:12]
 
 
-async def test_a_strangers_names_are_only_text() -> None:
+async def test_hostile_names_are_only_text() -> None:
     async with opened(scenarios.hostile()) as screen:
         assert "[bold]a[/bold]" in screen.text
         assert "[@click=app.quit]x[/]" in screen.text
@@ -284,7 +284,7 @@ async def test_a_strangers_names_are_only_text() -> None:
         assert "\x1b" not in screen.text
 
 
-async def test_the_end_of_the_process_is_told_and_the_snapshot_stays() -> None:
+async def test_the_end_of_the_process_is_notified_and_the_snapshot_stays() -> None:
     async with opened() as screen:
         await screen.show(scenarios.ended())
         assert "ENDED" in screen.lines[0]
@@ -292,7 +292,7 @@ async def test_the_end_of_the_process_is_told_and_the_snapshot_stays() -> None:
         await screen.says("the process has ended")
 
 
-async def test_a_dormant_library_claims_nothing() -> None:
+async def test_a_dormant_library_makes_no_claims() -> None:
     calm = replace(scenarios.empty(), level="dormant")
     async with opened(calm, size=(80, 24)) as screen:
         assert "dormant" in screen.lines[0]

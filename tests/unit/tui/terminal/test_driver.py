@@ -38,7 +38,7 @@ print("over", signal.getsignal(signal.SIGALRM) == signal.SIG_DFL)
 """
 
 
-def test_a_signal_that_comes_late_to_the_writer_ends_nothing() -> None:
+def test_a_late_signal_to_the_writer_does_not_end_the_process() -> None:
     child = [sys.executable, "-c", _LATE]
     done = subprocess.run(child, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "over True\n", "")

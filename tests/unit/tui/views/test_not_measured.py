@@ -49,7 +49,7 @@ def details_of(seen: Snapshot, thread: Thread) -> str:
     return "\n".join(map(line_text, thread_details(SnapshotIndex(seen), thread)))
 
 
-def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
+def test_the_deadlock_line_distinguishes_none_from_unknown() -> None:
     assert no_deadlock(SnapshotIndex(scenarios.normal())).startswith("There is no deadlock.")
     hidden = SnapshotIndex(of_python())
     assert no_deadlock(hidden) == (
@@ -64,7 +64,7 @@ def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
     assert "not every held lock is known" in no_deadlock(SnapshotIndex(dormant))
 
 
-async def test_the_key_says_so() -> None:
+async def test_keys_say_that_figures_are_unknown() -> None:
     async with opened(of_python()) as screen:
         await screen.keys("d")
         await screen.says("holders of what 3 threads wait for are not known")
@@ -72,7 +72,7 @@ async def test_the_key_says_so() -> None:
         await screen.says("There is no level to set: the process runs without the library.")
 
 
-def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
+def test_the_verdict_counts_waits_of_unknown_holders() -> None:
     line = verdict.line(of_python())
     assert "3 waiting for a lock (3 for one whose holder is not known)" in line
     calm = verdict.line(scenarios.normal())
@@ -80,7 +80,7 @@ def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
     assert "not known" not in calm
 
 
-def test_who_holds_the_locks_of_a_class() -> None:
+def test_class_details_name_unknown_holders() -> None:
     index = SnapshotIndex(of_python())
     (of,) = index.classes.values()
     said = "\n".join(map(line_text, class_details(index, of)))
@@ -93,7 +93,7 @@ def test_who_holds_the_locks_of_a_class() -> None:
     assert "held by" not in "\n".join(map(line_text, class_details(index, of)))
 
 
-def test_a_thread_seen_by_sampling() -> None:
+def test_details_of_a_sampled_thread_name_unknown_figures() -> None:
     seen = native_stacks()
     thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
     seen = replace(seen, threads=(thread, *seen.threads[1:]))
@@ -108,7 +108,7 @@ def test_a_thread_seen_by_sampling() -> None:
 
 
 @pytest.mark.parametrize("sampled", [True, False])
-def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> None:
+def test_group_details_have_waits_for_objects_without_owners(sampled: bool) -> None:
     seen = of_python(1)
     same = tuple(
         replace(seen.threads[1], tid=20 + n, name=f"pool-{n}", wait_s={Kind.SEM: 7.0})
@@ -123,12 +123,12 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
     assert ("acquired" in said) is not sampled
 
 
-def test_the_first_line_has_room_for_it() -> None:
+def test_the_first_line_says_that_a_holder_is_unknown() -> None:
     assert line_text(headline(SnapshotIndex(of_python(1)), 75)).endswith("; holder not known")
     assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith("its holder is not known")
 
 
-def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:
+def test_the_text_report_calls_a_sleeping_holder_asleep() -> None:
     seen = of_python(1)
     holder = replace(seen.threads[0], holds=(Held(50, 0, None),))
     page = report.render(replace(seen, threads=(holder, seen.threads[1])))
@@ -136,7 +136,7 @@ def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:
     assert "2 threads (1 idle, 1 waiting)" in report.render(seen)
 
 
-def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
+def test_the_text_report_omits_call_sites_of_little_wait() -> None:
     seen = scenarios.normal()
     first, second, *rest = seen.locks
     stacks = (WaitStack(1, 5, 100.0),), (WaitStack(2, 5, 0.05),)
@@ -149,7 +149,7 @@ def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
     assert f"{second.name}, 5 % of its wait" in report.render(more)
 
 
-def test_a_long_name_loses_first_what_says_nothing() -> None:
+def test_a_long_name_loses_its_least_telling_part_first() -> None:
     name = "acme::storage::index_[abi:cxx11].rw"
     assert middle(name, 60) == name
     assert middle(name, 26) == "acme::storage::index_.rw"

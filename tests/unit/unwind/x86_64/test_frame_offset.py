@@ -43,7 +43,7 @@ START = 0x1000
 
 
 @pytest.mark.parametrize("before", KNOWN)
-def test_frame_offset(before: str, tmp_path: Path) -> None:
+def test_the_frame_offset_is_found_or_unknown(before: str, tmp_path: Path) -> None:
     code = assembled(tmp_path, f"{before}; call *%rax")
     wanted, end = KNOWN[before], START + len(code)
     assert frame_offset(code, START, end, RBP, is_return=True) == wanted
@@ -62,5 +62,5 @@ def test_frame_offset(before: str, tmp_path: Path) -> None:
         ("jmp *%rax", True),
     ],
 )
-def test_jumps_out(code: str, out: bool, tmp_path: Path) -> None:
+def test_jumps_out_of_the_function_are_recognized(code: str, out: bool, tmp_path: Path) -> None:
     assert jumps_out(assembled(tmp_path, code), START) is out

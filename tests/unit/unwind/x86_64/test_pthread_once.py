@@ -46,7 +46,7 @@ SLOTS = {
 
 
 @pytest.mark.parametrize("before", SLOTS)
-def test_the_slot_of_the_control(before: str, tmp_path: Path) -> None:
+def test_the_slot_of_the_once_control_is_found_or_unknown(before: str, tmp_path: Path) -> None:
     returns = START + len(assembled(tmp_path, before + "; 9:"))
     found = once_code(assembled(tmp_path, before + END), START)
     slot = SLOTS[before]
@@ -58,7 +58,7 @@ def test_an_exception_handler_may_change_the_register(tmp_path: Path) -> None:
     assert list(once_code(assembled(tmp_path, text), START).slots.values()) == [8]
 
 
-def test_a_function_that_goes_on_as_another(tmp_path: Path) -> None:
+def test_a_tail_call_leaves_the_function(tmp_path: Path) -> None:
     code = assembled(tmp_path, "mov (%rdi), %eax; je 1f; xor %eax, %eax; ret; 1: jmp . + 0x4000")
     target = START + len(code) - 5 + 0x4000
     assert is_left_for(code, START, target)
@@ -68,5 +68,5 @@ def test_a_function_that_goes_on_as_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [b"", b"\xff", b"\x06" * 300, bytes(range(256)) * 4])
-def test_nonsense_has_no_slot(code: bytes) -> None:
+def test_random_code_has_no_slot(code: bytes) -> None:
     assert once_code(code, START).slots == {}
