@@ -1,4 +1,4 @@
-"""Patterns: each is found in its scenario, and in no scenario that just misses a threshold."""
+"""Patterns: each scenario shows its pattern, and a scenario just below a threshold shows none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def holder(state: ThreadState = ThreadState.RUNNING, **held: Any) -> Thread:
 
 
 def scan(waiters: tuple[Thread, ...], rates: LockRates, *others: Thread, **lock: Any) -> Snapshot:
-    """One lock, held by a thread if it is of a kind that is, and waited for."""
+    """A lock with waiters; a thread holds the lock if its kind has holders."""
     kind = lock.pop("kind", Kind.MUTEX)
     held = (HOLDER,) if any(thread.tid == HOLDER for thread in others) else ()
     one = records.lock(

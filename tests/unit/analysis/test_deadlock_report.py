@@ -1,5 +1,4 @@
-"""The report of a deadlock: what it says would have avoided it, who is stuck behind, as text, JSON,
-DOT and Mermaid."""
+"""The report of a deadlock: advice, the threads behind the cycle, text, JSON, DOT and Mermaid."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ def seen(
     kinds: dict[int, Kind] | None = None,
     how: dict[int, BlockReason] | None = None,
 ) -> Snapshot:
-    """The first ``circle`` threads wait for each other in a ring, the others behind them."""
+    """A ring of ``circle`` threads; the other threads wait behind the ring."""
     ring = threads[:circle]
     cycle = tuple(
         DeadlockEdge(
@@ -125,7 +124,7 @@ def test_threads_beside_the_cycle_show_the_usual_order() -> None:
     rule = replace(other, holds=(first_one, then_three), waiting_for=None)
     found = found_for(seen(*RING, rule, circle=3))
     assert found.change is not None
-    assert (found.change.tid, found.elsewhere) == (3, 1), "which takes 3 before 1"
+    assert (found.change.tid, found.elsewhere) == (3, 1), "the last thread takes 3 before 1"
     assert found.order == (1, 2, 3)
     assert "1 thread beside the circle takes these two in that order as well." in page(
         seen(*RING, rule, circle=3)
@@ -185,7 +184,7 @@ def test_a_joining_thread_is_advised_to_release_first() -> None:
     )
     assert found_for(joins).remedy is Remedy.NONE
     assert "No order of locks would" in page(joins)
-    # Joins differ by their source location alone, if at all.
+    # Only the source location distinguishes joins, if at all.
     joins = seen(
         member(1, 1, 2, kind=Kind.JOIN), member(2, 1, 1, kind=Kind.JOIN), circle=2, kinds=kinds
     )
@@ -311,7 +310,7 @@ def test_the_line_names_the_oldest_of_several_deadlocks() -> None:
 
 
 def hostile() -> tuple[DeadlockReport, ...]:
-    """Names as bad as a program may have them, and a thread behind."""
+    """Hostile names, and a thread behind the ring."""
     snapshot = seen(*RING, member(5, 1, 1), circle=3)
     threads = tuple(replace(one, name=HOSTILE) for one in snapshot.threads)
     locks = tuple(replace(one, name=HOSTILE) for one in snapshot.locks)
@@ -320,11 +319,11 @@ def hostile() -> tuple[DeadlockReport, ...]:
 
 
 def drawn(dot: Path, text: str) -> list[str]:
-    """The texts of Graphviz's own drawing."""
+    """The texts in the drawing that Graphviz makes."""
     done = subprocess.run(
         [dot, "-Tsvg"], input=text, capture_output=True, text=True, check=True, encoding="utf-8"
     )
-    assert done.stderr == "", "it also warns"
+    assert done.stderr == "", "Graphviz must not even warn"
     texts = xml.fromstring(done.stdout).iter("{http://www.w3.org/2000/svg}text")
     return [(text.text or "").replace("\xa0", " ") for text in texts]
 
@@ -342,7 +341,7 @@ def test_graphviz_draws_every_name_unchanged(need: Callable[..., Path]) -> None:
     assert drawn(graphviz, dot.render(())) == ["no deadlock"]
 
 
-#: The part of Mermaid that is used, and not a character more.
+#: The part of Mermaid that the drawing uses.
 _TEXT = r'"(?:[A-Za-z0-9 _.,:/+=?-]|#\d+;|<br>)+"'
 _LINES = (
     rf"\w+(?:\[{_TEXT}\]|\(\[{_TEXT}\]\))(?::::(?:circle|behind|lock))?",
@@ -352,8 +351,10 @@ _LINES = (
 
 
 def check_mermaid(text: str) -> int:
-    """Check every line against the grammar, and that arrows join what there is; give the number of
-    arrows."""
+    """Check every line against the grammar, and that arrows join declared nodes.
+
+    Returns: the number of arrows.
+    """
     first, *lines = text.removesuffix("\n").split("\n")
     assert first == "flowchart LR"
     known, arrows = set(), 0
@@ -369,7 +370,7 @@ def check_mermaid(text: str) -> int:
 
 
 def rendered(text: str) -> str:
-    """A Mermaid text as a person sees it."""
+    """A Mermaid text as a reader sees the text."""
     return re.sub(r"#(\d+);", lambda found: chr(int(found[1])), text)
 
 
@@ -410,7 +411,7 @@ def test_a_drawing_counts_the_threads_that_are_left_out(count: int) -> None:
             "now in read(3 ->",
         ),
         (ThreadActivity(4731, ActivityState.ENDED), ""),
-        (ThreadActivity(4732, ActivityState.STOPPED), ""),  # of another one
+        (ThreadActivity(4732, ActivityState.STOPPED), ""),  # of another thread
     ],
 )
 def test_the_report_says_the_activity_of_each_holder(now: ThreadActivity, said: str) -> None:

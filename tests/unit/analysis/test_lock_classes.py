@@ -1,4 +1,4 @@
-"""Which locks make a class, and its sums."""
+"""Locks of one class, and the sums of a class."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_names_equal_but_for_indexes_make_one_class(one: str, other: str, togeth
         ("g_table", "g_table+0x28"),
         ("table<int[3]>::mu", "table<int[4]>::mu"),
         ("mutex in table<int[3]>::get (a.cc:4)", "mutex in table<int[4]>::get (a.cc:4)"),
-        ("mutex 0x55d000001040", "mutex 0x55d000001080"),  # the addresses of the two
+        ("mutex 0x55d000001040", "mutex 0x55d000001080"),  # the addresses of both locks
         ("Rust Mutex 0x55d000001040", "Rust Mutex 0x55d000001080"),
         ("Rust Mutex in <[T; 1]>::get (a.rs:4)", "Rust Mutex in <[T; 2]>::get (a.rs:4)"),
     ],

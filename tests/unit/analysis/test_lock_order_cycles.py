@@ -1,4 +1,4 @@
-"""Potential deadlocks in orders of locks, held against all schedules of random small programs."""
+"""Potential deadlocks in lock orders, compared with all schedules of random small programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAIN = 1
 def cycles(
     orders: Sequence[ObservedOrder], lives: Mapping[int, ThreadLife], about: Mapping[int, LockFacts]
 ) -> tuple[OrderCycle, ...]:
-    """Return those of locks that are known for sure."""
+    """Facts about locks that are known with certainty."""
     found = lock_order_cycles.find(orders, lives, about)
     assert found.unproven == 0
     return found.cycles
@@ -42,19 +42,19 @@ class Take:
 
 @dataclass(frozen=True)
 class Give:
-    """The lock taken last is given back."""
+    """Release the lock that the thread took last."""
 
 
 @dataclass(frozen=True)
 class Create:
-    """A thread begins."""
+    """Start a thread."""
 
     thread: int
 
 
 @dataclass(frozen=True)
 class Join:
-    """The thread's end is waited for."""
+    """Wait for the end of a thread."""
 
     thread: int
 
@@ -64,7 +64,7 @@ Step = Take | Give | Create | Join
 
 @dataclass
 class Program:
-    """What each thread does; 0 is the first one."""
+    """The steps of each thread; thread 0 begins."""
 
     threads: list[list[Step]] = field(default_factory=list)
 
@@ -115,10 +115,12 @@ def held_by(steps: list[Step], done: int) -> list[Take]:
 
 
 def deadlocks(program: Program) -> bool:
-    """Whether some schedule comes to a state from which no thread can go on, and some have not
-    ended. Readers go first, as in glibc unless a lock is made otherwise."""
+    """Whether some schedule reaches a state in which threads remain and none can go on.
+
+    Readers go first, as in glibc by default.
+    """
     threads = program.threads
-    begin = (0, *(-1 for _ in threads[1:]))  # how many steps each has done, -1 not created
+    begin = (0, *(-1 for _ in threads[1:]))  # steps done by each thread, -1: not created
     ahead, seen = [begin], {begin}
     while ahead:
         state = ahead.pop()
@@ -151,11 +153,11 @@ def deadlocks(program: Program) -> bool:
     return False
 
 
-# ---- what is noted of one run ----
+# ---- records of one run ----
 
 
 def noted(program: Program) -> tuple[list[ObservedOrder], dict[int, ThreadLife]]:
-    """As the library does, of a run in which no thread met another one."""
+    """The records of the library for a run without any contention."""
     orders: list[ObservedOrder] = []
     begun: dict[int, int] = {}
     ended: dict[int, int] = {}
@@ -312,7 +314,7 @@ def test_a_long_ring_is_found_and_a_tangle_ends_in_time() -> None:
     ]
     begun = time.process_time()
     assert cycles(tangle, LIVES, certain(*range(60)))
-    assert time.process_time() - begun < 10, "one thread alone makes each: far more than it takes"
+    assert time.process_time() - begun < 10, "far more than the search takes"
 
 
 def test_many_orders_without_a_cycle_take_little_time() -> None:

@@ -25,8 +25,11 @@ def owned(snapshot: Snapshot, again: semaphore_ownership.ReadAgain) -> Snapshot:
 
 
 def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
-    """One thread waits for a semaphore that is a lock; the others, by name, have got and posted it
-    so often, None: not all is known."""
+    """A thread waits for a semaphore that is a lock.
+
+    ``uses`` has, by the name of another thread, how often that thread got and posted the semaphore;
+    None if the counts are incomplete.
+    """
     waiter = records.thread(
         WAITER, "waiter", ThreadState.WAITING, waiting_for=records.wait(SEM, Kind.SEM, 5.0)
     )
@@ -44,7 +47,7 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
 
 
 def annotated(snapshot: Snapshot) -> Snapshot:
-    """Without a second reading: none is needed where nothing lay there before."""
+    """The snapshot with holders; a new address needs no second reading."""
     return owned(snapshot, dict)
 
 
@@ -86,17 +89,20 @@ def test_an_ended_thread_may_hold_a_semaphore_but_blocks_no_thread() -> None:
 @pytest.mark.parametrize(
     "uses",
     [
-        {"first": (4, 3), "second": (2, 1)},  # one had one that lay there before, or it moves on
+        {
+            "first": (4, 3),
+            "second": (2, 1),
+        },  # a thread got an earlier semaphore, or the semaphore moves on
         {"first": (5, 3), "second": (2, 3)},
         {"first": (5, 3)},
         {"first": (3, 3)},
-        {"first": (4, 3), "second": None},  # not all is known
+        {"first": (4, 3), "second": None},  # the counts are incomplete
         {},
     ],
 )
 def test_uncertain_counts_name_no_holder(uses: dict[str, tuple[int, int] | None]) -> None:
     seen = at_semaphore(**uses)
-    # That the sum is right is not enough.
+    # A correct sum is not enough.
     assert holders(seen, acquisitions=101) == ()
 
 
@@ -108,7 +114,7 @@ def test_uncertain_counts_name_no_holder(uses: dict[str, tuple[int, int] | None]
         {"first_value": 2},
         {"first_value": -1},
         {"foreign_releases": True},
-        {"acquisitions": 102},  # one that ended has got one
+        {"acquisitions": 102},  # an ended thread has got a unit
         {"acquisitions": 100},
     ],
 )
@@ -187,12 +193,16 @@ def scan_of_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
     [
         (sem(1, 3, 4), ((1, 1), (3, 2)), True),
         (sem(4, 3, 4), ((1, 1), (3, 2)), True),
-        (sem(1, 9, 10), ((1, 1), (3, 2)), True),  # threads that ended got it, too
-        (sem(0, 3, 4), ((1, 1), (3, 2)), False),  # none was free: a queue
-        (sem(-1, 3, 4), ((1, 1), (3, 2)), False),  # not known
-        (sem(1, 0, 1), ((1, 0), (0, 0)), False),  # never given back
-        (sem(1, 3, 6), ((2, 1), (4, 2)), False),  # another process posts it
-        (sem(1, 3, 4, generation=1), ((1, 1), (3, 2)), False),  # or what lay there before
+        (sem(1, 9, 10), ((1, 1), (3, 2)), True),  # ended threads got the semaphore too
+        (sem(0, 3, 4), ((1, 1), (3, 2)), False),  # no unit was free: a queue
+        (sem(-1, 3, 4), ((1, 1), (3, 2)), False),  # the first value is not known
+        (sem(1, 0, 1), ((1, 0), (0, 0)), False),  # no thread posts
+        (sem(1, 3, 6), ((2, 1), (4, 2)), False),  # another process posts the semaphore
+        (
+            sem(1, 3, 4, generation=1),
+            ((1, 1), (3, 2)),
+            False,
+        ),  # or an earlier semaphore was at the address
         (sem(1, 3, 4, foreign_releases=True), ((1, 1), (3, 2)), False),
     ],
 )
@@ -234,9 +244,15 @@ def verdicts_in_scans(*scans: Sequence[tuple[int, int]]) -> list[bool]:
     ("scans", "verdicts"),
     [
         ([[(7, 9), (4, 2)], [(9, 11), (6, 3)], [(9, 11), (7, 4)]], [False, False, True]),
-        ([[(7, 9), (4, 2)], [(9, 11), (6, 5)]], [False, True]),  # it had it when first seen
+        (
+            [[(7, 9), (4, 2)], [(9, 11), (6, 5)]],
+            [False, True],
+        ),  # the thread had the semaphore at the first scan
         ([[(7, 9), (4, 2)], [(7, 9), (9, 7)], [(7, 11), (9, 7)]], [False, True, False]),
-        ([[(7, 9), (4, 2)], [(7, 20), (14, 2)]], [False, False]),  # one posts, the other gets
+        (
+            [[(7, 9), (4, 2)], [(7, 20), (14, 2)]],
+            [False, False],
+        ),  # one thread posts, the other thread gets
         ([[(7, 9), (4, 2)], [(2, 2), (9, 7)], [(2, 2), (14, 12)]], [False, False, True]),
         ([[(7, 9)], [(7, 9), (5, 4)]], [False, True]),  # a new thread
     ],
@@ -264,4 +280,4 @@ def test_the_counts_of_ended_threads_are_unknown_at_a_reused_address() -> None:
     seen = records.snapshot(threads, (replace(anew, signals=43),))
     assert classifier.classify(seen).locks[0].used_as_lock
     seen = records.snapshot((), (replace(anew, waiters=()),))
-    assert classifier.classify(seen).locks[0].used_as_lock, "it stays known"
+    assert classifier.classify(seen).locks[0].used_as_lock, "the verdict stays"

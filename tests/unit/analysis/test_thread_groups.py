@@ -1,4 +1,4 @@
-"""Threads that do the same as groups."""
+"""Threads with the same activity form groups."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_threads_of_short_waits_are_grouped_by_name_alone() -> None:
     threads = [waiter(1), waiter(2, lock=2), records.thread(3, "worker-3", ThreadState.RUNNING)]
     threads.append(records.thread(4, "io-4", ThreadState.RUNNING))
     (group, io) = groups_of(threads, restless=frozenset({1, 2, 3, 4}))
-    assert (group.tids, io.tids) == ((2, 1, 3), (4,)), "who is blocked first"
+    assert (group.tids, io.tids) == ((2, 1, 3), (4,)), "blocked threads come first"
     assert (group.lock, group.locks, group.lock_name) == (0, (2, 1), "")
     assert group.state is ThreadState.WAITING
 

@@ -1,4 +1,4 @@
-"""Where a thread's time went: the parts add up, whatever the kernel and the library say."""
+"""The parts of a thread's time add up for any figures of the kernel and the library."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_unaccounted_time_is_other() -> None:
 
 
 def test_a_wait_is_no_longer_than_the_sleep_in_it() -> None:
-    """A waiter that was woken and stood in the queue: the queue is the kernel's figure."""
+    """A woken waiter that stood in the run queue: the queue is a figure of the kernel."""
     found = shares(split(ran_s=0.1, queued_s=0.4, contended=0.9))
     assert found == {"cpu": 0.1, "runnable": 0.4, "contended": 0.5}
 
@@ -162,11 +162,11 @@ def test_a_thread_that_was_not_read_has_slept() -> None:
     assert [one and shares(one) for one in found] == [None, {"idle": 1.0}, {"idle": 1.0}]
     found = splits(same, same, task(2.0, ran_ns=1 + seconds(0.5), runs=2))
     assert found[2] is not None
-    assert shares(found[2]) == {"cpu": 0.5, "other": 0.5}, "since it was known to sleep"
+    assert shares(found[2]) == {"cpu": 0.5, "other": 0.5}, "since the thread was known to sleep"
 
 
 def test_ongoing_queueing_is_counted_once() -> None:
-    """The kernel adds it when the thread gets a CPU; until then nothing grows."""
+    """The kernel adds queueing when the thread gets a CPU; no figure grows before."""
     queued = task(0.0, state="R")
     found = splits(
         queued,
@@ -199,7 +199,9 @@ def test_one_long_disk_sleep_shows_uncounted_disk_time() -> None:
     assert (shares(found), found.unknown) == ({"disk": 1.0}, ("disk",))
     found = splits(stuck, stuck._replace(at_s=1.0, runs=2))[1]
     assert found is not None
-    assert (shares(found), found.unknown) == ({"other": 1.0}, ("disk",)), "it ran in between"
+    assert (shares(found), found.unknown) == ({"other": 1.0}, ("disk",)), (
+        "the thread ran in between"
+    )
 
 
 def test_another_thread_with_the_same_id_begins_anew() -> None:

@@ -21,9 +21,9 @@ GROWTH = (
 )
 
 
-def a_round(bare_ns: float, **times: float) -> Round:
-    """Each flavour takes so many times as long as the bare run, 1 unless told."""
-    figures = {name: bare_ns * times.get(name, 1.0) for name in FLAVOURS}
+def a_round(unprepared_ns: float, **times: float) -> Round:
+    """A round; ``times`` has the ratio of a flavour to the unprepared run, by default 1."""
+    figures = {name: unprepared_ns * times.get(name, 1.0) for name in FLAVOURS}
     return {name: RunFigures(ns, ns * 2.5, 2.5e9, 9.0) for name, ns in figures.items()}
 
 
@@ -38,7 +38,7 @@ def test_the_spread_is_that_of_the_rounds() -> None:
 
 
 def test_ratios_are_taken_within_a_round() -> None:
-    """A machine that is ten times slower in one round changes the times but not the ratio."""
+    """A machine that is ten times slower in one round changes the times, not the ratio."""
     found = costs.summary({MUTEX: [a_round(20, all=4), a_round(200, all=4), a_round(20, all=4)]})
     row = row_of(found, "all")
     assert row.ratio == Spread(4, 4, 4)
@@ -63,7 +63,7 @@ def test_a_round_runs_every_flavour_side_by_side(monkeypatch: pytest.MonkeyPatch
     assert [case for case, _ in runs] == ([MUTEX] * 6 + [BARRIER] * 6) * 2
     for start in range(0, 24, 6):
         assert {flavour for _, flavour in runs[start : start + 6]} == set(FLAVOURS)
-    assert runs[0][1] != runs[12][1], "another one begins in each round"
+    assert runs[0][1] != runs[12][1], "another flavour begins in each round"
     assert told == [(done, 24) for done in range(1, 25)]
 
 
@@ -100,7 +100,7 @@ def test_only_a_missed_budget_has_a_reason() -> None:
 
 
 def test_one_thread_counts_with_the_least_time_of_all_rounds() -> None:
-    """Rounds with a busy neighbour: the bare run or the other may be the one that it falls on."""
+    """Another process disturbs either the unprepared run or the run with the library."""
     rounds = [a_round(20, all=3), a_round(20, all=9), a_round(40, all=5), a_round(20, all=6)]
     (told,) = [one for one in verdicts(costs.summary({MUTEX: rounds}), ()) if "all" in one.what]
     assert told.measured == "3.00 times bare, 40 ns more; medians 5.50, 130 ns"
@@ -135,7 +135,9 @@ def test_the_text_has_every_table() -> None:
     mutex = next(line.split() for line in said if line.startswith("mutex"))
     assert mutex[:4] == ["mutex", "1", "20.0", "50"]
     assert mutex[8:10] == ["1.25", "+-0.00"]
-    assert any(line.startswith("mutex, 1 thread, all: ") for line in said), "why it was missed"
+    assert any(line.startswith("mutex, 1 thread, all: ") for line in said), (
+        "the reason of a missed budget"
+    )
 
 
 def test_one_round_claims_no_spread() -> None:

@@ -1,4 +1,4 @@
-"""The file of idle rules: its syntax errors, where it lies, whose it may be."""
+"""The file of idle rules: syntax errors, location and owner."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_rules_file_of_another_user_is_ignored(
     idle_rules_file.path().parent.mkdir(mode=0o700)
     idle_rules_file.path().write_text("contended file kind=cond\n")
     assert verdict(idle_rules_file.load(), Kind.COND) == "contended file"
-    # HOME may lead there after a change of user.
+    # HOME may still name the directory of another user.
     assert as_nobody(lambda: verdict(idle_rules_file.load(), Kind.COND)) == "idle condition"
 
 

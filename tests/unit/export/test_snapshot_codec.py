@@ -1,4 +1,4 @@
-"""Snapshots read back from files: what was saved, and whatever a file may have instead."""
+"""Snapshots read back from files: sound files, old files and damaged files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload
 
 
 def full() -> Snapshot:
-    """Something of everything."""
+    """A snapshot with a value in every part."""
     made = scenarios.deadlock()
     now = ThreadActivity(4711, ActivityState.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
     asked = replace(
@@ -146,7 +146,7 @@ def test_texts_of_a_file_are_sanitized() -> None:
 
 
 def changed(path: str, value: object) -> bytes:
-    """A saved snapshot with one field that is not as it should be."""
+    """A saved snapshot with one wrong field."""
     whole: Any = json.loads(json.dumps(document(full())))
     at = whole
     *way, last = [int(name) if name == "0" else name for name in path.split(".")]
@@ -251,7 +251,7 @@ def test_an_unreadable_file_is_a_one_line_error(data: bytes) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_damaged_snapshots_are_read_or_refused(seed: int) -> None:
-    """Bytes of a true one changed or cut off: whatever is left, an answer of ours."""
+    """Changed or truncated bytes give a snapshot or an error line, and nothing else."""
     chance = random.Random(seed)
     whole = document(full())
     data = bytearray(bytes(msgpack.packb(whole)) if seed % 2 else json.dumps(whole).encode())

@@ -1,4 +1,4 @@
-"""The JSON Schema of snapshots, and the page that is made from the same types."""
+"""The JSON Schema of snapshots, and the reference page made from the same types."""
 
 from __future__ import annotations
 

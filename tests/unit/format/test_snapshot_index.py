@@ -1,4 +1,4 @@
-"""A snapshot with indexes: names, and who waits for whom."""
+"""A snapshot with indexes: names, and chains of waiting threads."""
 
 from __future__ import annotations
 

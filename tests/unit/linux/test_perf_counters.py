@@ -1,5 +1,4 @@
-"""Counters of a thread: those of the kernel against /proc and the thread itself, and one word why
-not."""
+"""Counters of a thread: compared with /proc and the thread itself, or a reason without a count."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def named(found: PerfCounters) -> dict[str, PerfCounter]:
 
 
 def of_own_thread() -> ThreadCounters:
-    """Or none, where the kernel lets nobody count even that."""
+    """The counters of this thread; skip if the kernel lets this user count nothing."""
     made = ThreadCounters(threading.get_native_id())
     why = named(made.read())["task-clock"].why
     if why.startswith(("no right", "this kernel")):
@@ -38,7 +37,7 @@ def of_own_thread() -> ThreadCounters:
 
 
 def touch(pages: int) -> None:
-    """Fault in so many new pages."""
+    """Touch that many new pages."""
     import mmap
 
     with mmap.mmap(-1, pages * PAGE) as memory:
@@ -63,8 +62,10 @@ def test_every_event_has_a_figure_or_a_reason() -> None:
 
 
 def test_the_clock_of_a_thread_is_its_processor_time() -> None:
-    """It runs on in the switches of a busy machine, which no thread is charged with; but never
-    while the thread is off its CPU."""
+    """The clock stands still while the thread is off its CPU.
+
+    The clock may include the switches of a busy machine, which count for no thread.
+    """
     with closing(of_own_thread()) as made:
         earliest = time.monotonic()
         first = named(made.read())["task-clock"].total
@@ -123,7 +124,7 @@ def test_context_switches_agree_with_the_status_file() -> None:
         if first.total is None:
             pytest.skip(f"not counted here: {first.why}")
         began = ended = switches()
-        while ended - began < 50:  # where the time is over at once there is none
+        while ended - began < 50:  # an interval without time has no rate
             time.sleep(0.0001)
             ended = switches()
         second = named(made.read())["context-switches"].total
@@ -132,7 +133,7 @@ def test_context_switches_agree_with_the_status_file() -> None:
 
 
 def test_rates_begin_with_the_second_reading() -> None:
-    of_own_thread().close()  # there are counters
+    of_own_thread().close()  # counters are available
     with closing(ThreadCounters(threading.get_native_id())) as made:
         assert all(one.per_s == 0.0 for one in made.read().counters)
         burn(0.1)
@@ -141,7 +142,7 @@ def test_rates_begin_with_the_second_reading() -> None:
 
 
 def gives_hardware_counters() -> bool:
-    """By the kernel's own list of what measures."""
+    """The kernel lists the counters of the processor."""
     devices = Path("/sys/bus/event_source/devices")
     return any(path.name.startswith(("cpu", "armv")) for path in devices.glob("*"))
 
@@ -162,7 +163,7 @@ def test_events_of_the_processor_have_a_count_or_a_reason() -> None:
 
 
 def test_an_ended_thread_has_a_reason_and_no_count() -> None:
-    with closing(ThreadCounters(1 << 22)) as made:  # no thread has an id as large as that
+    with closing(ThreadCounters(1 << 22)) as made:  # no thread has such a large id
         found = named(made.read())
     assert all(one.total is None for one in found.values())
     if not found["task-clock"].why.startswith("no right"):
@@ -183,7 +184,7 @@ def test_too_many_open_files_are_a_reason() -> None:
 
 
 def test_missing_rights_are_a_reason() -> None:
-    """Somebody else's process, asked by a user who may not trace it."""
+    """A user without the right to trace a process reads reasons."""
     if os.geteuid() != 0:
         pytest.skip("takes a process of another user: run as root")
     tid = os.getpid()
@@ -211,7 +212,7 @@ def test_close_releases_every_descriptor() -> None:
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """What the kernel answers, by whether its own work was to be counted too."""
+    """The answers of the kernel: for "all" with its own work, for "user" without."""
     answers: dict[str, int] = {}
 
     def opened(tid: int, event: perf_counters.PerfEvent, user_only: bool) -> int:
@@ -255,7 +256,7 @@ def test_a_user_without_kernel_rights_counts_user_code(refused: dict[str, int]) 
     with closing(ThreadCounters(1, (switches, cycles))) as made:
         by_kernel, by_user = made.read().counters
     os.close(writing)
-    assert by_kernel.total is None, "it happens in the kernel alone"
+    assert by_kernel.total is None, "the event happens in the kernel alone"
     assert by_kernel.why.startswith("no right")
     assert by_user.total == 4000, "scaled up: the counter had a quarter of the time"
     assert by_user.why == "not in the kernel, estimated: counters take turns"

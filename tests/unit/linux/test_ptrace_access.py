@@ -1,4 +1,4 @@
-"""Which right is missing, by what the kernel would go by, and what is said of it."""
+"""The missing right, from the facts that the kernel checks, and the advice."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def test_each_refusal_names_the_missing_right(name: str, to_trace: bool) -> None
 
 
 def test_an_undumpable_process_of_root_is_found_by_elimination() -> None:
-    known = AccessFacts(CONTAINED, CONTAINED)  # whose files in /proc are root's anyway
+    known = AccessFacts(CONTAINED, CONTAINED)  # root owns the files in /proc of such a process
     assert ptrace_access.obstacle(known, to_trace=False) is Obstacle.UNDUMPABLE
     assert ptrace_access.obstacle(known, to_trace=True) is Obstacle.OTHER, (
-        "the first step was granted"
+        "the kernel granted the first step"
     )
     assert ptrace_access.obstacle(replace(known, scope=1), to_trace=True) is Obstacle.YAMA
 
@@ -73,7 +73,7 @@ def test_yama_refuses_tracing_alone(scope: int) -> None:
     )
     undumpable = replace(known, is_dumpable=False)
     assert ptrace_access.obstacle(undumpable, to_trace=True) is Obstacle.UNDUMPABLE, (
-        "it is asked for first"
+        "the capability is checked first"
     )
 
 

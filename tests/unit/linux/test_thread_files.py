@@ -1,4 +1,4 @@
-"""What /proc says about threads: read many at a time, whatever it may say."""
+"""The files of threads in /proc: read many at a time, sound or malformed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ ASLEEP = b"202 0x10 0x80 0x2 0x0 0x0 0x0 0x7f 0x11\n"
 
 
 def join(thread: threading.Thread) -> None:
-    """Wait until the kernel, too, has no such thread any more: it has it a moment longer than those
-    who join it."""
+    """Wait until the kernel has removed a thread: pthread_join() returns a moment earlier."""
     thread.join()
     while Path(f"/proc/self/task/{thread.native_id}").exists():
         pass
@@ -36,7 +35,7 @@ def stat(name: str = "worker", state: str = "S", rest: str = REST) -> bytes:
 
 
 class Made(ThreadFiles):
-    """The files of threads of no process, as they are written."""
+    """Files of threads that no process has, as a test writes them."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(0)
@@ -57,7 +56,7 @@ def made(tmp_path: Path) -> Iterator[Made]:
 
 
 def read(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> TaskRecord | None:
-    """What is made of these two files; without a second one where there is none."""
+    """The sample made from these two files; without ``schedstat`` the second file is missing."""
     made.write(stat=stat)
     if sched is not None:
         made.write(schedstat=sched)
@@ -73,7 +72,7 @@ def read_whole(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> 
 
 @pytest.fixture
 def threads() -> Iterator[list[int]]:
-    """Ids of living threads of this process."""
+    """The ids of living threads of this process."""
     release, tids = threading.Event(), []
     started = threading.Barrier(9)
 
@@ -94,7 +93,7 @@ def threads() -> Iterator[list[int]]:
 
 def test_every_field_of_the_files_is_read(made: Made) -> None:
     raw = read_whole(made, stat())
-    # The state is the third field of the line, which is counted from 1; user time is the 14th.
+    # The state is the third field of the line, counted from 1; user time is the 14th.
     assert (raw.state, raw.cpu_ticks, raw.disk_ticks) == (ord("S"), 13 + 14, 41)
     assert (raw.ran_ns, raw.queued_ns, raw.runs) == (10, 20, 30)
     assert raw.name[: raw.name_size] == b"worker"
@@ -165,7 +164,7 @@ def test_garbage_is_read_or_refused(made: Made) -> None:
 
 
 def own_view(tid: int) -> tuple[str, str, tuple[int, ...]]:
-    """A thread's name, state and schedstat, by other means."""
+    """The name, state and schedstat of a thread, read by other functions."""
     own = procfs.thread_stat(os.getpid(), tid)
     sched = procfs.read(f"/proc/self/task/{tid}/schedstat").split()
     return own.comm, own.state, tuple(map(int, sched))
@@ -174,7 +173,7 @@ def own_view(tid: int) -> tuple[str, str, tuple[int, ...]]:
 def test_samples_agree_with_the_files_of_living_threads(threads: list[int]) -> None:
     files = ThreadFiles(os.getpid())
     unread = list(threads)
-    while unread:  # a thread may have moved between two looks at it
+    while unread:  # a thread may have moved between both readings
         tid = unread[0]
         before = own_view(tid)
         (raw,) = files.read([tid])
@@ -194,7 +193,7 @@ def test_few_descriptors_are_enough(threads: list[int]) -> None:
     used = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (8, before[1]))
     try:
-        files = ThreadFiles(os.getpid())  # it keeps six at most
+        files = ThreadFiles(os.getpid())  # at most six files stay open
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     for _ in range(3):
@@ -206,7 +205,7 @@ def test_few_descriptors_are_enough(threads: list[int]) -> None:
 
 def test_kept_descriptors_are_closed_when_descriptors_run_out(threads: list[int]) -> None:
     files = ThreadFiles(os.getpid())
-    assert None not in files.read(threads[:4]), "eight are kept"
+    assert None not in files.read(threads[:4]), "eight files stay open"
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest, before[1]))
@@ -232,12 +231,12 @@ def test_no_thread_counts_as_ended_without_descriptors(threads: list[int]) -> No
             files.sample(threads, 1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert None not in files.read(threads), "later there is room again"
+    assert None not in files.read(threads), "later descriptors are free again"
     files.close()
 
 
 def all_descriptors() -> Iterator[int]:
-    """Open what may yet be opened."""
+    """Open files up to the limit of descriptors."""
     while True:
         try:
             yield os.open("/dev/null", os.O_RDONLY)
@@ -298,7 +297,7 @@ def test_a_running_or_uncounted_thread_is_read_each_time(
 
 
 def call(name: str) -> bytes:
-    """What the kernel says of a thread that sleeps in it."""
+    """The system call of a sleeping thread, from the kernel."""
     return str(system_calls.syscalls().get(name)).encode() + ASLEEP[3:]
 
 
@@ -308,7 +307,7 @@ def call(name: str) -> bytes:
 def test_the_state_is_read_unless_the_thread_waits_for_a_futex(
     name: str, state: str, made: Made
 ) -> None:
-    """A thread that was stopped in a call stays in it."""
+    """A thread that was stopped in a call stays in the call."""
     made.write(stat=stat(), schedstat=b"10 20 30\n", syscall=b"running\n")
     made.sample([TID], 1)
     made.write(stat=stat(state="T"), schedstat=b"11 20 31\n", syscall=call(name))
@@ -359,23 +358,24 @@ def test_a_waiting_thread_is_not_read_again(threads: list[int]) -> None:
     first, second = tasks.read(waits), tasks.read(waits)
     tasks.close()
     same = [first[tid] is second[tid] for tid in threads]
-    assert same.count(True) >= len(threads) - 1, "now and then one is read all the same"
+    assert same.count(True) >= len(threads) - 1, (
+        "now and then a sleeping thread is read all the same"
+    )
     own = threading.get_native_id()
     assert first[own] is not second[own]
     assert second[own].ran_ns >= first[own].ran_ns > 0
 
 
 def told(tid: int) -> list[int]:
-    """A thread's switches, by its status: voluntary, then not."""
+    """The voluntary and the involuntary switches of a thread, from its status file."""
     status = Path(f"/proc/self/task/{tid}/status").read_text()
     return [int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line]
 
 
 def test_thread_activity_names_state_and_call() -> None:
-    """One that waits is known to have slept on until it runs again, and to be no more when it has
-    ended."""
+    """A waiting thread counts as asleep until the thread runs again, and as ended after its end."""
     tasks, me = KernelThreads(os.getpid(), os.getpid()), threading.get_native_id()
-    its, ours = os.pipe()  # a wait of its own: those for the interpreter's lock are futexes
+    its, ours = os.pipe()  # not a futex: waits for the interpreter's lock are futexes
 
     thread = threading.Thread(target=os.read, args=(its, 1), daemon=True)
     thread.start()
@@ -388,7 +388,7 @@ def test_thread_activity_names_state_and_call() -> None:
     while not (reads() and tasks.still_sleeps(tid)):
         pass
     now = tasks.moments([tid, me])
-    assert now[me].state == "R", "this one runs"
+    assert now[me].state == "R", "this thread runs"
     assert not tasks.still_sleeps(me)
     assert now[tid].state == "S"
     assert tasks.moments([tid])[tid] == now[tid]
@@ -443,7 +443,7 @@ def test_an_equal_number_of_threads_means_the_same_threads_until_one_ends(
     first = threading.Thread(target=wait)
     first.start()
     begun.wait()
-    assert first.native_id not in samples.take(count), "as was said"
+    assert first.native_id not in samples.take(count), "as the sample before said"
     assert first.native_id in samples.take(count + 1)
     release.set()
     join(first)

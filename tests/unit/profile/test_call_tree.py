@@ -1,4 +1,4 @@
-"""The tree of callers and the butterfly, against tables worked out by hand, and their sums."""
+"""The call tree and the butterfly, compared with tables made by hand, and their sums."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_lines_of_one_function_are_one_node_at_the_line_with_the_most() -> None:
     assert butterfly(found, Step("main")).location == SourceLine("a.c", 10)
 
 
-# ---- out of a snapshot ----
+# ---- trees of a snapshot ----
 
 
 def snapshot(**more: object) -> Snapshot:
@@ -239,11 +239,11 @@ def test_a_stack_of_any_depth_is_added_up() -> None:
     assert len(call_tree.steps(tree([deep]))) == 20_001
 
 
-# ---- what holds of every tree ----
+# ---- rules of every tree ----
 
 
 def some_stacks(seed: int) -> list[Branch]:
-    """Stacks of few functions, so that they meet, call each other and themselves."""
+    """Random stacks of few functions, so that functions meet and call themselves."""
     chance = random.Random(seed)
     names = [f"f{n}" for n in range(6)]
     return [
@@ -255,7 +255,7 @@ def some_stacks(seed: int) -> list[Branch]:
                 ),
                 at(f"lock {chance.randint(1, 3)}"),
             ),
-            chance.randint(1, 1000) / 16,  # sums of these are exact
+            chance.randint(1, 1000) / 16,  # sums of such values are exact
             chance.random() < 0.3,
         )
         for _ in range(chance.randint(1, 60))

@@ -19,7 +19,7 @@ from locktop.collector.profile.profile import ReportProfile, SnapshotProfile, we
 from locktop.collector.profile.vsperf_report import CallerCalleeReport, parse
 from locktop.collector.sanitize import LONGEST
 
-#: Type, function, with all below, alone, root: main calls a and b, b calls a too, a calls c.
+#: Type, function, inclusive, exclusive, root. main calls a and b, b calls a too, a calls c.
 ROWS = (
     ("Root", "main", 100, 10, "main"),
     ("Callee", "a", 60, 15, "main"),
@@ -34,7 +34,7 @@ ROWS = (
     ("Root", "c", 60, 60, "c"),
     ("Caller", "a", 60, 60, "c"),
 )
-#: What must come of it: a had 60 of its 80 from main, so 60 * 60/80 of what c had goes there.
+#: The estimate: main caused 60 of the 80 of a, so 60 * 60/80 of the value of c belongs to main.
 ESTIMATED = [
     ("/main", 100.0, 10.0),
     ("/main/a", 60.0, 15.0),
@@ -88,7 +88,7 @@ def tree_of(report: CallerCalleeReport, weight: str) -> list[tuple[str, float, f
     return flat(ReportProfile(report, "x.csv").tree(weight))
 
 
-# ---- both ways of profiling, in every dress ----
+# ---- both ways of profiling, in every file format ----
 
 
 def test_a_sampling_report_is_read() -> None:
@@ -154,17 +154,17 @@ HEAD = "Type{0}Function Name{0}Elapsed Inclusive Time{0}Elapsed Exclusive Time"
         (";", ("1234,5", "1,125"), 1234.5),
         (";", ("1\u00a0234,5", "0,1"), 1234.5),  # French
         (";", ("1'234.5", "0.1"), 1234.5),  # Swiss
-        (";", ("1.234", "12"), 1234.0),  # without any decimals: it cannot be told but by the ;
+        (";", ("1.234", "12"), 1234.0),  # no decimals: only the ; shows the decimal comma
         (";", ("1,234", "12"), 1.234),
         (";", ("1.234.567", "0,5"), 1234567.0),
         (",", ('"1,234.50"', "0.25"), 1234.5),
         (",", ('"51,506"', "0"), 51506.0),
-        (",", ('"51,506"', '"0,5"'), 51.506),  # the other cell tells
+        (",", ('"51,506"', '"0,5"'), 51.506),  # the other cell decides
         (",", ('"1,234,567"', "0.50"), 1234567.0),
         ("\t", ("1234.5", "0"), 1234.5),
         ("\t", ("1,5E+3", "0"), 1500.0),
         ("\t", (",5", "0,25"), 0.5),
-        (";", ("1.234.567", "1.000.000"), 1234567.0),  # two points: none is for decimals
+        (";", ("1.234.567", "1.000.000"), 1234567.0),  # two points: neither is a decimal point
         (",", ('"12,34,567"', "0.5"), 1234567.0),  # Indian
     ],
 )
@@ -186,7 +186,7 @@ def test_a_malformed_number_is_named(cell: str) -> None:
 
 
 def test_percentages_tell_the_decimal_mark() -> None:
-    """Of what has three digits behind its only mark nothing else would."""
+    """Only a percentage shows whether the only mark before three digits is decimal."""
     lines = [
         HEAD.format(",") + ",Elapsed Inclusive Time %",
         'Root,main,"7,848",0,"100,00"',
@@ -196,7 +196,7 @@ def test_percentages_tell_the_decimal_mark() -> None:
     assert report.groups["elapsed"][Step("main")].row.value == pytest.approx(7.848)
 
 
-# ---- what is wrong with a file ----
+# ---- malformed files ----
 
 
 def test_malformed_rows_are_named_and_the_rest_is_used() -> None:
@@ -255,7 +255,7 @@ def test_a_foreign_file_is_a_one_line_error(data: bytes, words: str) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_damaged_reports_are_read_or_refused(seed: int) -> None:
-    """Bytes of a true one changed, added or cut off: whatever is left, an answer of ours."""
+    """Changed, added or missing bytes give a profile or an error line, and nothing else."""
     chance = random.Random(seed)
     whole = text(TRACING, tracing_rows()) if seed % 2 else text(SAMPLING, sampling_rows())
     data = bytearray(whole.encode(chance.choice(["utf-8", "utf-16"])))
@@ -373,7 +373,7 @@ def test_a_callee_without_rows_is_a_leaf_and_zero_divides_nothing() -> None:
     ]  # fmt: skip
 
 
-# ---- ours in that form ----
+# ---- export ----
 
 
 @pytest.mark.parametrize(("weight", "measure"), [("wait", "elapsed"), ("count", "samples")])

@@ -36,7 +36,7 @@ def page_of(path: Path) -> Control:
 
 
 def set_level(name: str) -> str:
-    """As ``locktop ctl`` does, from outside."""
+    """Set the level as ``locktop ctl`` does, from outside."""
     memory = discover.open_memory(find_process(os.getpid()))
     try:
         return control.set_level(memory, name)
@@ -104,7 +104,7 @@ def test_a_stopped_reader_renews_its_lapsed_claim(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = dormant_file(directory)
-    monkeypatch.setattr(control, "SURELY_VALID_S", 0.0)  # as if so much time had passed
+    monkeypatch.setattr(control, "SURELY_VALID_S", 0.0)  # every claim is old enough to have lapsed
     source = attached()
     set_level("dormant")
     until(lambda: page_of(path).claim_pid == os.getpid(), "a new claim")

@@ -79,7 +79,7 @@ def test_a_damaged_mark_costs_only_itself() -> None:
 
 
 class Ring:
-    """One thread's ring in a file, and who reads it."""
+    """The ring of one thread in a file, and a reader of the ring."""
 
     def __init__(self, directory: Path, capacity: int) -> None:
         self.file = SharedFile()
@@ -126,7 +126,7 @@ def test_overwritten_records_are_counted_as_lost(tmp_path: Path) -> None:
     ring.write(5)
     ring.read()
     ring.write(40)
-    # The slot that comes next may be half written: 15 of 16 can be trusted.
+    # The next slot may be half written: 15 of 16 slots can be trusted.
     assert ring.read() == [*range(5), *range(30, 45)]
     assert ring.recorder.lost == 25
 
@@ -144,6 +144,6 @@ def test_every_record_is_read_on_a_busy_machine(
 ) -> None:
     ring = Ring(tmp_path, 16)
     ring.write(5)
-    hours = count(0.0, 3600.0)  # that pass while others run
+    hours = count(0.0, 3600.0)  # records pass while other processes run
     monkeypatch.setattr(time, "monotonic", lambda: next(hours))
     assert ring.read() == [0, 1, 2, 3, 4]

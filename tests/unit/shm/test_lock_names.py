@@ -1,4 +1,4 @@
-"""Names that a program gave its locks, out of files made by hand."""
+"""Names that a program gave its locks, in files made by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_name_belongs_to_an_address_or_to_one_kind_at_the_address(tmp_path: Pa
     file = SharedFile()
     file.add_name(ADDRESS, b"cache")
     file.add_name(key(lib.LT_KIND_SEM, ADDRESS), b"/sem")
-    file.add_name(ADDRESS + 64, b"")  # taken back
+    file.add_name(ADDRESS + 64, b"")  # the program removed the name
     for number in range(20):  # beyond the first chunk
         file.add_name(ADDRESS + 128 + 8 * number, f"shard {number}".encode())
     given = names(file, tmp_path)

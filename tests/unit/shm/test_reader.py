@@ -1,5 +1,4 @@
-"""A reading takes from the one before what has not changed: a reader that has read nothing before
-must say the same."""
+"""A reading reuses unchanged data of the last reading; a fresh reader must agree."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ TIDS = (11, 12, 13)
 
 
 class Watched:
-    """A file of three threads that wait, and a reader that reads it again and again."""
+    """A file of three waiting threads, and a reader that reads the file again and again."""
 
     def __init__(self, directory: Path) -> None:
         self.file = file = SharedFile()
@@ -51,11 +50,11 @@ class Watched:
         self.memory.close()
 
     def write(self) -> None:
-        """Let the file be what ``file`` is now."""
+        """Write the present content of ``file``."""
         os.pwrite(self.memory.fd, self.file.data, 0)
 
     def fresh(self) -> Reading:
-        """What a reader says that has read nothing before."""
+        """The reading of a fresh reader."""
         return Reader(self.memory, Clock(self.memory.header())).read()
 
 
@@ -67,7 +66,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 
 def same(reading: Reading, fresh: Reading) -> None:
-    """The same but for the time."""
+    """Check that both readings are equal except for times."""
     assert [replace(one, now=0) for one in reading.threads] == [
         replace(one, now=0) for one in fresh.threads
     ]
@@ -79,7 +78,7 @@ def same(reading: Reading, fresh: Reading) -> None:
     ]
 
 
-#: What a lock's row says of the time between two readings.
+#: The figures of a lock that depend on the time between two readings.
 CHANGES = dict.fromkeys(
     (
         "changed_acquisitions",
@@ -205,7 +204,7 @@ def test_a_failed_reading_makes_the_next_reading_a_first_one(watched: Watched) -
 
 
 def test_a_change_of_any_number_is_read(watched: Watched) -> None:
-    """One after the other in any order, so that each finds what those before have left."""
+    """Changes follow in random order, so that each meets the results of others."""
     chance = random.Random(20261122)
     watched.reader.read()
     sound = bytes(watched.file.data)

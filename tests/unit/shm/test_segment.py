@@ -1,4 +1,4 @@
-"""Files that are no segment: damaged, forged, cut off or replaced."""
+"""Damaged, forged, truncated and replaced files of shared memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locktop.collector.sources.attach import attach
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
 SECOND = 1_000_000_000
-#: Where every damaged file must end.
+#: Every damaged file must give one of these.
 SOUND = (Snapshot, LocktopError)
 
 
@@ -44,7 +44,7 @@ def test_a_table_as_large_as_the_file_is_read(directory: Path) -> None:
     file.header.limit = hole = 1 << 36
     thread.sites, thread.site_capacity = len(file.data), 1 << 21
     path = file.save(directory)
-    os.truncate(path, hole)  # all zero but for the last entry
+    os.truncate(path, hole)  # all bytes are zero except for the last entry
     last = ffi.new("struct lt_site *", [lock, stack, 3, SECOND, SECOND])
     with path.open("r+b") as written:
         written.seek(len(file.data) + (thread.site_capacity - 1) * ffi.sizeof("struct lt_site"))
@@ -56,7 +56,7 @@ def test_a_table_as_large_as_the_file_is_read(directory: Path) -> None:
 
 @pytest.mark.parametrize("what", ["sites", "counters", "threads", "locks"])
 def test_a_table_larger_than_the_file_is_refused(directory: Path, what: str) -> None:
-    """A file is nearly all hole: its size alone says nothing of what is in it."""
+    """Almost the whole file is a hole, so the size of the file proves nothing."""
     file = SharedFile()
     thread = file.add_thread(os.getpid())
     file.header.limit = hole = 1 << 36
@@ -75,7 +75,7 @@ def test_a_table_larger_than_the_file_is_refused(directory: Path, what: str) -> 
 
 
 def test_a_replaced_file_is_followed(directory: Path) -> None:
-    """As exec() does: the same process, a new file under the same name."""
+    """exec() makes a new file with the same name for the same process."""
     first, second = SharedFile(), SharedFile()
     for file, uses in ((first, 1), (second, 2)):
         lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
@@ -170,7 +170,7 @@ def test_damaged_files_give_a_snapshot_or_an_error_line(directory: Path) -> None
         data = bytearray(whole.data)
         for _ in range(chance.choice((1, 4, 64))):
             at = chance.randrange(used)
-            # Big numbers, small numbers and noise: sizes, counts and offsets are what hurts.
+            # Big numbers, small numbers and noise damage sizes, counts and offsets.
             value = chance.choice((b"\xff" * 8, b"\0" * 8, b"\x01\0\0\0", chance.randbytes(8)))
             data[at : at + len(value)] = value
         path.write_bytes(data[: chance.choice((len(data), len(data), used, used // 2))])
@@ -180,7 +180,7 @@ def test_damaged_files_give_a_snapshot_or_an_error_line(directory: Path) -> None
 
 
 def test_each_forged_number_gives_a_snapshot_or_an_error_line(directory: Path) -> None:
-    """Every 4-byte word of the header and of one thread's block, as the largest number."""
+    """Each 4-byte word of the header and of one thread's block becomes the largest number."""
     whole = rich_file()
     path = whole.save(directory)
     block = int(whole.header.threads.chunk[0])

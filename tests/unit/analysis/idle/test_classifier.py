@@ -1,4 +1,4 @@
-"""Idle and contended waits: what follows for threads, locks and sums."""
+"""Idle and contended waits: their effect on threads, locks and sums."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from locktop.collector.profile import call_tree
 
 def frames(*functions: str) -> tuple[Frame, ...]:
     return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
-
-
-# ---- what follows ----
 
 
 def classified(snapshot: Snapshot, *own: str) -> Snapshot:
@@ -49,7 +46,7 @@ def test_a_rule_makes_a_mutex_wait_idle() -> None:
     assert worker.waiting_for is not None
     assert (worker.state, worker.waiting_for.idle) == (ThreadState.IDLE, True)
     assert after.why[worker.tid] == "serving"
-    # Of the last half second its wait took 0.234 s.
+    # The wait took 0.234 s of the last half second.
     assert worker.wait_share == pytest.approx(0.97 - 0.234 / 0.5)
     assert worker.idle_share == pytest.approx(0.234 / 0.5)
     other = thread_of(after, "worker-1")
@@ -84,7 +81,7 @@ def test_a_rule_makes_a_condition_variable_contended() -> None:
     after = classified(replace(normal, locks=locks), "contended turn function=queue_take")
     lock = lock_of(after, "pool_ready")
     assert (lock.idle, lock.idle_s) == (False, 0.0)
-    assert after.locks[0] is lock, "most wait"
+    assert after.locks[0] is lock, "this lock has the most wait"
     assert thread_of(after, "pool-1").state is ThreadState.WAITING
     assert thread_of(after, "pool-1").wait_share == 1.0
     root = call_tree.tree(call_tree.branches(after, call_tree.WAIT))
@@ -141,8 +138,10 @@ def test_a_verdict_by_functions_holds_for_waits_without_known_functions() -> Non
     assert why(0) == ["semaphore"]
     assert why(0, takes) == ["used-as-lock", "takes"]
     assert why(0, alone) == ["used-as-lock", "alone"]
-    assert why(0, rests) == ["semaphore", "rests"], "another one lies there by now"
-    assert why(0, alone) == ["semaphore", "alone"], "that rule is for no other"
+    assert why(0, rests) == ["semaphore", "rests"], "another semaphore lies at the address by now"
+    assert why(0, alone) == ["semaphore", "alone"], (
+        "the rule lacks for-all, so it decides about its own wait alone"
+    )
     assert why(0, takes) == ["used-as-lock", "takes"]
     assert why(0, generation=1) == ["semaphore"]
 
@@ -173,6 +172,6 @@ def test_the_idle_part_of_an_interval_is_separate() -> None:
 
     classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
     before, after = classifier.classify(scan(10.0, 1.0)), classifier.classify(scan(14.0, 2.5))
-    assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
+    assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "the rate counts contention alone"
     interval = snapshot_codec.document(after, before)["locks"][0]["interval"]
     assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)

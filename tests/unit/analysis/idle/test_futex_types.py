@@ -35,9 +35,9 @@ def test_a_futex_keeps_its_type_until_a_stack_contradicts() -> None:
         return draft.locks[0].type
 
     assert type_after("GOMP_critical_start", "main") == "OpenMP lock"
-    assert type_after() == "OpenMP lock", "a stack that is not known says nothing"
-    assert type_after("", "main") == "OpenMP lock", "nor does one without all of its names"
-    assert type_after("something_else", "main") == "", "it is another one by now"
+    assert type_after() == "OpenMP lock", "an unknown stack changes nothing"
+    assert type_after("", "main") == "OpenMP lock", "a stack without all names changes nothing"
+    assert type_after("something_else", "main") == "", "another futex lies at the address by now"
 
 
 def unobserved_wait(tid: int, address: int) -> UnobservedWait:

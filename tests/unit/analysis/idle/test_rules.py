@@ -1,4 +1,4 @@
-"""The idle rules: which wait is idle by which rule."""
+"""The idle rules: each wait is idle or contended by one rule."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_every_shipped_rule_has_a_reason_and_is_reachable() -> None:
     }  # fmt: skip
     by_kind = {"mutex", "once", "condition", "semaphore", "barrier", "join", "futex"}
     assert by_kind <= reached
-    # A rule below one that fits every wait of its kinds would never match.
+    # A rule below a rule that matches every wait of its kinds would never apply.
     for number, rule in enumerate(shipped()):
         if not (rule.functions or rule.thread or rule.lock or rule.held):
             after = shipped()[number + 1 :]
@@ -177,7 +177,7 @@ def test_rules_match_names_of_threads_and_locks() -> None:
 )  # fmt: skip
 def test_the_waiters_show_the_type_of_a_futex(functions: tuple[str, ...], type_: str) -> None:
     assert Rules().type(frames(*functions)) == type_
-    # A verdict of the user's own takes nothing from that.
+    # A rule of the user changes the verdict, not the type.
     own = Rules(parse("contended mine function=*\nneither theirs function=app::* type=ours", "x"))
     mine = "ours" if any(name.startswith("app::") for name in functions) else type_
     assert own.type(frames(*functions)) == mine
@@ -192,7 +192,7 @@ def test_a_rule_with_neither_gives_no_verdict() -> None:
 
 
 def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
-    """With a futex, lock 77, that a thread waits for in such a stack, if there is one."""
+    """A snapshot with a futex, lock 77; with functions, a thread waits for lock 77 in them."""
     wait = records.wait(77, Kind.FUTEX, 1.0, stack=78) if functions else None
     waiter = replace(snapshot.threads[0], waiting_for=wait)
     lock = records.lock(77, "futex 0x7000", Kind.FUTEX, generation=generation)
@@ -217,7 +217,7 @@ def test_a_futex_is_named_by_its_type_and_keeps_the_name() -> None:
     assert after(mutex) == ("Rust Mutex", "Rust Mutex 0x7000")
     assert after() == ("Rust Mutex", "Rust Mutex 0x7000")
     assert after("gomp_mutex_lock_slow") == ("OpenMP lock", "OpenMP lock 0x7000")
-    assert after(generation=1) == ("", "futex 0x7000"), "another lock at its place"
+    assert after(generation=1) == ("", "futex 0x7000"), "another lock at the same address"
 
 
 def test_functions_of_the_c_library_name_its_locks() -> None:

@@ -1,4 +1,4 @@
-"""Strangers' text is made harmless; snapshots become JSON and plain text."""
+"""Hostile text is sanitized; snapshots become JSON and plain text."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_the_text_report_names_waiter_lock_and_holder() -> None:
 
 
 def test_the_text_report_says_the_wait_of_a_holder() -> None:
-    """Also where that is no lock: it is what everybody waits for in the end."""
+    """The wait of the holder counts even for another object than a lock."""
     shot = snapshot()
     slots = replace(shot.locks[0], id=8, kind=Kind.SEM, name="g_slots", holders=())
     holder = replace(shot.threads[0], waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
@@ -214,7 +214,7 @@ def test_the_text_report_has_call_sites_of_past_waits() -> None:
     assert f"WHERE THE WAITS WERE\n{title}      put at cache.c:42\n" in page
     before = snapshot(contended=5, wait_s=0.5, duration_s=5.0)
     assert "100 % of its wait: 300 ms in 2 waits" in report.render(calm, before)
-    # What goes on is among the threads.
+    # Ongoing waits are in the section of the threads.
     unchanged = replace(calm, duration_s=12.0)
     assert "WHERE" not in report.render(unchanged, calm)
 
@@ -308,7 +308,7 @@ def test_the_text_report_names_unobserved_waiters() -> None:
 
 
 def test_the_text_report_names_object_and_call_site_of_unobserved_waits() -> None:
-    """Those at one place once, those for work last."""
+    """Waits at one call site share a line; idle waits are last."""
     calm = snapshot()
     stack = next(iter(calm.stacks))
     function = calm.stacks[stack][0].function
@@ -397,7 +397,7 @@ def test_a_class_of_locks_is_one_line_with_its_worst_lock() -> None:
     assert (
         "2 threads (worker-#: 4712, 4713) for up to 100 ms: mutex conn::mu at 0x55d000010a00, "
         "held by thread 4714" in joined
-    ), "who waits for it"
+    ), "the waiter of the class"
     assert all(len(line) <= 100 for line in page.splitlines())
 
 
@@ -431,7 +431,7 @@ def test_the_json_has_classes_of_locks() -> None:
     connections, shards = found["lock_classes"]
     assert (connections["name"], connections["kind"]) == ("conn::mu", "mutex")
     assert (connections["instances"], connections["destroyed"]) == (212, 53)
-    assert connections["locks"] == list(range(1000, 1064)), "most wait first, 64 at most"
+    assert connections["locks"] == list(range(1000, 1064)), "sorted by wait, at most 64"
     assert (connections["acquisitions"], connections["contended"]) == (212 * 1003, 21_200)
     assert (connections["holders"], connections["waiters"]) == ([4714], [4712, 4713])
     assert connections["interval"]["acquisitions"] == 212 * 3
