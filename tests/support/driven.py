@@ -97,7 +97,7 @@ def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
 
 
 def row_under_cursor(used: ItemList) -> str:
-    """The whole row of a list that has the cursor, also what does not fit on the screen."""
+    """The whole row with the cursor of a list, with the part that does not fit on the screen."""
     row = next(
         number
         for number in range(used.count())

@@ -29,7 +29,7 @@ def test_a_fresh_checkout_resolves_every_import_of_the_package() -> None:
     assert not missing
 
 
-def test_a_module_that_is_not_there_is_not_found() -> None:
+def test_a_missing_module_is_not_found() -> None:
     assert not _source("locktop.collector.no_such_module")
     assert _source("locktop.collector.model")
 
@@ -44,7 +44,7 @@ def test_only_the_base_lies_flat_in_the_collector() -> None:
     assert flat == {"__init__.py", "errors.py", "sanitize.py", "native.py"}
 
 
-def test_files_and_functions_can_be_read_at_one_go() -> None:
+def test_files_and_functions_are_short() -> None:
     long = []
     for path in _python_files("collector", "tui", "tests", "bench"):
         text = path.read_text()

@@ -449,7 +449,7 @@ def test_a_spin_lock_listed_by_two_threads_has_no_plausible_holder() -> None:
     assert pairs(thread(1, spin), thread(2, None, held(7)), thread(3, None, held(7))) == set()
 
 
-def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
+def test_an_ended_thread_never_releases_a_lock() -> None:
     dead = thread(2, None, held(7), alive=False)
     assert verdict(thread(1, wait(7, saw=2)), dead, locks={7: lock(7)}) == [True]
     assert verdict(thread(1, wait(7, saw=3)), dead, locks={7: lock(7)}) == [], "the list is stale"

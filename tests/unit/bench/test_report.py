@@ -51,7 +51,7 @@ def test_ratios_are_taken_within_a_round() -> None:
 
 def test_a_round_runs_every_flavour_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[tuple[Case, str]] = []
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
     def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
         assert seconds == 0.5
@@ -59,12 +59,12 @@ def test_a_round_runs_every_flavour_side_by_side(monkeypatch: pytest.MonkeyPatch
         return RunFigures(1, 1, 1, 1)
 
     monkeypatch.setattr(costs, "cost", cost)
-    costs.measure([MUTEX, BARRIER], 2, 0.5, lambda done, of: told.append((done, of)))
+    costs.measure([MUTEX, BARRIER], 2, 0.5, lambda done, of: progress.append((done, of)))
     assert [case for case, _ in runs] == ([MUTEX] * 6 + [BARRIER] * 6) * 2
     for start in range(0, 24, 6):
         assert {flavour for _, flavour in runs[start : start + 6]} == set(FLAVOURS)
     assert runs[0][1] != runs[12][1], "another flavour begins in each round"
-    assert told == [(done, 24) for done in range(1, 25)]
+    assert progress == [(done, 24) for done in range(1, 25)]
 
 
 def of_budget(ratio: float, more_ns: float, limit: float | None, more: float | None) -> str:
@@ -87,27 +87,27 @@ def test_a_budget_is_met_by_either_of_its_limits() -> None:
 
 def test_only_a_missed_budget_has_a_reason() -> None:
     found = costs.summary({MUTEX: [a_round(20, dormant=1.05, contended=1.2, blocks=3, all=5)]})
-    told = verdicts(found, ())
-    assert [(one.what.split(", ")[-1], one.missed_by) for one in told] == [
+    missed = verdicts(found, ())
+    assert [(one.what.split(", ")[-1], one.missed_by) for one in missed] == [
         ("dormant", ""),
         ("contended", ""),
         ("blocks", "0.70 times bare"),
         ("all", "1.00 times bare"),
     ]
-    assert [bool(one.why) for one in told] == [False, False, True, True]
-    assert "9 ns" in told[3].why
-    assert told[3].measured == "5.00 times bare, 80 ns more; medians 5.00, 80 ns"
+    assert [bool(one.why) for one in missed] == [False, False, True, True]
+    assert "9 ns" in missed[3].why
+    assert missed[3].measured == "5.00 times bare, 80 ns more; medians 5.00, 80 ns"
 
 
 def test_one_thread_counts_with_the_least_time_of_all_rounds() -> None:
     """Another process disturbs either the unprepared run or the run with the library."""
     rounds = [a_round(20, all=3), a_round(20, all=9), a_round(40, all=5), a_round(20, all=6)]
-    (told,) = [one for one in verdicts(costs.summary({MUTEX: rounds}), ()) if "all" in one.what]
-    assert told.measured == "3.00 times bare, 40 ns more; medians 5.50, 130 ns"
+    (missed,) = [one for one in verdicts(costs.summary({MUTEX: rounds}), ()) if "all" in one.what]
+    assert missed.measured == "3.00 times bare, 40 ns more; medians 5.50, 130 ns"
     fight = Case("mutex", "lock, unlock", 2)
     slow = [a_round(20, contended=1.1), a_round(20, contended=1.3), a_round(20, contended=1.2)]
-    (told,) = verdicts(costs.summary({fight: slow}), ())
-    assert told.measured == "1.20 times bare, 4 ns more"
+    (missed,) = verdicts(costs.summary({fight: slow}), ())
+    assert missed.measured == "1.20 times bare, 4 ns more"
 
 
 def test_a_trace_reaches_further_back_with_fewer_records() -> None:
@@ -176,10 +176,10 @@ def test_the_trace_alone_and_the_costs_alone() -> None:
 
 def test_a_size_or_names_choose_the_measured_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [MUTEX, Case("mutex", "lock, unlock", 8), BARRIER]
-    asked: list[list[Case]] = []
+    measured: list[list[Case]] = []
 
     def measure(chosen: list[Case], *_: object) -> costs.Costs:
-        asked.append(chosen)
+        measured.append(chosen)
         return costs.summary({case: [a_round(20)] for case in chosen})
 
     monkeypatch.setattr(runner, "cases", lambda: cases)
@@ -188,7 +188,7 @@ def test_a_size_or_names_choose_the_measured_cases(monkeypatch: pytest.MonkeyPat
     assert report.measure(report.FULL).growth == GROWTH
     assert report.measure(report.USUAL, ["mutex"]).growth == ()
     assert report.measure(report.USUAL, ["trace"]).costs is None
-    assert asked == [cases, [MUTEX]]
+    assert measured == [cases, [MUTEX]]
     with pytest.raises(LocktopError, match="'pink'; there are mutex, barrier, trace"):
         report.measure(report.USUAL, ["mutex", "pink"])
 
@@ -198,9 +198,9 @@ def test_the_runs_differ_in_the_environment_of_the_library_alone(
 ) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/x/liblocktop.so libother.so")
     monkeypatch.setenv("LOCKTOP_LEVEL", "all")
-    bare = runner.environment(UNPREPARED)
-    assert bare["LD_PRELOAD"] == "libother.so"
-    assert "LOCKTOP_LEVEL" not in bare
+    unprepared = runner.environment(UNPREPARED)
+    assert unprepared["LD_PRELOAD"] == "libother.so"
+    assert "LOCKTOP_LEVEL" not in unprepared
     for flavour in ("dormant", "contended", "blocks", "all"):
         watched = runner.environment(flavour)
         assert watched["LD_PRELOAD"].endswith("/liblocktop.so:libother.so")

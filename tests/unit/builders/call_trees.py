@@ -1,4 +1,4 @@
-"""What tests compare of a call tree."""
+"""A call tree as a list that tests compare."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def full() -> Snapshot:
     """A snapshot with a value in every part."""
     made = scenarios.deadlock()
     now = ThreadActivity(4711, ActivityState.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
-    asked = replace(
+    followed = replace(
         made.threads[0],
         switches=Switches(7, 3, None),
         now=ThreadActivity(
@@ -61,7 +61,7 @@ def full() -> Snapshot:
     )
     return replace(
         made,
-        threads=(asked, *made.threads[1:]),
+        threads=(followed, *made.threads[1:]),
         locks=(replace(made.locks[0], holder_activity=now), *made.locks[1:]),
         lock_order_unproven=1,
         lock_order=(

@@ -98,8 +98,8 @@ def test_other_figures_as_text() -> None:
 
 
 def test_durations_in_sentences() -> None:
-    shown = [duration(s) for s in (0, 8.5e-7, 1.234e-3, 0.9999, 12.34, 700, 11100)]
-    assert shown == ["0", "850 ns", "1.23 ms", "1.00 s", "12.3 s", "11 min 40 s", "3 h 05 min"]
+    texts = [duration(s) for s in (0, 8.5e-7, 1.234e-3, 0.9999, 12.34, 700, 11100)]
+    assert texts == ["0", "850 ns", "1.23 ms", "1.00 s", "12.3 s", "11 min 40 s", "3 h 05 min"]
     assert [size(n) for n in (0, 512, 1259, 5 << 30)] == [
         "0 B", "512 B", "1.23 KiB", "5.00 GiB",
     ]  # fmt: skip

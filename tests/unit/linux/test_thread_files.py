@@ -366,7 +366,7 @@ def test_a_waiting_thread_is_not_read_again(threads: list[int]) -> None:
     assert second[own].ran_ns >= first[own].ran_ns > 0
 
 
-def told(tid: int) -> list[int]:
+def switches_in_status(tid: int) -> list[int]:
     """The voluntary and the involuntary switches of a thread, from its status file."""
     status = Path(f"/proc/self/task/{tid}/status").read_text()
     return [int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line]
@@ -405,7 +405,8 @@ def test_thread_activity_names_state_and_call() -> None:
 def test_switches_agree_with_the_status_file(threads: list[int]) -> None:
     tasks = KernelThreads(os.getpid(), os.getpid())
     tasks.read({})
-    before, found, after = told(threads[0]), tasks.switches(threads[0]), told(threads[0])
+    before = switches_in_status(threads[0])
+    found, after = tasks.switches(threads[0]), switches_in_status(threads[0])
     tasks.close()
     assert found is not None
     assert before[0] <= found.voluntary <= after[0]

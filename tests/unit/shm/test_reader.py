@@ -215,7 +215,7 @@ def test_a_change_of_any_number_is_read(watched: Watched) -> None:
     ] + [
         (int(block.counters), 2 * ffi.sizeof("struct lt_lock_counters")) for block in watched.blocks
     ]
-    told = set()
+    waiting_tids = set()
     for _ in range(400):
         start, size = chance.choice(places)
         at = start + chance.randrange(size)
@@ -223,7 +223,7 @@ def test_a_change_of_any_number_is_read(watched: Watched) -> None:
         watched.write()
         now = watched.reader.read()
         same(now, watched.fresh())
-        told.add(tuple(one.block.tid for one in now.threads if one.wait))
+        waiting_tids.add(tuple(one.block.tid for one in now.threads if one.wait))
         if chance.random() < 0.1:
             watched.file.data[:] = sound
-    assert len(told) > 1
+    assert len(waiting_tids) > 1

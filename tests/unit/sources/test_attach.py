@@ -18,7 +18,7 @@ from locktop.collector.sources.launch import preload_environment
 
 
 class Shell:
-    """A watched shell that executes a command when told to; the command is to repeat its input."""
+    """A watched shell that executes a command on request; the command must repeat its input."""
 
     def __init__(self, command: str) -> None:
         self.process = subprocess.Popen(
@@ -33,7 +33,7 @@ class Shell:
         assert self.stdout.readline() == b"ready\n"
 
     def execute(self) -> None:
-        """Let it execute the command, and wait until that runs."""
+        """Let the shell execute the command, and wait until the command runs."""
         self.stdin.write(b"go\nhello\n")
         self.stdin.flush()
         assert self.stdout.readline() == b"hello\n"

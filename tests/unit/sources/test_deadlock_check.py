@@ -16,7 +16,7 @@ OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
 
 
 def ring(file: SharedFile, tids: tuple[int, int], **wait: int) -> None:
-    """Two threads that each wait for the mutex that the other one holds."""
+    """Two threads that each wait for the mutex of the other thread."""
     locks = [file.add_lock(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000)]
     keys = [MUTEX, OTHER_MUTEX]
     for n, tid in enumerate(tids):
@@ -70,7 +70,7 @@ def test_a_lock_released_by_other_threads_is_in_no_deadlock(
         (lib.LT_KIND_MUTEX, 0, False),
         (lib.LT_KIND_RWLOCK, 16, False),
         (lib.LT_KIND_SEM, 0, True),
-        (lib.LT_KIND_MUTEX, 16, True),  # robust: it was taken over from a dead thread
+        (lib.LT_KIND_MUTEX, 16, True),  # robust: taken over from a dead thread
     ],
 )
 def test_no_deadlock_is_certain_if_locks_are_handed_over(

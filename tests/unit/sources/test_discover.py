@@ -1,4 +1,4 @@
-"""Which programs can be watched, and what is said of processes that cannot."""
+"""Programs that can be watched, and advice for other processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_each_other_kind_of_program_has_a_reason(build: Path, tmp_path: Path) ->
         (tmp_path / "changed").write_bytes(changed)
         assert message in preloadable.why_not_preloadable(str(tmp_path / "changed"))
     musl = bytes(whole).replace(b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-musl-x86_64.so.1\0\0\0")
-    if musl != bytes(whole):  # another machine's loader has another name
+    if musl != bytes(whole):  # the loader of another machine has another name
         (tmp_path / "musl").write_bytes(musl)
         assert "musl" in preloadable.why_not_preloadable(str(tmp_path / "musl"))
     for size in (0, 3, 20, 60, 70):
@@ -130,7 +130,7 @@ def test_a_zombie_has_exited() -> None:
 
 
 def test_an_unwatched_process_gets_advice_to_preload() -> None:
-    # While a process is in execve(2), /proc shows no command line: it must have come to its code.
+    # During execve(2) /proc has no command line, so the child must have reached its code.
     command = [sys.executable, "-c", "print('ready', flush=True); input()"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as child:
@@ -158,7 +158,7 @@ def test_the_reason_that_the_library_left_is_found() -> None:
         ("cannot make /nodir/x: no such directory (errno 2)", "LOCKTOP_DIR"),
         ("cannot reserve memory in /dev/shm/x: no space left (errno 28)", "make room"),
         ("cannot make /dev/shm/x: file size limit (ulimit -f) (errno 27)", "`ulimit -f unlimited`"),
-        # What LOCKTOP_MEMORY allows is too little.
+        # LOCKTOP_MEMORY is too small.
         ("cannot make /dev/shm/x: file size limit (ulimit -f) (errno 27)", "raise LOCKTOP_MEMORY"),
         ("cannot make /dev/shm/x: too many open files (errno 24)", "`ulimit -n`"),
         ("cannot make /dev/shm/x: error (errno 9999)", "LOCKTOP_DIR"),

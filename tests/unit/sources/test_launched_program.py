@@ -1,4 +1,4 @@
-"""Programs that the tool starts: their end, their output, their exit status."""
+"""Programs that locktop starts: their end, output and exit status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def started(*arguments: str, **options: object) -> LaunchedProgram:
 
 
 def wait_until_ended(program: LaunchedProgram) -> None:
-    """Wait for the end of the program, and leave its exit status to be read."""
+    """Wait for the end of the program without reading its exit status."""
     os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
 
 

@@ -1,4 +1,4 @@
-"""The worker: looks again and again, and never raises in its thread."""
+"""The poller scans again and again, and raises nothing in its thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 60
 
 
 class Looks:
-    """A source that gives what it was told to, then the last again."""
+    """A source that returns given snapshots, then the last snapshot again."""
 
     def __init__(self, *outcomes: Snapshot | Exception) -> None:
         self._outcomes = list(outcomes)

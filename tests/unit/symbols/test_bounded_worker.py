@@ -1,4 +1,4 @@
-"""A worker: answers, limits, its end and its next start."""
+"""A bounded worker process: answers, limits, its end and its next start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that were deleted or replaced while they run, or that only the process can see."""
+"""Mapped files that were deleted or replaced, or that only the process can see."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Installed:
 
 @pytest.fixture
 def place() -> Iterator[Installed]:
-    """A directory that everybody may read, as those of programs are."""
+    """A directory that every user may read, as directories of programs are."""
     directory = Path(tempfile.mkdtemp(prefix="locktop-test-"))
     directory.chmod(0o755)
     place = Installed(directory)
@@ -265,7 +265,7 @@ def test_the_identity_of_a_file_is_that_of_its_mapping(place: Installed) -> None
 
 
 def test_a_file_is_mapped_once(place: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each address of an unmapped file would map it again."""
+    """Without this, each address of an unmapped file would map the file again."""
     other = open_regular(place.other)
     assert other is not None
     printed = mapped_file.identity_in_maps(other)

@@ -1,4 +1,4 @@
-"""Modules: few files are kept open, and a damaged one is read once."""
+"""Modules: few files stay open, and a damaged file is read once."""
 
 from __future__ import annotations
 

@@ -246,8 +246,11 @@ def test_each_line_of_a_memory_map_is_parsed() -> None:
 
 @pytest.mark.parametrize("begins", ["0000", "2000"])
 def test_an_adjacent_second_mapping_is_not_the_begin_of_the_file(begins: str) -> None:
-    """A program that names its own functions maps its libraries, and the kernel puts them there. A
-    program that reads only their header maps a page."""
+    """The kernel may map a file again just below its first mapping.
+
+    A program that names its own functions maps its libraries; a program that reads only headers
+    maps one page.
+    """
     data = (
         b"7f000000%s-7f0000003000 r--p 00000000 fe:00 7 /lib/b\n"
         b"7f0000003000-7f0000004000 r--p 00000000 fe:00 7 /lib/b\n"
@@ -328,7 +331,7 @@ def test_harmful_names_are_sanitized(size: int, tmp_path: Path) -> None:
     assert len(name) <= 4096
     assert ("…" in name) == (size > 4096)
     assert all(unicodedata.category(character)[0] not in "C" for character in name)
-    assert name.count("[bold]") == 2, "markup is plain text"
+    assert name.count("[bold]") == 2, "markup stays plain text"
     short = shorten.middle(name, 40)
     assert (short[:6], short[-5:]) == ("_begin", " end_")
 
@@ -411,7 +414,7 @@ def test_a_python_lock_is_named_by_the_waiting_python_function(
     def name(lock: int) -> str:
         return names.name(lock, 0, Kind.SEM, 0x10, tuple, lambda: native, lambda: known[0])
 
-    assert name(1) == "sem 0x10", "not by the function that takes all of them"
+    assert name(1) == "sem 0x10", "no function that takes every lock names a lock"
     known[0] = merged[:2]
     assert name(1) == "sem 0x10"
     known[0] = merged

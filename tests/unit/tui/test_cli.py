@@ -1,4 +1,4 @@
-"""The command line as its users meet it: exit statuses, one-line errors, what is imported."""
+"""The command line for its users: exit statuses, one-line errors, imports."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_screen_without_a_terminal_says_what_to_use() -> None:
 
 
 def on_terminal(*arguments: str, term: str = "xterm-256color") -> tuple[int, str]:
-    """Exit status and the first that is said, on a terminal."""
+    """Return the exit status and the first output on a terminal."""
     master, slave = pty.openpty()
     try:
         done = subprocess.run(
@@ -134,7 +134,7 @@ def test_check_says_its_coverage_and_its_limits() -> None:
     assert line == "no deadlock found: store 4711, 9 threads, 3 waiting for a lock"
     assert check.exit_status(calm) == 0
     (line,) = check_report.lines(replace(calm, unobserved_waiters=(4711,)))
-    assert line.endswith(", 1 for something that is not seen"), "of these nothing is known"
+    assert line.endswith(", 1 for something that is not seen"), "nothing is known of this wait"
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check_report.lines(dormant)[0].endswith("store 4711: the library is dormant")
     assert "no deadlock" not in check_report.lines(dormant)[0]
@@ -214,13 +214,13 @@ def test_screen_options_are_valid_before_the_command() -> None:
 
 
 def test_a_process_without_the_library_gets_advice() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bare:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as unprepared:
         try:
-            document = json.loads(locktop("snapshot", "-p", str(bare.pid)).stdout)
+            document = json.loads(locktop("snapshot", "-p", str(unprepared.pid)).stdout)
             assert document["source"] == "proc"
             assert "locktop run" in document["notes"][0]
         finally:
-            bare.kill()
+            unprepared.kill()
 
 
 def test_help_and_version_are_output_and_success() -> None:
@@ -259,7 +259,7 @@ def test_snapshot_and_check_import_no_screen() -> None:
         assert "textual" not in found
 
 
-def test_env_lines_can_be_evaluated_by_a_shell_whatever_was_preloaded_before() -> None:
+def test_a_shell_evaluates_the_lines_of_env_with_any_earlier_preload() -> None:
     odd = "/tmp/it's $HOME.so"
     done = locktop("env", "--level", "counting", LD_PRELOAD=odd)
     assert done.returncode == 0
@@ -292,7 +292,7 @@ SAYS = [["--help"], ["--version"], ["run", "--help"], ["env"], ["list"]]
 
 
 def in_shell(arguments: Sequence[str], then: str, **environ: str) -> tuple[int, str]:
-    """The exit status of a command with its streams redirected by a shell, and what was said."""
+    """Return the exit status and the output of a command whose streams a shell redirects."""
     done = subprocess.run(
         ["sh", "-c", f"{shlex.join([*LOCKTOP, *arguments])} {then}"],
         stdin=subprocess.DEVNULL,
@@ -337,7 +337,7 @@ def test_a_closed_output_is_no_error(arguments: list[str], unbuffered: str) -> N
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("then", ["2>/dev/full", "2>&-"])
 def test_an_error_without_a_reader_keeps_its_status(then: str, unbuffered: str) -> None:
-    """Of ``check`` every other status would be an answer."""
+    """Every other status would be an answer of ``check``."""
     for wrong in (["check", "-p", "2147483646"], ["check"]):
         assert in_shell(wrong, then, PYTHONUNBUFFERED=unbuffered) == (2, "")
     status, said = in_shell(["list"], then, PYTHONUNBUFFERED=unbuffered)
@@ -365,7 +365,7 @@ def test_an_internal_error_is_no_answer_of_check(
 
 
 def test_ctrl_c_shows_no_traceback() -> None:
-    """The child says through its output that it is in the bench, then gets SIGINT."""
+    """The output of the child shows that the bench runs; then the child gets SIGINT."""
     master, slave = pty.openpty()
     with subprocess.Popen(
         [*LOCKTOP, "bench", "--rounds", "1000"],

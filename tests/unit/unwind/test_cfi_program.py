@@ -1,4 +1,4 @@
-"""Rows of call frame information, each compared with readelf's."""
+"""Rows of call frame information, each compared with the row of readelf."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReadelfRow(NamedTuple):
 def readelf_rows(path: Path) -> Iterator[ReadelfRow]:
     """Yield the rows that hold at some address."""
     command = ["readelf", "--debug-dump=frames-interp", str(path)]
-    # Its exit status is not 0 if it misses debug files.
+    # readelf without debug files has another exit status than 0.
     said = subprocess.run(command, check=False, capture_output=True, text=True).stdout
     rows: dict[int, ReadelfRow] = {}
     columns: list[str] = []

@@ -19,7 +19,7 @@ COMMON = b"\xff\xff\xff\xff\x01\x00" + bytes([2, DATA_FACTOR & 0x7F, RETURN]) + 
 
 
 def entry(body: bytes, *, wide: bool = False) -> bytes:
-    """A length, and what it is the length of."""
+    """The data after its length."""
     head = b"\xff\xff\xff\xff" + struct.pack("<Q", len(body)) if wide else b""
     return (head or struct.pack("<I", len(body))) + body
 
@@ -31,7 +31,7 @@ def debug_frame(instructions: bytes, common: bytes = COMMON) -> FrameEntries:
 
 
 def eh_frame(instructions: bytes, encoding: int, augmentation: bytes = b"zR\0") -> FrameEntries:
-    """A CIE with an encoding of addresses, and one FDE with a distance from itself."""
+    """A CIE with an encoding of addresses, and an FDE with a relative address."""
     common = struct.pack("<I", 0) + b"\x01" + augmentation + bytes([1, DATA_FACTOR & 0x7F, RETURN])
     common = entry(common + bytes([1, encoding]) + DEF_CFA)
     here = BEGIN + len(common) + 8
@@ -171,7 +171,7 @@ def test_circular_entries_end() -> None:
 
 
 def test_an_endless_number_takes_little_time() -> None:
-    """pyelftools needs seconds for it: the time grows with the square of the length."""
+    """pyelftools needs seconds: its time grows with the square of the length."""
     began = time.thread_time()
     with pytest.raises(ValueError, match="a number is too long"):
         debug_frame(b"\x0e" + b"\x80" * 250_000).function(len(entry(COMMON)))

@@ -78,7 +78,7 @@ def test_a_query_of_another_sort_leaves_no_answers(at: int, size: int) -> None:
 
 
 def kept(memory: Memory, *queries: tuple[int, bool]) -> tuple[WalkCache, Unwound]:
-    """A cache with one walk, which queried words at these distances, each as a frame or not."""
+    """A cache with one walk that queried words at these distances, each as a frame or not."""
     walks, found = WalkCache(), Unwound((PC, 1), True, "")
     stack = StackMemory(memory.begin, memory.read)
     for distance, is_frame in queries:

@@ -21,11 +21,11 @@ def until(reached: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not reached():
         assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.01)  # between two questions; what counts is the answer
+        time.sleep(0.01)  # only the pause between two checks
 
 
 def ended(command: AlertCommand) -> str:
-    """Wait for its end; give what there is to be said of it."""
+    """Wait for the end of a command; return its message."""
     said: list[str] = []
 
     def over() -> bool:
@@ -37,7 +37,7 @@ def ended(command: AlertCommand) -> str:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether it has ended; who inherited it may be slow to notice."""
+    """Whether a process has ended; its parent may reap the process later."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -59,7 +59,7 @@ def test_a_command_need_not_read_its_input_and_a_failure_is_logged() -> None:
     command = AlertCommand("exec <&-; exit 3", 60.0)
     assert command.start({}, "x" * 1000) == ""
     assert ended(command) == "the command ended with status 3"
-    assert command.start({}, "again") == "", "it may be started again"
+    assert command.start({}, "again") == "", "the command may be started again"
     ended(command)
 
 
@@ -125,10 +125,10 @@ def test_the_newest_snapshots_stay_and_other_files_are_untouched(tmp_path: Path)
     saved = []
     for number in range(5):
         path = AlertSnapshots(tmp_path, 3).save(shot, AlertKind.DEADLOCK)
-        os.utime(path, ns=(number, number))  # one is older than the next
+        os.utime(path, ns=(number, number))  # each file is older than the next file
         saved.append(path)
         assert path.exists()
-    assert len({*saved[2:]}) == 3, "never over one that is there"
+    assert len({*saved[2:]}) == 3, "no file is overwritten"
     kept = names(tmp_path) - others - {link.name}
     assert kept == {path.name for path in saved[2:]}
     assert {(tmp_path / name).read_text() for name in others} == {"mine"}

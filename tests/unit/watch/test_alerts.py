@@ -1,4 +1,4 @@
-"""Which waits and deadlocks are worth an alert, and the line of an alert."""
+"""Waits and deadlocks that are alerts, and the line of an alert."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
 def test_a_deadlock_is_due_until_it_is_reported_and_then_never() -> None:
     alerts, ring = Alerts(None), scenarios.deadlock()
     (alert,) = alerts.due(ring)
-    assert (alert.kind, alert.tid) == (AlertKind.DEADLOCK, 4732), "which waits longest"
+    assert (alert.kind, alert.tid) == (AlertKind.DEADLOCK, 4732), "the thread with the longest wait"
     assert alerts.due(ring) == [alert]
     assert alerts.is_pending(AlertKind.DEADLOCK)
     alerts.mark_reported(alert)
@@ -28,7 +28,7 @@ def test_a_deadlock_is_due_until_it_is_reported_and_then_never() -> None:
     other = replace(whole, cycle=(replace(whole.cycle[0], held_by=4730),))
     assert alerts.due(replace(ring, deadlocks=(other,))) == []
     assert alerts.due(scenarios.normal()) == []
-    assert alerts.due(ring) == [alert], "all of it was over: this is another one"
+    assert alerts.due(ring) == [alert], "the first deadlock was over: this is another deadlock"
     assert alerts.missed[AlertKind.DEADLOCK] == 0
 
 
@@ -57,7 +57,7 @@ def test_all_long_waits_for_a_lock_are_one_alert_and_each_is_reported_once() -> 
     alerts.mark_reported(first)
     assert alerts.due(two) == [second]
     alerts.mark_reported(second)
-    # The third one's wait gets long; the first one's is another one by now.
+    # The wait of the third thread gets long; the first thread has another wait by now.
     later = waiting(
         t1=wait(seq=3, duration_s=8.0), t2=wait(duration_s=9.0), t3=wait(duration_s=8.5)
     )

@@ -1,4 +1,4 @@
-"""When a whole scan is worth its time."""
+"""The situations in which a whole scan is due."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_wait_that_goes_on_while_a_lock_is_held_needs_one_scan() -> None:
     scans.at({})
     assert [scans.at(HOLDING) for _ in range(4)] == [False, True, False, False]
     changing = [{1: ongoing(True, seq, duration_s=0.1)} for seq in range(10, 14)]
-    assert not any(scans.at(waits) for waits in changing), "none goes on"
+    assert not any(scans.at(waits) for waits in changing), "no wait goes on"
 
 
 def test_waiters_without_locks_need_no_scan() -> None:
@@ -49,7 +49,7 @@ def test_waiters_without_locks_need_no_scan() -> None:
     scans.at({})
     nothing = {2: ongoing(False)}
     assert not any(scans.at(nothing) for _ in range(4))
-    # Until one of them takes part: it had no scan yet.
+    # A wait that needs its first scan joins.
     joins = {1: ongoing(True, kind=Kind.JOIN, duration_s=0.1)}
     assert [scans.at(nothing | joins) for _ in range(3)] == [False, True, False]
 
@@ -95,8 +95,8 @@ def test_the_idle_rules_decide_which_waits_count(kind: Kind, idle: bool) -> None
 def test_a_wait_found_idle_is_no_longer_due_and_not_missed() -> None:
     alerts, idle = Alerts(5.0), replace(wait(), idle=True)
     (alert,) = alerts.due(waiting(t1=wait(), t2=wait()))
-    assert not alerts.is_idle(alert, waiting(t1=wait(), t2=idle)), "one of them is held up"
-    assert not alerts.is_idle(alert, waiting(t1=idle)), "the other one is over, and was none"
+    assert not alerts.is_idle(alert, waiting(t1=wait(), t2=idle)), "one of the waits is contended"
+    assert not alerts.is_idle(alert, waiting(t1=idle)), "the other wait is over, and was idle"
     known = waiting(t1=idle, t2=idle)
     assert alerts.is_idle(alert, known)
     assert alerts.due(known) == []
@@ -114,7 +114,7 @@ def test_a_long_wait_that_only_names_classify_needs_one_scan_with_names() -> Non
     assert scans.at({1: unknown})
     assert scans.policy.needs_names
     assert not scans.at({1: unknown})
-    # Another wait in the same stack, whose verdict that scan has brought.
+    # Another wait in the same stack: the scan before brought the verdict.
     assert not scans.at({1: dataclasses.replace(unknown, idle=True, seq=2)})
     assert scans.at({1: dataclasses.replace(unknown, idle=False, seq=3)})
     assert not scans.policy.needs_names

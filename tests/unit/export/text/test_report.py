@@ -61,7 +61,7 @@ def test_clean_leaves_no_harmful_character() -> None:
             assert character not in "\u2028\u2029"
 
 
-told = Classifier().classify
+classified = Classifier().classify
 
 
 def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) -> Snapshot:
@@ -93,7 +93,7 @@ def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) 
 
 
 def test_the_document_has_the_keys_that_users_rely_on() -> None:
-    document = snapshot_codec.document(told(snapshot()))
+    document = snapshot_codec.document(classified(snapshot()))
     assert {
         "format", "version", "taken_at", "host", "source", "duration_s", "lost_events", "process",
         "threads", "locks", "deadlocks", "lock_order", "stacks",
@@ -264,10 +264,10 @@ def test_the_text_report_has_waits_of_every_kind() -> None:
     seen = snapshot()
     futex = replace(seen.locks[0], id=8, kind=Kind.FUTEX, wait_s=2.5)
     other = replace(futex, id=9, wait_s=0.5)
-    page = report.render(told(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
+    page = report.render(classified(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
     assert "g_cache_lock" in page
     assert "for work: futex 3.00 s" in page
-    page = report.render(told(replace(seen, threads=(), locks=(futex,))))
+    page = report.render(classified(replace(seen, threads=(), locks=(futex,))))
     assert "no wait for a mutex or rwlock was seen" in page
     assert "for work: futex 2.50 s" in page
 
@@ -278,7 +278,7 @@ def test_the_text_report_counts_signals_of_a_semaphore() -> None:
     more = waited_for(PID + 1, PID, signals=0, name="g_never", id=9)
     left = waited_for(signals=5, name="g_left", id=10)
     seen = snapshot()
-    seen = told(replace(seen, locks=(*seen.locks, some, more, left)))
+    seen = classified(replace(seen, locks=(*seen.locks, some, more, left)))
     lines = report.render(seen).splitlines()
     at = lines.index(SIGNAL_TABLE)
     table = [line.split() for line in lines[at + 1 : at + 4]]

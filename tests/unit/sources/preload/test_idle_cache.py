@@ -15,7 +15,7 @@ def test_verdicts_are_kept_by_lock_and_call_site_and_follow_later_scans() -> Non
     idle_cache, idle = IdleCache(), replace(wait(kind=Kind.SEM), idle=True)
     place = (idle.lock, idle.stack, idle.site)
     idle_cache.learn(waiting(t1=idle), named=False)
-    assert idle_cache.idle(*place) is None, "its names were not known"
+    assert idle_cache.idle(*place) is None, "the names of the snapshot were not known"
     idle_cache.learn(waiting(t1=idle), named=True)
     assert idle_cache.idle(*place) is True
     assert idle_cache.idle(2, *place[1:]) is None
@@ -23,7 +23,7 @@ def test_verdicts_are_kept_by_lock_and_call_site_and_follow_later_scans() -> Non
     idle_cache.learn(waiting(t1=held), named=False)
     assert idle_cache.idle(*place) is False
     idle_cache.learn(waiting(t1=held, t2=idle), named=True)
-    assert idle_cache.idle(*place) is None, "something else than the place tells them apart"
+    assert idle_cache.idle(*place) is None, "lock and call site are equal, but the verdicts differ"
 
 
 def test_no_verdict_is_kept_of_deadlocks_and_merged_stacks() -> None:

@@ -19,7 +19,7 @@ from locktop.collector.sources.attach import attach
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
 SECOND = 1_000_000_000
-#: Where every damaged file must end.
+#: Every damaged file must give one of these.
 SOUND = (Snapshot, LocktopError)
 
 
@@ -43,7 +43,7 @@ def test_figures_of_living_and_ended_threads_add_up(directory: Path) -> None:
     assert (found[0].acquisitions, found[0].contended, found[0].trylock_failed) == (25, 10, 2)
     assert found[0].wait_s == pytest.approx(5)
     assert found[0].wait_max_s == pytest.approx(1)
-    # 2 + 3 s of the ended; of each living one 1 s measured and 1 s / 2 for each of 6 others
+    # 2 + 3 s of ended threads; of each living thread 1 s measured, and 1 s / 2 for 6 other holds
     assert found[0].hold_s == pytest.approx(5 + 2 * (1 + 3))
     assert found[0].hold_timed == 2 + 3 + 2 * (4 + 2)
 
@@ -152,11 +152,11 @@ def test_a_half_written_wait_and_an_old_held_list_are_ignored(directory: Path) -
 
 
 @pytest.mark.parametrize("waits_first", [False, True])
-@pytest.mark.parametrize("others", [0, 40])  # more than the block has room for
+@pytest.mark.parametrize("others", [0, 40])  # more locks than the block has room for
 def test_a_wait_and_a_held_list_come_from_one_moment(
     directory: Path, monkeypatch: pytest.MonkeyPatch, waits_first: bool, others: int
 ) -> None:
-    """The thread takes or gives back the lock after its block was copied with all others."""
+    """The thread takes or releases the lock after the copy of all blocks."""
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     thread = file.add_thread(os.getpid())
@@ -217,8 +217,8 @@ def test_the_owner_that_all_long_waiters_saw_holds_an_unlisted_lock(
     others = {"one": (second_tid,), "several": (second_tid, os.getpid())}
     for seen, duration_s, asleep, expected in (
         ("one", 10, True, (second_tid,)),
-        ("one", 10, False, ()),  # who was woken for it has yet to run
-        ("one", 0, True, ()),  # it changes hands
+        ("one", 10, False, ()),  # the woken thread has yet to run
+        ("one", 0, True, ()),  # the lock changes hands
         ("several", 10, True, ()),
     ):
         monkeypatch.setattr(KernelThreads, "are_asleep", lambda *_, asleep=asleep: asleep)
@@ -284,7 +284,7 @@ def test_records_written_before_the_first_scan_are_read(directory: Path) -> None
     written = [record(tid=os.getpid(), lock=lock, start=n, wait=1) for n in range(20)]
     file.give_ring(thread, 8, written)
     snapshot = scan(file, directory)
-    # Of 8 slots the oldest may just be written again, so 7 can be trusted.
+    # The oldest of 8 slots may be half overwritten, so 7 slots can be trusted.
     assert len(snapshot.events) == 7
     assert snapshot.lost_events == 13
     assert [event.lock for event in snapshot.events] == [lock] * 7
@@ -294,8 +294,10 @@ def test_records_written_before_the_first_scan_are_read(directory: Path) -> None
 def test_waiters_name_the_holder_of_a_lock_without_an_entry(
     directory: Path, second_tid: int, seen: bool, found: int
 ) -> None:
-    """It was taken before it had an entry. That another thread gave it back would not be noted, so
-    the list of who took it is not enough."""
+    """The holder took the lock before the lock had an entry.
+
+    The library does not record a release by another thread then, so the held list proves nothing.
+    """
     file = SharedFile()
     tids, keys = (os.getpid(), second_tid), (MUTEX, OTHER_MUTEX)
     locks = [file.add_lock(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000)]
@@ -307,12 +309,12 @@ def test_waiters_name_the_holder_of_a_lock_without_an_entry(
     snapshot = scan(file, directory)
     assert len(snapshot.deadlocks) == found
     held = {thread.tid: [hold.lock for hold in thread.holds] for thread in snapshot.threads}
-    for n in (0, 1):  # by tid: the second thread's may be the lower one
+    for n in (0, 1):  # sorted by tid: the second thread may have the lower tid
         assert held[tids[n]] == [locks[n] if seen else 0]
 
 
 def test_a_lock_among_other_locks_names_no_holder(directory: Path, second_tid: int) -> None:
-    """Who holds one of the others need not hold the one that is waited for."""
+    """The holder of one of the "other locks" need not hold the requested lock."""
     file = SharedFile()
     file.wait(file.add_thread(os.getpid()), 0, MUTEX, since=time.monotonic_ns())
     file.hold(file.add_thread(second_tid), 0, OTHER_MUTEX)

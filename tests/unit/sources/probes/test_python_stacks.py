@@ -1,4 +1,4 @@
-"""Which Python functions belong to a wait, and when the reader is asked for them."""
+"""The Python functions of a wait, and the requests to their reader."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def all_merged(stacks: PythonStacks, waits: WaitKeys, waits_after: WaitKeys) -> 
 
 
 class Scans:
-    """Scans of the process."""
+    """Scans of a process with one waiting thread."""
 
     def __init__(self) -> None:
         self.reader = Reader()
@@ -132,7 +132,7 @@ def test_another_wait_has_other_functions(scans: Scans) -> None:
     scans.scan(1)
     scans.scan(1)
     scans.reader.ready = ANSWER
-    assert scans.scan(2) == NATIVE, "the answer may be of either"
+    assert scans.scan(2) == NATIVE, "the answer may belong to either wait"
     assert scans.scan(1) == NATIVE
     assert scans.scan(2) == NATIVE
     assert scans.scan(2) == NATIVE
@@ -156,7 +156,7 @@ def test_brief_waits_of_a_nameless_lock_are_read_at_once(scans: Scans) -> None:
     nameless = "sem 0x55d000001040"
 
     def scan(seq: int, before: int) -> bool:
-        """Whether the wait is known in a scan that follows another one."""
+        """Whether a scan knows the Python functions of the wait."""
         scans.stacks.begin(lambda: {TID: (1, before)})
         scans.last = merged_snapshot(scans.stacks, snapshot(lock=nameless), {TID: (1, seq)})
         return FIRST_ID in scans.last.stacks
@@ -172,7 +172,7 @@ def test_brief_waits_of_a_nameless_lock_are_read_at_once(scans: Scans) -> None:
     for seq in range(5, 40):
         scans.reader.ready = {}
         assert not scan(seq, seq)
-    assert scans.reader.requests == 16, "not for ever"
+    assert scans.reader.requests == 16, "the number of requests is bounded"
     assert not scans.stacks.wants_another_scan
 
 
@@ -203,7 +203,7 @@ def test_a_missed_thread_is_requested_again(scans: Scans) -> None:
     for _ in range(20):
         scans.scan(1)
         scans.reader.ready = {}
-    assert scans.reader.requests == 8, "not for ever"
+    assert scans.reader.requests == 8, "the number of requests is bounded"
     scans.scan(2)
     for answer in {}, ANSWER:
         scans.scan(2)

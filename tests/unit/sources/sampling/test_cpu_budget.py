@@ -1,4 +1,4 @@
-"""How often a process is sampled: as often as looks leave time for it."""
+"""Scans leave CPU time, and samples of the process get the time that is left."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from locktop.collector.sources.sampling.cpu_budget import SHORTEST_S, CpuBudget
 
 
 def after_scans(*others_s: float) -> CpuBudget:
-    """Looks each half a second, and what the tool used from each to the next one beside samples."""
-    spent, used_s = CpuBudget(), 7.0
+    """A budget after scans each half second; ``others_s``: other CPU time between the scans."""
+    budget, used_s = CpuBudget(), 7.0
     for sleep_key, one in enumerate((0.0, *others_s), 1):
         used_s += one
-        spent.note_scan(sleep_key / 2, used_s)
-    return spent
+        budget.note_scan(sleep_key / 2, used_s)
+    return budget
 
 
-def pause_s(spent: CpuBudget, took_s: float) -> float:
-    """After a sample that took so long."""
-    spent.note_sample(took_s)
-    return spent.pause_s
+def pause_s(budget: CpuBudget, took_s: float) -> float:
+    """The pause after a sample of that duration."""
+    budget.note_sample(took_s)
+    return budget.pause_s
 
 
 def test_samples_take_two_percent_without_scans() -> None:
@@ -44,17 +44,17 @@ def test_one_scan_changes_no_interval() -> None:
 
 
 def test_samples_do_not_count_as_other_cpu_time() -> None:
-    spent = after_scans(0.0)
+    budget = after_scans(0.0)
     for _ in range(5):
-        spent.note_sample(0.002)
-    spent.note_scan(1.5, 7.0 + 5 * 0.002 + 0.015)
-    assert spent.pause_s == pytest.approx(0.002 / 0.015)
+        budget.note_sample(0.002)
+    budget.note_scan(1.5, 7.0 + 5 * 0.002 + 0.015)
+    assert budget.pause_s == pytest.approx(0.002 / 0.015)
 
 
 def test_a_quieter_interval_counts_at_once() -> None:
-    """Looks take samples, too: there may be none in between, which would tell."""
-    spent = after_scans(9.0)
-    spent.note_sample(0.001)
-    assert spent.pause_s == pytest.approx(0.5)
-    spent.note_scan(1.5, 7.0 + 9.0 + 0.001)
-    assert spent.pause_s == pytest.approx(0.05)
+    """A scan takes a sample too, so there may be no sample between two scans."""
+    budget = after_scans(9.0)
+    budget.note_sample(0.001)
+    assert budget.pause_s == pytest.approx(0.5)
+    budget.note_scan(1.5, 7.0 + 9.0 + 0.001)
+    assert budget.pause_s == pytest.approx(0.05)

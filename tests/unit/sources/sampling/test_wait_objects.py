@@ -1,4 +1,4 @@
-"""What is read of a process from outside may be anything: it is told only where all of it fits."""
+"""Sampled memory may have any content: only memory that fits in every field is an object."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cond(sequence: int, start: int, sizes: tuple[int, int], began_with: int, wai
     return context(before, bytes(8))
 
 
-# ---- what the kernel says ----
+# ---- system calls ----
 
 
 def test_a_call_is_parsed() -> None:
@@ -110,11 +110,11 @@ def test_a_mutex_is_recognized_by_all_its_fields() -> None:
         (MUTEX._replace(address=0x1004), mutex()),
         (MUTEX, b""),
         (MUTEX, mutex()[:60]),
-        # A lock of a C file: whose lock it is tells a pointer, and then comes the next one.
+        # A lock of a C FILE: a pointer names the owner, and the next lock follows.
         (MUTEX, mutex(owner=0x2A6C0, users=0x7FF5)),
         (MUTEX, mutex(rest=struct.pack("=4xQQ", 0, 0x7FF545696427))),
         (MUTEX, mutex(rest=struct.pack("=4xQQ", 10000, 0))),
-        # Rust's: no time limit, yet a bit set.
+        # A mutex of Rust: no time limit, yet a bit set.
         (MUTEX._replace(plain=False), mutex()),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_wrong_field_is_no_mutex(wait: FutexWait, memory_: bytes) -> None:
 def test_a_priority_inheriting_mutex_is_recognized_by_its_kind(
     kind: int, is_once_wait: bool
 ) -> None:
-    """PTHREAD_MUTEX_NORMAL is a plain one that may not be elided: 512."""
+    """PTHREAD_MUTEX_NORMAL is a plain mutex without elision: 512."""
     wait = MUTEX._replace(value=0, inherits=True)
     found = nptl_objects.recognised(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
     assert found == SyncObject(Kind.MUTEX if is_once_wait else Kind.FUTEX, 0x1000, 101)
@@ -146,8 +146,10 @@ def test_a_once_routine_is_recognized_by_its_call_site() -> None:
 
     assert kind(wait) is Kind.ONCE
     assert kind(wait, pc=0x71) is None, "another function"
-    assert kind(wait._replace(value=0x12), context(b"", struct.pack("=I", 0x12))) is None, "is over"
-    assert kind(wait, context(b"", struct.pack("=I", 0x12))) is None, "is over by now"
+    assert kind(wait._replace(value=0x12), context(b"", struct.pack("=I", 0x12))) is None, (
+        "the wait is over"
+    )
+    assert kind(wait, context(b"", struct.pack("=I", 0x12))) is None, "the wait is over by now"
     assert kind(wait._replace(private=False)) is None
     assert kind(wait._replace(timed=True)) is None
     assert kind(wait._replace(plain=False)) is None
@@ -157,8 +159,8 @@ def test_a_once_routine_is_recognized_by_its_call_site() -> None:
     "memory_",
     [
         cond(2, 0, (0, 0), 0, 1),
-        cond(2 * 9, 0, (-8, 0), 0, 1),  # eight gave up before
-        cond(2 * 9 + 1, 2 * 4 + 1, (2, -1), 3, 4),  # of three one was signalled; of two one gave up
+        cond(2 * 9, 0, (-8, 0), 0, 1),  # eight waiters gave up before
+        cond(2 * 9 + 1, 2 * 4 + 1, (2, -1), 3, 4),  # one of three was signalled; one of two gave up
     ],
 )
 def test_a_condition_variable_is_recognized(memory_: bytes) -> None:
@@ -172,8 +174,8 @@ def test_a_condition_variable_is_recognized(memory_: bytes) -> None:
     "memory_",
     [
         cond(0, 0, (0, 0), 0, 0),
-        cond(0, 0, (0, 0), 1, 1),  # more left than came
-        cond(4, 0, (0, 0), 0, 1),  # more wait than there are
+        cond(0, 0, (0, 0), 1, 1),  # more threads left than came
+        cond(4, 0, (0, 0), 0, 1),  # more threads wait than came
         cond(4, 0, (1, 0), 0, 2),
         cond(4, 1, (0, 0), 0, 2),
         cond(4, 0, (0, 1), 0, 2),
@@ -189,7 +191,7 @@ def test_inconsistent_counts_are_no_condition_variable(memory_: bytes) -> None:
     ("words", "parties"),
     [
         ((5, 4, 4, 0, 4), 4),
-        ((5, 4, 4, 0, 2), 4),  # two have not left the round before
+        ((5, 4, 4, 0, 2), 4),  # two threads have not left the last round
         ((5, 3, 4, 0, 0), 0),
         ((4, 4, 4, 0, 4), 0),
         ((8, 4, 4, 0, 4), 0),
@@ -219,7 +221,7 @@ def test_random_memory_is_never_a_held_lock() -> None:
 
 
 def test_a_mutex_is_recognized_between_two_owners() -> None:
-    """Where it was one before, and nothing else lies there by now."""
+    """A known mutex stays a mutex while nothing else lies at its address."""
     place = ctypes.create_string_buffer(256)
     address = (ctypes.addressof(place) + 127) & ~63
     sleep_key = next(n for n in range(1000) if syscalls.name(n) == "futex")
@@ -240,7 +242,7 @@ def test_a_mutex_is_recognized_between_two_owners() -> None:
     assert seen(2, *free) == (Kind.MUTEX, 0)
     assert seen(3, 1, 0, 0, 0, 0, 0, 0) == (Kind.MUTEX, 0)
     assert seen(4, 2, 0, 101, 1, 0x200000, 0, 0) == (Kind.FUTEX, 0)
-    assert seen(5, 2, 0, 0, 0, 1, 0, 0) == (Kind.FUTEX, 0), "that one is recursive"
+    assert seen(5, 2, 0, 0, 0, 1, 0, 0) == (Kind.FUTEX, 0), "the other mutex is recursive"
     assert seen(6, 2, 0, 0, 0, 0, 7, 7) == (Kind.FUTEX, 0)
     assert seen(7, 9, 0, 0, 0, 0, 0, 0) == (Kind.FUTEX, 0)
     assert seen(8, *free) == (Kind.MUTEX, 0)
@@ -265,7 +267,7 @@ def test_unreadable_memory_is_empty() -> None:
 def test_the_version_of_glibc_is_read() -> None:
     version = os.confstr("CS_GNU_LIBC_VERSION") or ""
     recognised = CLibrary(os.getpid()).version
-    # Not each version defines a symbol of its own.
+    # Some versions define no symbol.
     assert 0 <= int(version.rpartition(".")[2]) - recognised <= 2
 
 
@@ -308,7 +310,7 @@ def test_the_ended_owners_with_most_waiters_are_reported() -> None:
         sampled.forget_threads({1}, {100, 1000}, set())
     (lock,) = sampled.locks.values()
     assert len(lock.blame) < 1100
-    assert {0, 1000} <= lock.blame.keys(), "one that lives stays"
+    assert {0, 1000} <= lock.blame.keys(), "the entry of a living thread stays"
     assert sum(lock.blame.values()) == pytest.approx(lock.wait.s)
 
 
@@ -371,7 +373,7 @@ def test_a_lock_without_waiters_stays_the_same_object_until_a_change() -> None:
 
 
 def test_sums_of_short_waits_are_right_within_their_error() -> None:
-    """Waits that begin and end at any time, told by samples every 10 ms, many times over."""
+    """Random waits, estimated from samples every 10 ms, many times."""
     chance = random.Random(11)
     off = []
     for _ in range(60):
@@ -388,5 +390,5 @@ def test_sums_of_short_waits_are_right_within_their_error() -> None:
         true_s = sum(max(0.0, min(end, 9.99) - begin) for begin, end in waits)
         (lock,) = sampled.locks.values()
         off.append((lock.wait.s - true_s) / lock.wait.error_s)
-    assert abs(sum(off) / len(off)) < 0.5, "without bias"
-    assert sum(one * one for one in off) / len(off) < 1.2, "the error is not told too small"
+    assert abs(sum(off) / len(off)) < 0.5, "the estimate has no bias"
+    assert sum(one * one for one in off) / len(off) < 1.2, "the stated error is not too small"

@@ -1,4 +1,4 @@
-"""Debug information outside the program: by build id, by link, by dwz."""
+"""Debug information in separate files: by build id, by link, by dwz."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_link_leads_to_no_other_directory(built: Built, tmp_path: Path) -> Non
     assert checksum in forged
     built.path.write_bytes(forged)
     (tmp_path / "p").mkdir()
-    (tmp_path / "d").mkdir()  # else ".." leads nowhere from there
+    (tmp_path / "d").mkdir()  # without the directory, ".." leads nowhere
     debug.rename(tmp_path / "p" / "x.debug")
     assert debug_files.find(elf(built.path), "/d/program", [str(tmp_path)]) is None
 
@@ -116,6 +116,6 @@ def test_debug_information_that_dwz_moved_is_read(tmp_path: Path, link: str) -> 
     assert supplement is not None
     origin = Dwarf(ElfFile(file), lambda _: "", supplement).find(first.addresses[LOCAL])
     assert origin[-1].function == LOCAL
-    shared.unlink()  # not installed: what is not shared is still there
+    shared.unlink()  # the shared file is not installed: unshared information remains
     assert name(first.module(tmp_path), first.addresses[LOCAL]) == LOCAL
     first.module(tmp_path).locations(first.addresses[LOCAL])

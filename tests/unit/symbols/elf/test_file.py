@@ -52,7 +52,7 @@ def test_a_complete_program_has_functions_lines_data_and_build_id(built: Built) 
 
 
 def test_functions_of_the_c_library_agree_with_readelf() -> None:
-    """At the first and the last byte of each; many are aliases or nested."""
+    """The first and the last byte of each function; many functions are aliases or nested."""
     (path,) = {Path(m.path) for m in parse(procfs.maps(os.getpid())) if "/libc.so" in m.path}
     functions = []
     for line in run("readelf", "-sW", path, cwd=path.parent).splitlines():
@@ -68,7 +68,7 @@ def test_functions_of_the_c_library_agree_with_readelf() -> None:
 
 
 def test_a_huge_symbol_table_is_not_sorted(built: Built) -> None:
-    """Its columns would take more memory than many machines have."""
+    """The columns would take more memory than many machines have."""
     section = elf(built.path).section(".symtab")
     assert section is not None
     data = bytearray(built.path.read_bytes())
@@ -83,7 +83,7 @@ def test_a_huge_symbol_table_is_not_sorted(built: Built) -> None:
 
 @pytest.mark.parametrize("moved", [0x10_0000, 0x3000_0000])
 def test_addresses_of_a_moved_program_fit_its_debug_file(built: Built, moved: int) -> None:
-    """Its addresses differ from those in its debug file."""
+    """The addresses of the program differ from those of its debug file."""
     debug = built.directory / built.by_build_id
     built.separate(debug)
     built.run("objcopy", f"--change-addresses={moved:#x}", built.path)

@@ -52,7 +52,7 @@ Write = Callable[[bytes], Path]
 
 @pytest.fixture
 def process() -> Iterator[int]:
-    """A process that does nothing."""
+    """An idle process."""
     with subprocess.Popen(["sleep", "600"]) as sleeper:
         yield sleeper.pid
         sleeper.kill()
@@ -60,7 +60,7 @@ def process() -> Iterator[int]:
 
 @pytest.fixture
 def path(process: int) -> Iterator[Path]:
-    """The path of its perf map."""
+    """The path of the perf map of the process."""
     path = Path(f"/tmp/perf-{process}.map")
     yield path
     path.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def test_a_rewritten_perf_map_is_read_again(path: Path, found: PerfMap) -> None:
     path.write_bytes(b"6000 10 another file\n")
     assert (found.find(0x5000), found.find(0x6000)) == (None, "another file")
     path.unlink()
-    assert found.find(0x6000) == "another file", "gone, but known"
+    assert found.find(0x6000) == "another file", "the file is gone, but its names are known"
 
 
 def test_a_too_large_perf_map_is_read_in_part(path: Path, process: int) -> None:
@@ -136,7 +136,7 @@ def test_untrusted_perf_maps_are_not_read(path: Path, found: PerfMap, tmp_path: 
     assert found.find(0x1000) is None
     path.unlink()
     os.mkfifo(path)
-    assert found.find(0x1000) is None, "and the open does not wait"
+    assert found.find(0x1000) is None, "opening must not wait"
     path.unlink()
     path.mkdir()
     assert found.find(0x1000) is None
@@ -205,7 +205,7 @@ def lines(address: int, *entries: tuple[int, int, bytes]) -> bytes:
 
 
 class Dump:
-    """A jitdump file of this process's own."""
+    """A jitdump file of this process."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / f"jit-{os.getpid()}.dump"

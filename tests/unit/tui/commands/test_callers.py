@@ -1,4 +1,4 @@
-"""``locktop callers`` as its users meet it: text, JSON and CSV out of files, one-line errors."""
+"""``locktop callers`` for its users: text, JSON and CSV from files, and one-line errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def complaint(*arguments: str | Path) -> str:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A snapshot as `locktop snapshot` and the screen save it."""
+    """A snapshot as `locktop snapshot` and the screen save a snapshot."""
     path = tmp_path / "saved.json"
     path.write_text(json.dumps(document(scenarios.normal())))
     return path
@@ -125,9 +125,9 @@ def test_each_weight_has_its_figures(saved: Path) -> None:
 
 def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
-    bare: Snapshot = scenarios.normal()
-    locks = tuple(replace(lock, blame=()) for lock in bare.locks)
-    path.write_text(json.dumps(document(replace(bare, locks=locks))))
+    normal: Snapshot = scenarios.normal()
+    locks = tuple(replace(lock, blame=()) for lock in normal.locks)
+    path.write_text(json.dumps(document(replace(normal, locks=locks))))
     text = said(path, "--weight", "blame")
     assert "nothing was waited for\n" in text
     assert "  this snapshot has no blame\n" in text

@@ -1,4 +1,4 @@
-"""The view of callers driven by keys, over snapshots made by hand and over a report."""
+"""The call tree driven by keys, over snapshots made by hand and over a report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Caller,other
 
 @dataclass
 class View:
-    """The app under test, with the feed and the clock in the test's hands."""
+    """The app under test; the test controls its feed and its clock."""
 
     app: App[int]
     pilot: Pilot[int]
@@ -163,9 +163,9 @@ async def test_weights_change_by_a_key() -> None:
 
 
 async def test_a_snapshot_without_blame_says_so_on_the_screen() -> None:
-    bare = scenarios.normal()
-    locks = tuple(replace(lock, blame=()) for lock in bare.locks)
-    async with live(replace(bare, locks=locks), callers=("blame", False)) as view:
+    normal = scenarios.normal()
+    locks = tuple(replace(lock, blame=()) for lock in normal.locks)
+    async with live(replace(normal, locks=locks), callers=("blame", False)) as view:
         assert "nothing  this snapshot has no blame" in view.text
 
 
@@ -210,7 +210,7 @@ async def test_the_filter_opens_branches_that_match() -> None:
 
 
 def waits(*entries: tuple[str, float]) -> Snapshot:
-    """Waits by way: the names of functions, the entry first, in one text."""
+    """Waits by path; a path is a text of function names, the entry first."""
     stacks = {
         n: tuple(records.frame(name, f"{name}.c", 1) for name in reversed(way.split()))
         for n, (way, _) in enumerate(entries, 1)
@@ -331,7 +331,7 @@ async def test_an_expensive_tree_is_computed_less_often(
         add_up = SnapshotProfile.tree
 
         def slow(profile: SnapshotProfile, weight: str) -> Node:
-            view.clock[0] += 0.01  # as the screen's clock has it
+            view.clock[0] += 0.01  # by the clock of the screen
             return add_up(profile, weight)
 
         monkeypatch.setattr(SnapshotProfile, "tree", slow)

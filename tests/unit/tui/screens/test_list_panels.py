@@ -83,7 +83,7 @@ async def test_the_order_changes_at_most_once_a_second() -> None:
 async def test_deadlocked_locks_and_threads_stand_above_the_others() -> None:
     async with opened(scenarios.deadlock()) as screen:
         assert [line[0] for line in screen.lines if "fork[" in line][3:6] == ["!"] * 3
-        # Closed as their class is.
+        # Both rows are closed classes.
         assert [line[1:10].strip() for line in screen.lines if "fork[" in line][3:7] == [
             "▸ fork[]",
             "fork[0]",

@@ -24,7 +24,7 @@ def rows(screen: Screen) -> list[str]:
 
 
 async def opened_class(screen: Screen) -> None:
-    """With the cursor on the class of connections, open."""
+    """Open the class of connections, with the cursor on its row."""
     await screen.keys("down", "right")
     assert rows(screen)[1] == OPEN
 
@@ -156,7 +156,7 @@ async def test_only_the_rows_that_changed_are_painted(monkeypatch: pytest.Monkey
         await screen.show(scenarios.fleet(), after_s=0.2)
         assert painted == []
         await screen.show(with_lock(scenarios.fleet(), 1001, contended=7_777), after_s=0.2)
-        assert len(painted) == 2, "of the lock and of its class"
+        assert len(painted) == 2, "the rows of the lock and of its class"
 
 
 async def test_a_vanished_class_leaves_the_list() -> None:

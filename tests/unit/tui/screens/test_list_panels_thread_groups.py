@@ -1,4 +1,4 @@
-"""Threads that do the same on the screen: one row for all, opened and closed by keys."""
+"""Thread groups on the screen: one row each, opened and closed by keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ async def test_five_hundred_threads_of_six_pools_fit_on_a_small_screen() -> None
             "*▸ accept-# x83", "*▸ db-# x83", "*▸ log-# x83", "main9001", "main9002",
         ]  # fmt: skip
         assert "249 idle hidden (i)" in screen.text
-        assert rows(screen)[0].split()[3:6] == ["waiting", "g_accept_lock", "84.0s"], "the longest"
+        assert rows(screen)[0].split()[3:6] == ["waiting", "g_accept_lock", "84.0s"], (
+            "the row has the longest wait"
+        )
         await screen.keys("i")
         assert [row[:16].strip() for row in rows(screen)][5:] == [
             "▸ http-# x83", "▸ cache-# x83", "▸ gc-# x83",
@@ -38,7 +40,7 @@ async def test_a_group_is_opened_and_closed_and_the_cursor_stays() -> None:
         assert [row.split()[0] for row in rows(screen)][:6] == [
             "*▾", "*", "*", "*", "*", "*▸",
         ]  # fmt: skip
-        assert "accept-3" in rows(screen)[1], "waits longest"
+        assert "accept-3" in rows(screen)[1], "accept-3 waits longest"
         await screen.keys("right", "down")
         assert screen.threads.current == 2
         assert "of a thread" in screen.text
@@ -90,7 +92,7 @@ async def test_the_row_of_a_group_stays_while_its_threads_change_states() -> Non
     few = replace(scan(3), threads=scan(3).threads[:7])
     async with opened(few, size=(120, 40)) as screen:
         await screen.keys("tab")
-        assert len(rows(screen)) == 7, "so few are clearer apart"
+        assert len(rows(screen)) == 7, "so few threads make no group"
     async with opened(scan(3), size=(120, 40)) as screen:
         await screen.keys("tab")
         (row,) = rows(screen)

@@ -164,7 +164,7 @@ async def test_moving_in_a_list_replaces_the_deadlock_details() -> None:
         await screen.keys("d", "pagedown", "pagedown", "escape", "tab", "enter")
         assert "Details of the deadlock" not in screen.text
         (title,) = (line for line in screen.lines if "Details of" in line)
-        assert re.findall(r" (\d+)-\d+ of", title) in ([], ["1"]), "from its top"
+        assert re.findall(r" (\d+)-\d+ of", title) in ([], ["1"]), "the details begin at their top"
 
 
 async def test_deadlock_details_stay_while_the_list_changes_by_itself() -> None:
@@ -179,7 +179,7 @@ async def test_deadlock_details_stay_while_the_list_changes_by_itself() -> None:
         assert screen.threads.current != last
         assert "Details of the deadlock" in screen.text
         await screen.keys("tab", "tab", "up")
-        assert "Details of the deadlock" not in screen.text, "that was somebody's choice"
+        assert "Details of the deadlock" not in screen.text, "the user chose this row"
 
 
 async def test_save_writes_the_visible_snapshot_and_overwrites_nothing(
@@ -213,7 +213,7 @@ async def test_a_notification_covers_the_line_of_keys_alone(
         await screen.app.workers.wait_for_complete()
         await screen.says("…")
         assert screen.lines[:-1] == before[:-1]
-        # The directory gives way, the name of the file does not.
+        # The path loses its directory, not its file name.
         assert screen.lines[-1].startswith(" Saved /")
         assert screen.lines[-1].endswith("e/locktop-store-4711-20261121T031245Z.json")
         assert len(screen.lines[-1]) <= 80
@@ -227,8 +227,8 @@ async def test_notes_of_the_snapshot_are_notified_flagged_and_in_the_help() -> N
         assert "note" not in screen.lines[0]
         await screen.show(replace(scenarios.normal(), notes=notes))
         await screen.says("2 notes: ?")
-        told = " ".join(line.strip() for line in screen.lines[-4:])
-        assert all(note.strip() in told for note in notes)
+        notification = " ".join(line.strip() for line in screen.lines[-4:])
+        assert all(note.strip() in notification for note in notes)
         screen.app.screen.query_one(Footer).clear()
         await screen.keys("question_mark")
         await screen.says("other locks are one")

@@ -1,11 +1,11 @@
-"""The driver's way out, where a signal is still on its way to the thread that writes."""
+"""The end of the driver while a signal is still pending for the writer thread."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-#: The writer gets to its signal only after the patience has ended: as one that was not scheduled.
+#: The writer handles its signal only after the end of the patience, as an unscheduled thread.
 _LATE = """
 import os, signal, threading, time
 from locktop.tui.terminal import driver

@@ -16,7 +16,7 @@ MOVE = re.compile(r"\x1b\[[0-9;]*H|\r?\n")
 def seen(
     data: str, before: Attributes = DEFAULT
 ) -> tuple[list[tuple[str, Attributes]], Attributes]:
-    """Every character with its attributes, and the attributes afterwards: a small terminal.
+    """Return every character with its attributes, and the attributes at the end.
 
     What moves the cursor paints nothing, so it has no attributes; of several such the last counts.
     """

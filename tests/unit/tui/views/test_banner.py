@@ -76,8 +76,10 @@ def test_the_banner_has_the_call_site_without_stacks() -> None:
         replace(t, waiting_for=replace(t.waiting_for, stack=0)) if t.waiting_for else t
         for t in stuck.threads
     )
-    bare = replace(stuck, deadlocks=(replace(stuck.deadlocks[0], cycle=cycle),), threads=threads)
-    for line in banner(SnapshotIndex(bare), 5, 120)[1:]:
+    without_stacks = replace(
+        stuck, deadlocks=(replace(stuck.deadlocks[0], cycle=cycle),), threads=threads
+    )
+    for line in banner(SnapshotIndex(without_stacks), 5, 120)[1:]:
         assert "; at cache_put cache.c:88, taken at take_left ring.c:31" in line_text(line)
 
 

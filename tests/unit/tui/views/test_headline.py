@@ -1,4 +1,4 @@
-"""The line that says what is wrong."""
+"""The line that says the main problem."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_narrow_headline_says_less(width: int) -> None:
 
 @pytest.mark.parametrize("width", [60, 200])
 def test_the_headline_says_at_least_for_new_sampled_waits(width: int) -> None:
-    """From outside nothing is known of how long these last already."""
+    """Sampling does not know the begin of waits that began before the first scan."""
     calm = scenarios.normal()
     waiting = [t for t in calm.threads if t.waiting_for and t.state is ThreadState.WAITING]
     begun = {
@@ -50,7 +50,9 @@ def test_the_headline_names_recent_waits_within_its_width() -> None:
 
 def test_the_headline_of_an_ended_process_says_so() -> None:
     over = scenarios.ended()
-    assert "g_table_lock" in line_text(headline(SnapshotIndex(over), 120)), "what it was stuck on"
+    assert "g_table_lock" in line_text(headline(SnapshotIndex(over), 120)), (
+        "the lock of the former deadlock"
+    )
     calm = SnapshotIndex(replace(over, threads=()))
     assert line_text(headline(calm, 80)) == " The process has ended; this is its last snapshot."
 

@@ -29,7 +29,7 @@ from locktop.tui.views.thread_details import thread_details
 
 
 def test_recent_waits_have_their_age() -> None:
-    """They are in that order, so the figures are too."""
+    """Recent waits are sorted by their end, so their ages are sorted too."""
     index = SnapshotIndex(scenarios.normal())
     lock, thread = index.snapshot.locks[0], index.snapshot.threads[0]
 
@@ -59,7 +59,7 @@ def test_thread_details_name_an_unobserved_wait() -> None:
     assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": ">2.50s"}
     group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
     (waits_for,) = (c for c in thread_list.columns(index) if c.title == "WAITS FOR")
-    assert waits_for.cell(group)[0] == "", "the other one does not wait"
+    assert waits_for.cell(group)[0] == "", "the other thread does not wait"
     quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
     assert line_text(headline(SnapshotIndex(quiet), 120)) == (
         f" {sleeper.name} waits for OpenMP lock; its holder is not known: the library does not"
@@ -162,13 +162,13 @@ def test_a_lock_is_held_by_nobody_only_if_that_is_known() -> None:
         text = details(SnapshotIndex(replace(calm, locks=(lock,), complete=complete)), 1)
         assert f"\n held by   {said}\n" in text
     assert "held by" not in details(SnapshotIndex(calm), 5), (
-        "a condition variable is held by nobody ever"
+        "no thread ever holds a condition variable"
     )
     sem = replace(between, kind=Kind.SEM, used_as_lock=True)
     text = details(SnapshotIndex(replace(calm, locks=(sem,))), 1)
     assert "\n held by   not known\n" in text
     text = details(SnapshotIndex(replace(calm, locks=(replace(sem, waiters=()),))), 1)
-    assert "held by" not in text, "it is known only while somebody waits"
+    assert "held by" not in text, "the holder is known only while a thread waits"
 
 
 def test_an_object_without_holders_has_its_signal_counts() -> None:

@@ -108,9 +108,9 @@ def test_a_wide_list_has_the_activity_of_each_holder() -> None:
         )
     )
     table = lay_out(lock_list.columns(index), 180)
-    told = [line_text(table.line(lock)) for lock in index.snapshot.locks[:4]]
-    assert "runs cache_copy:61" in told[0]
-    assert "in fsync(7 -> /var/lib/sto" in told[1]
-    assert "waits for g_table_lock" in told[2]
+    rows = [line_text(table.line(lock)) for lock in index.snapshot.locks[:4]]
+    assert "runs cache_copy:61" in rows[0]
+    assert "in fsync(7 -> /var/lib/sto" in rows[1]
+    assert "waits for g_table_lock" in rows[2]
     assert lock_list.HOLDER_NOW in line_text(table.heading("WAIT"))
     assert not lay_out(lock_list.columns(index), 127).has(lock_list.HOLDER_NOW)

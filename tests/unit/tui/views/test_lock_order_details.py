@@ -1,4 +1,4 @@
-"""Potential deadlocks on the screen: counted quietly in the first line, told behind a key."""
+"""Potential deadlocks on the screen: a count in the first line, details behind a key."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from locktop.tui.views.styled_line import line_text
 ALERTING = {"alert", "stuck", "waiting"}
 
 
-def told(snapshot: Snapshot) -> str:
+def details(snapshot: Snapshot) -> str:
     return "\n".join(line_text(line) for line in lock_order_details(SnapshotIndex(snapshot)))
 
 
 def test_each_step_has_thread_locks_locations_and_confidence() -> None:
-    text = told(scenarios.orders())
+    text = details(scenarios.orders())
     for said in (
         "2 locks taken in different orders, high confidence",
         "worker-0 (4712)",
@@ -34,7 +34,7 @@ def test_each_step_has_thread_locks_locations_and_confidence() -> None:
         "taken in cache_put cache.c:88",
         "rwlock g_table_lock",
         "serve_get                    serve.c:130",
-        "thread    4999",  # has ended: its name is not known
+        "thread    4999",  # this thread has ended: its name is not known
         "medium confidence: a third thread has to want to write at that moment",
         "mutex stats_mutex (to read)",
         "no stack is known",
@@ -51,7 +51,7 @@ def test_a_potential_deadlock_has_no_alert_colour() -> None:
 
 def test_a_cycle_of_classes_names_them_and_many_cycles_are_cut() -> None:
     cycle = OrderCycle((1, 2), (OrderEdge(1, 2, 4712, 1),), classes=("fork[]", "plate[]"))
-    text = told(replace(scenarios.normal(), lock_order=(cycle,) * 500))
+    text = details(replace(scenarios.normal(), lock_order=(cycle,) * 500))
     assert "classes   fork[], plate[]" in text
     assert "and 480 more" in text
     assert text.count("\n") < 300
@@ -60,7 +60,7 @@ def test_a_cycle_of_classes_names_them_and_many_cycles_are_cut() -> None:
 def test_hostile_names_of_locks_are_sanitized() -> None:
     bad = Frame(1, "f\x1b[2Jg", "a\nb.c", 1, "m", 1)
     cycle = OrderCycle((1, 2), (OrderEdge(1, 2, 4712, 77, 0x77),), classes=("\x1b]0;x\x07",))
-    text = told(
+    text = details(
         replace(scenarios.hostile(), lock_order=(cycle,), stacks={77: (bad,)}, sites={0x77: bad})
     )
     assert text.replace("\n", "").isprintable()
@@ -123,7 +123,7 @@ async def test_potential_deadlocks_leave_the_screen_with_the_snapshot() -> None:
 
 
 class OneLook:
-    """A source of one snapshot, which ends with it."""
+    """A source of one snapshot that then ends."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = replace(snapshot, ended=True)
@@ -154,7 +154,7 @@ def test_a_suppression_file_applies_to_the_screen() -> None:
     finally:
         feed.stop()
     assert [cycle.locks for cycle in visible.lock_order] == [(1, 2)]
-    assert "1 left out, as a suppression file says" in told(visible)
+    assert "1 left out, as a suppression file says" in details(visible)
 
 
 async def test_a_pattern_without_a_lock_is_in_the_first_line_and_in_the_help() -> None:

@@ -1,4 +1,4 @@
-"""What is not known is said to be so, and is no nought, nobody or nothing."""
+"""The screen and the reports call unknown figures unknown, not zero or nobody."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def native_stacks() -> Snapshot:
 
 
 def of_python(count: int = 3) -> Snapshot:
-    """Threads that wait for locks of Python's, one each, of one name; nobody knows who has them."""
+    """Threads that each wait for a Python lock of one name, without known holders."""
     threads = tuple(
         records.thread(
             10 + n, f"w{n}", ThreadState.WAITING,

@@ -1,4 +1,4 @@
-"""Lines of styled runs: merged, cut, wrapped, compared; and names made shorter."""
+"""Lines of styled spans: merged, cut, wrapped, compared; and shortened names."""
 
 from __future__ import annotations
 

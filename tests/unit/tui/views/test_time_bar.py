@@ -1,4 +1,4 @@
-"""Where threads' time went, on the screen: bars, words, what is counted and of whom it is asked."""
+"""The time of threads on the screen: bars, words, counters, and the threads with queries."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_bar_fills_its_width_whatever_the_shares() -> None:
         line = time_bar(TimeSplit(*shares), width)
         assert cell_len(line_text(line)) == width
         assert all(text for text, _ in line)
-        assert len(line) <= 4, "neighbours of one style are one run"
+        assert len(line) <= 4, "adjacent cells of one style are one span"
 
 
 def test_the_remainder_goes_to_the_part_with_the_largest_cut() -> None:
@@ -69,7 +69,7 @@ def test_a_list_has_one_bar_under_its_title(width: int) -> None:
         assert row[at : at + 10] == "━━━▒██████"
         assert "╸" not in row
     else:
-        assert "━━╸" in row, "the bar of the wait alone, in the room of six cells"
+        assert "━━╸" in row, "the bar of the wait alone, in six cells"
 
 
 def test_a_group_shows_the_mean_of_its_threads() -> None:
@@ -150,17 +150,17 @@ async def test_the_thread_whose_details_are_open_is_followed() -> None:
 
 async def test_only_visible_locks_have_queries_for_holders() -> None:
     async with opened(size=(120, 40)) as screen:
-        worst = 2  # of which the headline speaks
-        assert screen.feed.followed_locks == {1, worst}, "the one that the details are about"
+        worst = 2  # the headline speaks of this lock
+        assert screen.feed.followed_locks == {1, worst}, "the lock of the details"
         await screen.pilot.press("down", "down")
         assert screen.feed.followed_locks == {3, worst}
         await screen.pilot.resize_terminal(200, 60)
         await screen.pilot.pause()
-        assert screen.feed.followed_locks > {1, 2, 3}, "each has a word in its row"
+        assert screen.feed.followed_locks > {1, 2, 3}, "each visible row has a word"
         await screen.pilot.press("tab")
         await screen.pilot.resize_terminal(80, 24)
         await screen.pilot.pause()
-        assert screen.feed.followed_locks <= {0, worst}, "none can be seen"
+        assert screen.feed.followed_locks <= {0, worst}, "no row is visible"
 
 
 async def test_a_group_is_not_followed() -> None:
@@ -179,7 +179,7 @@ async def test_the_help_explains_the_signs() -> None:
         assert sign in help_said
 
 
-# ---- the page for a ticket ----
+# ---- the text report ----
 
 
 def page(*times: TimeSplit | None) -> list[str]:

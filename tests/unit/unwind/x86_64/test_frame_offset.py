@@ -1,4 +1,4 @@
-"""The distance of rbp from rsp, in code that an assembler makes of these instructions."""
+"""The distance of rbp from rsp in assembled code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from locktop.collector.unwind.x86_64.frame_offset import FrameOffset, frame_offs
 
 RBP = 6
 BEGIN = "push %rbp; mov %rsp, %rbp; "
-#: What a function does before its call, and the distance of rbp from rsp at the call.
+#: The code of a function before its call, and the distance of rbp from rsp at the call.
 KNOWN = {
     BEGIN: FrameOffset(0),
     BEGIN + "push %r15; push %rbx; sub $24, %rsp": FrameOffset(40),

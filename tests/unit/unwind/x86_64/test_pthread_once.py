@@ -1,4 +1,4 @@
-"""The slot of pthread_once, in code that an assembler makes of these instructions."""
+"""The slot of pthread_once in assembled code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from locktop.collector.unwind.x86_64.pthread_once import is_left_for, once_code
 
 START = 0x1000
 BEGIN = "push %rbp; push %rbx; mov %rsi, %rbp; mov %rdi, %rbx; sub $72, %rsp; "
-#: If a routine has run already, to 9; else again from 1, or run from 2.
+#: Jump to 9 if a routine has run; else try again from 1, or run the routine from 2.
 WAYS = "1: mov (%rbx), %eax; test $2, %al; jne 9f; test $1, %al; je 2f; syscall; jmp 1b; 2: "
 END = "; movl $2, (%rbx); 9: add $72, %rsp; pop %rbx; pop %rbp; ret"
 #: The code before the call of the routine, and the distance of the slot from the stack pointer.
@@ -20,11 +20,11 @@ SLOTS = {
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movl $1, 16(%rsp); movups %xmm0, 20(%rsp); call *%rbp": 8,
     BEGIN + "mov %rbx, 8(%rsp); call *%rbp": 8,
     "push %r12; mov %rdi, %r12; mov %rsi, %rbp; sub $64, %rsp; mov %r12, (%rsp); call *%rbp": 0,
-    # The control is not stored, or in code that a jump may skip.
+    # The control is not stored, or a jump may skip the store.
     BEGIN + WAYS + "call *%rbp": None,
     BEGIN + "mov %rbx, 8(%rsp); test %eax, %eax; je 3f; nop; 3: call *%rbp": None,
     BEGIN + "test %eax, %eax; je 3f; mov %rbx, 8(%rsp); 3: nop; call *%rbp": None,
-    # Something else is stored in the slot, or may be.
+    # Another value is stored in the slot, or may be.
     BEGIN + WAYS + "mov %rax, 8(%rsp); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); mov %rax, 8(%rsp); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movb $0, 15(%rsp); call *%rbp": None,
