@@ -1,4 +1,4 @@
-"""Fixtures for the tests of shared files that a test builds."""
+"""Fixtures for the tests of shared files that a test builds, and of screens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.settled import use_turns
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key or a pause ends when the screen has done all work."""
+    use_turns(monkeypatch)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.driven import row_under_cursor
+from support.driven import row_under_cursor, settle
 from support.feed import HandFeed, text_of
 from textual.app import App
 from textual.pilot import Pilot
@@ -52,8 +52,7 @@ class View:
             await self.settle()
 
     async def settle(self) -> None:
-        for _ in range(3):
-            await self.pilot.pause()
+        await settle(self.pilot)
 
     async def show(self, snapshot: Snapshot, after_s: float = 1.0) -> None:
         self.clock[0] += after_s

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.driven import opened
+from support.driven import opened, settle
 from support.feed import HandFeed, strips_of
 from textual import events
 from unit.builders import records, scenarios
@@ -43,7 +43,7 @@ async def test_no_color_leaves_no_color_at_all(
     app = LocktopApp(feed, environ={"NO_COLOR": "1"}, now=lambda: 0.0)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys)
-        await pilot.pause()
+        await settle(pilot)
         for strip in strips_of(app):
             for text, style, _ in strip:
                 colours = (style.color, style.bgcolor) if style is not None else ()
@@ -58,8 +58,7 @@ async def test_keys_in_a_burst_have_the_same_effect() -> None:
         assert screen.text != slowly
         for key, character in (("d", "d"), ("enter", "\r")):
             screen.app.post_message(events.Key(key, character))
-        await screen.pilot.pause()
-        await screen.pilot.pause()
+        await screen.settle()
         assert screen.text == slowly
 
 
@@ -190,7 +189,7 @@ async def test_save_writes_the_visible_snapshot_and_overwrites_nothing(
         for _ in range(2):
             await screen.keys("w")
             await screen.app.workers.wait_for_complete()
-            await screen.pilot.pause()
+            await screen.settle()
         saved = sorted(tmp_path.iterdir())
         assert [path.name for path in saved] == [
             "locktop-store-4711-20261121T031245Z-2.json",
@@ -244,7 +243,7 @@ async def test_an_error_of_saving_is_notified(
     async with opened() as screen:
         await screen.keys("w")
         await screen.app.workers.wait_for_complete()
-        await screen.pilot.pause()
+        await screen.settle()
         await screen.says("Not saved: No such file or directory")
 
 
@@ -328,7 +327,6 @@ async def test_every_size_draws_without_a_line_too_long(size: tuple[int, int]) -
 
 async def test_growing_the_terminal_shows_more() -> None:
     async with opened(size=(80, 24)) as screen:
-        await screen.pilot.resize_terminal(200, 60)
-        await screen.pilot.pause()
+        await screen.resize(200, 60)
         assert "HOLDER NOW" in screen.text
         assert "Threads by state" in screen.text

@@ -152,14 +152,12 @@ async def test_only_visible_locks_have_queries_for_holders() -> None:
     async with opened(size=(120, 40)) as screen:
         worst = 2  # the headline speaks of this lock
         assert screen.feed.followed_locks == {1, worst}, "the lock of the details"
-        await screen.pilot.press("down", "down")
+        await screen.keys("down", "down")
         assert screen.feed.followed_locks == {3, worst}
-        await screen.pilot.resize_terminal(200, 60)
-        await screen.pilot.pause()
+        await screen.resize(200, 60)
         assert screen.feed.followed_locks > {1, 2, 3}, "each visible row has a word"
-        await screen.pilot.press("tab")
-        await screen.pilot.resize_terminal(80, 24)
-        await screen.pilot.pause()
+        await screen.keys("tab")
+        await screen.resize(80, 24)
         assert screen.feed.followed_locks <= {0, worst}, "no row is visible"
 
 

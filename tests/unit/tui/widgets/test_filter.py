@@ -24,8 +24,7 @@ async def test_keys_in_one_burst_reach_the_filter() -> None:
         for _ in range(2):
             for key, letter in (("slash", "/"), ("q", "q"), ("u", "u"), ("slash", "/"), ("s", "s")):
                 screen.app.post_message(Key(key, letter))
-            await screen.pilot.pause()
-            await screen.pilot.pause()
+            await screen.settle()
             assert screen.app.is_running
             assert screen.app.screen.query_one(Input).value == "qu/s"
             await screen.keys("escape")
