@@ -24,7 +24,8 @@ the start are not known, and nothing certain follows from them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, WaitForGraph
 from locktop.collector.model import BlockReason, Held, Kind, Lock, LockUse, Thread, Wait
@@ -86,8 +87,7 @@ def build_graph(
     return WaitForGraph(blocked, ended)
 
 
-@dataclass(slots=True)
-class _ListedHolders:
+class _ListedHolders(Struct):
     """The threads whose lists name one lock, by tid."""
 
     readers: dict[int, Held] = field(default_factory=dict)
@@ -309,10 +309,10 @@ class _GraphBuilder:
             yield from self._signal_requests(wait, "post")
             return
         holders, total = {tid for tid, count in units.items() if count}, sum(units.values())
-        if not holders or (lock.first_value >= 0 and lock.first_value != total):
+        if not holders or lock.first_value not in (None, total):
             return  # another thread has units, or one is on its way
-        if lock.acquisitions - lock.signals != total:
-            return  # threads that ended got units
+        if lock.units_out != total:
+            return  # threads that ended got units, or that was not measured
         doubt = self._semaphore_doubt(lock, wait, waiter, holders)
         if doubt is None or (doubt and waiter in holders):
             return  # as in a queue, or in a condition made of semaphores: any thread may post it
@@ -332,7 +332,7 @@ class _GraphBuilder:
             return OTHER_PROCESS
         if not self._complete:
             return NOT_COMPLETE
-        if lock.first_value < 0:
+        if lock.first_value is None:
             return NOT_COUNTED
         if self._is_given_back(lock, waiter, holders):
             return ""
@@ -371,7 +371,7 @@ class _GraphBuilder:
         """The threads that signalled a lock may do so again. If one of them has ended, another
         thread may follow it, and there is no request."""
         lock = self._locks.get(wait.lock)
-        if lock is None or not self._uses_known or wait.pshared:
+        if lock is None or lock.signals is None or not self._uses_known or wait.pshared:
             return
         signals = self._signals(wait.lock)
         all_live = signals.keys() <= self.living and lock.signals <= sum(signals.values())

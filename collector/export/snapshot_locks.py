@@ -18,7 +18,7 @@ from locktop.collector.export.snapshot_fields import (
     meaning,
 )
 from locktop.collector.export.snapshot_threads import ActivityEntry
-from locktop.collector.model import CONTENTION_KINDS, Kind
+from locktop.collector.model import CONTENTION_KINDS, WAITS_ALONE, Kind
 
 
 class StackInterval(Struct, kw_only=True, gc=False):
@@ -88,11 +88,13 @@ class LockEntry(
         str, meaning("A futex: the type that the functions of its waiters tell, as Rust Mutex.")
     ] = ""
     name: Annotated[str, meaning("The name: given, else of the variable, else of the source.")]
-    acquisitions: Annotated[Count | None, meaning("How often threads took the lock.")] = 0
+    acquisitions: Annotated[Count | None, meaning("How often threads took the lock.")] = None
     contended: Annotated[Count, meaning("How often threads took the lock after a wait.")] = 0
-    trylock_failed: Annotated[Count | None, meaning("How often a trylock failed.")] = 0
-    signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")] = 0
-    unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")] = 0
+    trylock_failed: Annotated[Count | None, meaning("How often a trylock failed.")] = None
+    signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")] = (
+        None
+    )
+    unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")] = None
     wait_s: Annotated[Number, meaning("Seconds waited; present waits included.")]
     wait_error_s: Annotated[
         Number, meaning("Sampled: one standard deviation of wait_s in seconds.")
@@ -102,9 +104,9 @@ class LockEntry(
     idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")] = 0.0
     hold_s: Annotated[
         Number | None, meaning("Seconds held: exact if all holds were timed, else scaled up.")
-    ] = 0.0
+    ] = None
     hold_timed: Annotated[Count, meaning("How many holds were timed.")] = 0
-    hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")] = 0.0
+    hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")] = None
     holders: Annotated[list[Tid], meaning("The tids of the present holders.")] = []
     waiters: Annotated[list[Tid], meaning("The tids of the present waiters, longest first.")] = []
     wait_stacks: Annotated[
@@ -130,6 +132,9 @@ class LockEntry(
         bool, meaning("A semaphore: only threads that took it have posted it.")
     ] = False
     interval: Annotated[LockInterval | UnsetType, meaning("Only with -d.")] = UNSET
+
+    #: Rates are not saved.
+    rates = property(lambda self: WAITS_ALONE)
 
     def __post_init__(self) -> None:
         if self.idle is UNSET:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey(Generic[T]):
+class SortKey(Struct, Generic[T], frozen=True):
     """One way to sort: the row with the smallest ``key`` comes first."""
 
     name: str
     column: str  # title of the column with that figure
     key: Callable[[T], tuple[Any, ...]]
+
+
+def most_first(figure: float | None) -> float:
+    """The part of a sort key that puts large figures first; None is as 0."""
+    return -figure if figure is not None else 0.0
 
 
 def next_sort_key(sort_keys: Sequence[SortKey[Any]], name: str) -> str:

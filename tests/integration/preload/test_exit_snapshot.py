@@ -97,6 +97,8 @@ def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
     longest = max(wait.duration_s for wait in waits if wait is not None)
     assert longest <= at_most
     assert lock.wait_max_s <= max(at_most, 1.01 * alive.wait_max_s)
+    assert lock.hold_max_s is not None
+    assert alive.hold_max_s is not None
     assert lock.hold_max_s <= max(at_most, 1.01 * alive.hold_max_s)
     assert lock.wait_s <= 1.01 * alive.wait_s + wanters * at_most
     assert last.duration_s <= 1.01 * before.duration_s + at_most

@@ -112,10 +112,12 @@ def test_uncertain_counts_name_no_holder(uses: dict[str, tuple[int, int] | None]
         {"used_as_lock": False},
         {"waiters": ()},
         {"first_value": 2},
-        {"first_value": -1},
+        {"first_value": None},
         {"foreign_releases": True},
         {"acquisitions": 102},  # an ended thread has got a unit
         {"acquisitions": 100},
+        {"acquisitions": None},
+        {"signals": None},
     ],
 )
 def test_only_a_lock_of_one_unit_has_a_named_holder(lock: dict[str, object]) -> None:
@@ -166,7 +168,9 @@ def test_a_reused_address_needs_two_equal_readings() -> None:
 # ---- which semaphores are used as locks ----
 
 
-def sem(first_value: int, signals: int, acquisitions: int = 0, **more: object) -> Lock:
+def sem(
+    first_value: int | None, signals: int | None, acquisitions: int | None = 0, **more: object
+) -> Lock:
     made = records.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more)
     return replace(
         made,
@@ -195,7 +199,8 @@ def scan_of_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
         (sem(4, 3, 4), ((1, 1), (3, 2)), True),
         (sem(1, 9, 10), ((1, 1), (3, 2)), True),  # ended threads got the semaphore too
         (sem(0, 3, 4), ((1, 1), (3, 2)), False),  # no unit was free: a queue
-        (sem(-1, 3, 4), ((1, 1), (3, 2)), False),  # the first value is not known
+        (sem(None, 3, 4), ((1, 1), (3, 2)), False),  # the first value is not known
+        (sem(1, None, None), ((1, 1), (3, 2)), False),  # the counts are not known
         (sem(1, 0, 1), ((1, 0), (0, 0)), False),  # no thread posts
         (sem(1, 3, 6), ((2, 1), (4, 2)), False),  # another process posts the semaphore
         (

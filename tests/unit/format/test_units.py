@@ -54,6 +54,7 @@ def test_a_duration_has_a_unit_and_three_digits(seconds: float | None, text: str
 @pytest.mark.parametrize(
     ("number", "text"),
     [
+        (None, "-"),
         (0, "0"),
         (0.001, "<0.01"),
         (0.25, "0.25"),
@@ -68,7 +69,7 @@ def test_a_duration_has_a_unit_and_three_digits(seconds: float | None, text: str
         (1e30, ">999P"),
     ],
 )
-def test_a_count_is_shortened_with_a_unit(number: float, text: str) -> None:
+def test_a_count_is_shortened_with_a_unit(number: float | None, text: str) -> None:
     assert count(number) == text
     assert len(text) <= COUNT_WIDTH
 
@@ -84,6 +85,11 @@ def test_every_magnitude_stays_within_its_column() -> None:
 def test_a_percentage_shows_no_zero_for_a_little_and_no_hundred_for_less() -> None:
     said = [percent(share, PERCENT_WIDTH) for share in (0, 0.001, 0.5, 0.999, 1, 1.2)]
     assert said == ["0%", "<1%", "50%", "99%", "100%", "100%"]
+
+
+def test_a_figure_that_was_not_measured_is_a_dash() -> None:
+    assert (duration(None), count(None), exact(None)) == ("-", "-", "-")
+    assert (percent(None), percent(None, PERCENT_WIDTH)) == ("-", "-")
 
 
 def test_other_figures_as_text() -> None:

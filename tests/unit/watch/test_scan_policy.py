@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from msgspec.structs import replace
 from unit.builders.waits import ongoing, wait, waiting
@@ -108,20 +106,20 @@ def test_a_wait_found_idle_is_no_longer_due_and_not_missed() -> None:
 def test_a_long_wait_that_only_names_classify_needs_one_scan_with_names() -> None:
     scans = Scans(wait_s=5.0)
     scans.at({})
-    unknown = dataclasses.replace(ongoing(False, kind=Kind.COND), idle=None)
-    short = dataclasses.replace(unknown, duration_s=1.0)
+    unknown = replace(ongoing(False, kind=Kind.COND), idle=None)
+    short = replace(unknown, duration_s=1.0)
     assert not scans.at({1: short})
     assert scans.at({1: unknown})
     assert scans.policy.needs_names
     assert not scans.at({1: unknown})
     # Another wait in the same stack: the scan before brought the verdict.
-    assert not scans.at({1: dataclasses.replace(unknown, idle=True, seq=2)})
-    assert scans.at({1: dataclasses.replace(unknown, idle=False, seq=3)})
+    assert not scans.at({1: replace(unknown, idle=True, seq=2)})
+    assert scans.at({1: replace(unknown, idle=False, seq=3)})
     assert not scans.policy.needs_names
 
 
 def test_without_a_time_for_waits_no_names_are_needed() -> None:
     scans = Scans()
     scans.at({})
-    assert not scans.at({1: dataclasses.replace(ongoing(False, kind=Kind.COND), idle=None)})
+    assert not scans.at({1: replace(ongoing(False, kind=Kind.COND), idle=None)})
     assert not scans.policy.needs_names
