@@ -1,11 +1,11 @@
 """The real app on a real terminal, controlled over a pipe; test_terminal.py runs this program.
 
-Arguments: the descriptor of the commands, the descriptor of the answers, and the seconds that the
-terminal has for the last output.
+Arguments: the descriptor of the commands, the descriptor of the answers, and the patience. The
+patience is the time in seconds that the terminal has for the last output.
 
-A command is a line. ``tick N`` publishes the large snapshot of that tick, ``calls N`` a snapshot
-with many callers, ``same`` the last snapshot again; ``settle`` only waits. When the writer of the
-terminal has all output that a command caused, the child answers with a line of JSON. The answer
+A command is a line. ``tick N`` publishes the large snapshot of that tick. ``calls N`` publishes a
+snapshot with many callers. ``same`` publishes the last snapshot again. ``settle`` only waits. The
+child answers with a line of JSON as soon as the writer has all output of the command. The answer
 has the text that the screen is to show.
 """
 

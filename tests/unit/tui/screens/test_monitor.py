@@ -75,7 +75,7 @@ async def test_pause_keeps_the_snapshot_and_the_newest_follows() -> None:
         assert "ENDED" in screen.lines[0]
 
 
-async def test_a_deadlock_is_shown_with_threads_locks_locations_and_stacks() -> None:
+async def test_the_deadlock_details_have_threads_locks_locations_and_stacks() -> None:
     async with opened() as screen:
         assert "DEADLOCK" not in screen.text
         await screen.show(scenarios.deadlock())

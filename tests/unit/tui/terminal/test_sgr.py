@@ -63,8 +63,8 @@ def test_every_character_keeps_its_style_over_many_writes(seed: int) -> None:
     for _ in range(5):
         data = anything(chance)
         visible, plain = seen(data, plain)
-        shown_short, short = seen(shortener.shorten(data), short)
-        assert shown_short == visible
+        short_text, short = seen(shortener.shorten(data), short)
+        assert short_text == visible
         assert short == plain
 
 

@@ -23,7 +23,7 @@ def test_a_narrow_headline_says_less(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 200])
-def test_the_headline_says_at_least_for_new_sampled_waits(width: int) -> None:
+def test_the_headline_gives_new_sampled_waits_a_lower_bound(width: int) -> None:
     """Sampling does not know the begin of waits that began before the first scan."""
     calm = scenarios.normal()
     waiting = [t for t in calm.threads if t.waiting_for and t.state is ThreadState.WAITING]
