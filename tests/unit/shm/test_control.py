@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.eventually import until
 from support.shared_file import SharedFile
 
 from locktop.collector.errors import LocktopError
@@ -21,8 +20,6 @@ from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.levels import NAMES as LEVELS
 from locktop.collector.sources.preload.source import PreloadSource
-
-PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -42,13 +39,6 @@ def set_level(name: str) -> str:
         return control.set_level(memory, name)
     finally:
         memory.close()
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.001)
 
 
 def claim_is_kept() -> bool:

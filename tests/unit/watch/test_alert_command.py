@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.eventually import until
 from unit.builders import scenarios
 
 from locktop.collector.watch.alert_command import AlertCommand
 from locktop.collector.watch.alert_snapshots import AlertSnapshots
 from locktop.collector.watch.alerts import AlertKind
-
-PATIENCE_S = 60.0
-
-
-def until(reached: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not reached():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.01)  # only the pause between two checks
 
 
 def ended(command: AlertCommand) -> str:
