@@ -79,13 +79,14 @@ class LockInterval(Struct, kw_only=True, gc=False):
 class LockEntry(
     Struct, kw_only=True, gc=False, rename={"class_name": "class", "holder_activity": "holder_now"}
 ):
-    """A lock. The figures cover the time since the process started."""
+    """A lock. The figures cover the time since the process started, or since sampling began."""
 
     id: Annotated[LockId, meaning("The id of the lock in this document.")]
     address: Annotated[Address, meaning("The address of the lock.")] = NO_ADDRESS
     kind: Annotated[Kind, meaning("The kind of the lock.")]
     type: Annotated[
-        str, meaning("A futex: the type that the functions of its waiters tell, as Rust Mutex.")
+        str,
+        meaning("A futex: the type that the functions of its waiters tell, such as Rust Mutex."),
     ] = ""
     name: Annotated[str, meaning("The name: given, else of the variable, else of the source.")]
     acquisitions: Annotated[Count | None, meaning("How often threads took the lock.")] = None
@@ -112,10 +113,12 @@ class LockEntry(
     wait_stacks: Annotated[
         list[WaitStackEntry], meaning("Where the waits came from, most wait first.")
     ] = []
-    blame: Annotated[list[BlameEntry], meaning("Because of which holders threads waited.")] = []
+    blame: Annotated[
+        list[BlameEntry], meaning("The waiting time by the holder that caused it.")
+    ] = []
     blame_roots: Annotated[
         list[BlameRootEntry] | UnsetType,
-        meaning("The ends of the chains; only if a holder waited for a lock itself."),
+        meaning("The same by the end of each chain; only if a holder waited for a lock itself."),
     ] = UNSET
     destroyed: Annotated[bool, meaning("The program destroyed the lock.")] = False
     recursive: Annotated[bool, meaning("The holder may take the lock again.")] = False

@@ -167,7 +167,7 @@ class ThreadEntry(Struct, kw_only=True, gc=False, rename={"holds": "held", "held
 
 
 class ThreadGroupEntry(Struct, kw_only=True, gc=False):
-    """Threads that do the same. Each thread is in one group."""
+    """Threads with the same state, lock, stack and held locks. Each thread is in one group."""
 
     threads: Annotated[list[Tid], meaning("The tids, the longest wait first.")]
     name: Annotated[str, meaning("The common name; # stands for numbers that differ.")]
