@@ -220,46 +220,53 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     (PatternName.STARVED_WRITER, "prefers writers", lambda s: with_lock(s, writers_first=True)),
     (PatternName.STARVED_WRITER, "an earlier reader", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, 0.95, shared=True),))),
-    (PatternName.STARVED_WRITER, "not known since when", lambda s: with_thread(
+    (PatternName.STARVED_WRITER, "the begin is not known", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, None, shared=True),))),
-    (PatternName.STARVED_WRITER, "a writer has it", lambda s: with_thread(
+    (PatternName.STARVED_WRITER, "a writer holds the lock", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, 0.5),))),
     (PatternName.LONG_HOLD, "not for long", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, 0.099),))),
-    (PatternName.LONG_HOLD, "not known since when", lambda s: with_thread(
+    (PatternName.LONG_HOLD, "the begin is not known", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, None),))),
-    (PatternName.LONG_HOLD, "it computes", lambda s: holder_does(s, doing=ActivityState.RUNNING)),
-    (PatternName.LONG_HOLD, "it is stopped", lambda s: holder_does(s, doing=ActivityState.STOPPED)),
-    (PatternName.LONG_HOLD, "it waits for a futex", lambda s: holder_does(s, call="futex_wait")),
-    (PatternName.LONG_HOLD, "another one does", lambda s: holder_does(s, tid=HOLDER + 1)),
-    (PatternName.LONG_HOLD, "it has computed", lambda s: with_thread(s, HOLDER, cpu_share=0.11)),
+    (PatternName.LONG_HOLD, "the holder computes",
+     lambda s: holder_does(s, doing=ActivityState.RUNNING)),
+    (PatternName.LONG_HOLD, "the holder is stopped",
+     lambda s: holder_does(s, doing=ActivityState.STOPPED)),
+    (PatternName.LONG_HOLD, "the holder waits for a futex",
+     lambda s: holder_does(s, call="futex_wait")),
+    (PatternName.LONG_HOLD, "another thread sleeps", lambda s: holder_does(s, tid=HOLDER + 1)),
+    (PatternName.LONG_HOLD, "the holder has computed",
+     lambda s: with_thread(s, HOLDER, cpu_share=0.11)),
     (
         PatternName.LONG_HOLD,
-        "it waits itself",
+        "the holder waits for a lock",
         lambda s: holder_does(s, doing=ActivityState.WAITING),
     ),
-    (PatternName.LONG_HOLD, "it waits unseen", lambda s: replace(s, unobserved_waiters=(HOLDER,))),
-    (PatternName.LONG_HOLD, "nobody waits", lambda s: without(s, 11)),
+    (PatternName.LONG_HOLD, "the wait of the holder is unobserved",
+     lambda s: replace(s, unobserved_waiters=(HOLDER,))),
+    (PatternName.LONG_HOLD, "no thread waits", lambda s: without(s, 11)),
     (PatternName.FALSE_IDLE, "not for long", lambda s: with_thread(
         s, 11, waiting_for=records.wait(1, Kind.SEM, 0.09))),
-    (PatternName.FALSE_IDLE, "just held up", lambda s: with_thread(
+    (PatternName.FALSE_IDLE, "the wait is short", lambda s: with_thread(
         s, 20, waiting_for=records.wait(2, Kind.MUTEX, 0.09))),
     (PatternName.FALSE_IDLE, "waits for work", lambda s: with_thread(
         s, 20, waiting_for=records.wait(2, Kind.COND, 0.1))),
-    (PatternName.FALSE_IDLE, "another posts", lambda s: replace(s, threads=(
+    (PatternName.FALSE_IDLE, "another thread posts", lambda s: replace(s, threads=(
         *s.threads, records.thread(21, "p", ThreadState.IDLE, uses=(LockUse(1, 0, 1),))))),
-    (PatternName.FALSE_IDLE, "others posted", lambda s: with_lock(s, signals=11)),
-    (PatternName.FALSE_IDLE, "nobody is known to", lambda s: with_thread(s, 20, uses=())),
-    (PatternName.FALSE_IDLE, "not all is known", lambda s: with_thread(s, 11, uses=None)),
-    (PatternName.OVERSUBSCRIBED, "two a CPU", lambda s: without(s, 24)),
-    (PatternName.OVERSUBSCRIBED, "nobody waits", lambda s: without(s, 11)),
-    (PatternName.OVERSUBSCRIBED, "one just woken", lambda s: with_thread(s, 24, idle_share=0.1)),
-    (PatternName.OVERSUBSCRIBED, "one was on no CPU", lambda s: with_thread(s, 24, cpu_share=0.0)),
+    (PatternName.FALSE_IDLE, "other threads posted", lambda s: with_lock(s, signals=11)),
+    (PatternName.FALSE_IDLE, "no thread is known to post", lambda s: with_thread(s, 20, uses=())),
+    (PatternName.FALSE_IDLE, "the counts are incomplete", lambda s: with_thread(s, 11, uses=None)),
+    (PatternName.OVERSUBSCRIBED, "two threads per CPU", lambda s: without(s, 24)),
+    (PatternName.OVERSUBSCRIBED, "no thread waits", lambda s: without(s, 11)),
+    (PatternName.OVERSUBSCRIBED, "a thread has just woken",
+     lambda s: with_thread(s, 24, idle_share=0.1)),
+    (PatternName.OVERSUBSCRIBED, "a thread was on no CPU",
+     lambda s: with_thread(s, 24, cpu_share=0.0)),
     (PatternName.OVERSUBSCRIBED, "CPUs not known", lambda s: replace(
         s, process=replace(s.process, cpus=0))),
-    (PatternName.HIGH_RATE, "less often", lambda s: with_rates(s, acquisitions=999_999)),
+    (PatternName.HIGH_RATE, "the rate is lower", lambda s: with_rates(s, acquisitions=999_999)),
     (PatternName.HIGH_RATE, "contended", lambda s: with_rates(s, contended=1000)),
-    (PatternName.HIGH_RATE, "of many locks", lambda s: with_lock(s, id=0)),
+    (PatternName.HIGH_RATE, "the row has many locks", lambda s: with_lock(s, id=0)),
     (PatternName.HIGH_RATE, "a semaphore", lambda s: with_lock(s, kind=Kind.SEM)),
 ]  # fmt: skip
 

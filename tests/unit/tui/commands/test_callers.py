@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import json
-import os
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import msgpack
 import pytest
@@ -15,8 +16,7 @@ from unit.builders import scenarios
 
 from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Snapshot
-
-LOCKTOP = [sys.executable, "-m", "locktop.tui"]
+from locktop.tui import cli
 
 REPORT = """\
 Type,Function Name,Inclusive Samples,Exclusive Samples,Module Name,Root Function Name,
@@ -28,16 +28,28 @@ Type,Function Name,Inclusive Samples,Exclusive Samples,Module Name,Root Function
 """
 
 
-def callers(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LOCKTOP, "callers", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONUTF8": "1"},
-        timeout=120,
-        check=False,
-    )
+class Done(NamedTuple):
+    """The result of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def callers(*arguments: str | Path) -> Done:
+    """Run the command in this process; test_cli.py runs commands in processes of their own."""
+    output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    threshold = gc.get_threshold()
+    try:
+        with redirect_stdout(output), redirect_stderr(errors):
+            status = cli.main(["callers", *map(str, arguments)])
+    except SystemExit as end:
+        status = int(end.code or 0)
+    finally:
+        gc.set_threshold(*threshold)
+    for stream in (output, errors):
+        stream.seek(0)
+    return Done(status, output.read(), errors.read())
 
 
 def said(*arguments: str | Path) -> str:
