@@ -1,4 +1,4 @@
-"""200 threads, 1,000 locks, as much contention as the machine gives: every counter is exact."""
+"""With 200 threads, 1,000 locks and constant contention, every counter is exact."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECONDS = "3"
 
 
 def loaded(target: Target) -> dict[str, Any]:
-    """Look at it while it runs, then return its truth."""
+    """Scan the target while it runs, then return its truth."""
     target.expect("ready")
     during = tool.snapshot(target.pid)
     assert sum(thread["alive"] for thread in during["threads"]) == 201
@@ -20,7 +20,7 @@ def loaded(target: Target) -> dict[str, Any]:
 
 def assert_locks_exact(document: dict[str, Any], truth: dict[str, Any]) -> None:
     seen = {lock["address"]: lock["acquisitions"] for lock in document["locks"]}
-    # The uncontended may be left out of the list, which says how many those were.
+    # The list may leave out uncontended locks; the document has their number.
     listed = {address: count for address, count in truth["locks"].items() if address in seen}
     assert {address: seen[address] for address in listed} == listed
     used = sum(count > 0 for count in truth["locks"].values())
@@ -51,11 +51,11 @@ def test_every_counter_is_exact(start_target: StartTarget) -> None:
     )
     assert by_lock == by_thread == by_stack
     assert by_lock > 10_000, "too little contention to show anything"
-    assert document["lost_events"] > 0, "what the rings could not keep is counted"
+    assert document["lost_events"] > 0, "the library counts the events that it overwrote"
 
     target.go_on()
     target.expect("joined")
     after = tool.snapshot(target.pid)
     assert_locks_exact(after, truth)
-    assert contended_mutexes(after) == by_lock, "what ended threads counted is kept"
+    assert contended_mutexes(after) == by_lock, "the counts of ended threads stay"
     assert target.finish() == (0, [])

@@ -1,4 +1,4 @@
-"""The end of a target: its final figures, and who waited for what when it was killed."""
+"""The last snapshot of a target: final figures after an exit, and the waits after a kill."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
     last = source.scan()
     assert last.ended
     assert slow_lock(last).acquisitions == truth["acquisitions"] + 4, (
-        "a round whose end no look saw"
+        "the last round ended after the last scan of the living process"
     )
     assert slow_lock(last).contended == truth["contended"] + 3
     assert (slow_lock(last).waiters, slow_lock(last).holders) == ((), ())
@@ -51,7 +51,7 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
     source.close()
 
 
-def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) -> None:
+def test_a_killed_target_shows_the_waits_of_its_last_moment(start_target: StartTarget) -> None:
     target = start_target("hold_100ms")
     truth = target.truth()
     wanters = {one["tid"] for one in truth["wanters"]}
@@ -78,8 +78,8 @@ def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) ->
     source.close()
 
 
-def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
-    """The look that finds a target dead may come long after: none of that time was waited."""
+def test_no_time_is_counted_after_the_end(start_target: StartTarget) -> None:
+    """A scan may find a target dead long after its end. No wait grows in that time."""
     target = start_target("hold_100ms")
     wanters = len(target.truth()["wanters"])
     source = attach(target.pid)
@@ -89,7 +89,7 @@ def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
     before = scan_until(source, lambda seen: len(slow_lock(seen).waiters) == wanters)
     target.kill()
     at_most = time.monotonic() - began
-    time.sleep(1.0)
+    time.sleep(at_most)  # a wait that grew after the end would be twice as long
     last = source.scan()
     assert last.ended
     lock, alive = slow_lock(last), slow_lock(before)
@@ -100,11 +100,11 @@ def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
     assert lock.hold_max_s <= max(at_most, 1.01 * alive.hold_max_s)
     assert lock.wait_s <= 1.01 * alive.wait_s + wanters * at_most
     assert last.duration_s <= 1.01 * before.duration_s + at_most
-    assert lock.rates == alive.rates, "of the time before"
+    assert lock.rates == alive.rates, "the rates of the last interval of life"
     source.close()
 
 
-def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> None:
+def test_a_target_killed_in_a_deadlock_still_shows_the_deadlock(start_target: StartTarget) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     source = attach(target.pid)
@@ -117,13 +117,13 @@ def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> N
     source.close()
 
 
-def between_the_scans(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
-    """Let it happen in the time that `locktop check` leaves between its looks."""
-    monkeypatch.setattr(check, "time", SimpleNamespace(sleep=lambda _: happens()))
+def between_the_scans(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
+    """Call ``action`` between the two scans of `locktop check`."""
+    monkeypatch.setattr(check, "time", SimpleNamespace(sleep=lambda _: action()))
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_target_killed_between_two_scans_cannot_be_judged(
+def test_check_gives_no_verdict_of_a_target_killed_between_its_scans(
     form: list[str],
     start_target: StartTarget,
     monkeypatch: pytest.MonkeyPatch,
@@ -140,7 +140,7 @@ def test_a_target_killed_between_two_scans_cannot_be_judged(
     assert "ended during the scans" in said.err
 
 
-def test_a_deadlock_that_ended_with_its_target_is_still_told(
+def test_check_reports_a_deadlock_whose_target_was_killed_between_its_scans(
     start_target: StartTarget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = start_target("ring_of_three")
