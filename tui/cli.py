@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,10 @@ without a command:
   locktop -p PID      watch a process that runs with the library
 
 `locktop COMMAND --help` says more about each."""
+
+#: New objects before Python's cycle collector examines the young objects. The modules and the first
+#: scan make tens of thousands of objects that stay; to examine them takes a tenth of the start.
+_NEW_OBJECTS_BEFORE_COLLECTION = 100_000
 
 EXIT_WRONG = 2
 EXIT_INTERRUPTED = 130
@@ -97,6 +102,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status: 2 for wrong use or an unusable target."""
+    gc.set_threshold(_NEW_OBJECTS_BEFORE_COLLECTION)
     try:
         _check_streams()
         return _run(argv)

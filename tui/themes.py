@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from locktop import themes
 from locktop.tui.views.styled_line import STYLES
@@ -50,8 +51,7 @@ class ThemeError(Exception):
     """A theme file cannot be used; the text has the file and the reason in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThemeFile:
+class ThemeFile(Struct, frozen=True):
     """One theme file."""
 
     name: str

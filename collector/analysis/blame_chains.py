@@ -9,7 +9,8 @@ holder's wait alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.model import Blame, Lock
 
@@ -17,8 +18,7 @@ from locktop.collector.model import Blame, Lock
 _MAX_LENGTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class BlameRoot:
+class BlameRoot(Struct, frozen=True):
     """The end of a chain: a holder that did not wait for a held lock, and the lock it held."""
 
     lock: int  # id

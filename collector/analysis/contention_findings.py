@@ -6,22 +6,21 @@ pattern. Durations are seconds, rates are per second, shares are from 0 to 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from locktop.collector.model import PatternName
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
+class _Finding(Struct, frozen=True):
     """The fields that all findings have."""
 
     lock: int  # id; 0: the finding is about no single lock
     tids: tuple[int, ...]  # the threads that show the pattern, in ascending order
 
 
-@dataclass(frozen=True, slots=True)
-class Convoy(_Finding):
+class Convoy(_Finding, frozen=True):
     """The handover of a lock takes longer than the work under the lock."""
 
     name: ClassVar = PatternName.CONVOY
@@ -32,8 +31,7 @@ class Convoy(_Finding):
     hold_s: float  # mean
 
 
-@dataclass(frozen=True, slots=True)
-class Serialised(_Finding):
+class Serialised(_Finding, frozen=True):
     """Most active threads hold one lock or wait for it."""
 
     name: ClassVar = PatternName.SERIALISED
@@ -44,8 +42,7 @@ class Serialised(_Finding):
     acquisitions_per_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class ThunderingHerd(_Finding):
+class ThunderingHerd(_Finding, frozen=True):
     """One signal wakes many threads, most of which find no work."""
 
     name: ClassVar = PatternName.THUNDERING_HERD
@@ -55,8 +52,7 @@ class ThunderingHerd(_Finding):
     max_cpu_s: float  # upper limit of the CPU time that a woken thread uses
 
 
-@dataclass(frozen=True, slots=True)
-class StarvedWriter(_Finding):
+class StarvedWriter(_Finding, frozen=True):
     """Readers that came later keep a writer from a reader-writer lock."""
 
     name: ClassVar = PatternName.STARVED_WRITER
@@ -66,8 +62,7 @@ class StarvedWriter(_Finding):
     longest_read_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class LongHold(_Finding):
+class LongHold(_Finding, frozen=True):
     """A thread sleeps in a system call while it holds a lock."""
 
     name: ClassVar = PatternName.LONG_HOLD
@@ -79,8 +74,7 @@ class LongHold(_Finding):
     longest_wait_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class FalseIdle(_Finding):
+class FalseIdle(_Finding, frozen=True):
     """Threads wait for work, but the threads that would signal them wait for a lock."""
 
     name: ClassVar = PatternName.FALSE_IDLE
@@ -92,8 +86,7 @@ class FalseIdle(_Finding):
     shortest_contended_s: float  # the shortest wait of a signaller
 
 
-@dataclass(frozen=True, slots=True)
-class Oversubscribed(_Finding):
+class Oversubscribed(_Finding, frozen=True):
     """More threads want a CPU than there are CPUs, while threads wait for locks."""
 
     name: ClassVar = PatternName.OVERSUBSCRIBED
@@ -103,8 +96,7 @@ class Oversubscribed(_Finding):
     waiters: int  # threads that wait for locks
 
 
-@dataclass(frozen=True, slots=True)
-class HighRate(_Finding):
+class HighRate(_Finding, frozen=True):
     """A lock without contention is taken very often."""
 
     name: ClassVar = PatternName.HIGH_RATE

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.analysis.strong_components import strong_components
@@ -113,8 +113,7 @@ def _reduce(
     return stuck, [request for key, request in requests.items() if missing[key] > 0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
+class _Edge(Struct, frozen=True):
     """``tid`` has a request to ``provider``, 0 for no thread."""
 
     tid: int

@@ -8,11 +8,11 @@ before, a segment of the other one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadLife:
+class ThreadLife(Struct, frozen=True):
     """The beginning and the end of a thread. Serial numbers name threads, 0 is unknown."""
 
     tid: int

@@ -17,9 +17,10 @@ are the same locks throughout.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from locktop.collector.analysis.happens_before import HappensBefore, ThreadLife
 from locktop.collector.analysis.strong_components import strong_components
@@ -40,8 +41,7 @@ _Node = Hashable
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
-class HeldLock:
+class HeldLock(Struct, frozen=True):
     """A lock that a thread held when it requested another lock."""
 
     lock: int  # id
@@ -56,8 +56,7 @@ class HeldLock:
         return self.lock, self.generation
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedOrder:
+class ObservedOrder(Struct, frozen=True):
     """A thread requested a lock while it held other locks."""
 
     epoch: int  # the joins between two epochs may be unknown
@@ -77,8 +76,7 @@ class ObservedOrder:
         return self.lock, self.generation
 
 
-@dataclass(frozen=True, slots=True)
-class LockFacts:
+class LockFacts(Struct, frozen=True):
     """Facts about a lock that its observed orders do not have."""
 
     has_own_address: bool = True  # no other lock had its address in this generation
@@ -87,8 +85,7 @@ class LockFacts:
     class_name: str = ""  # the name of its class, see lock_classes.py; "" without a class
 
 
-@dataclass(frozen=True, slots=True)
-class PotentialDeadlocks:
+class PotentialDeadlocks(Struct, frozen=True):
     """The potential deadlocks in a set of orders."""
 
     cycles: tuple[OrderCycle, ...] = ()  # by confidence, then by length
@@ -128,16 +125,14 @@ def in_cycles(orders: Sequence[ObservedOrder]) -> frozenset[int]:
     return frozenset(node[1][0] for component in strong_components(links) for node in component)  # type: ignore[index]
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(Struct, frozen=True):
     """One order with one of its held locks: an edge of the graph of locks."""
 
     order: ObservedOrder
     held: HeldLock
 
 
-@dataclass(slots=True)
-class _Combination:
+class _Combination(Struct):
     """A cycle of certain orders, by certain threads."""
 
     links: tuple[_Link, ...]

@@ -10,9 +10,10 @@ deadlocks in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from locktop.collector.model import BlockReason, Deadlock
 
@@ -46,8 +47,7 @@ class BlockedThread(NamedTuple):
     is_lower_bound: bool = False  # of duration_s
 
 
-@dataclass(frozen=True, slots=True)
-class WaitForGraph:
+class WaitForGraph(Struct, frozen=True):
     """The blocked threads of one scan by tid, and the providers that have ended."""
 
     blocked: Mapping[int, BlockedThread]

@@ -24,7 +24,8 @@ the start are not known, and nothing certain follows from them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, WaitForGraph
 from locktop.collector.model import BlockReason, Held, Kind, Lock, LockUse, Thread, Wait
@@ -86,8 +87,7 @@ def build_graph(
     return WaitForGraph(blocked, ended)
 
 
-@dataclass(slots=True)
-class _ListedHolders:
+class _ListedHolders(Struct):
     """The threads whose lists name one lock, by tid."""
 
     readers: dict[int, Held] = field(default_factory=dict)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.bench.costs import CostRow, Costs
 from locktop.collector.bench.runner import UNPREPARED
 from locktop.collector.bench.trace_growth import Growth, times_longer
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """The largest cost of a case with one flavour. A case meets its budget by either limit."""
 
     primitive: str
@@ -22,8 +22,7 @@ class Budget:
     why: str  # reason of a miss; {read}: one reading of the processor's counter, ns
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The result for one budget."""
 
     what: str

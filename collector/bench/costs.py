@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case, RunFigures, cost
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """The median and the quartiles of one figure over all rounds."""
 
     low: float
@@ -24,8 +24,7 @@ class Spread:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class CostRow:
+class CostRow(Struct, frozen=True):
     """One case with one flavour, over all rounds."""
 
     case: Case
@@ -37,8 +36,7 @@ class CostRow:
     least_ns: float  # the least wall time of all rounds
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(Struct, frozen=True):
     """The costs of all cases."""
 
     rows: tuple[CostRow, ...]  # by case, then by flavour

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class MachineInfo:
+class MachineInfo(Struct, frozen=True):
     """A machine and its load."""
 
     processor: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from locktop.collector.bench import budgets, costs, machine_info, runner, trace_growth
 from locktop.collector.bench.budgets import Verdict
@@ -18,8 +19,7 @@ from locktop.collector.errors import LocktopError
 TRACE = "trace"
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
+class Effort(Struct, frozen=True):
     """The amount of measurement."""
 
     rounds: int
@@ -32,8 +32,7 @@ USUAL = Effort(5, 0.025, 2)
 FULL = Effort(11, 0.1, 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class BenchReport:
+class BenchReport(Struct, frozen=True):
     """The results of one bench."""
 
     machine: MachineInfo
@@ -81,24 +80,24 @@ def as_json(report: BenchReport) -> dict[str, Any]:
     """Return the report as plain lists and dictionaries; times are in nanoseconds or ticks."""
     found = report.costs
     return {
-        "machine": asdict(report.machine),
+        "machine": to_builtins(report.machine),
         "rounds": found.rounds if found else 0,
         "ticks_hz": found.ticks_hz if found else None,
         "ticks_read_ns": found.ticks_read_ns if found else None,
         "costs": [_row_json(row) for row in found.rows] if found else [],
         "trace": [
-            asdict(one)
+            to_builtins(one)
             | {
                 "bytes_each": one.bytes_each,
                 "times_longer": trace_growth.times_longer(report.growth, one),
             }
             for one in report.growth
         ],
-        "budgets": [asdict(verdict) for verdict in report.verdicts],
+        "budgets": [to_builtins(verdict) for verdict in report.verdicts],
     }
 
 
 def _row_json(row: CostRow) -> dict[str, Any]:
-    parts = asdict(row)
+    parts: dict[str, Any] = to_builtins(row)
     case: dict[str, Any] = parts.pop("case")
     return case | parts

@@ -6,9 +6,10 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources import launch
@@ -27,8 +28,7 @@ FLAVOURS: dict[str, tuple[str, str] | None] = {
 _PATIENCE_S = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A primitive and a number of threads that use it."""
 
     primitive: str
@@ -36,8 +36,7 @@ class Case:
     threads: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunFigures:
+class RunFigures(Struct, frozen=True):
     """The figures of one run."""
 
     ns: float  # wall time of one operation
@@ -77,7 +76,7 @@ def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
     command = [str(path()), "cost", case.primitive, str(case.threads), str(seconds)]
     said = _answer(command, environment(flavour), _PATIENCE_S + 10 * seconds)
     try:
-        return RunFigures(**{name: float(said[name]) for name in RunFigures.__slots__})
+        return RunFigures(**{name: float(said[name]) for name in RunFigures.__struct_fields__})
     except (KeyError, TypeError, ValueError) as error:
         raise _failed(command, error) from error
 

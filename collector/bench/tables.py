@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.bench.budgets import Verdict
 from locktop.collector.bench.costs import CostRow, Costs, Spread
@@ -14,8 +15,7 @@ from locktop.collector.bench.trace_growth import Growth, times_longer
 _WATCHED = [flavour for flavour in FLAVOURS if flavour != UNPREPARED]
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     head: Sequence[str]
     lines: Sequence[Sequence[str]]
     words: int  # number of columns with words, at the left; the other columns have figures

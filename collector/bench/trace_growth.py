@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.bench.runner import environment, path
 from locktop.collector.errors import LocktopError
@@ -27,8 +28,7 @@ LEVELS = ("contended", "blocks", "all")
 _CYCLES = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """The records that one level wrote for one mix."""
 
     mix: str  # a key of MIXES

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
@@ -28,8 +28,7 @@ _AND = " AND "
 _USAGE = "wanted is FUNCTION [AND FUNCTION ...]  # REASON"
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(Struct, frozen=True):
     """One line of the file."""
 
     functions: tuple[re.Pattern[str], ...]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from locktop.collector.linux import procfs
 from locktop.collector.model import PerfCounter, PerfCounters
@@ -20,8 +21,7 @@ from locktop.collector.native import ffi, lib
 _HARDWARE, _SOFTWARE = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class PerfEvent:
+class PerfEvent(Struct, frozen=True):
     """An event that a counter can count."""
 
     name: str  # as in perf-list(1)

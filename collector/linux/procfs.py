@@ -10,8 +10,9 @@ import contextlib
 import os
 import struct
 import time
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from locktop.collector.sanitize import clean
 
@@ -32,8 +33,7 @@ class TaskStat(NamedTuple):
     threads: int  # of the process
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessStatus:
+class ProcessStatus(Struct, frozen=True):
     """The fields of /proc/PID/status that locktop uses."""
 
     process: int  # the pid of the process; the id that was read may be a thread's

@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from locktop.collector.linux import process_memory, procfs
 from locktop.collector.linux.procfs import Credentials
@@ -39,8 +40,7 @@ class Obstacle(Enum):
     OTHER = auto()  # a security module, a filter of system calls
 
 
-@dataclass(frozen=True, slots=True)
-class AccessFacts:
+class AccessFacts(Struct, frozen=True):
     """The facts on which the kernel decides; None where the kernel hides a fact."""
 
     ours: Credentials

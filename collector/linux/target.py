@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs, ptrace_access
 from locktop.collector.sanitize import clean
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A process as /proc shows it."""
 
     pid: int

@@ -8,9 +8,10 @@ whatever their lines are. A recursive function has one node for each depth.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, WaitStack
@@ -66,8 +67,7 @@ class StackCall(NamedTuple):
     inlined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """One stack with its weight: the entry function first, the lock last."""
 
     calls: tuple[StackCall, ...]
@@ -96,8 +96,7 @@ class Node(NamedTuple):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Wing:
+class Wing(Struct, frozen=True):
     """A caller or a callee, with the part of its function's value that went through it."""
 
     step: Step
@@ -107,8 +106,7 @@ class Wing:
     inlined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Butterfly:
+class Butterfly(Struct, frozen=True):
     """A function with its callers and callees. Each stack counts once for each of them."""
 
     step: Step
@@ -279,8 +277,7 @@ def _end(name: str, kind: Kind, number: int = 0) -> StackCall:
 # ---- sums ----
 
 
-@dataclass(slots=True)
-class _NodeSum:
+class _NodeSum(Struct):
     """The sums of a node while branches are added."""
 
     step: Step

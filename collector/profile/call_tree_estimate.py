@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from locktop.collector.profile.call_tree import (
     Butterfly,
@@ -30,8 +31,7 @@ MAX_NODES = 20_000
 _MAX_DEPTH = 200
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRow:
+class FunctionRow(Struct, frozen=True):
     """A function as a caller or callee in the group of another function, or as itself."""
 
     step: Step
@@ -40,8 +40,7 @@ class FunctionRow:
     location: SourceLine | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionGroup:
+class FunctionGroup(Struct, frozen=True):
     """One function: its own row, a row for the part of each caller, and a row for each callee."""
 
     row: FunctionRow
@@ -127,8 +126,7 @@ def _follow(root: _Estimated, groups: FunctionGroups) -> Iterator[str]:
         yield f"branches of more than {_MAX_DEPTH} calls are not followed further"
 
 
-@dataclass(slots=True, eq=False)
-class _Estimated:
+class _Estimated(Struct, eq=False):
     """A node while the tree grows."""
 
     row: FunctionRow

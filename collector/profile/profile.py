@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Process, Snapshot
@@ -29,8 +30,7 @@ class WeightUnit(StrEnum):
     REPORT = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(Struct, frozen=True):
     """A measure that gives the branches their values."""
 
     name: str  # as --weight takes it

@@ -13,7 +13,8 @@ import csv
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.profile.call_tree import SourceLine, Step, StepKind
@@ -32,8 +33,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _THOUSANDS = " '\u00a0\u2009\u202f\u2019"
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """A pair of columns: one measure, with and without the called functions."""
 
     name: str  # the value of --weight
@@ -71,8 +71,7 @@ _SHARES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CallerCalleeReport:
+class CallerCalleeReport(Struct, frozen=True):
     """A parsed report: the groups by function, for each measure of the report."""
 
     measures: tuple[Measure, ...]
@@ -265,8 +264,7 @@ def _decimal_mark(text: str) -> str:
 # ---- rows ----
 
 
-@dataclass(slots=True)
-class _ParsedRow:
+class _ParsedRow(Struct):
     line: int
     type: int
     name: str

@@ -7,7 +7,9 @@ belong together, and copies again the parts that do not. abi.h has the rules.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
@@ -36,8 +38,7 @@ _KINDS: int = lib.LT_KINDS
 _MAX_USES: int = lib.LT_USES
 
 
-@dataclass(slots=True)
-class RawThread:
+class RawThread(Struct):
     """One thread block. The three tuples are by kind (enum lt_kind).
 
     Readings return the same object as long as only ``now`` of the thread changes.
@@ -65,8 +66,7 @@ class RawThread:
         return self.use_count <= _MAX_USES
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """The result of one reading."""
 
     header: layout.Header

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from locktop.collector.model import Kind, Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class OngoingWait:
+class OngoingWait(Struct, frozen=True):
     """A wait that goes on, with the few facts that decide whether a scan is worth while."""
 
     lock: int  # id

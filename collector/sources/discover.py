@@ -6,7 +6,8 @@ import errno
 import os
 import re
 import stat
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector import native
 from locktop.collector.errors import LocktopError
@@ -271,8 +272,7 @@ def why_not_preloaded(pid: int) -> str:
     return reason or f"it runs without the library; {ptrace_access.HOW_TO_PRELOAD}"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A process that locktop could watch, for the picker and ``locktop list``."""
 
     pid: int

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from locktop.collector.shm.segment import SharedMemory
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(NamedTuple):  # no Struct: the help of the commands loads nothing large
     """One level. Each level does what the level before it does, and more."""
 
     name: str
@@ -32,8 +30,7 @@ LEVELS: tuple[Level, ...] = (
 NAMES = tuple(level.name for level in LEVELS)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessLevel:
+class ProcessLevel(NamedTuple):
     """The level of one process."""
 
     process: str  # pid and name: "1234 (store)"

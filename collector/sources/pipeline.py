@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from locktop.collector.analysis import contention_patterns
 from locktop.collector.analysis.idle.classifier import Classifier
@@ -66,8 +67,7 @@ _MAX_MORE = 3
 _NAMES_S, _LAST_NAMES_S = 30.0, 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Probes:
+class Probes(Struct, frozen=True):
     """The probes that both sources use for the program that the process executes now."""
 
     resolver: Resolver

@@ -6,15 +6,15 @@ import mmap
 import os
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _DELETED = " (deleted)"
 _OF_THE_KERNEL = frozenset({"[vdso]", "[vsyscall]"})
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Struct, frozen=True):
     """One line of /proc/PID/maps. ``path`` is foreign text; "" for anonymous memory."""
 
     start: int

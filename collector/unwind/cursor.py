@@ -9,8 +9,9 @@ when a frame needs it: a word that is not read does not decide where the walk le
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from locktop.collector.unwind.arch import Architecture
 from locktop.collector.unwind.cfi_program import CfaRule, RegisterRule, RuleKind, UnwindRow
@@ -25,8 +26,7 @@ _CHECKED_AHEAD = 8  # frames
 _MASK = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Unwound:
+class Unwound(Struct, frozen=True):
     """A call stack."""
 
     addresses: tuple[int, ...]  # innermost first: the program counter, then return addresses

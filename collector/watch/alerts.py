@@ -7,8 +7,9 @@ once, whatever the number of scans. The next wait of the thread for the same loc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from locktop.collector.model import Snapshot, Wait
 
@@ -23,8 +24,7 @@ class AlertKind(StrEnum):
     WAIT = "wait"  # a contended wait that is longer than the limit
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Struct, frozen=True):
     """A deadlock, or all waits for one lock that are too long and were not reported."""
 
     kind: AlertKind

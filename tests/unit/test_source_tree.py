@@ -76,6 +76,16 @@ def test_names_are_terms_of_the_field() -> None:
     assert not found
 
 
+def test_no_record_is_a_dataclass() -> None:
+    """A struct of msgspec is defined in a hundredth of the time (docs/internals/adr/0006)."""
+    found = [
+        str(path.relative_to(ROOT))
+        for path in _python_files("collector", "tui")
+        if "@dataclass" in path.read_text()
+    ]
+    assert not found
+
+
 def _python_files(*folders: str) -> Iterator[Path]:
     for folder in folders:
         yield from (ROOT / folder).rglob("*.py")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 
 NAME = "bench"
@@ -47,11 +46,13 @@ def _rounds(text: str) -> int:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the benchmarks and print the table."""
+    from msgspec.structs import replace
+
     from locktop.collector.bench import report, tables
 
     effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
     if arguments.rounds:
-        effort = dataclasses.replace(effort, rounds=arguments.rounds)
+        effort = replace(effort, rounds=arguments.rounds)
     found = report.measure(effort, arguments.only, _show_progress if sys.stderr.isatty() else None)
     if arguments.json:
         import json

@@ -42,9 +42,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _print_json(visible: list[Candidate]) -> None:
     import json
-    from dataclasses import asdict
 
-    print(json.dumps([asdict(candidate) for candidate in visible], indent=1))
+    from msgspec import to_builtins
+
+    print(json.dumps([to_builtins(candidate) for candidate in visible], indent=1))
 
 
 def table(visible: list[Candidate]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.profile.call_tree import Node, Step, StepKind
 from locktop.tui.views.sorting import StableSorter, matches
@@ -14,8 +15,7 @@ HOT = 0.1
 Path = tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A chain of nodes as one row: each node is the only callee of the node before."""
 
     path: Path  # of the last node

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from locktop.collector.profile.call_tree import Butterfly, Node, SourceLine, Step, StepKind, Wing
@@ -116,8 +116,7 @@ def _short(step: Step) -> str:
 # ---- the butterfly ----
 
 
-@dataclass(frozen=True, slots=True)
-class WingRow:
+class WingRow(Struct, frozen=True):
     """One row of a butterfly: a caller, the function itself, a callee, or a title."""
 
     side: str  # "caller", "itself", "callee", "title"

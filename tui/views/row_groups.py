@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from locktop.tui.views.cells import fit
@@ -20,8 +20,7 @@ _MARKS = ("▸ ", "▾ ")  # closed, open
 INSIDE = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class More:
+class More(Struct, frozen=True):
     """The number of rows that an open group does not show."""
 
     count: int

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey(Generic[T]):
+class SortKey(Struct, Generic[T], frozen=True):
     """One way to sort: the row with the smallest ``key`` comes first."""
 
     name: str

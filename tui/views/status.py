@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from rich.cells import cell_len
 
 from locktop.collector.format import lock_order
@@ -15,8 +14,7 @@ from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line,
 _GAP = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """How often the screen is drawn."""
 
     target: float  # snapshots a second

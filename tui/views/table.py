@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from locktop.tui.views.cells import fit, fit_right
 from locktop.tui.views.styled_line import Line, merge
@@ -13,8 +14,7 @@ T = TypeVar("T")
 Cell = tuple[str, str]  # text, style
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Generic[T]):
+class Column(Struct, Generic[T], frozen=True):
     """One column of a list of ``T``."""
 
     title: str
@@ -29,8 +29,7 @@ class Column(Generic[T]):
     spans: Callable[[T, int], Line] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Table(Generic[T]):
+class Table(Struct, Generic[T], frozen=True):
     """Columns laid out for one width."""
 
     columns: tuple[Column[T], ...]

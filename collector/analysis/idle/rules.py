@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from locktop.collector.model import CONTENTION_KINDS, Frame, Kind
 
@@ -29,8 +30,7 @@ _MAX_CACHED = 100_000
 _Matcher = Callable[[str], object]
 
 
-@dataclass(frozen=True, slots=True)
-class IdleRule:
+class IdleRule(Struct, frozen=True):
     """One rule. A wait matches if it meets all conditions, and one of ``functions``."""
 
     idle: bool
@@ -117,8 +117,7 @@ def _rule(line: str) -> IdleRule:
     )
 
 
-@dataclass(slots=True)
-class _Conditions:
+class _Conditions(Struct):
     """The conditions of a rule, collected word by word from its line."""
 
     kinds: list[Kind] = field(default_factory=list)

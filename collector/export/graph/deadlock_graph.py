@@ -6,8 +6,9 @@ An arrow leads from a thread to the lock that it waits for, and from that to the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.source_location import full_location
@@ -29,8 +30,7 @@ class Part(Enum):
     LOCK = "lock"
 
 
-@dataclass(frozen=True, slots=True)
-class GraphNode:
+class GraphNode(Struct, frozen=True):
     """``key`` is a word of letters, digits and underscores; ``lines`` are a stranger's text."""
 
     key: str
@@ -38,8 +38,7 @@ class GraphNode:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+class Arrow(Struct, frozen=True):
     """Between two keys."""
 
     start: str
@@ -47,8 +46,7 @@ class Arrow:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """Each node and arrow once, those of the circles first."""
 
     title: str

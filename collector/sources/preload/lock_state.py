@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from locktop.collector.linux.threads import KernelThread, KernelThreads
 from locktop.collector.model import CONTENTION_KINDS, LockUse
@@ -25,8 +26,7 @@ _JOIN: int = lib.LT_KIND_JOIN
 _UNOWNED_KINDS = frozenset({_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
 
 
-@dataclass(slots=True)
-class LockState:
+class LockState(Struct):
     """The waiters and holders of one lock, in ticks."""
 
     waiters: list[tuple[int, int, int]] = field(default_factory=list)  # ticks, tid, stack
@@ -117,8 +117,7 @@ def lock_states(
     return now
 
 
-@dataclass(slots=True)
-class ScanContext:
+class ScanContext(Struct):
     """One scan: its threads by tid, the state of each lock, and the tasks that the kernel shows."""
 
     threads: Mapping[int, RawThread]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import compress
 from operator import itemgetter
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.analysis import rates
@@ -47,8 +47,7 @@ _HELD_SHARED: int = lib.LT_HELD_SHARED
 ThreadKey = tuple[int, int]  # tid, birth
 
 
-@dataclass(slots=True)
-class _ThreadCounters:
+class _ThreadCounters(Struct):
     """The counters of a thread in the model's units.
 
     They are computed once for each RawThread, which stays the same object while the thread sleeps.
@@ -76,8 +75,7 @@ _NOTHING = _ThreadCounters(
 )
 
 
-@dataclass(slots=True)
-class _LastScan:
+class _LastScan(Struct):
     """The values that the next scan compares with."""
 
     counted: _ThreadCounters

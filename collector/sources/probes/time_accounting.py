@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.time_split import Used
@@ -18,8 +19,7 @@ _NEARLY_ALL = 0.999
 _NOTHING = Used(0.0, 0.0, 0.0)
 
 
-@dataclass(slots=True)
-class _LastTask:
+class _LastTask(Struct):
     """One thread at the last scan."""
 
     task: KernelThread

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Set
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from locktop.collector.model import Kind
 from locktop.collector.sources.sampling.nptl_objects import SyncObject
@@ -24,8 +25,7 @@ _MAX_BLAMED = 500
 Key = tuple[Kind, int]
 
 
-@dataclass(slots=True)
-class EstimatedTime:
+class EstimatedTime(Struct):
     """Seconds and their variance."""
 
     s: float = 0.0
@@ -37,8 +37,7 @@ class EstimatedTime:
         return math.sqrt(self.variance)
 
 
-@dataclass(slots=True)
-class EstimatedLock:
+class EstimatedLock(Struct):
     """The estimates for one lock since the sampling began."""
 
     id: int
@@ -51,8 +50,7 @@ class EstimatedLock:
     blame: dict[int, float] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _CountedWait:
+class _CountedWait(Struct):
     """A wait that goes on, and its counted part."""
 
     wait: SampledWait

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from locktop.collector.symbols.dwarf import abbrevs as dw
 from locktop.collector.symbols.dwarf.abbrevs import Abbreviation, Attributes, Reference, leb
@@ -21,8 +21,7 @@ _MAX_HOPS = 16
 _PASS, _SKIP, _FUNCTION = 0, 1, 2
 
 
-@dataclass(slots=True)
-class Functions:
+class Functions(Struct):
     """Functions in the order of their entries: an inlined one follows the one around it."""
 
     origins: list[Reference] = field(default_factory=list)  # the entry with the name

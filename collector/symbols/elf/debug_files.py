@@ -10,7 +10,8 @@ from __future__ import annotations
 import posixpath
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.safe_open import OpenFile, open_regular
@@ -20,8 +21,7 @@ _CHUNK = 1 << 20
 _MAX_LINK = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class DebugFile:
+class DebugFile(Struct, frozen=True):
     """An opened debug file."""
 
     elf: ElfFile

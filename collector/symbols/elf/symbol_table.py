@@ -10,8 +10,9 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import compress
+
+from msgspec import Struct
 
 _STT_OBJECT, _STT_FUNC, _STT_COMMON, _STT_GNU_IFUNC = 1, 2, 5, 10
 FUNCTIONS = frozenset({_STT_FUNC, _STT_GNU_IFUNC})
@@ -25,8 +26,7 @@ _MAX_OF_A_NAME = 32
 _MAX_NAME = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """A function or an object at a link-time address."""
 
     address: int

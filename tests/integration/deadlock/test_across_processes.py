@@ -1,4 +1,4 @@
-"""Deadlocks of two processes, over locks in memory that both map."""
+"""Deadlocks of two processes over locks in shared memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from support.targets import PATIENCE_S, StartTarget, Target
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
 
-#: So long a wait for another process lasts before that one is looked at, and some more.
-_LASTING_S = 0.8
+#: The duration of a wait after which a scan also reads the process that owns the lock, and more.
+_SETTLED_S = 0.8
 
 
 def settled(target: Target, waiting: set[int]) -> Snapshot:
-    """Look when all of these have waited for a while."""
+    """Scan until all threads of ``waiting`` have waited for _SETTLED_S seconds."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         source = attach(target.pid)
@@ -27,16 +27,18 @@ def settled(target: Target, waiting: set[int]) -> Snapshot:
         long = {
             thread.tid
             for thread in seen.threads
-            if thread.waiting_for and thread.waiting_for.duration_s > _LASTING_S
+            if thread.waiting_for and thread.waiting_for.duration_s > _SETTLED_S
         }
         if waiting <= long:
             return seen
-        assert time.monotonic() < deadline, f"never seen to wait: {waiting - long}"
-        time.sleep(0.05)  # between two looks; what counts is what they show
+        assert time.monotonic() < deadline, f"these threads do not wait: {waiting - long}"
+        time.sleep(0.05)  # leaves the CPU to the targets
 
 
 @pytest.mark.parametrize("what", ["mutex", "rwlock", "timed"])
-def test_two_processes_that_cross(what: str, start_target: StartTarget, tmp_path: Path) -> None:
+def test_a_deadlock_of_two_processes_is_reported_in_both(
+    what: str, start_target: StartTarget, tmp_path: Path
+) -> None:
     file = tmp_path / "shared"
     file.touch()
     one = start_target("two_processes_cross", str(file), "one", what)
@@ -55,7 +57,7 @@ def test_two_processes_that_cross(what: str, start_target: StartTarget, tmp_path
         (others["main"], its["main"], other.pid),
     }
     assert found.stuck == (its["behind"],)
-    # The locks that this process has used are called by its numbers.
+    # The cycle names the locks by their ids in the scanned process.
     assert {edge.waits_for for edge in found.cycle} <= {lock.id for lock in seen.locks}
     (found,) = settled(other, {others["main"]}).deadlocks
     assert {edge.pid for edge in found.cycle} == {0, one.pid}

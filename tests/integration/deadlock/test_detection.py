@@ -1,4 +1,4 @@
-"""Deadlocks: called when there is one, and only then."""
+"""A deadlock is reported if there is one, and only then."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ RING = {"alice": "g_beta_lock", "bob": "g_gamma_lock", "carol": "g_alpha_lock"}
 HELD = {"alice": "g_alpha_lock", "bob": "g_beta_lock", "carol": "g_gamma_lock"}
 
 
-def test_a_ring_of_three_is_called(start_target: StartTarget) -> None:
+def test_check_reports_a_ring_of_three_threads(start_target: StartTarget) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     before = tool.run("check", "-p", target.pid)
     assert before.returncode == 0, before.stderr
     target.go_on()
     tids = target.truth()
-    # The first call finds it: check looks often enough itself, so its own time is the bound.
+    # One call is enough: check scans as often as a deadlock needs.
     after = tool.run("check", "-p", target.pid)
     assert after.returncode == 1, after.stdout + after.stderr
     for name, tid in tids.items():
         assert str(tid) in after.stdout
-        assert f"{name}_takes_first" in after.stdout, "where it took what it holds"
-        assert f"{name}_wants_second" in after.stdout, "where it waits"
+        assert f"{name}_takes_first" in after.stdout, "the function that took the held lock"
+        assert f"{name}_wants_second" in after.stdout, "the function that waits"
         assert RING[name] in after.stdout
 
 
-def test_the_ring_in_a_snapshot(start_target: StartTarget) -> None:
+def test_a_snapshot_has_each_edge_of_the_ring(start_target: StartTarget) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
@@ -55,7 +55,7 @@ def test_the_ring_in_a_snapshot(start_target: StartTarget) -> None:
         ]
 
 
-def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
+def test_a_cycle_through_a_reader_is_reported(start_target: StartTarget) -> None:
     target = start_target("reader_in_cycle")
     tids = target.truth()
     done = tool.run("check", "-p", target.pid)
@@ -68,7 +68,7 @@ def test_a_ring_through_a_reader_is_called(start_target: StartTarget) -> None:
 
 
 @pytest.mark.parametrize("gives_up", [False, True])
-def test_a_reader_behind_a_writer_that_waits_for_it(
+def test_a_reader_and_a_waiting_writer_deadlock_unless_a_wait_is_timed(
     gives_up: bool, start_target: StartTarget
 ) -> None:
     target = start_target("reader_behind_writer", *(["timed"] if gives_up else []))
@@ -78,7 +78,7 @@ def test_a_reader_behind_a_writer_that_waits_for_it(
         waiting = {one["tid"] for one in seen["threads"] if one["waiting_for"]}
         return set(tids.values()) <= waiting
 
-    tool.scan_until(target.pid, both_wait, "that both wait")
+    tool.scan_until(target.pid, both_wait, "two waiting threads")
     done = tool.run("check", "-p", target.pid)
     assert done.returncode == (0 if gives_up else 1), done.stdout + done.stderr
     if gives_up:
@@ -86,19 +86,21 @@ def test_a_reader_behind_a_writer_that_waits_for_it(
     assert f"behind writer ({tids['writer']}), which waits to write" in done.stdout
     document = tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
     (found,) = document["deadlocks"]
-    circle = {edge["tid"]: (edge["held_by"], edge["behind"]) for edge in found["cycle"]}
+    cycle = {edge["tid"]: (edge["held_by"], edge["behind"]) for edge in found["cycle"]}
     reader, writer = tids["reader"], tids["writer"]
-    assert circle == {reader: (writer, True), writer: (reader, False)}
+    assert cycle == {reader: (writer, True), writer: (reader, False)}
 
 
-def test_a_wait_for_a_hand_over_is_not_called_certain(start_target: StartTarget) -> None:
+def test_a_cycle_is_possible_at_most_if_threads_release_locks_of_others(
+    start_target: StartTarget,
+) -> None:
     target = start_target("unlock_by_other_thread")
     waiter = target.truth()["waiter"]
 
     def waits(seen: dict[str, Any]) -> bool:
         return any(one["waiting_for"] for one in seen["threads"] if one["tid"] == waiter)
 
-    tool.scan_until(target.pid, waits, "its wait")
+    tool.scan_until(target.pid, waits, "the wait of the waiter")
     done = tool.run("check", "-p", target.pid)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 possible" in done.stdout
@@ -122,7 +124,7 @@ def test_contention_alone_is_no_deadlock(run: int, start_target: StartTarget) ->
     assert sum(lock["contended"] for lock in document["locks"]) > 0, "else it shows nothing"
 
 
-def test_among_a_thousand_threads_the_next_scan_finds_it(start_target: StartTarget) -> None:
+def test_one_scan_finds_a_deadlock_among_a_thousand_threads(start_target: StartTarget) -> None:
     target = start_target("thousand_threads")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
@@ -135,11 +137,11 @@ def test_among_a_thousand_threads_the_next_scan_finds_it(start_target: StartTarg
         took_s = time.process_time() - begun
     assert deadlock.certain
     assert {edge.tid for edge in deadlock.cycle} == set(truth["tids"])
-    # Of a CPU: beside a look every half a second that is what it takes to know within one second.
+    # CPU time: with a scan every 0.5 s, the tool reports the deadlock within 1 s.
     assert took_s < 0.5
 
 
 def wait_until_stuck(pid: int, tids: list[int]) -> None:
-    """Until the kernel shows all of them asleep in a futex call."""
+    """Wait until the kernel shows all threads asleep in a futex call."""
     while not all(procfs.thread_wchan(pid, tid).startswith("futex") for tid in tids):
         time.sleep(0.001)

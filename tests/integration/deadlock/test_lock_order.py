@@ -1,4 +1,4 @@
-"""Potential deadlocks: told where one can come about, and not where it only looks like it."""
+"""A potential deadlock is reported if the lock orders allow one, and only then."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from locktop.collector.sources.attach import attach
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
-#: By scenario of a program in tests/targets/order: confidence, number of locks, and the near miss,
-#: one of NONE.
+#: The scenarios of tests/targets/order that can deadlock: the confidence, the number of locks, and
+#: the near miss, which is one of NONE.
 REAL = {
     "inversion": (HIGH, 2, "timed_second"),
     "same_thread_and_another": (HIGH, 2, "same_thread"),
@@ -37,7 +37,7 @@ REAL = {
     "classes": (LOW, 2, "classes_with_gates"),
     "accounts": (HIGH, 2, "accounts_of_one"),
 }
-#: The same of locks that no call initialised: told only where they carry a mark.
+#: The same for locks that no call initialised. Only lock cookies (LOCKTOP_ORDER=mark) show these.
 REAL_WITH_MARKS = {
     "on_the_heap": (HIGH, 2, "freed_unseen"),
     "mapped": (HIGH, 2, "unmapped_unseen"),
@@ -78,7 +78,7 @@ NONE = (
     "accounts_of_one",
 )
 
-#: Of tests/targets/order/reused_lock_addresses.c.
+#: The scenarios of tests/targets/order/reused_lock_addresses.c.
 OF_ADDRESSES = {
     *REAL_WITH_MARKS,
     *NONE_WITH_MARKS,
@@ -89,7 +89,7 @@ OF_ADDRESSES = {
     "unmapped_and_initialised",
     "destroyed",
 }
-#: Of tests/targets/order/orders_of_other_locks.c.
+#: The scenarios of tests/targets/order/orders_of_other_locks.c.
 OF_OTHER_LOCKS = {
     "readers",
     "readers_that_write",
@@ -107,11 +107,11 @@ OF_OTHER_LOCKS = {
     "accounts_of_one",
 }
 
-Look = Callable[..., Snapshot]
+ScanScenario = Callable[..., Snapshot]
 
 
 def program_of(scenario: str) -> str:
-    """Return the program of tests/targets that has it."""
+    """Return the program of tests/targets that has the scenario."""
     if scenario in OF_ADDRESSES:
         return "reused_lock_addresses"
     return "orders_of_other_locks" if scenario in OF_OTHER_LOCKS else "mutex_orders"
@@ -126,80 +126,94 @@ def scan(target: Target) -> Snapshot:
 
 
 @pytest.fixture
-def orders(start_target: StartTarget) -> Look:
-    """What is seen of a scenario that is over."""
+def orders(start_target: StartTarget) -> ScanScenario:
+    """Runs a scenario to its end, and returns a snapshot of the program."""
 
-    def run(scenario: str, **how: object) -> Snapshot:
-        target = start_target(program_of(scenario), scenario, **how)
+    def run(scenario: str, **options: object) -> Snapshot:
+        target = start_target(program_of(scenario), scenario, **options)
         target.expect("ok")
         return scan(target)
 
     return run
 
 
-def told(snapshot: Snapshot) -> list[tuple[Confidence, int]]:
+def potential(snapshot: Snapshot) -> list[tuple[Confidence, int]]:
+    """Return the confidence and the number of locks of each potential deadlock."""
     return [(cycle.confidence, len(cycle.locks)) for cycle in snapshot.lock_order]
 
 
 @pytest.mark.parametrize("scenario", REAL)
-def test_what_can_come_about_is_told(scenario: str, orders: Look) -> None:
+def test_lock_orders_that_can_deadlock_are_reported(scenario: str, orders: ScanScenario) -> None:
     snapshot = orders(scenario)
-    assert told(snapshot) == [REAL[scenario][:2]]
+    assert potential(snapshot) == [REAL[scenario][:2]]
     (cycle,) = snapshot.lock_order
     assert bool(cycle.why) == (cycle.confidence is not HIGH)
     assert snapshot.deadlocks == ()
-    check_whole(cycle, snapshot)
+    check_cycle(cycle, snapshot)
 
 
-def test_each_has_its_near_miss() -> None:
+def test_each_scenario_has_a_near_miss() -> None:
     assert {near_miss for _, _, near_miss in REAL.values()} <= set(NONE)
     assert {near_miss for _, _, near_miss in REAL_WITH_MARKS.values()} == set(NONE_WITH_MARKS)
 
 
-def marked(scenario: str, orders: Look) -> Snapshot:
+def with_cookies(scenario: str, orders: ScanScenario) -> Snapshot:
     return orders(scenario, environment={"LOCKTOP_ORDER": "mark"})
 
 
 @pytest.mark.parametrize("scenario", REAL_WITH_MARKS)
-def test_what_has_a_mark_is_known_again(scenario: str, orders: Look) -> None:
-    snapshot = marked(scenario, orders)
-    assert told(snapshot) == [REAL_WITH_MARKS[scenario][:2]]
-    check_whole(snapshot.lock_order[0], snapshot)
+def test_a_lock_cookie_identifies_a_lock_that_no_call_initialised(
+    scenario: str, orders: ScanScenario
+) -> None:
+    snapshot = with_cookies(scenario, orders)
+    assert potential(snapshot) == [REAL_WITH_MARKS[scenario][:2]]
+    check_cycle(snapshot.lock_order[0], snapshot)
 
 
 @pytest.mark.parametrize("scenario", NONE_WITH_MARKS)
-def test_an_address_used_again_is_another_lock(scenario: str, orders: Look) -> None:
-    snapshot = marked(scenario, orders)
-    assert (told(snapshot), snapshot.lock_order_unproven) == ([], 0)
+def test_lock_cookies_tell_apart_two_locks_at_one_address(
+    scenario: str, orders: ScanScenario
+) -> None:
+    snapshot = with_cookies(scenario, orders)
+    assert (potential(snapshot), snapshot.lock_order_unproven) == ([], 0)
 
 
-def test_a_lock_that_is_held_is_not_looked_at(start_target: StartTarget) -> None:
+def test_the_library_does_not_read_a_held_lock_that_may_be_unmapped(
+    start_target: StartTarget,
+) -> None:
     for order in ("1", "mark"):
-        how = {"environment": {"LOCKTOP_ORDER": order}}
-        start_target("reused_lock_addresses", "unmapped_while_held", **how).expect("ok")
+        environment = {"LOCKTOP_ORDER": order}
+        target = start_target(
+            "reused_lock_addresses", "unmapped_while_held", environment=environment
+        )
+        target.expect("ok")
 
 
 @pytest.mark.parametrize("scenario", [*REAL_WITH_MARKS, *NONE_WITH_MARKS])
-def test_without_marks_nobody_knows(scenario: str, orders: Look) -> None:
+def test_without_cookies_an_order_of_uninitialised_locks_is_unproven(
+    scenario: str, orders: ScanScenario
+) -> None:
     snapshot = orders(scenario)
-    assert (told(snapshot), snapshot.lock_order_unproven) == ([], 1)
+    assert (potential(snapshot), snapshot.lock_order_unproven) == ([], 1)
     assert "LOCKTOP_ORDER=mark" in report.render(snapshot)
 
 
 @pytest.mark.parametrize("scenario", [*REAL, *NONE])
-def test_marks_change_no_other_verdict(scenario: str, orders: Look) -> None:
-    snapshot = marked(scenario, orders)
-    assert told(snapshot) == ([REAL[scenario][:2]] if scenario in REAL else [])
+def test_cookies_change_no_other_finding(scenario: str, orders: ScanScenario) -> None:
+    snapshot = with_cookies(scenario, orders)
+    assert potential(snapshot) == ([REAL[scenario][:2]] if scenario in REAL else [])
     assert snapshot.lock_order_unproven == 0
 
 
 @pytest.mark.parametrize("scenario", NONE)
-def test_what_cannot_is_not(scenario: str, orders: Look) -> None:
-    assert told(orders(scenario)) == []
+def test_lock_orders_that_cannot_deadlock_are_not_reported(
+    scenario: str, orders: ScanScenario
+) -> None:
+    assert potential(orders(scenario)) == []
 
 
-def check_whole(cycle: OrderCycle, snapshot: Snapshot) -> None:
-    """Each edge is another thread's, and leads to the next; all of it has a stack and a name."""
+def check_cycle(cycle: OrderCycle, snapshot: Snapshot) -> None:
+    """Check that each edge has its own thread, a stack and names, and leads to the next edge."""
     assert len({edge.tid for edge in cycle.edges}) == len(cycle.edges)
     assert cycle.locks == tuple(edge.from_ for edge in cycle.edges)
     names = {lock.id: lock.name for lock in snapshot.locks}
@@ -212,7 +226,7 @@ def check_whole(cycle: OrderCycle, snapshot: Snapshot) -> None:
         assert edge.tid
 
 
-def test_where_and_by_whom(orders: Look) -> None:
+def test_each_order_has_its_stack_and_its_call_site(orders: ScanScenario) -> None:
     snapshot = orders("inversion")
     (cycle,) = snapshot.lock_order
     names = {lock.id: lock.name for lock in snapshot.locks}
@@ -224,7 +238,7 @@ def test_where_and_by_whom(orders: Look) -> None:
         assert snapshot.sites[edge.site].function == "take"
 
 
-def test_classes_are_named(orders: Look) -> None:
+def test_a_cycle_of_lock_classes_names_the_classes(orders: ScanScenario) -> None:
     (cycle,) = orders("classes").lock_order
     assert {name.removeprefix("orders_of_other_locks.c: ") for name in cycle.classes} == {
         "g_pool[].first",
@@ -233,32 +247,37 @@ def test_classes_are_named(orders: Look) -> None:
     assert "class" in cycle.why
 
 
-def test_what_is_not_known_is_said(orders: Look) -> None:
+def test_medium_confidence_has_a_reason(orders: ScanScenario) -> None:
     assert "writer" in orders("readers_behind_writers").lock_order[0].why
 
 
 @pytest.mark.parametrize("level", ["counting", "blocks", "all"])
-def test_at_which_levels(level: str, orders: Look) -> None:
-    assert told(orders("inversion", level=level)) == ([] if level == "counting" else [(HIGH, 2)])
+def test_every_level_above_counting_records_lock_orders(level: str, orders: ScanScenario) -> None:
+    wanted = [] if level == "counting" else [(HIGH, 2)]
+    assert potential(orders("inversion", level=level)) == wanted
 
 
-def test_it_can_be_turned_off(orders: Look) -> None:
-    assert told(orders("inversion", environment={"LOCKTOP_ORDER": "0"})) == []
+def test_a_variable_turns_lock_orders_off(orders: ScanScenario) -> None:
+    assert potential(orders("inversion", environment={"LOCKTOP_ORDER": "0"})) == []
 
 
-def test_a_dead_process_shows_them_too(start_target: StartTarget) -> None:
+def test_the_last_snapshot_of_a_killed_process_has_the_lock_orders(
+    start_target: StartTarget,
+) -> None:
     target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     source = attach(target.pid)
     try:
         source.scan()
         target.kill()
-        assert told(source.scan(resolve=True)) == [(HIGH, 2)]
+        assert potential(source.scan(resolve=True)) == [(HIGH, 2)]
     finally:
         source.close()
 
 
-def test_the_page_for_a_ticket_tells_them_last(start_target: StartTarget) -> None:
+def test_the_text_report_has_potential_deadlocks_after_the_locks(
+    start_target: StartTarget,
+) -> None:
     target = start_target("orders_of_other_locks", "readers_that_write")
     target.expect("ok")
     done = tool.run("snapshot", "-p", target.pid, "--format", "text")
@@ -269,7 +288,9 @@ def test_the_page_for_a_ticket_tells_them_last(start_target: StartTarget) -> Non
     assert done.stdout.index("LOCKS") < done.stdout.index("POTENTIAL")
 
 
-def test_what_a_file_leaves_out(start_target: StartTarget, tmp_path: Path) -> None:
+def test_a_suppression_file_leaves_out_an_order_and_needs_a_reason(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
     target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     rules = tmp_path / "rules"

@@ -1,6 +1,6 @@
-"""Nothing is told of programs in which nothing is wrong, however they fight and whenever one looks.
+"""Healthy programs under contention, scanned at random moments, have no findings.
 
-A few runs; `make false-alarms RUNS=1000` for as many as one likes.
+`make false-alarms RUNS=1000` runs more of them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from support.targets import Compiler
 RUNS = 40
 
 
-def test_no_false_alarm(compiler: Compiler, tmp_path: Path) -> None:
+def test_no_healthy_program_has_a_finding(compiler: Compiler, tmp_path: Path) -> None:
     seed = random.randrange(1 << 31)
     print(f"seed {seed}")
     programs = all_healthy(compiler)
-    del programs["real"]  # they take long, and have tests of their own
+    del programs["real"]  # these take long, and tests/programs runs them
     totals = run_all(chosen(programs, RUNS, seed), seed, tmp_path, print)
     assert totals.runs.total() == RUNS
     assert totals.with_false_alarms == []
 
 
-#: What must not be told of a healthy program, told of one that is not.
 @pytest.mark.parametrize(
-    ("command", "alerts"),
+    ("command", "findings"),
     [
         (("scripted_threads", "stay", "lock a, meet 1, lock b", "lock b, meet 1, lock a"),
          ["certain", "exit status 1 of check", POTENTIAL]),
@@ -40,14 +39,17 @@ def test_no_false_alarm(compiler: Compiler, tmp_path: Path) -> None:
         (("pthread_misuses", "others"), [MISUSE]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_an_alert(
-    command: tuple[str, ...], alerts: list[str], compiler: Compiler, tmp_path: Path
+def test_a_faulty_program_has_its_finding(
+    command: tuple[str, ...], findings: list[str], compiler: Compiler, tmp_path: Path
 ) -> None:
+    """The run that looks for false alarms would see them."""
     program, *arguments = command
-    told: tuple[str, ...] = ()
-    for lives_s in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0):  # till it has come to that
-        if len(told) < len(alerts):
-            wrong = Healthy("wrong", (str(compiler.program(program)), *arguments), lives_s=lives_s)
-            told = run(wrong, "1", tmp_path, "contended").false_alarms
-    assert sorted(alarm.partition(":")[0].partition(" deadlock")[0] for alarm in told) == alerts
-    assert list(tmp_path.glob("wrong-1-*.json"))
+    found: tuple[str, ...] = ()
+    for lives_s in (0.5, 2.0, 4.0, 8.0, 16.0, 32.0):  # until the program has reached its fault
+        if len(found) < len(findings):
+            faulty = Healthy(
+                "faulty", (str(compiler.program(program)), *arguments), lives_s=lives_s
+            )
+            found = run(faulty, "1", tmp_path, "contended").false_alarms
+    assert sorted(one.partition(":")[0].partition(" deadlock")[0] for one in found) == findings
+    assert list(tmp_path.glob("faulty-1-*.json"))

@@ -1,4 +1,4 @@
-"""Who has a semaphore that is used as a lock, as the threads themselves noted it."""
+"""The holder of a semaphore that is used as a lock, against the program's own record."""
 
 from __future__ import annotations
 
@@ -19,63 +19,63 @@ SEMS = 3
 
 @dataclass
 class Hands:
-    """Gives orders to tests/targets/deadlock/semaphores_change_hands.c, and knows what became of
-    them."""
+    """Gives orders to tests/targets/deadlock/semaphores_change_hands.c, and keeps its answers."""
 
     target: Target
     random: random.Random
     truth: dict[str, Any] = field(default_factory=dict)
     posted_unheld: set[int] = field(default_factory=set)  # numbers of semaphores
-    left_held: set[int] = field(default_factory=set)
+    left_held: set[int] = field(default_factory=set)  # the same; the holder ended or lost them
 
     def __post_init__(self) -> None:
         self.truth = self.target.truth()
 
     @property
     def has(self) -> list[int]:
-        """Who has each semaphore, by tid."""
+        """The holder of each semaphore: a tid, 0 for no thread."""
         return list(self.truth["has"].values())
 
     @property
     def free(self) -> list[int]:
+        """The hands that do not wait."""
         return [hand for hand, wants in enumerate(self.truth["wants"]) if wants < 0]
 
-    def tell(self, what: str, hand: int, sem: int) -> None:
+    def order(self, what: str, hand: int, sem: int) -> None:
+        """Give one order, and read its result."""
         self.target.go_on(f"{what} {hand} {sem}")
         self.truth = self.target.truth()
 
     def step(self) -> None:
-        """Do what a program would do, which takes them in order, and now and then what one should
-        not."""
+        """Take or post a semaphore in lock order; sometimes do a thing that a program must not."""
         sem, chance = self.random.randrange(SEMS), self.random.random()
         holder, tids = self.has[sem], self.truth["tids"]
         having = [hand for hand in self.free if tids[hand] == holder]
-        # One is left to go on.
+        # At least one hand stays free, else no order would be possible.
         others = [hand for hand in self.free if tids[hand] not in self.has[sem:]]
         others = others if not holder or len(self.free) > 1 else []
         if chance < 0.02 and sem not in self.truth["wants"]:
             self.left_held |= {sem} if holder else set()
-            self.tell("renew", 0, sem)
+            self.order("renew", 0, sem)
         elif chance < 0.005 * sem or (holder not in (0, *tids) and chance < 0.3):
             self.posted_unheld.add(sem)
-            self.tell("post", -1, sem)
+            self.order("post", -1, sem)
         elif chance < 0.03:
             hand = self.random.choice(self.free)
             self.left_held |= {sem for sem, tid in enumerate(self.has) if tid == tids[hand]}
-            self.tell("end", hand, 0)
+            self.order("end", hand, 0)
         elif having and chance < 0.5:
-            self.tell("post", having[0], sem)
+            self.order("post", having[0], sem)
         elif others:
-            self.tell("get", self.random.choice(others), sem)
+            self.order("get", self.random.choice(others), sem)
 
     def check(self, seen: Snapshot) -> int:
-        """Return of how many it is told who has them."""
+        """Compare a snapshot with the truth; return the number of semaphores with a holder."""
         named = 0
         threads = {thread.tid: thread for thread in seen.threads}
         for sem, (address, holder) in enumerate(self.truth["has"].items()):
             lock = next((lock for lock in seen.locks if lock.address == int(address)), None)
             if lock is None:
-                continue  # it was never got
+                continue  # no thread has taken the semaphore yet
             assert lock.kind is Kind.SEM
             assert lock.holders in ((), (holder,))
             alive = holder in self.truth["tids"]
@@ -101,7 +101,9 @@ class Hands:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_from_hand_to_hand(seed: int, start_target: StartTarget) -> None:
+def test_the_holder_is_right_or_unknown_after_each_step(
+    seed: int, start_target: StartTarget
+) -> None:
     hands = Hands(start_target("semaphores_change_hands"), random.Random(seed))
     named = 0
     with closing(attach(hands.target.pid)) as source:

@@ -1,4 +1,4 @@
-"""Semaphores that look like locks which threads keep, and are none: nothing untrue is told."""
+"""A semaphore used as a signal is not reported as a lock in a certain deadlock."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WAYS = (
     "event", "jobs", "simple_queue", "signal", "signal_to_itself", "signal_of_one_that_ended",
 )  # fmt: skip
 PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
-#: Also what is not certain is told then.
+#: Waits that have lasted for one second may also be part of a possible deadlock.
 SETTLED_S = 1.2
 SCANS = 40
 
 
 def settled(target: Target, tid: int, resolve: bool) -> Snapshot:
-    """Look until a thread has waited for a while."""
+    """Scan until a thread has waited for SETTLED_S seconds; return one more scan."""
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
         while True:
@@ -35,7 +35,7 @@ def settled(target: Target, tid: int, resolve: bool) -> Snapshot:
             time.sleep(0.1)
 
 
-def test_locks_of_python_got_to_wait_for_another_thread() -> None:
+def test_locks_that_python_uses_as_signals_are_in_no_certain_deadlock() -> None:
     with ExitStack() as stack:
         running: list[tuple[str, Target]] = []
         for python in PYTHONS:
@@ -43,19 +43,21 @@ def test_locks_of_python_got_to_wait_for_another_thread() -> None:
                 command = [python, str(source_of("python_locks_as_signals")), way]
                 running.append((way, Target(command, preload_environment(None))))
                 stack.callback(running[-1][1].stop)
-        told = {}
+        certain = {}
         for way, target in running:
-            target.expect("ready")  # it has the library
+            target.expect("ready")  # the library is loaded
             for resolve in (False, True):
                 seen = settled(target, target.pid, resolve)
-                told[way, target.pid, resolve] = any(found.certain for found in seen.deadlocks)
-        assert not [which for which, certain in told.items() if certain]
+                certain[way, target.pid, resolve] = any(found.certain for found in seen.deadlocks)
+        assert not [which for which, is_certain in certain.items() if is_certain]
         for _, target in running:
             target.go_on()
             target.expect("ok")
 
 
-def test_a_wait_that_was_left_by_a_jump(start_target: StartTarget) -> None:
+def test_a_thread_that_left_its_wait_by_longjmp_is_in_no_deadlock(
+    start_target: StartTarget,
+) -> None:
     target = start_target("longjmp_out_of_wait")
     target.expect("gave up")
     with closing(attach(target.pid)) as source:
@@ -70,11 +72,13 @@ def test_a_wait_that_was_left_by_a_jump(start_target: StartTarget) -> None:
     target.expect("ok")
 
 
-def test_who_left_one_that_it_had_has_none_that_others_use(start_target: StartTarget) -> None:
+def test_the_holder_of_a_destroyed_semaphore_holds_no_later_one_at_its_address(
+    start_target: StartTarget,
+) -> None:
     target = start_target("semaphore_destroyed_while_held")
-    leaver = int(target.line())
+    former_holder = int(target.line())
     with closing(attach(target.pid)) as source:
         for _ in range(SCANS):
             seen = source.scan()
-            assert not any(leaver in lock.holders for lock in seen.locks)
-            assert not any(thread.holds for thread in seen.threads if thread.tid == leaver)
+            assert not any(former_holder in lock.holders for lock in seen.locks)
+            assert not any(thread.holds for thread in seen.threads if thread.tid == former_holder)

@@ -1,4 +1,4 @@
-"""A thread that was let go and does not run yet still shows its wait: that is no deadlock."""
+"""A woken thread that has no CPU yet still shows its wait, and is in no deadlock."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from locktop.collector.sources.base import Source
 
 WAYS = ("barrier", "sem", "cond", "join", "mutex", "inherit", "rwlock")
 _SEIZE, _INTERRUPT, _DETACH = 0x4206, 0x4207, 17  # ptrace(2)
+#: Occupies the CPU of its argument, after one line of output.
 HOG = """\
 import os, sys
 os.sched_setaffinity(0, {int(sys.argv[1])})
@@ -32,7 +33,7 @@ _SCANS = 12
 
 @contextmanager
 def stopped(tid: int) -> Iterator[None]:
-    """A thread that a debugger stops."""
+    """Stop a thread as a debugger does."""
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace
     ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
     for request in (_SEIZE, _INTERRUPT):
@@ -46,17 +47,14 @@ def stopped(tid: int) -> Iterator[None]:
 
 @contextmanager
 def queued(tid: int) -> Iterator[None]:
-    """A thread that gets the rest of one CPU, which leaves none."""
+    """Leave a thread only the idle time of one CPU, and occupy that CPU."""
     (cpu, *_) = sorted(os.sched_getaffinity(0))
     before = os.sched_getaffinity(tid)
     os.sched_setaffinity(tid, {cpu})
     os.sched_setscheduler(tid, os.SCHED_IDLE, os.sched_param(0))
     with ExitStack() as stack:
         for _ in range(_HOGS):
-            code = (
-                f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nprint(flush=True)\nwhile 1: pass"
-            )
-            hog = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+            hog = subprocess.Popen([sys.executable, "-c", HOG, str(cpu)], stdout=subprocess.PIPE)
             stack.callback(hog.wait)
             stack.callback(hog.kill)
             assert hog.stdout is not None
@@ -64,22 +62,22 @@ def queued(tid: int) -> Iterator[None]:
         try:
             yield
         finally:
-            # It may have ended all the same; some users may not take that back.
+            # The thread may have ended, and some users may not raise the priority again.
             with suppress(ProcessLookupError, PermissionError):
                 os.sched_setaffinity(tid, before)
                 os.sched_setscheduler(tid, os.SCHED_OTHER, os.sched_param(0))
 
 
-@pytest.mark.parametrize("kept", [stopped, queued])
+@pytest.mark.parametrize("delayed", [stopped, queued])
 @pytest.mark.parametrize("way", WAYS)
-def test_who_was_let_go(
-    way: str, kept: Callable[[int], AbstractContextManager[None]], start_unprepared: StartTarget
+def test_a_woken_thread_is_in_no_deadlock(
+    way: str, delayed: Callable[[int], AbstractContextManager[None]], start_unprepared: StartTarget
 ) -> None:
     target = start_unprepared("wakes_holder_then_wants_lock", way)
     tids = target.truth()
     with closing(attach(target.pid)) as source:
         scans_until(source, lambda seen: waits(seen, tids["first"]))
-        with kept(tids["first"]):
+        with delayed(tids["first"]):
             target.go_on()
             target.expect("going")
             for _ in range(_SCANS):
@@ -92,8 +90,8 @@ def waits(seen: Snapshot, tid: int) -> bool:
     return any(thread.tid == tid and thread.waiting_for for thread in seen.threads)
 
 
-def scans_until(source: Source, is_so: Callable[[Snapshot], bool]) -> None:
-    """Look until it is so."""
+def scans_until(source: Source, reached: Callable[[Snapshot], bool]) -> None:
+    """Scan until ``reached`` is true of a snapshot."""
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(source.scan()):
+    while not reached(source.scan()):
         assert time.monotonic() < deadline

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from locktop.collector.analysis import lock_order_cycles
 from locktop.collector.analysis.happens_before import ThreadLife

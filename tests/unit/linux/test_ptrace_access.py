@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.linux import ptrace_access
 from locktop.collector.linux.procfs import Credentials

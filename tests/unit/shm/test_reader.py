@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from support.shared_file import SharedFile, key
 
 from locktop.collector.errors import LocktopError

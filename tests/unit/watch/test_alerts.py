@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
@@ -108,7 +106,7 @@ def test_the_line_names_thread_lock_holder_and_place() -> None:
         "wait: worker-0 (4712) of store 4711 has waited 234 ms for mutex g_cache_lock,"
         " held by worker-2 (4714), in cache_get at /src/store/cache.c:42"
     )
-    over = dataclasses.replace(alert, waits=frozenset({(4712, 99, 1), (1, 2, 3)}))
+    over = replace(alert, waits=frozenset({(4712, 99, 1), (1, 2, 3)}))
     assert alert_line.line(over, snapshot).endswith(", which is over; so has 1 more")
     gone = Alert(AlertKind.WAIT, 1, 999, 1.0, frozenset({(1, 1, 999)}))
     assert "thread 1 of store 4711 has waited 1.00 s for lock 999" in alert_line.line(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
@@ -132,20 +130,20 @@ def test_what_turns_out_to_be_for_work_is_due_no_more_and_was_not_missed() -> No
 def test_a_long_wait_that_only_names_classify_needs_one_scan_with_names() -> None:
     scans = Scans(wait_s=5.0)
     scans.at({})
-    unknown = dataclasses.replace(now(False, kind=Kind.COND), idle=None)
-    short = dataclasses.replace(unknown, duration_s=1.0)
+    unknown = replace(now(False, kind=Kind.COND), idle=None)
+    short = replace(unknown, duration_s=1.0)
     assert not scans.at({1: short})
     assert scans.at({1: unknown})
     assert scans.policy.needs_names
     assert not scans.at({1: unknown})
     # Another wait in the same stack, whose verdict that scan has brought.
-    assert not scans.at({1: dataclasses.replace(unknown, idle=True, seq=2)})
-    assert scans.at({1: dataclasses.replace(unknown, idle=False, seq=3)})
+    assert not scans.at({1: replace(unknown, idle=True, seq=2)})
+    assert scans.at({1: replace(unknown, idle=False, seq=3)})
     assert not scans.policy.needs_names
 
 
 def test_without_a_time_for_waits_no_names_are_needed() -> None:
     scans = Scans()
     scans.at({})
-    assert not scans.at({1: dataclasses.replace(now(False, kind=Kind.COND), idle=None)})
+    assert not scans.at({1: replace(now(False, kind=Kind.COND), idle=None)})
     assert not scans.policy.needs_names
