@@ -73,7 +73,7 @@ def test_without_counts_of_runs_no_wait_and_no_deadlock_is_known(
 
 
 @pytest.mark.parametrize("name", ["syscall", "schedstat", "stat"])
-def test_damaged_lines_about_a_holder_and_a_waiter_give_no_deadlock(
+def test_damaged_lines_about_a_holder_and_a_waiter_give_no_certain_deadlock(
     name: str, start_unprepared: StartTarget, over: Over
 ) -> None:
     target = start_unprepared("scripted_threads", "stay", "lock a, meet 1, stay", "meet 1, lock a")
@@ -87,7 +87,9 @@ def test_damaged_lines_about_a_holder_and_a_waiter_give_no_deadlock(
                 file.write_bytes(garbled(sound[number], 2 * seed + number))
             seen = source.scan(resolve=True)
             checked(document(seen))
-            assert seen.deadlocks == ()
+            # A damaged stat may say that the holder has ended, which is a possible deadlock.
+            assert not any(found.certain for found in seen.deadlocks)
+            assert seen.deadlocks == () or name == "stat"
         for number, file in enumerate(files):
             file.write_bytes(sound[number])
         deadline = time.monotonic() + PATIENCE_S
