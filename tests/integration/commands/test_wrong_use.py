@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import tool
@@ -256,8 +257,14 @@ def test_without_room_at_the_start_the_program_runs_and_a_note_says_what_to_do(
 def test_without_room_later_the_program_runs_and_the_report_says_so(
     tiny_tmpfs: Path, start_target: StartTarget
 ) -> None:
-    target = start_target("rolling_contention", "1", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
+    target = start_target("rolling_contention", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
     target.expect("ready")
+
+    def is_full(document: dict[str, Any]) -> bool:
+        return any("room" in note or "space" in note for note in document["notes"])
+
+    tool.scan_until(target.pid, is_full, "a note that the file system is full")
+    target.go_on()
     truth = target.truth()
     assert sum(truth["locks"].values()) == sum(truth["threads"].values()), "the program is right"
     done = tool.run("snapshot", "-p", target.pid, "--format", "text")

@@ -7,14 +7,20 @@ from typing import Any
 from support import tool
 from support.targets import StartTarget, Target
 
-SECONDS = "3"
+#: The contended acquisitions after which the counters are compared.
+MIN_CONTENDED = 10_000
 
 
-def loaded(target: Target) -> dict[str, Any]:
-    """Scan the target while it runs, then return its truth."""
+def stopped_after_load(target: Target) -> dict[str, Any]:
+    """Let the threads contend until rings have overflowed; stop them, and return the truth."""
     target.expect("ready")
-    during = tool.snapshot(target.pid)
+
+    def is_enough(document: dict[str, Any]) -> bool:
+        return contended_mutexes(document) > MIN_CONTENDED and bool(document["lost_events"])
+
+    during = tool.scan_until(target.pid, is_enough, "contention that overflows the rings")
     assert sum(thread["alive"] for thread in during["threads"]) == 201
+    target.go_on()
     return target.truth()
 
 
@@ -32,8 +38,8 @@ def contended_mutexes(document: dict[str, Any]) -> int:
 
 
 def test_every_counter_is_exact(start_target: StartTarget) -> None:
-    target = start_target("rolling_contention", SECONDS)
-    truth = loaded(target)
+    target = start_target("rolling_contention")
+    truth = stopped_after_load(target)
     document = tool.snapshot(target.pid)
     assert_locks_exact(document, truth)
 
@@ -50,7 +56,7 @@ def test_every_counter_is_exact(start_target: StartTarget) -> None:
         for stack in lock["wait_stacks"]
     )
     assert by_lock == by_thread == by_stack
-    assert by_lock > 10_000, "too little contention to show anything"
+    assert by_lock > MIN_CONTENDED
     assert document["lost_events"] > 0, "the library counts the events that it overwrote"
 
     target.go_on()

@@ -198,7 +198,7 @@ def test_waits_at_level_dormant_are_said_to_be_unobserved_for_that_reason(
 
 def test_an_observed_wait_is_never_reported_as_unobserved(start_target: StartTarget) -> None:
     """Waits begin and end while the scan reads the state of the threads from the kernel."""
-    target = start_target("rolling_contention", "2")
+    target = start_target("rolling_contention")
     target.expect("ready")
     source = attach(target.pid)
     try:
