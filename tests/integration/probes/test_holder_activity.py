@@ -166,10 +166,10 @@ def test_without_the_right_to_sample_a_running_holder_has_its_last_stack(
 ) -> None:
     """The setting kernel.perf_event_paranoid=3 takes the right away."""
 
-    def refused(tid: int, registers: int) -> int:
+    def refused(*_: object) -> dict[int, StackCopy]:
         raise perf_sample.RefusedError("no right (kernel.perf_event_paranoid is 3)")
 
-    monkeypatch.setattr(perf_sample, "_opened", refused)
+    monkeypatch.setattr(perf_sample, "copies", refused)
     target, _ = begun(start_unprepared, "rests_and_runs")
     with closing(attach(target.pid)) as source:
         until(source, lambda now: now.doing is ActivityState.BLOCKED)
@@ -182,7 +182,7 @@ def test_without_the_right_to_sample_a_running_holder_has_its_last_stack(
         seen, now = until(source, lambda now: bool(now.stack and not now.stack_age_s))
         assert functions(seen, now)[:2] == ["works", "rests_and_runs"]
         assert not any("perf_event_paranoid" in note for note in seen.notes), "the right is back"
-        monkeypatch.setattr(perf_sample, "_opened", refused)
+        monkeypatch.setattr(perf_sample, "copies", refused)
     with closing(attach(target.pid, stop_threads=True)) as source:
         seen, now = until(source, lambda now: bool(now.stack))
     assert functions(seen, now)[:2] == ["works", "rests_and_runs"]

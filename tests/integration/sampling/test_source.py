@@ -27,6 +27,7 @@ from locktop.collector.sources.base import Source
 from locktop.collector.sources.sampling.cpu_budget import CpuBudget
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
 from locktop.collector.sources.sampling.scan import SamplingScan
+from locktop.collector.sources.sampling.session import SamplingSession
 from locktop.collector.sources.sampling.source import SamplingSource
 from locktop.collector.sources.sampling.wait_objects import SampledWait
 
@@ -336,19 +337,25 @@ def test_waits_for_locks_with_few_known_stacks_get_their_stacks_first(
 ) -> None:
     """That is the order among new waits. Idle waits come last."""
     begun: list[tuple[Counter[int], list[SampledWait]]] = []  # with all that wait, by address
-    ask = SamplingScan.new_stacks
+    new_stacks, sample = SamplingScan.new_stacks, SamplingSession.sample
+    sessions: list[SamplingSession] = []
+
+    def sampled(session: SamplingSession) -> None:
+        sessions[:] = [session]
+        sample(session)
 
     def noted(
         scan: SamplingScan, new: Sequence[tuple[SampledWait, Sample, SystemCall]]
     ) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
-        session = scan._session
+        session = sessions[-1]
         if waits and waits[0].since >= session.sampled_at:
             all_waits = Counter(wait.sync_object.address for wait in session.waits.values())
             begun.append((all_waits, waits))
-        return ask(scan, new)
+        return new_stacks(scan, new)
 
+    monkeypatch.setattr(SamplingSession, "sample", sampled)
     monkeypatch.setattr(SamplingScan, "new_stacks", noted)
     target = start_unprepared("thousand_threads", "500")
     target.expect("ready")
@@ -374,7 +381,7 @@ def test_no_sample_is_taken_right_after_a_scan(
     start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such a sample would have the same data as the scan."""
-    pause_s, taken = 0.2, []
+    pause_s, taken = 0.05, []
     take = Sampler.take
 
     def noted(samples: Sampler, count: int = 0) -> Mapping[int, Sample]:
@@ -395,7 +402,7 @@ def test_no_sample_is_taken_right_after_a_scan(
         for _ in range(8):
             source.scan()
             time.sleep(pause_s / 2)
-    first = [own for _, own in taken].index(True)  # it waited for less
+    first = [own for _, own in taken].index(True)  # its pause began before the change
     pairs = pairwise(taken[first:])
     assert all(at - before >= pause_s for (before, _), (at, own) in pairs if own)
 
