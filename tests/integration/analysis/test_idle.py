@@ -71,8 +71,7 @@ def pool_of(thread: dict[str, Any]) -> str:
 def verdicts(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
     """Return the verdict on each pool.
 
-    Check that the verdict is that of all threads of the pool, and agrees with their states, their
-    locks and the stacks of these.
+    Check that all threads of a pool have one verdict, and that the states and the locks agree.
     """
     found: dict[str, tuple[bool, str]] = {}
     for thread in document["threads"]:

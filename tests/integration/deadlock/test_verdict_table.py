@@ -149,12 +149,12 @@ CERTAIN = {
         {(1, "held", 3), (3, "got", 1)},
         {2},
     ),
-    "a semaphore got again": DeadlockCase(
+    "a semaphore taken again": DeadlockCase(
         of("get e, post e, get e, get e"),
-        of("get e, get e"),  # somebody may post it for the first time
+        of("get e, get e"),  # another thread may post e for the first time
         {(1, "got", 1)},
     ),
-    "a semaphore made again": DeadlockCase(
+    "a semaphore initialised again": DeadlockCase(
         of("get e, post e, renew e, get e, meet 1, lock a", "lock a, meet 1, get e"),
         of("get e, renew e, get e, meet 1, lock a", "lock a, meet 1, get e"),
         {(1, "held", 2), (2, "got", 1)},
@@ -297,7 +297,7 @@ POSSIBLE = {
            "signal c, meet 1, exit"),
         {(1, "signals", 2), (2, "held", 1)},
     ),
-    "two semaphores of threads that tell others": DeadlockCase(
+    "two semaphores that other threads post": DeadlockCase(
         of(*[f"post {x}, get {y}, meet 1, get {z}" for x, y, z in ("aef", "bfe")]),
         of(*[f"post {x}, get {y}, meet 1, get {y}" for x, y in ("ae", "bf")]),
         {(1, "got", 2), (2, "got", 1)},

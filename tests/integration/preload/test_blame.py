@@ -9,8 +9,8 @@ import pytest
 from support import tool
 from support.targets import StartTarget
 
-#: The tolerance, as a share of all waiting. Some code runs between the clock of a thread and that
-#: of the library, and the kernel may interrupt the thread there.
+#: The tolerance, as a share of all waiting. Some code runs between the readings of the two clocks,
+#: and the kernel may interrupt the thread there.
 CLOSE = 0.08
 
 #: Seconds by the tid and the function of a hold.
@@ -138,7 +138,7 @@ def test_the_holds_of_ended_threads_are_charged_by_function(start_target: StartT
 
 
 def test_the_holder_is_charged_with_waits_that_still_last(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     target.go_on()
     target.expect("held")

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 from support import tool
-from support.targets import StartTarget
+from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
 
 
-def test_a_hold_with_three_waiters_has_the_programs_figures(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
-    truth = target.truth()
-    document = tool.snapshot(target.pid)
+@pytest.fixture(scope="module")
+def slow(compiler: Compiler) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The truth of `hold_100ms` after its rounds, and a snapshot."""
+    with Target([compiler.program("hold_100ms")], preload_environment(None)) as target:
+        started = start_time(target.pid)
+        yield target.truth(), tool.snapshot(target.pid)
+    remove_file_of(target.pid, started)
+
+
+Slow = tuple[dict[str, Any], dict[str, Any]]
+
+
+def test_a_hold_with_three_waiters_has_the_programs_figures(slow: Slow) -> None:
+    truth, document = slow
     lock = document["locks"][0]
     assert lock["name"] == "g_slow_lock"
     assert lock["kind"] == "mutex"
@@ -28,10 +40,8 @@ def test_a_hold_with_three_waiters_has_the_programs_figures(start_target: StartT
     assert (lock["holders"], lock["waiters"]) == ([], [])
 
 
-def test_each_thread_has_the_wait_time_that_it_measured(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
-    truth = target.truth()
-    document = tool.snapshot(target.pid)
+def test_each_thread_has_the_wait_time_that_it_measured(slow: Slow) -> None:
+    truth, document = slow
     for wanter in truth["wanters"]:
         thread = tool.thread_of(document, wanter["tid"])
         assert thread["contended"] == wanter["contended"]
@@ -40,10 +50,8 @@ def test_each_thread_has_the_wait_time_that_it_measured(start_target: StartTarge
     assert (holder["name"], holder["contended"]) == ("holder", 0)
 
 
-def test_every_contended_wait_has_its_stack(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
-    truth = target.truth()
-    document = tool.snapshot(target.pid)
+def test_every_contended_wait_has_its_stack(slow: Slow) -> None:
+    truth, document = slow
     lock = tool.lock_named(document, "g_slow_lock")
     assert sum(stack["count"] for stack in lock["wait_stacks"]) == truth["contended"]
     waited = sum(stack["wait_s"] for stack in lock["wait_stacks"])
@@ -53,7 +61,7 @@ def test_every_contended_wait_has_its_stack(start_target: StartTarget) -> None:
 
 
 def test_a_snapshot_has_the_present_holder_and_waiters(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     target.go_on()
     target.expect("held")

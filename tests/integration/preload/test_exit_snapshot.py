@@ -29,7 +29,7 @@ def scan_until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
 
 
 def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     source = attach(target.pid)
     assert slow_lock(source.scan(resolve=True)).acquisitions == truth["acquisitions"]
@@ -52,7 +52,7 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
 
 
 def test_a_killed_target_shows_the_waits_of_its_last_moment(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     wanters = {one["tid"] for one in truth["wanters"]}
     source = attach(target.pid)
@@ -87,7 +87,7 @@ def longest_wait(snapshot: Snapshot) -> float:
 
 def test_no_time_is_counted_after_the_end(start_target: StartTarget) -> None:
     """A scan may find a target dead long after its end. No wait grows in that time."""
-    target = start_target("hold_100ms")
+    target = start_target("hold_100ms", "1")
     wanters = len(target.truth()["wanters"])
     source = attach(target.pid)
     began = time.monotonic()

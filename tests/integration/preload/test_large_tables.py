@@ -46,7 +46,7 @@ def test_each_of_many_locks_has_its_own_record(start_target: StartTarget, thread
     target = start_target("locks_and_threads_by_count", "locks", str(locks), str(threads))
     truth = target.truth()
     assert_all_there(tool.snapshot(target.pid), truth, locks)
-    # A lock takes 64 bytes in the common table, and 128 to 256 in the table of each of its users.
+    # A lock takes 64 bytes in the common table. Each of its users has 128 to 256 bytes more.
     assert memory(target) < 1000 * KB + 100 * KB * threads + (64 + 256) * locks
 
 

@@ -142,8 +142,8 @@ def test_the_stack_of_a_running_holder_is_from_its_time_with_the_lock(
             seen = source.scan(resolve=True)
             now = of_the_lock(seen)
             if now is not None and now.stack and not now.stack_age_s:
-                assert "outside" not in functions(seen, now)
-                inside += "inside" in functions(seen, now)  # else in lock() or unlock()
+                assert "works_without_lock" not in functions(seen, now)
+                inside += "works_with_lock" in functions(seen, now)  # else in lock() or unlock()
             assert time.monotonic() < deadline
 
 

@@ -1,7 +1,7 @@
 """The time split of real threads, against the clocks that the threads read themselves.
 
-The program reads its clocks before and after each scan. The time between two scans is at least the
-time between the inner readings, and at most the time between the outer ones.
+The program reads its clocks before and after each scan. The time between the inner readings is a
+lower bound of the time between the scans. The outer readings give the upper bound.
 """
 
 from __future__ import annotations

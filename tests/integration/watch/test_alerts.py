@@ -55,7 +55,7 @@ def test_a_deadlock_raises_one_alert_with_a_snapshot_and_a_command(
 def test_a_long_wait_raises_one_alert_with_its_lock_and_holder(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
-    target = start_target("hold_100ms")
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     target.go_on()
     target.expect("held")

@@ -14,14 +14,14 @@ static double cpu_time(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static KEPT void inside(void)
+static KEPT void works_with_lock(void)
 {
     for (double end = cpu_time() + 0.03; cpu_time() < end; steps++)
         continue;
     steps++;
 }
 
-static KEPT void outside(void)
+static KEPT void works_without_lock(void)
 {
     if (rests)
         pause_ms(5);
@@ -36,9 +36,9 @@ static KEPT void *run(void *unused)
 {
     for (;;) {
         must(pthread_mutex_lock(&g_lock), "lock");
-        inside();
+        works_with_lock();
         must(pthread_mutex_unlock(&g_lock), "unlock");
-        outside();
+        works_without_lock();
     }
     return unused;
 }
