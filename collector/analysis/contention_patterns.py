@@ -8,8 +8,11 @@ the patterns, and ``format/patterns.py`` makes their sentences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
+
+from msgspec.structs import asdict
 
 from locktop.collector.analysis.contention_findings import (
     Convoy,
@@ -28,7 +31,6 @@ from locktop.collector.model import (
     Contents,
     Kind,
     Lock,
-    LockRates,
     Thread,
     ThreadActivity,
     ThreadState,
@@ -86,6 +88,17 @@ def find(snapshot: Contents) -> tuple[Finding, ...]:
     return tuple(finding for finder in _FINDERS for finding in finder(index))
 
 
+class _Rates(NamedTuple):
+    """The rates of a lock as in LockRates, all of them measured."""
+
+    acquisitions: float
+    contended: float
+    wait: float
+    hold: float
+    signals: float
+    unheld: float
+
+
 class _ContentionIndex:
     """One snapshot, with its waiting threads by lock; without the threads of a deadlock."""
 
@@ -129,26 +142,31 @@ class _ContentionIndex:
         """The time that the rates refer to."""
         return self.snapshot.interval_s or self.snapshot.duration_s
 
-    def rates(self, lock: Lock) -> LockRates:
-        """Return the rates of a lock over ``period_s``."""
+    def rates(self, lock: Lock) -> _Rates | None:
+        """Return the rates of a lock over ``period_s``, None if one of them was not measured."""
         if self.snapshot.interval_s > 0:
-            return lock.rates
-        per_s = 1.0 / self.period_s
-        unheld = sum(blame.wait_s for blame in lock.blame if not blame.tid and not blame.site)
-        return LockRates(
-            acquisitions=lock.acquisitions * per_s,
-            contended=lock.contended * per_s,
-            wait=lock.wait_s * per_s,
-            hold=lock.hold_s * per_s,
-            signals=lock.signals * per_s,
-            unheld=unheld * per_s,
-        )
+            return _rates(asdict(lock.rates), 1.0)
+        unheld_s = sum(blame.wait_s for blame in lock.blame if not blame.tid and not blame.site)
+        figures = {
+            "acquisitions": lock.acquisitions,
+            "contended": lock.contended,
+            "wait": lock.wait_s,
+            "hold": lock.hold_s,
+            "signals": lock.signals,
+            "unheld": unheld_s,
+        }
+        return _rates(figures, 1.0 / self.period_s)
 
     def cpu(self, thread: Thread) -> float:
         """Return the seconds that a thread was on a CPU, per second of ``period_s``."""
         if self.snapshot.interval_s > 0:
             return thread.cpu_share
         return thread.cpu_s / self.period_s
+
+
+def _rates(figures: Mapping[str, float | None], per_s: float) -> _Rates | None:
+    measured = {name: figure * per_s for name, figure in figures.items() if figure is not None}
+    return _Rates(**measured) if len(measured) == len(figures) else None
 
 
 def _find_convoys(index: _ContentionIndex) -> Iterator[Convoy]:
@@ -161,10 +179,11 @@ def _find_convoys(index: _ContentionIndex) -> Iterator[Convoy]:
     if index.snapshot.level == "counting" or not index.snapshot.complete:
         return
     for lock, waiters in index.contended:
+        if len(waiters) < _CONVOY_WAITERS or not lock.hold_timed:
+            continue
         rates = index.rates(lock)
         if (
-            len(waiters) < _CONVOY_WAITERS
-            or not lock.hold_timed
+            rates is None
             or rates.acquisitions < _CONVOY_RATE
             or rates.wait < _CONVOY_WAIT
             or any(thread.waiting_for.pshared for thread in waiters if thread.waiting_for)
@@ -198,10 +217,11 @@ def _find_serialised(index: _ContentionIndex) -> Iterator[Serialised]:
         if thread.alive and thread.state is not ThreadState.IDLE
     }
     for lock, waiters in index.contended:
+        if lock.kind not in _EXCLUSIVE or len(waiters) < _SERIALISED_WAITERS:
+            continue
         rates = index.rates(lock)
         if (
-            lock.kind not in _EXCLUSIVE
-            or len(waiters) < _SERIALISED_WAITERS
+            rates is None
             or rates.hold < _SERIALISED_HELD
             or rates.acquisitions < _SERIALISED_RATE
             or rates.contended < rates.acquisitions * _SERIALISED_CONTENDED
@@ -230,7 +250,8 @@ def _find_herds(index: _ContentionIndex) -> Iterator[ThunderingHerd]:
             continue
         rates = index.rates(lock)
         if (
-            rates.signals <= 0
+            rates is None
+            or rates.signals <= 0
             or rates.acquisitions < _HERD_RATE
             or rates.acquisitions * index.period_s < _HERD_MIN_WAKEUPS
             or rates.acquisitions < rates.signals * _HERD_EACH
@@ -334,7 +355,7 @@ def _held_s(index: _ContentionIndex, lock: Lock, holder: Thread) -> tuple[float,
     known = next((held.duration_s for held in holder.holds if held.lock == lock.id), None)
     if known is not None:
         return known, False
-    return index.snapshot.interval_s if not lock.rates.acquisitions else 0.0, True
+    return index.snapshot.interval_s if lock.rates.acquisitions == 0 else 0.0, True
 
 
 def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
@@ -356,6 +377,7 @@ def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
             waiters
             and signallers
             and lock.kind in (Kind.COND, Kind.SEM)
+            and lock.signals is not None
             and sum(signalled.values()) >= lock.signals * _FALSE_IDLE_SIGNALS
             and all(_is_held_up(thread) for thread in signallers)
         ):
@@ -410,11 +432,13 @@ def _find_high_rates(index: _ContentionIndex) -> Iterator[HighRate]:
     # There may be many locks; few locks reach this number.
     min_acquisitions = _HIGH_RATE * index.period_s
     for lock in index.snapshot.locks:
-        if lock.acquisitions < min_acquisitions or not lock.id or lock.kind not in CONTENTION_KINDS:
+        taken = lock.acquisitions
+        if taken is None or taken < min_acquisitions:
             continue
-        rates = index.rates(lock)
+        rates = index.rates(lock) if lock.id and lock.kind in CONTENTION_KINDS else None
         if (
-            rates.acquisitions >= _HIGH_RATE
+            rates is not None
+            and rates.acquisitions >= _HIGH_RATE
             and rates.contended < rates.acquisitions * _HIGH_RATE_CONTENDED
         ):
             yield HighRate(

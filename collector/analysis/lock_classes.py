@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from locktop.collector.model import Blame, Kind, Lock, LockClass, LockRates, WaitStack
+from locktop.collector.model import Blame, Kind, Lock, LockClass, WaitStack
 
 _Key = tuple[Kind, str]
 
@@ -31,7 +31,12 @@ def find(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
         for lock, key in zip(locks, keys, strict=True):
             if key is not None and counts[key] > 1:
                 found.setdefault(key, []).append(lock)
-    return tuple(_class(name, kind, alike) for (kind, name), alike in found.items())
+    return tuple(
+        LockClass(
+            name=name, kind=kind, locks=tuple([lock.id for lock in alike]), members=tuple(alike)
+        )
+        for (kind, name), alike in found.items()
+    )
 
 
 def by_lock(classes: Iterable[LockClass]) -> dict[int, LockClass]:
@@ -85,56 +90,3 @@ def _key(name: str, kind: Kind) -> _Key | None:
     # Brackets in the arguments of a template are not indexes.
     arguments = name.rfind(">") + 1
     return kind, name[:arguments] + _INDEX.sub("[]", name[arguments:])
-
-
-def _class(name: str, kind: Kind, locks: Sequence[Lock]) -> LockClass:
-    # One pass over local variables is the fastest way for many small classes.
-    destroyed = acquisitions = contended = trylock_failed = signals = unheard = hold_timed = 0
-    wait_s = wait_max_s = hold_s = hold_max_s = idle_s = 0.0
-    idle = True
-    acquisition_rate = contended_rate = wait_rate = hold_rate = signal_rate = 0.0
-    holders: list[int] = []
-    waiters: list[int] = []
-    for lock in locks:
-        destroyed += lock.destroyed
-        acquisitions += lock.acquisitions
-        contended += lock.contended
-        trylock_failed += lock.trylock_failed
-        signals += lock.signals
-        unheard += lock.unheard
-        hold_timed += lock.hold_timed
-        wait_s += lock.wait_s
-        idle_s += lock.idle_s
-        idle = idle and lock.idle
-        hold_s += lock.hold_s
-        wait_max_s = max(wait_max_s, lock.wait_max_s)
-        hold_max_s = max(hold_max_s, lock.hold_max_s)
-        holders += lock.holders
-        waiters += lock.waiters
-        rates = lock.rates
-        acquisition_rate += rates.acquisitions
-        contended_rate += rates.contended
-        wait_rate += rates.wait
-        hold_rate += rates.hold
-        signal_rate += rates.signals
-    return LockClass(
-        name=name,
-        kind=kind,
-        locks=tuple([lock.id for lock in locks]),
-        destroyed=destroyed,
-        acquisitions=acquisitions,
-        contended=contended,
-        trylock_failed=trylock_failed,
-        signals=signals,
-        unheard=unheard,
-        wait_s=wait_s,
-        wait_max_s=wait_max_s,
-        hold_s=hold_s,
-        hold_timed=hold_timed,
-        hold_max_s=hold_max_s,
-        holders=tuple(dict.fromkeys(holders)),
-        waiters=tuple(dict.fromkeys(waiters)),
-        rates=LockRates(acquisition_rate, contended_rate, wait_rate, hold_rate, signal_rate),
-        idle=idle,
-        idle_s=idle_s,
-    )

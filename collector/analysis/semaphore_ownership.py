@@ -51,7 +51,8 @@ ReadAgain = Callable[[], Mapping[int, Iterable[SemaphoreUse]]]
 class _Baseline(NamedTuple):
     """The counts in the scan that first showed a semaphore with a waiter."""
 
-    lock: Lock
+    generation: int
+    signals: int
     uses: Mapping[int, LockUse]  # by tid
 
 
@@ -75,7 +76,7 @@ class SemaphoreLocks:
             for lock in snapshot.locks
             if lock.kind is Kind.SEM
             and lock.wait_s > 0
-            and (lock.first_value > 0 or lock.used_as_lock or lock.id in self._by_rule)
+            and (lock.first_value or lock.used_as_lock or lock.id in self._by_rule)
         }
         uses = _uses_by_lock(snapshot, found) if found else {}
         self.needs_another_scan = False
@@ -117,39 +118,42 @@ class SemaphoreLocks:
         if lock.used_as_lock or self._by_rule.get(lock.id) == lock.generation:
             return True
         was_lock = self._generations.get(lock.id) == lock.generation
+        if lock.units_out is None or lock.signals is None or lock.first_value is None:
+            return was_lock
         if not lock.generation:
             # A scan reads the threads one after the other, so sums may be a little wrong.
-            by_us = was_lock or lock.acquisitions - lock.signals <= lock.first_value
+            by_us = was_lock or lock.units_out <= lock.first_value
             return lock.signals > 0 and by_us and not lock.foreign_releases
         # The counts of the threads are known only of semaphores with a waiter.
         if uses is None or not lock.waiters:
             return was_lock
-        return self._is_lock_since_baseline(lock, uses, was_lock)
+        now = _Baseline(lock.generation, lock.signals, uses)
+        return self._is_lock_since_baseline(lock.id, now, lock.first_value, was_lock)
 
     def _is_lock_since_baseline(
-        self, lock: Lock, uses: Mapping[int, LockUse], was_lock: bool
+        self, lock: int, now: _Baseline, first_value: int, was_lock: bool
     ) -> bool:
         """Decide on a semaphore at an address that had another semaphore before. Its counts are
         sums over all semaphores of that address, so only the changes since the baseline count. A
         thread may post the units that the thread had at the baseline."""
-        baseline = self._baselines.get(lock.id)
-        if baseline is None or baseline.lock.generation != lock.generation:
-            self._baselines[lock.id] = _Baseline(lock, uses)
+        baseline = self._baselines.get(lock)
+        if baseline is None or baseline.generation != now.generation:
+            self._baselines[lock] = now
             self.needs_another_scan = True
             return was_lock
         posts = had = 0
-        for tid, use in uses.items():
+        for tid, use in now.uses.items():
             before = baseline.uses.get(tid, _NO_USE)
             posted, got = use.signals - before.signals, use.acquisitions - before.acquisitions
             if posted < 0 or got < 0:  # another thread has that tid now
-                self._baselines[lock.id] = _Baseline(lock, uses)
+                self._baselines[lock] = now
                 return was_lock
             posts += posted
             had += max(0, posted - got)
-        if had > lock.first_value:
+        if had > first_value:
             return False
-        by_ended_threads = lock.signals - baseline.lock.signals - posts
-        return was_lock or (not by_ended_threads and posts >= _MIN_POSTS + lock.first_value)
+        by_ended_threads = now.signals - baseline.signals - posts
+        return was_lock or (not by_ended_threads and posts >= _MIN_POSTS + first_value)
 
 
 def _uses_by_lock(snapshot: Contents, wanted: Mapping[int, Lock]) -> dict[int, dict[int, LockUse]]:
@@ -225,7 +229,7 @@ def _can_have_known_holder(lock: Lock) -> bool:
         and bool(lock.waiters)
         and lock.first_value == 1
         and not lock.foreign_releases
-        and lock.acquisitions - lock.signals == 1  # with the counts of ended threads
+        and lock.units_out == 1
     )
 
 

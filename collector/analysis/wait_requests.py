@@ -309,10 +309,10 @@ class _GraphBuilder:
             yield from self._signal_requests(wait, "post")
             return
         holders, total = {tid for tid, count in units.items() if count}, sum(units.values())
-        if not holders or (lock.first_value >= 0 and lock.first_value != total):
+        if not holders or lock.first_value not in (None, total):
             return  # another thread has units, or one is on its way
-        if lock.acquisitions - lock.signals != total:
-            return  # threads that ended got units
+        if lock.units_out != total:
+            return  # threads that ended got units, or that was not measured
         doubt = self._semaphore_doubt(lock, wait, waiter, holders)
         if doubt is None or (doubt and waiter in holders):
             return  # as in a queue, or in a condition made of semaphores: any thread may post it
@@ -332,7 +332,7 @@ class _GraphBuilder:
             return OTHER_PROCESS
         if not self._complete:
             return NOT_COMPLETE
-        if lock.first_value < 0:
+        if lock.first_value is None:
             return NOT_COUNTED
         if self._is_given_back(lock, waiter, holders):
             return ""
@@ -371,7 +371,7 @@ class _GraphBuilder:
         """The threads that signalled a lock may do so again. If one of them has ended, another
         thread may follow it, and there is no request."""
         lock = self._locks.get(wait.lock)
-        if lock is None or not self._uses_known or wait.pshared:
+        if lock is None or lock.signals is None or not self._uses_known or wait.pshared:
             return
         signals = self._signals(wait.lock)
         all_live = signals.keys() <= self.living and lock.signals <= sum(signals.values())

@@ -6,7 +6,7 @@ first wrong field in one line. Unknown keys are accepted; a missing or null key 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -23,14 +23,11 @@ from locktop.collector.export.snapshot_locks import (
     BlameRootEntry,
     LockClassEntry,
     LockEntry,
-    LockInterval,
     StackInterval,
 )
 from locktop.collector.export.snapshot_threads import (
     ActivityEntry,
-    ThreadEntry,
     ThreadGroupEntry,
-    ThreadInterval,
 )
 from locktop.collector.model import Lock, LockClass, Snapshot, ThreadActivity, ThreadGroup
 from locktop.collector.sanitize import clean
@@ -42,8 +39,6 @@ _MAX_NUMBER = 1e18
 _MAX_IDS = 64
 #: Keys that follow from the others; the reader leaves them out.
 _DERIVED = frozenset({"thread_groups", "lock_classes", "interval", "blame_roots"})
-_OF_LOCKS = ("acquisitions", "trylock_failed", "signals", "unheard", "hold_s", "hold_max_s")
-_OF_THREADS = ("acquisitions", "contended")
 
 
 class NumberOutOfRange:
@@ -112,8 +107,6 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     if before is not None:
         whole.duration_s -= before.duration_s
         _add_intervals(whole, snapshot, before, classes)
-    if snapshot.is_sampled:
-        _leave_out_not_measured(whole)
     return whole
 
 
@@ -167,46 +160,21 @@ def _add_intervals(
 ) -> None:
     threads = {thread.tid: thread for thread in before.threads}
     locks = {lock.id: lock for lock in before.locks}
-    by_id = {lock.id: lock for lock in snapshot.locks}
     for thread, entry in zip(snapshot.threads, whole.threads, strict=True):
-        added: Any = intervals.thread_interval(thread, threads.get(thread.tid))
-        entry.interval = ThreadInterval(**added)
+        entry.interval = intervals.thread_interval(thread, threads.get(thread.tid))
     for lock, lock_entry in zip(snapshot.locks, whole.locks, strict=True):
         _add_lock_intervals(lock_entry, lock, locks.get(lock.id))
     for found, class_entry in zip(classes, whole.lock_classes, strict=True):
-        figures: Any = intervals.class_interval([by_id[id_] for id_ in found.locks], locks)
-        class_entry.interval = LockInterval(**figures)
+        class_entry.interval = intervals.class_interval(found.members, locks)
 
 
 def _add_lock_intervals(entry: LockEntry, lock: Lock, before: Lock | None) -> None:
-    figures: Any = intervals.lock_interval(lock, before)
-    entry.interval = LockInterval(**figures)
+    entry.interval = intervals.lock_interval(lock, before)
     stacks = intervals.stack_intervals(lock, before)
     for stack, (count, wait_s) in zip(entry.wait_stacks, stacks, strict=True):
         stack.interval = StackInterval(count=count, wait_s=wait_s)
     for blame, wait_s in zip(entry.blame, intervals.blame_intervals(lock, before), strict=True):
         blame.interval = BlameInterval(wait_s=wait_s)
-
-
-def _leave_out_not_measured(whole: Document) -> None:
-    """A sampled process tells neither how often a thread took a lock nor how long it held one."""
-    for entries, names in (
-        (whole.threads, _OF_THREADS),
-        (whole.locks, _OF_LOCKS),
-        (whole.lock_classes, _OF_LOCKS),
-    ):
-        for entry in _with_intervals(entries):
-            for name in names:
-                if hasattr(entry, name):
-                    setattr(entry, name, None)
-
-
-def _with_intervals(
-    entries: Iterable[ThreadEntry | LockEntry | LockClassEntry],
-) -> Iterator[object]:
-    for entry in entries:
-        yield entry
-        yield entry.interval
 
 
 def _written(value: object) -> str:

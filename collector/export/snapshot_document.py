@@ -75,7 +75,7 @@ class Document(
     version: Annotated[Literal[1], meaning("The version of the format.")]
     taken_at: Annotated[str, meaning("The time of the scan, ISO 8601 in UTC.")] = ""
     host: Annotated[str, meaning("The name of the machine.")] = ""
-    source: Annotated[str, meaning("preload: counted; proc: sampled from outside.")] = ""
+    source: Annotated[str, meaning("preload: with the library; proc: sampled.")] = ""
     duration_s: Annotated[Number, meaning("Seconds that the figures cover; with -d the interval.")]
     lost_events: Annotated[Count, meaning("Records that newer records overwrote.")] = 0
     ended: Annotated[bool, meaning("The process has ended; the figures are its last.")] = False
@@ -85,24 +85,26 @@ class Document(
     complete: Annotated[
         bool, meaning("Recording began with the program: no earlier hold or wait is missing.")
     ] = True
-    locks_left_out: Annotated[Count, meaning("Known locks without contention not in locks.")] = 0
-    unobserved_waiters: Annotated[
-        list[Tid], meaning("Threads in a futex call that the source does not know.")
-    ] = []
+    locks_left_out: Annotated[
+        Count, meaning('Locks without contention that "locks" leaves out.')
+    ] = 0
+    unobserved_waiters: Annotated[list[Tid], meaning("Threads in unobserved waits.")] = []
     unobserved_waits: Annotated[
         list[UnobservedWaitEntry], meaning("Details of the first 32 of these threads.")
     ] = []
     notes: Annotated[list[str], meaning("What the user should know, one line each.")] = []
     process: Annotated[ProcessEntry, meaning("The process.")]
     threads: Annotated[list[ThreadEntry], meaning("The threads in order of tid.")]
-    thread_groups: Annotated[list[ThreadGroupEntry], meaning("Threads that do the same.")] = []
+    thread_groups: Annotated[list[ThreadGroupEntry], meaning("The thread groups.")] = []
     locks: Annotated[list[LockEntry], meaning("The locks, most wait first.")]
-    lock_classes: Annotated[list[LockClassEntry], meaning("Locks of one name.")] = []
+    lock_classes: Annotated[list[LockClassEntry], meaning("The lock classes.")] = []
     deadlocks: Annotated[list[DeadlockEntry], meaning("Deadlocks, certain or possible.")] = []
     lock_order: Annotated[list[OrderCycleEntry], meaning("Potential deadlocks, surest first.")] = []
-    lock_order_suppressed: Annotated[Count, meaning("Left out by a suppression file.")] = 0
+    lock_order_suppressed: Annotated[
+        Count, meaning("Potential deadlocks that a suppression file leaves out.")
+    ] = 0
     lock_order_unproven: Annotated[
-        Count, meaning("Left out: the memory of their locks may have had other locks.")
+        Count, meaning("Potential deadlocks left out, for an address may have had two locks.")
     ] = 0
     stacks: Annotated[
         dict[StackKey, Annotated[list[FrameEntry], Meta(max_length=MAX_FRAMES)]],
@@ -112,7 +114,7 @@ class Document(
         dict[Address, FrameEntry], meaning("By return address: the innermost frame of the program.")
     ] = {}
     events: Annotated[list[EventEntry], meaning("The newest events, newest first.")] = []
-    marks: Annotated[list[MarkEntry], meaning("The newest annotations, newest first.")] = []
+    marks: Annotated[list[MarkEntry], meaning("The newest marks, newest first.")] = []
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
 

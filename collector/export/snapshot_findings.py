@@ -93,11 +93,11 @@ class EventEntry(Struct, kw_only=True, gc=False):
 
 
 class MarkEntry(Struct, kw_only=True, gc=False):
-    """An annotation that the program made (locktop_mark)."""
+    """A text that the program recorded with locktop_mark()."""
 
-    tid: Annotated[Tid, meaning("The thread that made the annotation.")]
-    ago_s: Annotated[Number, meaning("Seconds since the annotation.")] = 0.0
-    text: Annotated[str, meaning("The text of the annotation.")] = ""
+    tid: Annotated[Tid, meaning("The thread that made the mark.")]
+    ago_s: Annotated[Number, meaning("Seconds since the mark.")] = 0.0
+    text: Annotated[str, meaning("The text of the mark.")] = ""
 
 
 class MisuseEntry(Struct, kw_only=True, gc=False):

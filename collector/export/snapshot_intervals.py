@@ -4,43 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from locktop.collector.export.snapshot_locks import LockInterval
+from locktop.collector.export.snapshot_threads import ThreadInterval
 from locktop.collector.model import Lock, Thread, WaitStack
-
-#: Counters of a lock that an interval has; each counter only grows.
-_LOCK_COUNTERS = (
-    "acquisitions", "contended", "trylock_failed", "signals", "hold_timed", "wait_s", "hold_s",
-)  # fmt: skip
+from locktop.collector.model.figures import Figure, total
 
 
-def _grown(before: float, now: float) -> float:
+def _grown(before: Figure, now: Figure) -> Figure:
     """A thread or lock with the id of a dead one begins anew, so its figures may be smaller."""
     return max(now - before, 0)
 
 
-def thread_interval(thread: Thread, before: Thread | None) -> dict[str, object]:
+def _grown_if_measured(before: Figure | None, now: Figure | None) -> Figure | None:
+    return _grown(before, now) if before is not None and now is not None else None
+
+
+def thread_interval(thread: Thread, before: Thread | None) -> ThreadInterval:
     """Return what was added to a thread's figures since ``before``."""
     wait_s = before.wait_s if before else {}
-    return {
-        "wait_s": {kind: _grown(wait_s.get(kind, 0.0), now) for kind, now in thread.wait_s.items()},
-        "cpu_s": _grown(before.cpu_s if before else 0.0, thread.cpu_s),
-        "acquisitions": _grown(before.acquisitions if before else 0, thread.acquisitions),
-        "contended": _grown(before.contended if before else 0, thread.contended),
-    }
+    return ThreadInterval(
+        wait_s={kind: _grown(wait_s.get(kind, 0.0), now) for kind, now in thread.wait_s.items()},
+        cpu_s=_grown(before.cpu_s if before else 0.0, thread.cpu_s),
+        acquisitions=_grown_if_measured(before.acquisitions if before else 0, thread.acquisitions),
+        contended=_grown_if_measured(before.contended if before else 0, thread.contended),
+    )
 
 
-def lock_interval(lock: Lock, before: Lock | None) -> dict[str, float]:
+def lock_interval(lock: Lock, before: Lock | None) -> LockInterval:
     """Return what was added to a lock's figures since ``before``."""
-    grown = {
-        name: _grown(getattr(before, name) if before else 0, getattr(lock, name))
-        for name in _LOCK_COUNTERS
-    }
-    return grown | {"idle_s": _idle_interval(lock, before, grown["wait_s"])}
+    wait_s = _grown(before.wait_s if before else 0.0, lock.wait_s)
+    return LockInterval(
+        acquisitions=_grown_if_measured(before.acquisitions if before else 0, lock.acquisitions),
+        contended=_grown(before.contended if before else 0, lock.contended),
+        trylock_failed=_grown_if_measured(
+            before.trylock_failed if before else 0, lock.trylock_failed
+        ),
+        signals=_grown_if_measured(before.signals if before else 0, lock.signals),
+        hold_timed=_grown(before.hold_timed if before else 0, lock.hold_timed),
+        wait_s=wait_s,
+        hold_s=_grown_if_measured(before.hold_s if before else 0.0, lock.hold_s),
+        idle_s=_idle_interval(lock, before, wait_s),
+    )
 
 
-def class_interval(locks: Iterable[Lock], before: Mapping[int, Lock]) -> dict[str, float]:
+def class_interval(locks: Iterable[Lock], before: Mapping[int, Lock]) -> LockInterval:
     """Return the sums of what was added to each of ``locks`` since ``before``, by id."""
     parts = [lock_interval(lock, before.get(lock.id)) for lock in locks]
-    return {name: sum(part[name] for part in parts) for name in parts[0]}
+    return LockInterval(
+        acquisitions=total(part.acquisitions for part in parts),
+        contended=sum(part.contended for part in parts),
+        trylock_failed=total(part.trylock_failed for part in parts),
+        signals=total(part.signals for part in parts),
+        hold_timed=sum(part.hold_timed for part in parts),
+        wait_s=sum(part.wait_s for part in parts),
+        hold_s=total(part.hold_s for part in parts),
+        idle_s=sum(part.idle_s for part in parts),
+    )
 
 
 def _idle_interval(lock: Lock, before: Lock | None, wait_s: float) -> float:

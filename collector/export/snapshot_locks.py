@@ -18,7 +18,7 @@ from locktop.collector.export.snapshot_fields import (
     meaning,
 )
 from locktop.collector.export.snapshot_threads import ActivityEntry
-from locktop.collector.model import CONTENTION_KINDS, Kind
+from locktop.collector.model import CONTENTION_KINDS, WAITS_ALONE, Kind
 
 
 class StackInterval(Struct, kw_only=True, gc=False):
@@ -79,20 +79,23 @@ class LockInterval(Struct, kw_only=True, gc=False):
 class LockEntry(
     Struct, kw_only=True, gc=False, rename={"class_name": "class", "holder_activity": "holder_now"}
 ):
-    """A lock. The figures cover the time since the process started."""
+    """A lock. The figures cover the time since the process started, or since sampling began."""
 
     id: Annotated[LockId, meaning("The id of the lock in this document.")]
     address: Annotated[Address, meaning("The address of the lock.")] = NO_ADDRESS
     kind: Annotated[Kind, meaning("The kind of the lock.")]
     type: Annotated[
-        str, meaning("A futex: the type that the functions of its waiters tell, as Rust Mutex.")
+        str,
+        meaning("A futex: the type that the functions of its waiters tell, such as Rust Mutex."),
     ] = ""
     name: Annotated[str, meaning("The name: given, else of the variable, else of the source.")]
-    acquisitions: Annotated[Count | None, meaning("How often threads took the lock.")] = 0
+    acquisitions: Annotated[Count | None, meaning("How often threads took the lock.")] = None
     contended: Annotated[Count, meaning("How often threads took the lock after a wait.")] = 0
-    trylock_failed: Annotated[Count | None, meaning("How often a trylock failed.")] = 0
-    signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")] = 0
-    unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")] = 0
+    trylock_failed: Annotated[Count | None, meaning("How often a trylock failed.")] = None
+    signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")] = (
+        None
+    )
+    unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")] = None
     wait_s: Annotated[Number, meaning("Seconds waited; present waits included.")]
     wait_error_s: Annotated[
         Number, meaning("Sampled: one standard deviation of wait_s in seconds.")
@@ -102,18 +105,20 @@ class LockEntry(
     idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")] = 0.0
     hold_s: Annotated[
         Number | None, meaning("Seconds held: exact if all holds were timed, else scaled up.")
-    ] = 0.0
+    ] = None
     hold_timed: Annotated[Count, meaning("How many holds were timed.")] = 0
-    hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")] = 0.0
+    hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")] = None
     holders: Annotated[list[Tid], meaning("The tids of the present holders.")] = []
     waiters: Annotated[list[Tid], meaning("The tids of the present waiters, longest first.")] = []
     wait_stacks: Annotated[
         list[WaitStackEntry], meaning("Where the waits came from, most wait first.")
     ] = []
-    blame: Annotated[list[BlameEntry], meaning("Because of which holders threads waited.")] = []
+    blame: Annotated[
+        list[BlameEntry], meaning("The waiting time by the holder that caused it.")
+    ] = []
     blame_roots: Annotated[
         list[BlameRootEntry] | UnsetType,
-        meaning("The ends of the chains; only if a holder waited for a lock itself."),
+        meaning("The same by the end of each chain; only if a holder waited for a lock itself."),
     ] = UNSET
     destroyed: Annotated[bool, meaning("The program destroyed the lock.")] = False
     recursive: Annotated[bool, meaning("The holder may take the lock again.")] = False
@@ -130,6 +135,9 @@ class LockEntry(
         bool, meaning("A semaphore: only threads that took it have posted it.")
     ] = False
     interval: Annotated[LockInterval | UnsetType, meaning("Only with -d.")] = UNSET
+
+    #: Rates are not saved.
+    rates = property(lambda self: WAITS_ALONE)
 
     def __post_init__(self) -> None:
         if self.idle is UNSET:

@@ -151,8 +151,8 @@ class ThreadEntry(Struct, kw_only=True, gc=False, rename={"holds": "held", "held
         meaning("Seconds waited by kind of lock; the present wait included."),
     ] = {}
     cpu_s: Annotated[Number, meaning("Seconds on a CPU.")] = 0.0
-    acquisitions: Annotated[Count | None, meaning("Locks taken.")] = 0
-    contended: Annotated[Count | None, meaning("Locks taken after a wait.")] = 0
+    acquisitions: Annotated[Count | None, meaning("Locks taken.")] = None
+    contended: Annotated[Count | None, meaning("Locks taken after a wait.")] = None
     wait_share: Annotated[Number, meaning("The share of the last interval in contention.")] = 0.0
     idle_share: Annotated[Number, meaning("The share of the last interval in idle waits.")] = 0.0
     cpu_share: Annotated[Number, meaning("The share of the last interval on a CPU.")] = 0.0
@@ -167,7 +167,7 @@ class ThreadEntry(Struct, kw_only=True, gc=False, rename={"holds": "held", "held
 
 
 class ThreadGroupEntry(Struct, kw_only=True, gc=False):
-    """Threads that do the same. Each thread is in one group."""
+    """Threads with the same state, lock, stack and held locks. Each thread is in one group."""
 
     threads: Annotated[list[Tid], meaning("The tids, the longest wait first.")]
     name: Annotated[str, meaning("The common name; # stands for numbers that differ.")]

@@ -119,10 +119,6 @@ class SnapshotIndex:
         """Whether the library is dormant: then a count of 0 means "not measured"."""
         return self.snapshot.level == "dormant" and not self.snapshot.ended
 
-    def counted(self, text: str) -> str:
-        """``text`` about counts since the last scan; "-" if the process is sampled."""
-        return "-" if self.snapshot.is_sampled else self.waited(text)
-
     def waited(self, text: str) -> str:
         """``text`` about waits since the last scan; "-" if they are not measured."""
         return "-" if self.dormant else self.lately(text)

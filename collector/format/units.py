@@ -77,8 +77,13 @@ def clock(seconds: float) -> str:
     return f"{hours:02d}:{minutes:02d}:{rest:02d}"
 
 
-def count(number: float) -> str:
-    """Return a count or a rate for a cell of COUNT_WIDTH: ``0``, ``0.25``, ``999``, ``1.23k``."""
+def count(number: float | None) -> str:
+    """Return a count or a rate for a cell of COUNT_WIDTH: ``0``, ``0.25``, ``999``, ``1.23k``.
+
+    ``-`` for None.
+    """
+    if number is None:
+        return "-"
     if number <= 0:
         return "0"
     if number < 999.5:
@@ -91,9 +96,9 @@ def count(number: float) -> str:
     return ">999P"
 
 
-def exact(number: int) -> str:
-    """Return a counter with all its digits: ``1,234,567``."""
-    return f"{number:,}"
+def exact(number: int | None) -> str:
+    """Return a counter with all its digits: ``1,234,567``; ``-`` for None."""
+    return "-" if number is None else f"{number:,}"
 
 
 def counted(number: int, thing: str) -> str:
@@ -101,15 +106,17 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}{'s' * (number != 1)}"
 
 
-def percent(share: float, width: int | None = None) -> str:
+def percent(share: float | None, width: int | None = None) -> str:
     """Return a share as a percentage: ``12.3 %``; with a width of PERCENT_WIDTH ``12%``.
 
-    A small share is never 0 %, and a share below 1 is never 100 %.
+    ``-`` for None. A small share is never 0 %, and a share below 1 is never 100 %.
 
     Args:
         share: 0..1; what lies outside counts as 0 or 1.
         width: columns of the cell, at least PERCENT_WIDTH.
     """
+    if share is None:
+        return "-"
     blank = " " if width is None else ""
     if share <= 0:
         return f"0{blank}%"

@@ -1,8 +1,9 @@
 """The model: plain immutable data that one scan of a process showed.
 
 The model knows neither its source (a preloaded process, /proc, a recording) nor its viewer. Times
-are seconds (float). Addresses and ids are ints. ``None`` means "not measured". A ``Snapshot`` never
-changes, so threads may share a snapshot.
+are seconds (float). Addresses and ids are ints. ``None`` means "not measured": sums and intervals
+of such a figure are None too (model/figures.py). The id 0 of a thread, stack or call site means
+none, or unknown. A ``Snapshot`` never changes, so threads may share a snapshot.
 """
 
 from locktop.collector.model.deadlock_report import (
@@ -37,7 +38,7 @@ from locktop.collector.model.kinds import (
     PatternName,
     ThreadState,
 )
-from locktop.collector.model.locks import Blame, Lock, LockRates, WaitStack
+from locktop.collector.model.locks import WAITS_ALONE, Blame, Lock, LockRates, WaitStack
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
@@ -56,6 +57,7 @@ from locktop.collector.model.threads import (
 __all__ = [
     "CONTENTION_KINDS",
     "SIGNALLED_KINDS",
+    "WAITS_ALONE",
     "ActivityState",
     "Avoidance",
     "Blame",

@@ -7,33 +7,111 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from locktop.collector.model.figures import longest, total
 from locktop.collector.model.kinds import Kind, ThreadState
-from locktop.collector.model.locks import LockRates
+from locktop.collector.model.locks import Lock, LockRates
 from locktop.collector.model.threads import Thread, TimeSplit, Wait
 
 
-class LockClass(Struct, frozen=True, gc=False):
-    """At least two locks of one kind and one name. Figures are sums, named as in Lock."""
+class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached properties
+    """At least two locks of one kind and one name. Figures are sums, named as in Lock.
+
+    A sum is None if the figure of a lock was not measured. Many scans need no sums, so each is made
+    when it is needed.
+    """
 
     name: str  # indexes left empty: shards[].mu
     kind: Kind
     locks: tuple[int, ...]  # ids, in the order of Snapshot.locks: the most wait first
-    destroyed: int  # how many of ``locks`` are destroyed
-    acquisitions: int
-    contended: int
-    trylock_failed: int
-    signals: int
-    unheard: int
-    wait_s: float
-    wait_max_s: float  # the longest wait for any of them
-    hold_s: float
-    hold_timed: int
-    hold_max_s: float
-    holders: tuple[int, ...]  # tids, each once
-    waiters: tuple[int, ...]  # tids, those at the first lock first
-    rates: LockRates
-    idle: bool  # True: every lock of the class is idle
-    idle_s: float
+    members: tuple[Lock, ...]  # the locks themselves, in the same order
+
+    @cached_property
+    def destroyed(self) -> int:
+        """The number of ``locks`` that are destroyed."""
+        return sum(lock.destroyed for lock in self.members)
+
+    @cached_property
+    def acquisitions(self) -> int | None:
+        """As in Lock."""
+        return total(lock.acquisitions for lock in self.members)
+
+    @cached_property
+    def contended(self) -> int:
+        """As in Lock."""
+        return sum(lock.contended for lock in self.members)
+
+    @cached_property
+    def trylock_failed(self) -> int | None:
+        """As in Lock."""
+        return total(lock.trylock_failed for lock in self.members)
+
+    @cached_property
+    def signals(self) -> int | None:
+        """As in Lock."""
+        return total(lock.signals for lock in self.members)
+
+    @cached_property
+    def unheard(self) -> int | None:
+        """As in Lock."""
+        return total(lock.unheard for lock in self.members)
+
+    @cached_property
+    def wait_s(self) -> float:
+        """As in Lock."""
+        return sum(lock.wait_s for lock in self.members)
+
+    @cached_property
+    def wait_max_s(self) -> float:
+        """The longest wait for one of the locks."""
+        return max(lock.wait_max_s for lock in self.members)
+
+    @cached_property
+    def hold_s(self) -> float | None:
+        """As in Lock."""
+        return total(lock.hold_s for lock in self.members)
+
+    @cached_property
+    def hold_timed(self) -> int:
+        """As in Lock."""
+        return sum(lock.hold_timed for lock in self.members)
+
+    @cached_property
+    def hold_max_s(self) -> float | None:
+        """The longest timed hold of one of the locks."""
+        return longest(lock.hold_max_s for lock in self.members)
+
+    @cached_property
+    def holders(self) -> tuple[int, ...]:
+        """The tids of the holders, each once."""
+        return tuple(dict.fromkeys(tid for lock in self.members for tid in lock.holders))
+
+    @cached_property
+    def waiters(self) -> tuple[int, ...]:
+        """The tids of the waiters, each once, those at the first lock first."""
+        return tuple(dict.fromkeys(tid for lock in self.members for tid in lock.waiters))
+
+    @cached_property
+    def rates(self) -> LockRates:
+        """The sums of the rates."""
+        rates = [lock.rates for lock in self.members]
+        return LockRates(
+            acquisitions=total(one.acquisitions for one in rates),
+            contended=total(one.contended for one in rates),
+            wait=sum(one.wait for one in rates),
+            hold=total(one.hold for one in rates),
+            signals=total(one.signals for one in rates),
+            unheld=total(one.unheld for one in rates),
+        )
+
+    @cached_property
+    def idle(self) -> bool:
+        """Whether every lock of the class is idle."""
+        return all(lock.idle for lock in self.members)
+
+    @cached_property
+    def idle_s(self) -> float:
+        """As in Lock."""
+        return sum(lock.idle_s for lock in self.members)
 
     @property
     def counted_wait_s(self) -> float:
@@ -70,6 +148,16 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
     def holds(self) -> int:
         """The number of locks that the threads hold together."""
         return sum(len(thread.holds) for thread in self.threads)
+
+    @cached_property
+    def acquisitions(self) -> int | None:
+        """The acquisitions of all threads, None if a thread's were not measured."""
+        return total(thread.acquisitions for thread in self.threads)
+
+    @cached_property
+    def contended(self) -> int | None:
+        """The contended acquisitions of all threads, None if a thread's were not measured."""
+        return total(thread.contended for thread in self.threads)
 
     @cached_property
     def time(self) -> TimeSplit | None:

@@ -39,47 +39,60 @@ class Blame(Struct, frozen=True, gc=False):
 
 
 class LockRates(Struct, frozen=True, gc=False):
-    """One lock in the last interval, per second of the interval."""
+    """One lock in the last interval, per second of the interval. 0 without an interval.
 
-    acquisitions: float = 0.0
-    contended: float = 0.0
+    Samples show waits alone, so of a sampled lock only ``wait`` is measured.
+    """
+
+    acquisitions: float | None = 0.0
+    contended: float | None = 0.0
     wait: float = 0.0  # seconds waited by all threads together, per second
-    hold: float = 0.0  # seconds held per second
-    signals: float = 0.0
-    unheld: float = 0.0  # the part of ``wait`` in which no thread is known to have held the lock
+    hold: float | None = 0.0  # seconds held per second
+    signals: float | None = 0.0
+    #: the part of ``wait`` in which no thread is known to have held the lock
+    unheld: float | None = 0.0
+
+
+#: Rates of a lock of which only the waits are measured.
+WAITS_ALONE = LockRates(acquisitions=None, contended=None, hold=None, signals=None, unheld=None)
 
 
 class Lock(Struct, frozen=True, gc=False):
-    """One lock. All counters cover the time since the process started."""
+    """One lock. All counters cover the time since the process started.
+
+    Samples show waits alone: ``acquisitions``, ``trylock_failed``, ``signals``, ``unheard``,
+    ``hold_s`` and ``hold_max_s`` of a sampled lock are None, and ``contended`` counts the waits
+    that samples showed.
+    """
 
     id: int
     address: int
     kind: Kind
     #: given by the program, else the data symbol, else the contended function, else the address
     name: str
-    acquisitions: int
+    acquisitions: int | None
     contended: int
-    trylock_failed: int
+    trylock_failed: int | None
     wait_s: float  # seconds waited by all threads, with the waits that go on
     wait_max_s: float
-    hold_s: float  # seconds held: exact if hold_timed == acquisitions, else scaled up
-    hold_timed: int
-    hold_max_s: float  # seconds, of the timed holds
+    hold_s: float | None  # seconds held: exact if hold_timed == acquisitions, else scaled up
+    hold_timed: int  # number of holds that were timed
+    hold_max_s: float | None  # seconds, of the timed holds
     holders: tuple[int, ...]  # tids
     waiters: tuple[int, ...]  # thread ids, the longest wait first
     wait_stacks: tuple[WaitStack, ...]  # the longest total wait first
     blame: tuple[Blame, ...] = ()
     #: by threads of this process: posts of a semaphore, signals and broadcasts of a condition
-    signals: int = 0
-    unheard: int = 0  # condition: a lower bound of the signals without a waiter
+    signals: int | None = 0
+    unheard: int | None = 0  # condition: a lower bound of the signals without a waiter
     destroyed: bool = False
     rates: LockRates = LockRates()
     recursive: bool = False  # its holder may acquire it again
     writers_first: bool = False  # rwlock: readers queue behind a waiting writer
     #: a thread that did not hold the lock released it: holders may be wrong
     foreign_releases: bool = False
-    generation: int = 0  # how often a lock was initialised again at the address
-    first_value: int = -1  # semaphore: the initial value, -1 unknown
+    generation: int = 0  # how often a lock is known to be initialised again at the address
+    first_value: int | None = None  # semaphore: the initial value
     #: mutex: the kernel frees it when its owner ends (robust, priority inheritance)
     freed_at_exit: bool = False
     #: semaphore: as far as known, only threads that acquired it posted it
@@ -96,3 +109,13 @@ class Lock(Struct, frozen=True, gc=False):
     def counted_wait_s(self) -> float:
         """The seconds that count: waits in contention, or without any the waits for work."""
         return self.wait_s if self.idle else self.wait_s - self.idle_s
+
+    @property
+    def units_out(self) -> int | None:
+        """Semaphore: the units that threads acquired and did not post, those that ended included.
+
+        None if acquisitions or posts were not measured.
+        """
+        if self.acquisitions is None or self.signals is None:
+            return None
+        return self.acquisitions - self.signals

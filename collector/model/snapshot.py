@@ -20,9 +20,9 @@ class Process(Struct, frozen=True, gc=False):
     comm: str
     cmdline: tuple[str, ...]
     exe: str
-    started_at: str  # ISO 8601, UTC
+    started_at: str  # ISO 8601, UTC; "" unknown
     cpu_share: float = 0.0  # CPUs used in the last interval, 1.0 is one CPU
-    rss_bytes: int = 0
+    rss_bytes: int = 0  # 0: unknown
     cpus: int = 0  # number of CPUs that the process may use; 0: unknown
 
 

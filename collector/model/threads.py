@@ -113,7 +113,7 @@ class PerfCounter(Struct, frozen=True, gc=False):
     name: str  # name of the event in perf-list(1)
     unit: str  # "s" for times, "" for counts
     total: float | None  # since the counting began; None: not counted
-    per_s: float = 0.0  # per second, in the last interval
+    per_s: float = 0.0  # per second, in the last interval; says nothing without a ``total``
     why: str = ""  # why the event is not counted, or what the figure leaves out
 
 
@@ -141,7 +141,10 @@ class ThreadActivity(Struct, frozen=True, gc=False):
 
 
 class Thread(Struct, frozen=True, gc=False):
-    """One thread. Counters cover its life; ``*_share`` and rates cover the last interval."""
+    """One thread. Counters cover its life; ``*_share`` and rates cover the last interval.
+
+    Samples show waits alone, so a sampled thread has None in ``acquisitions`` and ``contended``.
+    """
 
     tid: int
     name: str
@@ -151,8 +154,8 @@ class Thread(Struct, frozen=True, gc=False):
     holds: tuple[Held, ...]
     wait_s: Mapping[Kind, float]  # seconds of waits by kind, with the wait that goes on
     cpu_s: float
-    acquisitions: int
-    contended: int
+    acquisitions: int | None
+    contended: int | None
     #: Shares 0..1 of the last interval in waits. A finished wait counts by its kind, the current
     #: wait by its classification.
     wait_share: float = 0.0  # share in contention

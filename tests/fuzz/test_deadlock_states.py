@@ -178,7 +178,7 @@ def stuck_by_rules(state: State, now: int) -> set[int]:
             signals=sum(use.signals for use in used if use.lock == id_),
             contended=0, trylock_failed=0, wait_s=0, wait_max_s=0, hold_s=0, hold_timed=0,
             hold_max_s=0, holders=(), waiters=(), wait_stacks=(), writers_first=thing.writers_first,
-            first_value=thing.units if thing.kind is Kind.SEM else -1,
+            first_value=thing.units if thing.kind is Kind.SEM else None,
         )
         for id_, thing in THINGS.items()
     }  # fmt: skip

@@ -60,12 +60,9 @@ def _figures(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     cpu_share = sum(thread.cpu_share for thread in threads)
     share = sum(thread.wait_share for thread in threads) / len(threads)
     yield labelled("waited", f"{duration(waited)} for locks, all together")
-    if not index.snapshot.is_sampled:  # a sampled process has no such counters
-        yield labelled(
-            "acquired",
-            f"{exact(sum(thread.acquisitions for thread in threads))}, "
-            f"contended {exact(sum(thread.contended for thread in threads))}",
-        )
+    if group.acquisitions is not None:
+        counts = f"{exact(group.acquisitions)}, contended {exact(group.contended)}"
+        yield labelled("acquired", counts)
     yield labelled(
         "lately",
         f"lock wait {index.waited(percent(share))} each, "

@@ -112,7 +112,7 @@ def _waiters(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
 
 def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterator[Line]:
     """The figures of one lock or of a class, whose locks are ``ids``."""
-    if index.snapshot.is_sampled:
+    if lock.acquisitions is None:
         yield from _estimator(lock)
         return
     share = percent(lock.contended / lock.acquisitions) if lock.acquisitions else "0%"
@@ -149,7 +149,7 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
     last = f"{count(rates.signals)} {signalled}" if signalled else f"{duration(rates.hold)} held"
     yield labelled(
         "a second",
-        index.counted(
+        index.waited(
             f"{count(rates.acquisitions)} acquired, {count(rates.contended)} contended, "
             f"{duration(rates.wait)} waited, {last}"
         ),

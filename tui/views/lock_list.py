@@ -11,7 +11,7 @@ from locktop.collector.model import ActivityState, Lock, LockClass
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, place_in
-from locktop.tui.views.sorting import SortKey
+from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Span
 from locktop.tui.views.table import Cell, Column
 
@@ -27,8 +27,12 @@ _PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 SORT_KEYS: tuple[SortKey[LockRow], ...] = (
     SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended)),
     SortKey("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
-    SortKey("rate", "WAIT/s", lambda lock: (-lock.rates.wait, -lock.rates.contended, -lock.wait_s)),
-    SortKey("hold", "HELD%", lambda lock: (-lock.rates.hold, -lock.hold_s)),
+    SortKey(
+        "rate",
+        "WAIT/s",
+        lambda lock: (-lock.rates.wait, most_first(lock.rates.contended), -lock.wait_s),
+    ),
+    SortKey("hold", "HELD%", lambda lock: (most_first(lock.rates.hold), most_first(lock.hold_s))),
     SortKey("name", "LOCK", lambda lock: (lock.name.lower(),)),
 )
 
@@ -63,14 +67,14 @@ def columns(
             from_width=128,
         ),
         Column("WAITERS", 7, _waiters, fitting=fit_right),
-        _figure("CONT/s", 6, lambda lock: index.counted(count(lock.rates.contended))),
+        _figure("CONT/s", 6, lambda lock: index.waited(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: index.waited(duration(lock.rates.wait))),
-        _figure("HELD%", 5, lambda lock: index.counted(_held_share(lock)), 100),
+        _figure("HELD%", 5, lambda lock: index.waited(_held_share(lock)), 100),
         _figure("WAIT", 6, lambda lock: duration(lock.counted_wait_s)),
         _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
         _figure("CONTEND", 7, lambda lock: _contended(index, lock), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
-        _figure("ACQ/s", 5, lambda lock: index.counted(count(lock.rates.acquisitions)), 150),
+        _figure("ACQ/s", 5, lambda lock: index.waited(count(lock.rates.acquisitions)), 150),
         Column("HELD AT", _PLACE_WIDTH, lambda lock: _held_at(index, lock), grow=4, from_width=158),
     )
 
@@ -90,7 +94,7 @@ def _figure(
 
 def mean_hold(lock: LockRow) -> float | None:
     """Seconds held per acquisition, None where no hold was timed."""
-    if not lock.hold_timed or not lock.acquisitions:
+    if not lock.hold_timed or not lock.acquisitions or lock.hold_s is None:
         return None
     return lock.hold_s / lock.acquisitions
 
@@ -149,10 +153,11 @@ def _held_for(index: SnapshotIndex, lock: LockRow) -> str:
 
 
 def _held_share(lock: LockRow) -> str:
-    if isinstance(lock, LockClass) and lock.rates.hold > 1:
-        return f"{lock.rates.hold:.0%}" if lock.rates.hold < 99 else f"{lock.rates.hold:.0f}x"
+    held = lock.rates.hold
+    if isinstance(lock, LockClass) and held is not None and held > 1:
+        return f"{held:.0%}" if held < 99 else f"{held:.0f}x"
     # A lock that was never released has no timed hold, but has a share.
-    return percent(lock.rates.hold) if lock.hold_timed or lock.rates.hold else "-"
+    return percent(held) if lock.hold_timed or held else "-"
 
 
 def _held_at(index: SnapshotIndex, lock: LockRow) -> Cell:

@@ -18,6 +18,11 @@ class SortKey(Struct, Generic[T], frozen=True):
     key: Callable[[T], tuple[Any, ...]]
 
 
+def most_first(figure: float | None) -> float:
+    """The part of a sort key that puts large figures first; None is as 0."""
+    return -figure if figure is not None else 0.0
+
+
 def next_sort_key(sort_keys: Sequence[SortKey[Any]], name: str) -> str:
     """The name of the sort key after ``name``."""
     names = [order.name for order in sort_keys]

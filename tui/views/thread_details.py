@@ -143,9 +143,9 @@ def _marks(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
 
 def _figures(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     waited = [f"{kind.value} {duration(s)}" for kind, s in thread.wait_s.items() if s > 0]
-    sampled = index.snapshot.is_sampled
-    yield labelled("waited", ", ".join(waited) or ("never observed" if sampled else "never"))
-    if not sampled:  # a sampled process has no such counters
+    never = "never observed" if index.snapshot.is_sampled else "never"
+    yield labelled("waited", ", ".join(waited) or never)
+    if thread.acquisitions is not None:
         counts = f"{exact(thread.acquisitions)}, contended {exact(thread.contended)}"
         yield labelled("acquired", counts)
     yield labelled(

@@ -121,7 +121,7 @@ def columns(
         _figure(index, "CPU%", 4, lambda row: index.lately(percent(_sum(row, _cpu_share))), 96),
         Column("HOLDS", 5, _holds, fitting=fit_right, from_width=104),
         _figure(index, "WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
-        _figure(index, "CONTEND", 7, lambda row: count(_sum(row, _contended)), 120),
+        _figure(index, "CONTEND", 7, lambda row: count(row.contended), 120),
         Column("AT", _PLACE_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
     )
 
@@ -167,10 +167,6 @@ def _no_cell(row: ThreadRow) -> Cell:
 
 def _cpu_share(thread: Thread) -> float:
     return thread.cpu_share
-
-
-def _contended(thread: Thread) -> int:
-    return thread.contended
 
 
 def contention_wait(thread: Thread) -> float:

@@ -50,7 +50,8 @@ def state(waits_for: Kind | None, letter: str) -> ThreadState:
 
 def most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:
     """Return the sort key of the locks of a snapshot: contended locks by wait, then idle locks."""
-    return lock.idle, -lock.counted_wait_s, -lock.contended, -lock.acquisitions, lock.id
+    acquisitions = lock.acquisitions or 0  # not measured: of a sampled process, so of no lock
+    return lock.idle, -lock.counted_wait_s, -lock.contended, -acquisitions, lock.id
 
 
 class Classifier:

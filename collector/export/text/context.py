@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.export import snapshot_intervals
+from locktop.collector.export.snapshot_locks import LockInterval
 from locktop.collector.format import units
 from locktop.collector.format.source_location import full_location
 from locktop.collector.model import Frame, Kind, Lock, LockClass, Snapshot
@@ -32,23 +33,16 @@ class ReportContext:
         """Return the locks of a row: those of a class, or the one lock."""
         return [self.locks[id_] for id_ in row.locks] if isinstance(row, LockClass) else [row]
 
-    def figures(self, lock: Row) -> dict[str, float]:
+    def figures(self, lock: Row) -> Row | LockInterval:
         """Return the figures of a row, with an earlier scan those of the interval."""
         if self.before is None:
-            return {
-                "wait_s": lock.wait_s,
-                "idle_s": lock.idle_s,
-                "contended": lock.contended,
-                "acquisitions": lock.acquisitions,
-                "hold_s": lock.hold_s,
-                "signals": lock.signals,
-            }
+            return lock
         return snapshot_intervals.class_interval(self.members(lock), self.before)
 
     def contention_s(self, lock: Row) -> float:
         """Return the seconds of waits that were contention."""
         figures = self.figures(lock)
-        return figures["wait_s"] - figures["idle_s"]
+        return figures.wait_s - figures.idle_s
 
     def rows_of(self, locks: Iterable[Lock]) -> list[Row]:
         """Return each class once, at the position of its first lock, and the other locks."""

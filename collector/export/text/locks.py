@@ -48,7 +48,7 @@ def _other_waits(context: ReportContext) -> Iterator[str]:
     waited: dict[Kind, float] = {}
     for lock in context.snapshot.locks:
         if lock.idle_s:
-            waited[lock.kind] = waited.get(lock.kind, 0.0) + context.figures(lock)["idle_s"]
+            waited[lock.kind] = waited.get(lock.kind, 0.0) + context.figures(lock).idle_s
     most_first = sorted(waited.items(), key=lambda entry: -entry[1])
     listed = ", ".join(f"{kind} {units.duration(time)}" for kind, time in most_first if time)
     if listed:
@@ -57,31 +57,23 @@ def _other_waits(context: ReportContext) -> Iterator[str]:
 
 def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
     figures = context.figures(lock)
-    if context.snapshot.is_sampled:
-        return _sampled_row(context, lock)
+    # Of a sampled lock ``contended`` has the waits in samples, not the acquisitions that waited.
+    waited, none = (0, "-") if context.snapshot.is_sampled else (figures.contended, "0")
+    error_s = math.hypot(*(one.wait_error_s for one in context.members(lock)))
     return (
-        units.duration(context.contention_s(lock)),
-        f"{figures['contended']:.0f}" if figures["contended"] else waiting_count(lock) or "0",
+        units.duration(context.contention_s(lock))
+        + f" +-{units.duration(error_s)}" * (error_s > 0),
+        str(waited) if waited else waiting_count(lock) or none,
         units.duration(lock.wait_max_s),
-        f"{figures['acquisitions']:.0f}",
-        units.duration(figures["hold_s"]),
+        _number(figures.acquisitions),
+        units.duration(figures.hold_s),
         str(lock.kind),
-        _described(context, lock, bool(figures["contended"])),
+        _described(context, lock, bool(waited)),
     )
 
 
-def _sampled_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
-    """Return a row of a sampled process: acquisitions and hold times are not measured."""
-    error = math.hypot(*(one.wait_error_s for one in context.members(lock)))
-    return (
-        units.duration(context.contention_s(lock)) + f" +-{units.duration(error)}" * (error > 0),
-        waiting_count(lock) or "-",
-        units.duration(lock.wait_max_s),
-        "-",
-        "-",
-        str(lock.kind),
-        _described(context, lock, with_waiters=False),
-    )
+def _number(figure: int | None) -> str:
+    return "-" if figure is None else str(figure)
 
 
 def _described(context: ReportContext, lock: Row, with_waiters: bool) -> str:
@@ -146,13 +138,13 @@ def _signal_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
     waits = [thread.waiting_for for thread in threads if thread and thread.waiting_for]
     longest = max(waits, key=lambda wait: wait.duration_s, default=None)
     count = f", {units.counted(len(lock.locks), 'lock')}" if isinstance(lock, LockClass) else ""
-    since_start = () if context.before is None else (str(lock.signals),)
+    since_start = () if context.before is None else (_number(lock.signals),)
     return (
         str(len(lock.waiters)),
         "-"
         if longest is None
         else f"{'>' * longest.is_lower_bound}{units.duration(longest.duration_s)}",
-        f"{context.figures(lock)['signals']:.0f}",
+        _number(context.figures(lock).signals),
         *since_start,
         str(lock.kind),
         lock.name.removeprefix(f"{lock.kind} ") + count,

@@ -136,7 +136,7 @@ class LockBuilder:
             writers_first=kind is Kind.RWLOCK and row.type == _WRITERS_FIRST,
             foreign_releases=bool(row.foreign_releases),
             generation=row.generation,
-            first_value=row.type - 1 if kind is Kind.SEM else -1,
+            first_value=row.type - 1 if kind is Kind.SEM and row.type else None,
             freed_at_exit=kind is Kind.MUTEX and bool(row.type & _FREED_AT_EXIT),
             idle=idle,
             idle_s=wait_s if idle else 0.0,

@@ -227,8 +227,8 @@ class _Peer:
                 ),
                 wait_s={},
                 cpu_s=0.0,
-                acquisitions=0,
-                contended=0,
+                acquisitions=None,
+                contended=None,
                 pid=self._pid,
             )
             for tid, raw in reading.newest.items()

@@ -253,8 +253,8 @@ class ThreadBuilder:
                     holds=self._holds(raw),
                     wait_s={},
                     cpu_s=0.0,
-                    acquisitions=0,
-                    contended=0,
+                    acquisitions=None,
+                    contended=None,
                     uses=uses,
                     signals=signals,
                 )

@@ -1,4 +1,4 @@
-"""Builds the model's objects of a sampled process; unknown figures stay empty."""
+"""Builds the model's objects of a sampled process; figures that samples do not show are None."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from locktop.collector.analysis.idle import classifier
 from locktop.collector.analysis.time_split import Used
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    WAITS_ALONE,
     Blame,
     Frame,
     Held,
     Kind,
     Lock,
-    LockRates,
     Thread,
     TimeSplit,
     Wait,
@@ -185,8 +185,8 @@ class SamplingBuilder:
             holds=held,
             wait_s=wait_s,
             cpu_s=sample.cpu_s,
-            acquisitions=0,
-            contended=0,
+            acquisitions=None,
+            contended=None,
             wait_share=wait_share,
             idle_share=idle_share,
             cpu_share=cpu_share,
@@ -281,20 +281,22 @@ class SamplingBuilder:
             address=sync_object.address,
             kind=sync_object.kind,
             name=name,
-            acquisitions=0,
+            acquisitions=None,
             contended=lock.met,
-            trylock_failed=0,
+            trylock_failed=None,
             wait_s=lock.wait.s,
             wait_error_s=lock.wait.error_s,
             wait_max_s=lock.longest_s,
-            hold_s=0.0,
+            hold_s=None,
             hold_timed=0,
-            hold_max_s=0.0,
+            hold_max_s=None,
             holders=tuple(sorted(owners)) if is_contention else (),
             waiters=tuple(wait.tid for wait in longest_first),
             wait_stacks=stacks,
             blame=_blame(lock) if is_contention else (),
-            rates=LockRates(wait=max(grown_s, 0.0) / interval_s if interval_s else 0.0),
+            signals=None,
+            unheard=None,
+            rates=replace(WAITS_ALONE, wait=max(grown_s, 0.0) / interval_s if interval_s else 0.0),
             recursive=sync_object.recursive,
             freed_at_exit=sync_object.robust,
             idle=not is_contention,

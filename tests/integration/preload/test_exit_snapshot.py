@@ -103,6 +103,8 @@ def test_no_time_is_counted_after_the_end(start_target: StartTarget) -> None:
     lock, alive = slow_lock(last), slow_lock(before)
     assert longest_wait(last) <= at_most
     assert lock.wait_max_s <= max(at_most, 1.01 * alive.wait_max_s)
+    assert lock.hold_max_s is not None
+    assert alive.hold_max_s is not None
     assert lock.hold_max_s <= max(at_most, 1.01 * alive.hold_max_s)
     assert lock.wait_s <= 1.01 * alive.wait_s + wanters * at_most
     assert last.duration_s <= 1.01 * before.duration_s + at_most

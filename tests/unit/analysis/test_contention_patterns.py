@@ -302,6 +302,16 @@ def test_the_rates_of_a_first_scan_are_those_of_the_whole_time() -> None:
     assert patterns(held) == ()
 
 
+@pytest.mark.parametrize("make", [convoy, serialised, herd, high_rate])
+@pytest.mark.parametrize("interval_s", [0.5, 0.0])
+def test_rates_that_were_not_measured_show_no_pattern(
+    make: Callable[[], Snapshot], interval_s: float
+) -> None:
+    made = make()
+    not_counted = replace(made, locks=records.sampled(made).locks, interval_s=interval_s)
+    assert patterns(not_counted) == ()
+
+
 def all_of_them() -> Snapshot:
     made = scenarios.normal()
     found = tuple(patterns(make())[0] for make in SCENARIOS.values())

@@ -101,10 +101,12 @@ def test_nobody_is_named_for_sure(uses: dict[str, tuple[int, int] | None]) -> No
         {"used_as_lock": False},
         {"waiters": ()},
         {"first_value": 2},
-        {"first_value": -1},
+        {"first_value": None},
         {"foreign_releases": True},
         {"acquisitions": 102},  # one that ended has got one
         {"acquisitions": 100},
+        {"acquisitions": None},
+        {"signals": None},
     ],
 )
 def test_of_what_is_no_lock_of_one_unit_nobody_is_named(lock: dict[str, object]) -> None:

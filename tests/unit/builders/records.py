@@ -12,6 +12,7 @@ from locktop.collector.analysis import time_split
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    WAITS_ALONE,
     Frame,
     Kind,
     Lock,
@@ -118,6 +119,11 @@ def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
     return replace(made, idle_s=made.wait_s if made.idle else 0.0)
 
 
+def some_idle(lock: Lock, idle_s: float) -> Lock:
+    """Return a lock with contention that has ``idle_s`` seconds of idle waits too."""
+    return replace(lock, idle=False, idle_s=idle_s)
+
+
 def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: object) -> Snapshot:
     made = Snapshot(
         taken_at="2026-11-21T03:12:45.678Z",
@@ -140,3 +146,29 @@ def snapshot(threads: tuple[Thread, ...], locks: tuple[Lock, ...], **more: objec
         sites=SITES,
     )
     return replace(made, **more)
+
+
+def sampled(of: Snapshot) -> Snapshot:
+    """Return a snapshot as sampling makes it: without the figures that samples do not show."""
+    return replace(
+        of,
+        source="proc",
+        level="sampled",
+        threads=tuple(
+            replace(thread, acquisitions=None, contended=None, uses=None) for thread in of.threads
+        ),
+        locks=tuple(
+            replace(
+                lock,
+                acquisitions=None,
+                trylock_failed=None,
+                signals=None,
+                unheard=None,
+                hold_s=None,
+                hold_timed=0,
+                hold_max_s=None,
+                rates=replace(WAITS_ALONE, wait=lock.rates.wait),
+            )
+            for lock in of.locks
+        ),
+    )

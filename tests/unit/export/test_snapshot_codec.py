@@ -17,6 +17,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export.open_profile import open_profile
 from locktop.collector.export.snapshot_codec import document, is_snapshot, parse
 from locktop.collector.model import (
+    WAITS_ALONE,
     ActivityState,
     Confidence,
     Frame,
@@ -91,6 +92,47 @@ def test_what_was_saved_is_read_back(make: Callable[[], Snapshot]) -> None:
     for data in (json.dumps(whole, indent=1).encode(), bytes(msgpack.packb(whole))):
         assert is_snapshot(data)
         assert document(parse(data, "x")) == whole
+
+
+_NOT_SAMPLED = ("acquisitions", "trylock_failed", "signals", "unheard", "hold_s", "hold_max_s")
+
+
+@pytest.mark.parametrize("make", [scenarios.normal, scenarios.fleet])
+def test_what_was_not_measured_is_null_and_is_read_as_none(make: Callable[[], Snapshot]) -> None:
+    made = records.sampled(records.classified(make)())
+    whole = document(made, made)
+    for lock in (*whole["locks"], *whole["lock_classes"]):
+        assert {name: lock[name] for name in _NOT_SAMPLED} == dict.fromkeys(_NOT_SAMPLED)
+        assert [key for key, value in lock["interval"].items() if value is None] == [
+            "acquisitions", "trylock_failed", "signals", "hold_s",
+        ]  # fmt: skip
+        assert isinstance(lock["contended"], int)
+        assert lock["hold_timed"] == 0
+    for thread in whole["threads"]:
+        assert (thread["acquisitions"], thread["contended"]) == (None, None)
+        assert thread["interval"]["contended"] is None
+    read = parse(json.dumps(whole).encode(), "x")
+    for found in read.locks:
+        assert [getattr(found, name) for name in _NOT_SAMPLED] == [None] * len(_NOT_SAMPLED)
+        assert found.rates == WAITS_ALONE
+    assert {(one.acquisitions, one.contended) for one in read.threads} == {(None, None)}
+    alone = document(made)
+    assert document(parse(json.dumps(alone).encode(), "x")) == alone
+
+
+def test_what_was_measured_is_never_null() -> None:
+    whole = document(scenarios.fleet(tick=1), scenarios.fleet())
+    for lock in (*whole["locks"], *whole["lock_classes"]):
+        assert None not in [*(lock[name] for name in _NOT_SAMPLED), *lock["interval"].values()]
+    for thread in whole["threads"]:
+        assert None not in (thread["acquisitions"], thread["contended"])
+
+
+def test_a_figure_that_a_file_lacks_was_not_measured() -> None:
+    read = parse(changed("locks.0.unheard", KeyError), "x").locks[0]
+    assert (read.unheard, read.signals) == (None, 0)
+    read = parse(changed("locks.0.unheard", 0), "x").locks[0]
+    assert (read.unheard, read.signals) == (0, 0)
 
 
 def test_an_interval_beside_the_figures_does_no_harm() -> None:

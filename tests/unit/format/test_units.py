@@ -54,6 +54,7 @@ def test_duration(seconds: float | None, text: str) -> None:
 @pytest.mark.parametrize(
     ("number", "text"),
     [
+        (None, "-"),
         (0, "0"),
         (0.001, "<0.01"),
         (0.25, "0.25"),
@@ -68,7 +69,7 @@ def test_duration(seconds: float | None, text: str) -> None:
         (1e30, ">999P"),
     ],
 )
-def test_count(number: float, text: str) -> None:
+def test_count(number: float | None, text: str) -> None:
     assert count(number) == text
     assert len(text) <= COUNT_WIDTH
 
@@ -84,6 +85,11 @@ def test_every_magnitude_stays_within_its_column() -> None:
 def test_percent_says_neither_nothing_of_a_little_nor_all_of_less() -> None:
     said = [percent(share, PERCENT_WIDTH) for share in (0, 0.001, 0.5, 0.999, 1, 1.2)]
     assert said == ["0%", "<1%", "50%", "99%", "100%", "100%"]
+
+
+def test_what_was_not_measured_is_a_dash() -> None:
+    assert (duration(None), count(None), exact(None)) == ("-", "-", "-")
+    assert (percent(None), percent(None, PERCENT_WIDTH)) == ("-", "-")
 
 
 def test_other_figures() -> None:

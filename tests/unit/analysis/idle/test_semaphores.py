@@ -22,7 +22,9 @@ def classified(snapshot: Snapshot, *own: str) -> Snapshot:
     return Classifier(Rules(parse("\n".join(own), "x"))).classify(snapshot)
 
 
-def sem(first_value: int, signals: int, acquisitions: int = 0, **more: object) -> Lock:
+def sem(
+    first_value: int | None, signals: int | None, acquisitions: int | None = 0, **more: object
+) -> Lock:
     made = records.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more)
     return replace(
         made,
@@ -51,7 +53,8 @@ def at_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
         (sem(4, 3, 4), ((1, 1), (3, 2)), True),
         (sem(1, 9, 10), ((1, 1), (3, 2)), True),  # threads that ended got it, too
         (sem(0, 3, 4), ((1, 1), (3, 2)), False),  # none was free: a queue
-        (sem(-1, 3, 4), ((1, 1), (3, 2)), False),  # not known
+        (sem(None, 3, 4), ((1, 1), (3, 2)), False),  # not known
+        (sem(1, None, None), ((1, 1), (3, 2)), False),
         (sem(1, 0, 1), ((1, 0), (0, 0)), False),  # never given back
         (sem(1, 3, 6), ((2, 1), (4, 2)), False),  # another process posts it
         (sem(1, 3, 4, generation=1), ((1, 1), (3, 2)), False),  # or what lay there before

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 from support.driven import opened
 from unit.builders import records, scenarios
 
+from locktop.collector.analysis.idle.classifier import most_wait_first
 from locktop.collector.export.text import report
 from locktop.collector.format import verdict
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Held, Kind, Snapshot, Thread, ThreadState, WaitStack
+from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.banner import no_deadlock
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
@@ -21,7 +25,7 @@ from locktop.tui.views.thread_details import thread_details
 
 
 def native_stacks() -> Snapshot:
-    return replace(scenarios.normal(), source="proc", level="sampled")
+    return records.sampled(scenarios.normal())
 
 
 def of_python(count: int = 3) -> Snapshot:
@@ -42,7 +46,7 @@ def of_python(count: int = 3) -> Snapshot:
         for n in range(count)
     )  # fmt: skip
     made = records.snapshot((sleeper, *threads), locks)
-    return replace(made, source="proc", level="sampled", stacks=records.STACKS)
+    return records.sampled(replace(made, stacks=records.STACKS))
 
 
 def details_of(seen: Snapshot, thread: Thread) -> str:
@@ -101,7 +105,8 @@ def test_a_thread_seen_by_sampling() -> None:
     assert "waited    never observed" in said
     assert "holds     nothing that is known" in said
     assert "acquired" not in said
-    within = details_of(replace(seen, source="preload", level="contended"), thread)
+    counted = scenarios.normal()
+    within = details_of(counted, replace(counted.threads[0], holds=(), wait_s={}, waiting_for=None))
     assert "waited    never\n" in within
     assert "holds     nothing\n" in within
     assert "acquired  " in within
@@ -116,11 +121,62 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
     )
     if not sampled:
         seen = replace(seen, source="preload", level="contended")
+        same = tuple(replace(thread, acquisitions=7, contended=1) for thread in same)
     index = SnapshotIndex(replace(seen, threads=same))
     (group,) = index.groups.values()
     said = "\n".join(map(line_text, group_details(index, group)))
     assert "waited    28.0s for locks, all together" in said
     assert ("acquired" in said) is not sampled
+
+
+def test_figures_that_samples_do_not_show_are_dashes() -> None:
+    index = SnapshotIndex(records.sampled(scenarios.fleet()))
+    cells = {
+        column.title: {
+            column.cell(row)[0] for row in (*index.locks.values(), *index.classes.values())
+        }
+        for column in lock_list.columns(index)
+    }
+    for title in ("CONT/s", "HELD%", "CONTEND", "HOLD~", "ACQ/s"):
+        assert cells[title] == {"-"}, title
+    assert len(cells["WAIT/s"]) > 1
+    (contended,) = (one for one in thread_list.columns(index) if one.title == "CONTEND")
+    rows = (*index.threads.values(), *index.groups.values())
+    assert {contended.cell(row)[0] for row in rows} == {"-"}
+
+
+def test_a_group_with_one_thread_that_was_not_counted_has_no_count() -> None:
+    seen = scenarios.fleet()
+    index = SnapshotIndex(seen)
+    group = next(iter(index.groups.values()))
+    not_counted = replace(group.threads[0], acquisitions=None, contended=None)
+    group = replace(group, threads=(not_counted, *group.threads[1:]))
+    assert "acquired" not in "\n".join(map(line_text, group_details(index, group)))
+
+
+def test_locks_without_counts_are_sorted_as_with_counts_of_nought() -> None:
+    seen = records.sampled(scenarios.fleet())
+    noughts = [
+        replace(lock, hold_s=0.0, rates=replace(lock.rates, contended=0.0, hold=0.0))
+        for lock in seen.locks
+    ]
+    for key in lock_list.SORT_KEYS:
+        in_order = [lock.id for lock in sorted(seen.locks, key=key.key)]
+        assert in_order == [lock.id for lock in sorted(noughts, key=key.key)]
+    acquired = [replace(lock, acquisitions=0) for lock in seen.locks]
+    assert [lock.id for lock in sorted(seen.locks, key=most_wait_first)] == [
+        lock.id for lock in sorted(acquired, key=most_wait_first)
+    ]
+
+
+def test_a_page_says_nothing_of_signals_and_holds_in_samples() -> None:
+    seen = scenarios.normal()
+    page = report.render(seen)
+    sampled = report.render(records.sampled(seen))
+    row = r"^ +3  12 min 34 s +{}  cond  pool_ready$"
+    assert re.search(row.format("[0-9]+"), page, re.MULTILINE)
+    assert re.search(row.format("-"), sampled, re.MULTILINE)
+    assert re.search(r"^ +21.3 ms +- +900 us +- +-  mutex +stats_mutex$", sampled, re.MULTILINE)
 
 
 def test_the_first_line_has_room_for_it() -> None:

@@ -1,0 +1,28 @@
+"""Sums and maxima of figures that a source may not measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+Figure = TypeVar("Figure", int, float)
+
+
+def total(figures: Iterable[Figure | None]) -> Figure | None:
+    """Return the sum of ``figures``, None if one of them was not measured."""
+    found: Figure = 0
+    for figure in figures:
+        if figure is None:
+            return None
+        found += figure
+    return found
+
+
+def longest(times_s: Iterable[float | None]) -> float | None:
+    """Return the largest of ``times_s``, None if one of them was not measured."""
+    found = 0.0
+    for time_s in times_s:
+        if time_s is None:
+            return None
+        found = max(found, time_s)
+    return found
