@@ -78,8 +78,8 @@ def test_a_long_wait_raises_one_alert_with_its_lock_and_holder(
         assert watch.process.wait(PATIENCE_S) == 0
 
 
-#: The CPU time of some forty scans of `watch`.
-ENOUGH_CPU_S = 0.2
+#: The CPU time of some fifty polls of `watch`, and of the scans that these cause.
+ENOUGH_CPU_S = 0.02
 
 
 def cpu_s(pid: int) -> float:
