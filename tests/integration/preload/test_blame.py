@@ -87,7 +87,7 @@ def turns_of(truth: dict[str, Any]) -> list[Turn]:
         ("cond", "mutex"),
     ],
 )
-def test_each_holder_is_charged_with_what_others_waited(
+def test_each_holder_is_charged_with_the_waits_of_others(
     name: str, kind: str, start_target: StartTarget
 ) -> None:
     target = start_target("waits_and_holds_logged", name)

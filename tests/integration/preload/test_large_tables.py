@@ -58,7 +58,7 @@ def test_each_thread_may_use_every_lock(start_target: StartTarget) -> None:
     assert memory(target) < 1000 * KB + 150 * KB * threads
 
 
-def test_each_of_many_waiting_threads_is_shown(start_target: StartTarget) -> None:
+def test_each_of_many_waiting_threads_is_in_the_snapshot(start_target: StartTarget) -> None:
     locks, threads = 4, size(500, 12_000)
     target = start_target("locks_and_threads_by_count", "threads", str(locks), str(threads))
     truth = target.truth()

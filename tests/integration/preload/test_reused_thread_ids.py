@@ -119,7 +119,7 @@ def check(first: dict[str, Any], second: dict[str, Any], way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["waits", "holds", "keeps"])
-def test_a_tool_inside_of_the_namespace_tells_the_threads_apart(
+def test_a_tool_in_the_same_namespace_distinguishes_the_threads(
     way: str, few_ids: Start, compiler: Compiler
 ) -> None:
     program = str(compiler.program("thread_id_reused"))
@@ -129,7 +129,7 @@ def test_a_tool_inside_of_the_namespace_tells_the_threads_apart(
 
 
 @pytest.mark.parametrize("way", ["waits", "holds", "keeps"])
-def test_a_tool_outside_of_the_namespace_tells_the_threads_apart(
+def test_a_tool_in_another_namespace_distinguishes_the_threads(
     way: str, few_ids: Start, compiler: Compiler
 ) -> None:
     with few_ids(str(compiler.program("thread_id_reused")), way) as target:

@@ -148,7 +148,7 @@ def test_the_stack_of_a_running_holder_is_from_its_time_with_the_lock(
 
 
 @pytest.mark.parametrize("start", ["start_target", "start_unprepared"])
-def test_a_holder_is_never_shown_in_a_call_after_its_release(
+def test_a_holder_never_has_a_call_from_after_its_release(
     start: str, request: pytest.FixtureRequest
 ) -> None:
     target: Target = request.getfixturevalue(start)("relay_of_one_lock", "rests")
@@ -260,7 +260,7 @@ def test_with_stop_threads_a_stack_is_whole_and_its_thread_stops_once(
         assert procfs.thread_runs(target.pid, now.tid) == runs, "the thread stopped only once"
 
 
-def test_a_stopped_holder_is_shown_as_stopped(start_target: StartTarget) -> None:
+def test_a_stopped_holder_has_activity_stopped(start_target: StartTarget) -> None:
     target, _ = begun(start_target, "sleeps")
     target.process.send_signal(signal.SIGSTOP)
     with closing(attach(target.pid)) as source:
@@ -269,7 +269,7 @@ def test_a_stopped_holder_is_shown_as_stopped(start_target: StartTarget) -> None
     assert now.doing is ActivityState.STOPPED
 
 
-def test_a_holder_that_waits_for_another_lock_is_shown_as_waiting(
+def test_a_holder_that_waits_for_another_lock_has_activity_waiting(
     start_target: StartTarget,
 ) -> None:
     target = start_target("ring_of_three")

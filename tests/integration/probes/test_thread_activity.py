@@ -92,7 +92,7 @@ def test_only_the_followed_thread_shows_its_activity(
 
 
 @both_ways
-def test_a_computing_thread_is_shown_as_running(
+def test_a_computing_thread_has_activity_running(
     prepared: bool, start_target: StartTarget, start_unprepared: StartTarget
 ) -> None:
     target = (start_target if prepared else start_unprepared)("holder_activities", "runs")

@@ -130,7 +130,7 @@ def test_two_threads_on_one_cpu_share_it_and_queue_for_it(scanned: ScannedTwice)
 
 
 @of("waits", "idle", "sleeps")
-def test_sleep_for_a_lock_sleep_without_work_and_other_sleep_are_told_apart(
+def test_contended_sleep_idle_sleep_and_other_sleep_are_distinguished(
     scanned: ScannedTwice,
 ) -> None:
     assert scanned.time("waits").contended > 0.95

@@ -152,7 +152,7 @@ def test_a_lock_with_many_short_waits_has_a_name_and_is_a_lock(
 
 
 @both_ways
-def test_a_wait_is_never_shown_with_the_functions_of_another(
+def test_a_wait_never_has_the_functions_of_another(
     prepared: bool, start_python: StartPython
 ) -> None:
     target = start_python("python_alternating_waits", prepared=prepared)
