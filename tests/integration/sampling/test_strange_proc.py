@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import subprocess
@@ -35,10 +36,25 @@ __attribute__((noreturn)) void _start(void)
 """
 
 
-@pytest.fixture
-def over(tmp_path: Path) -> Iterator[Over]:
+CLONE_NEWNS = 0x20000  # unshare(2)
+
+
+@pytest.fixture(scope="session")
+def own_mounts() -> None:
+    """Give this process its own mounts until its end, so that no other process sees them.
+
+    While a file of /proc is hidden, the kernel allows no new /proc in a user namespace.
+    """
     if os.geteuid() != 0:
         pytest.skip("only root may mount")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        pytest.skip(f"no mount namespace may be made here: {os.strerror(ctypes.get_errno())}")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+@pytest.fixture
+def over(tmp_path: Path, own_mounts: None) -> Iterator[Over]:
     with ExitStack() as stack:
 
         def put(pid: int, tid: int, name: str) -> Path:
