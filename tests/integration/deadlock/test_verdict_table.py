@@ -24,7 +24,7 @@ _BLOCKING = {
     "once", "arrive", "join", "timedjoin", "wait", "timedwait",
 }  # fmt: skip
 
-NOBODY = -1
+NO_THREAD = -1
 #: The edges of a cycle: the number of the waiting thread, the reason, the number of the other one.
 Cycle = set[tuple[int, str, int]]
 
@@ -208,7 +208,7 @@ CERTAIN = {
     "a barrier for more than there are": DeadlockCase(
         of("meet 1, arrive b", main="meet 1, after 1, arrive b", objects="b=3"),
         of("meet 1, arrive b", "stay", main="meet 1, after 1, arrive b", objects="b=3"),
-        {(1, "absent", NOBODY)},
+        {(1, "absent", NO_THREAD)},
         {0},
     ),
     "a barrier and a semaphore": DeadlockCase(
@@ -393,7 +393,7 @@ class Running:
 
     def deadlocks(self, seen: Snapshot) -> list[tuple[bool, Cycle, set[int]]]:
         """Return each deadlock: whether it is certain, its edges, and the threads behind it."""
-        number = {tid: number for number, tid in enumerate(self.tids())} | {0: NOBODY}
+        number = {tid: number for number, tid in enumerate(self.tids())} | {0: NO_THREAD}
         return [
             (
                 found.certain,
