@@ -202,6 +202,6 @@ def test_an_observed_wait_is_never_reported_as_unobserved(start_target: StartTar
     target.expect("ready")
     source = attach(target.pid)
     try:
-        assert {source.scan().unobserved_waiters for _ in range(50)} == {()}
+        assert {source.scan().unobserved_waiters for _ in range(15)} == {()}
     finally:
         source.close()
