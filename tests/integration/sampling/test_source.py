@@ -27,7 +27,6 @@ from locktop.collector.sources.base import Source
 from locktop.collector.sources.sampling.cpu_budget import CpuBudget
 from locktop.collector.sources.sampling.sampler import Sample, Sampler
 from locktop.collector.sources.sampling.scan import SamplingScan
-from locktop.collector.sources.sampling.session import SamplingSession
 from locktop.collector.sources.sampling.source import SamplingSource
 from locktop.collector.sources.sampling.wait_objects import SampledWait
 
@@ -337,25 +336,19 @@ def test_waits_for_locks_with_few_known_stacks_get_their_stacks_first(
 ) -> None:
     """That is the order among new waits. Idle waits come last."""
     begun: list[tuple[Counter[int], list[SampledWait]]] = []  # with all that wait, by address
-    new_stacks, sample = SamplingScan.new_stacks, SamplingSession.sample
-    sessions: list[SamplingSession] = []
-
-    def sampled(session: SamplingSession) -> None:
-        sessions[:] = [session]
-        sample(session)
+    new_stacks = SamplingScan.new_stacks
 
     def noted(
         scan: SamplingScan, new: Sequence[tuple[SampledWait, Sample, SystemCall]]
     ) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
-        session = sessions[-1]
+        session = scan.session
         if waits and waits[0].since >= session.sampled_at:
             all_waits = Counter(wait.sync_object.address for wait in session.waits.values())
             begun.append((all_waits, waits))
         return new_stacks(scan, new)
 
-    monkeypatch.setattr(SamplingSession, "sample", sampled)
     monkeypatch.setattr(SamplingScan, "new_stacks", noted)
     target = start_unprepared("thousand_threads", "500")
     target.expect("ready")
