@@ -25,7 +25,7 @@ FLAVOURS: dict[str, tuple[str, str] | None] = {
     "blocks": ("", "blocks"),
     "all": ("", "all"),
 }
-_PATIENCE_S = 60
+_PATIENCE_S = 300  # the warm-up of "deep-wait" takes a minute on a busy machine
 
 
 class Case(Struct, frozen=True):

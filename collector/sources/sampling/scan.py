@@ -54,7 +54,7 @@ class SamplingScan(Scan):
 
     @property
     def session(self) -> SamplingSession:
-        """What all scans of the program share."""
+        """The state that all scans of the program share."""
         return self._session
 
     # ---- reading ----

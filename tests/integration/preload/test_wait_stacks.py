@@ -1,4 +1,4 @@
-"""Whole stacks, however the waiting function was called."""
+"""The stack of a wait has all callers, with and without frame pointers."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_every_caller_is_in_the_stack(
 
 
 @pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
-def test_a_stack_is_not_taken_for_another_one(
+def test_two_callers_of_one_function_have_two_stacks(
     start_target: StartTarget, compiler: Compiler, flags: tuple[str, ...]
 ) -> None:
     beside = compiler.program("unwind_counter", "-shared", "-fPIC")
     preload = f"{preload_environment()['LD_PRELOAD']}:{beside}"
-    # At a fixed address a weak reference is NULL for good.
+    # In a program at a fixed address, a weak reference stays NULL.
     pie = ("-fPIE", "-pie")
     target = start_target(
         "same_stack_two_callers", flags=(*flags, *pie), environment={"LD_PRELOAD": preload}
@@ -57,4 +57,4 @@ def test_a_stack_is_not_taken_for_another_one(
         (caller,) = {frame.function for frame in snapshot.stacks[waited.stack]} & truth.keys()
         counts[caller] = counts.get(caller, 0) + waited.count
     assert counts == truth
-    assert 2 <= unwound <= 10, "nor is it looked for each time"
+    assert 2 <= unwound <= 10, "the library unwinds a known stack only once"

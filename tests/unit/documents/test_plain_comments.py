@@ -9,7 +9,7 @@ import pytest
 from support.documents import ROOT, sentences, word_count
 from support.source_texts import source_files, texts
 
-ROOTS = ("collector", "tui", "bench", "native")
+ROOTS = ("collector", "tui", "bench", "native", "tests")
 MAX_WORDS = 20
 MAX_COLUMNS = 100
 #: Words that begin a sentence and stand for a subject that the sentence does not name.
