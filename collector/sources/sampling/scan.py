@@ -52,6 +52,11 @@ class SamplingScan(Scan):
         self._begun = begun
         self._without_library = without_library
 
+    @property
+    def session(self) -> SamplingSession:
+        """The state that all scans of the program share."""
+        return self._session
+
     # ---- reading ----
 
     def read(self) -> None:
