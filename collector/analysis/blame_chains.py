@@ -2,17 +2,17 @@
 
 A holder may wait for a second lock while other threads wait for the holder. Then its blame goes to
 the holders of the second lock, in the shares of their blame. If several threads held the second
-lock, the result is an estimate: these are the shares of all waits for that lock, not of this
+lock, the result is an estimate. These are then the shares of all waits for that lock, not of this
 holder's wait alone.
 
-A chain ends at a lock that it already has. So a search must know the way to each lock, and the ways
-may be as many as the paths of the graph of locks. But a chain that leaves a strongly connected
-component never returns. So all ways to a lock that differ only before its component are one way.
+A chain ends at a lock that it already has. So a search must know the way to each lock. There may be
+as many ways as the graph of locks has paths. But a chain that leaves a strongly connected component
+never returns. So all ways to a lock that differ only before its component are one way.
 
 The work is bounded. A chain has at most MAX_LENGTH locks. ``BlameChains`` takes at most MAX_STEPS
-steps for one lock and MAX_ALL_STEPS steps in all. Where a chain arrives at a lock, each holder is a
-step, and at the next arrival each lock that the holders waited for. At the limit the chains end
-where they are, and ``BlameChains.cut`` has the lock.
+steps for one lock and MAX_ALL_STEPS steps in all. At the first arrival at a lock, each of its
+holders is a step. At a further arrival, each lock that the holders waited for is a step. At the
+limit the chains end where they are, and ``BlameChains.cut`` has the lock.
 """
 
 from __future__ import annotations

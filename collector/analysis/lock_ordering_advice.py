@@ -2,8 +2,8 @@
 
 Each thread of the cycle holds one lock and requests the next lock. So each of these threads could
 take its two locks in the opposite order. The cycle alone does not show which thread is wrong. But
-other threads may: the pair to change is the pair that other threads take least often in this order
-and most often in the opposite order.
+other threads may. The advice changes the pair that other threads take least often in this order
+and most often in the other.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class OrderingAdvice:
             return Avoidance(Remedy.ONCE_ONLY, change=again)
         if len({step.has for step in steps}) < max(len(steps), 2):
             return Avoidance(Remedy.NONE)
-        if len({step.place for step in steps}) == 1 and None not in steps[0].place:
+        if len({step.locations for step in steps}) == 1 and None not in steps[0].locations:
             by_address = sorted((step.has for step in steps), key=self._address)
-            return Avoidance(Remedy.ONE_PLACE, tuple(by_address), steps[0])
+            return Avoidance(Remedy.ONE_LOCATION, tuple(by_address), steps[0])
         return self._in_order(steps)
 
     def _is_ordered(self, lock: int) -> bool:
@@ -73,7 +73,7 @@ class OrderingAdvice:
 
     def _in_order(self, steps: Sequence[LockingStep]) -> Avoidance:
         tids = {step.tid for step in steps}
-        alike = Counter(step.place for step in steps)
+        alike = Counter(step.locations for step in steps)
 
         def against(step: LockingStep) -> int:
             return len(self._threads_with_order(step.wants, step.has) - tids)
@@ -82,7 +82,7 @@ class OrderingAdvice:
             return (
                 len(self._threads_with_order(step.has, step.wants) - tids),
                 -against(step),
-                alike[step.place],
+                alike[step.locations],
                 step.duration_s,
             )
 

@@ -1,7 +1,7 @@
 """Opens files that anybody could have put at their path.
 
-To open a FIFO may wait for ever, to open a device may have an effect, and a link may lead to
-another user's file. So ``open_regular`` checks the file before it opens the file for reading.
+To open a FIFO may wait for ever. To open a device may have an effect. A link may lead to another
+user's file. So ``open_regular`` checks the file before it opens the file for reading.
 """
 
 from __future__ import annotations

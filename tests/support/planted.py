@@ -1,4 +1,4 @@
-"""What a stranger may put at a path where locktop looks for a file of the user."""
+"""A stranger may put these things at a path where locktop looks for a file of the user."""
 
 from __future__ import annotations
 

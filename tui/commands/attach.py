@@ -50,8 +50,9 @@ def watch(
     """Show ``source`` on the screen, and close it. ``call_tree``: see LocktopApp."""
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
-    from locktop.tui.app import LocktopApp, run_app
+    from locktop.tui.app import LocktopApp
     from locktop.tui.feed import PollerFeed
+    from locktop.tui.themed_app import run_app
 
     feed = PollerFeed(source)
     try:

@@ -162,7 +162,7 @@ def test_at_the_limit_the_greatest_shares_are_followed(monkeypatch: pytest.Monke
     chains = BlameChains(locks)
     assert [(root.lock, root.wait_s) for root in chains.roots(locks[1])] == [(5, 2.0), (2, 1.0)]
     assert chains.cut == {1}
-    # What one lock leaves of its limit is there for the others.
+    # A lock leaves the steps that it does not need to the others.
     assert [root.lock for root in chains.roots(locks[2])] == [4]
     assert chains.cut == {1}
 
