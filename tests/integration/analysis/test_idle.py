@@ -256,6 +256,30 @@ def test_python_functions_decide_whether_a_wait_is_idle() -> None:
         )
 
 
+PYTHON_AT_EXIT = """
+import sys, threading
+def stay():
+    print('{"ready": true}', flush=True)
+    sys.stdin.read()
+threading.Thread(target=stay).start()
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not use libc")
+def test_a_main_thread_that_waits_for_the_others_at_its_end_is_idle() -> None:
+    with Target([sys.executable, "-c", PYTHON_AT_EXIT], preload_environment("contended")) as target:
+        target.truth()
+
+        def main_waits(document: dict[str, Any]) -> bool:
+            wait = tool.thread_of(document, target.pid)["waiting_for"]
+            return wait is not None and wait["why"] == "python-condition" and bool(wait["idle"])
+
+        document = tool.scan_until(target.pid, main_waits, "an idle wait for the other thread")
+        awaited = tool.thread_of(document, target.pid)["waiting_for"]["lock"]
+        (lock,) = (one for one in document["locks"] if one["id"] == awaited)
+        assert (lock["idle"], lock["used_as_lock"]) == (True, False)
+
+
 PYTHON_TURNS = """
 import json, sys, threading, time
 for _ in range(64):  # each leaves memory of a lock that another thread released
