@@ -26,6 +26,8 @@ from msgspec.structs import replace
 from locktop.collector.model import TimeSplit
 
 _BOTH = (False, True)
+#: A smaller share is what sums of floating-point numbers leave: no clock is that fine.
+_MIN_SHARE = 1e-9
 #: TimeSplit.unknown, by whether the run queue, the disks and the waits are counted.
 _UNKNOWN = {
     (queue, disks, waits): (
@@ -75,11 +77,20 @@ def split(
     disk = on_disk_s / interval_s if on_disk_s > 0.0 else 0.0
     disk = disk if disk < left else left
     left -= disk
+    contended = contended if contended >= _MIN_SHARE else 0.0
+    idle = idle if idle >= _MIN_SHARE else 0.0
     waited = contended + idle
     if waited > left:
         contended, idle, waited = contended * left / waited, idle * left / waited, left
+    other = left - waited if left - waited >= _MIN_SHARE else 0.0
     unknown = _UNKNOWN[queued_s is not None, disk_s is not None, waits_known]
-    return TimeSplit(cpu, runnable, contended, idle, disk, left - waited, unknown)
+    return TimeSplit(cpu, runnable, contended, idle, disk, other, unknown)
+
+
+def without(share: float, moved: float) -> float:
+    """Return the rest of a share of an interval, without the rounding errors of the sums."""
+    rest = share - moved
+    return rest if rest >= _MIN_SHARE else 0.0
 
 
 def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSplit | None:
@@ -92,6 +103,9 @@ def reclassified(time: TimeSplit | None, part: float, to_idle: bool) -> TimeSpli
     """
     if time is None or part <= 0.0:
         return time
-    moved = (time.contended if to_idle else time.idle) * min(part, 1.0)
-    moved = moved if to_idle else -moved
-    return replace(time, contended=time.contended - moved, idle=time.idle + moved)
+    part = min(part, 1.0)
+    if to_idle:
+        moved = time.contended * part
+        return replace(time, contended=without(time.contended, moved), idle=time.idle + moved)
+    moved = time.idle * part
+    return replace(time, contended=time.contended + moved, idle=without(time.idle, moved))

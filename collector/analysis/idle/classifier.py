@@ -252,12 +252,16 @@ def _classified(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Th
     share = thread.wait_share if idle else thread.idle_share
     moved = min(moved, share)
     time = time_split.reclassified(thread.time, moved / share if share else 0.0, idle)
-    moved = moved if idle else -moved
+    wait_share, idle_share = thread.wait_share, thread.idle_share
+    if idle:
+        wait_share, idle_share = time_split.without(wait_share, moved), idle_share + moved
+    else:
+        wait_share, idle_share = wait_share + moved, time_split.without(idle_share, moved)
     return replace(
         thread,
         state=state,
         waiting_for=replace(wait, idle=idle),
-        wait_share=thread.wait_share - moved,
-        idle_share=thread.idle_share + moved,
+        wait_share=wait_share,
+        idle_share=idle_share,
         time=time,
     )

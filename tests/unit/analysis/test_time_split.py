@@ -225,3 +225,25 @@ def test_an_ended_thread_has_no_split() -> None:
     times = TimeAccounting()
     times.begin(0.0)
     assert times.of(1, None, 0.0, 0.0, True) is None
+
+
+@pytest.mark.parametrize("share", [1.6e-13, 4e-17, 0.0])
+def test_a_share_below_any_clock_is_none(share: float) -> None:
+    found = split(ran_s=0.25, contended=share, idle=share)
+    assert (found.contended, found.idle, found.other) == (0.0, 0.0, 0.75)
+    found = split(ran_s=0.25, idle=0.75 - share)
+    assert found.other == 0.0
+    assert split(idle=1e-6).idle == 1e-6
+
+
+def test_a_share_that_moves_as_a_whole_leaves_nothing() -> None:
+    time = split(contended=0.7, idle=0.1)
+    moved = time_split.reclassified(time, 1.0 - 1e-13, to_idle=True)
+    assert moved is not None
+    assert moved.contended == 0.0
+    back = time_split.reclassified(moved, 1.0 - 1e-13, to_idle=False)
+    assert back is not None
+    assert (back.idle, back.contended) == (0.0, pytest.approx(0.8))
+    half = time_split.reclassified(time, 0.5, to_idle=True)
+    assert half is not None
+    assert (half.contended, half.idle) == (pytest.approx(0.35), pytest.approx(0.45))
