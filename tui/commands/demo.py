@@ -16,7 +16,7 @@ Starts a small program that has a hot lock, an idle pool of threads, a slow read
 lock and, with --deadlock, a deadlock. Without a terminal the command prints a snapshot."""
 
 #: Long enough for every problem of the program to appear.
-_SCAN_S = 3.0
+_SCANS, _PAUSE_S = 6, 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,10 +65,11 @@ def _print_snapshot(command: list[str]) -> int:
         try:
             before = source.scan()
             # Two scans in a row confirm a deadlock.
-            end = time.monotonic() + _SCAN_S
-            while time.monotonic() < end:
-                time.sleep(0.5)
+            for _ in range(_SCANS - 1):
+                time.sleep(_PAUSE_S)
                 source.scan()
+            # The report has the use of time since the scan before.
+            time.sleep(_PAUSE_S)
             print(render(source.scan(resolve=True), before))
         finally:
             source.close()
