@@ -68,8 +68,12 @@ def execute(arguments: argparse.Namespace) -> int:
     left_out = options.suppressions(arguments)
     source = attached(arguments.pid, arguments)
     try:
-        before = source.scan() if arguments.duration else None
+        before = None
         if arguments.duration:
+            # Only a first scan with all names reads Python's waits several times to name a lock.
+            # That may take long, so the interval begins afterwards.
+            source.scan(resolve=True)
+            before = source.scan()
             time.sleep(arguments.duration)
         snapshot = suppressions.apply(source.scan(resolve=True), left_out)
     finally:
