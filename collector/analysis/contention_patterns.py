@@ -29,6 +29,7 @@ from locktop.collector.model import (
     CONTENTION_KINDS,
     ActivityState,
     Contents,
+    Held,
     Kind,
     Lock,
     Thread,
@@ -108,6 +109,7 @@ class _ContentionIndex:
         deadlocked.update(tid for found in snapshot.deadlocks for tid in found.stuck)
         self._contended: dict[int, list[Thread]] = {}
         self._idle: dict[int, list[Thread]] = {}
+        self._held: dict[int, dict[int, Held]] = {}  # by tid and lock
         for thread in snapshot.threads:
             wait = thread.waiting_for
             if wait is not None and wait.lock and thread.alive and thread.tid not in deadlocked:
@@ -136,6 +138,14 @@ class _ContentionIndex:
     def idle(self) -> Iterator[tuple[Lock, list[Thread]]]:
         """The locks with idle waits, and their waiters."""
         return ((self.locks[id_], found) for id_, found in self._idle.items() if id_ in self.locks)
+
+    def held(self, tid: int, lock: int) -> Held | None:
+        """Return the hold of a lock by a thread, None if the thread does not hold the lock."""
+        if tid not in self._held:
+            thread = self.threads.get(tid)
+            holds = thread.holds if thread is not None else ()
+            self._held[tid] = {held.lock: held for held in reversed(holds)}
+        return self._held[tid].get(lock)
 
     @property
     def period_s(self) -> float:
@@ -306,9 +316,7 @@ def _longest_read_s(index: _ContentionIndex, lock: Lock) -> float | None:
     of each reader, or if there is no reader."""
     longest_s: float | None = None
     for tid in lock.holders:
-        thread = index.threads.get(tid)
-        holds = thread.holds if thread is not None else ()
-        held = next((one for one in holds if one.lock == lock.id), None)
+        held = index.held(tid, lock.id)
         if held is None or not held.shared or held.duration_s is None:
             return None
         longest_s = max(longest_s or 0.0, held.duration_s)
@@ -352,9 +360,9 @@ def _sleeps(snapshot: Contents, thread: Thread, activity: ThreadActivity) -> boo
 def _held_s(index: _ContentionIndex, lock: Lock, holder: Thread) -> tuple[float, bool]:
     """Return how long a thread has held a lock, and whether that is a lower bound. A lock that no
     thread took in the whole interval was held during all of the interval."""
-    known = next((held.duration_s for held in holder.holds if held.lock == lock.id), None)
-    if known is not None:
-        return known, False
+    held = index.held(holder.tid, lock.id)
+    if held is not None and held.duration_s is not None:
+        return held.duration_s, False
     return index.snapshot.interval_s if lock.rates.acquisitions == 0 else 0.0, True
 
 
