@@ -11,7 +11,7 @@ satisfy all its requests. All other threads are stuck for good. This is the grap
 threads there are two sorts of deadlock:
 
 - A strongly connected component of threads that wait for each other. A shortest cycle in the
-  component stands for the deadlock.
+  component stands for the deadlock. In a large component, only some cycles are compared.
 - A thread that waits for a thread that ended with the lock, or whose wait no thread can end.
 """
 

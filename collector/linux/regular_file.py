@@ -55,6 +55,8 @@ def _check(about: os.stat_result, owners: Collection[int] | None, max_bytes: int
     if not stat.S_ISREG(about.st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
     if owners is not None and about.st_uid not in owners:
-        raise PermissionError(errno.EPERM, f"the file belongs to {user_name(about.st_uid)}")
+        wanted = " or ".join(user_name(uid) for uid in sorted(set(owners)))
+        owner = user_name(about.st_uid)
+        raise PermissionError(errno.EPERM, f"the file belongs to {owner}, not to {wanted}")
     if max_bytes is not None and about.st_size > max_bytes:
         raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes")

@@ -71,7 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
         before = None
         if arguments.duration:
             # Only a first scan with all names reads Python's waits several times to name a lock.
-            # That may take long, so the interval begins afterwards.
+            # These readings may take long, so the interval begins afterwards.
             source.scan(resolve=True)
             before = source.scan()
             time.sleep(arguments.duration)
