@@ -15,8 +15,8 @@ from locktop.collector.sources.attach import attach
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
-#: The scenarios of tests/targets/order that can deadlock: the confidence, the number of locks, and
-#: the near miss, which is one of NONE.
+#: The scenarios of tests/targets/order that can deadlock. Each has the confidence, the number of
+#: locks, and the near miss, which is one of NONE.
 REAL = {
     "inversion": (HIGH, 2, "timed_second"),
     "same_thread_and_another": (HIGH, 2, "same_thread"),

@@ -3,9 +3,9 @@
  *
  *     no_deadlock_scenarios SCENARIO
  *
- * Says "ready" when all threads run. A line or the end of stdin stops the threads: each thread ends
- * its turn, the program joins all threads and says "ok". The "ok" is the proof that there was no
- * deadlock.
+ * Says "ready" when all threads run. A line or the end of stdin stops the threads. Each thread ends
+ * its turn. Then the program joins all threads and says "ok". The "ok" is the proof that there was
+ * no deadlock.
  */
 #include <sched.h>
 #include <semaphore.h>

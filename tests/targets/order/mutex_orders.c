@@ -1,5 +1,6 @@
-/* Mutexes that threads take in orders that may deadlock one day, or only look as if they might: two
- * mutexes, three and more, mutexes behind a gate, and threads that come and go. One scenario each.
+/* Mutexes that threads take in orders that may deadlock one day, or only look as if they might.
+ * There are two mutexes, three and more, mutexes behind a gate, and threads that come and go. Each
+ * order is one scenario.
  */
 #include "scenarios.h"
 
