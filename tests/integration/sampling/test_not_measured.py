@@ -1,4 +1,4 @@
-"""What samples do not show is None in the model and null in JSON; the library counts all of it."""
+"""Figures that samples lack are None in the model and null in JSON; the library counts them all."""
 
 from __future__ import annotations
 
