@@ -5,7 +5,7 @@
  * now. The bit above n says that a wait began during the present hold. S, the rest, is the sum of
  * the moments at which waits began, less those at which waits ended. So a wait begins and ends with
  * one addition each. The thread that releases the lock is charged with all of it, and S grows by as
- * much. Between a release and the next acquisition nobody holds the lock, and nobody is charged with
+ * much. Between a release and the next acquisition nobody holds the lock. Nobody is charged with
  * that time. */
 #ifndef LOCKTOP_BLAME_H
 #define LOCKTOP_BLAME_H

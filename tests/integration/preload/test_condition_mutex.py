@@ -77,7 +77,8 @@ def left_behind(pid: int) -> list[str]:
     memory = discover.open_memory(find_process(pid))
     try:
         rows = Reader(memory, Clock(memory.header())).read().rows
-        found = [f"lock {row.lock}: {row.waits:#x}" for row in rows if row.waits & ~lib.LT_WAITS_NEW]
+        counted = [row for row in rows if row.waits & ~lib.LT_WAITS_NEW]
+        found = [f"lock {row.lock}: {row.waits:#x}" for row in counted]
         conditions = GrowingArray(memory, layout.CONDITIONS_AT, layout.CONDITION.size)
         conditions.refresh()
         words = (

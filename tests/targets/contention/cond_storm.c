@@ -1,6 +1,7 @@
-/* Threads wait for two conditions with one mutex, with and without a time limit, and wake each other
- * by signals and broadcasts, with the mutex and without. Some are cancelled in a wait. Runs as many
- * rounds as the argument says, and says "quiet" when no thread is left but the main thread.
+/* Threads wait for two conditions with one mutex, some with a time limit. They wake each other by
+ * signals and broadcasts, with the mutex and without. Some are cancelled in a wait. The program
+ * runs as many rounds as the argument says. At last the program says "quiet": only the main thread
+ * is left.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
