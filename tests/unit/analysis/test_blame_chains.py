@@ -176,6 +176,30 @@ def test_the_limit_of_all_locks_together(monkeypatch: pytest.MonkeyPatch) -> Non
     assert chains.cut == {2}
 
 
+def test_a_lock_leaves_the_steps_that_it_does_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blame_chains, "MAX_ALL_STEPS", 2)
+    pairs = [
+        (lock(n, Blame(n, 0xA, 1.0, n + 1)), lock(n + 1, Blame(n, 0xA, 1.0))) for n in (1, 3, 5)
+    ]
+    chains = BlameChains(by_id(*[one for pair in pairs for one in pair]))
+    assert [chains.roots(first)[0].lock for first, _ in pairs] == [2, 4, 5]
+    assert chains.cut == {5}
+
+
+@pytest.mark.parametrize(("limit", "is_cut"), [(7, False), (6, True)])
+def test_the_holders_of_a_lock_are_steps_at_the_first_arrival_alone(
+    limit: int, is_cut: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five holders and one further lock: 5 steps, then 1 for the second arrival."""
+    monkeypatch.setattr(blame_chains, "MAX_STEPS", limit)
+    end = lock(4, *[Blame(tid, 0xA, 1.0) for tid in range(5)])
+    middle = lock(2, Blame(21, 0xA, 1.0, 4))
+    first = lock(1, Blame(11, 0xA, 1.0, 4), Blame(12, 0xA, 1.0, 2))
+    chains = BlameChains(by_id(first, middle, end))
+    chains.roots(first)
+    assert (1 in chains.cut) is is_cut
+
+
 def test_text_and_json_say_that_chains_are_followed_in_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
