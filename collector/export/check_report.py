@@ -102,5 +102,7 @@ def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
 def _finding(snapshot: Snapshot, potential: bool) -> str:
     if potential and lock_order.likely(snapshot) and not verdict.is_deadlocked(snapshot):
         return lock_order.headline(snapshot)
-    missing = list(order_format.missing(snapshot)) if potential else []
+    if not potential:
+        return verdict.line(snapshot)
+    missing = [*order_format.not_recorded(snapshot), *order_format.missing(snapshot)]
     return "; ".join([verdict.line(snapshot), *missing])

@@ -55,3 +55,11 @@ def missing(snapshot: Snapshot) -> Iterator[str]:
         yield "some lock orders found no room: potential deadlocks may be missing"
     if snapshot.lock_order_search_cut:
         yield "the search ended at its limit: further potential deadlocks may be missing"
+
+
+def not_recorded(snapshot: Snapshot) -> Iterator[str]:
+    """Yield why no lock orders are recorded now, if so."""
+    if snapshot.is_sampled:
+        yield "lock orders are not known without the library"
+    elif snapshot.level in ("dormant", "counting"):
+        yield f"lock orders are not recorded at level {snapshot.level}"

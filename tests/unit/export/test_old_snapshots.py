@@ -16,13 +16,20 @@ import pytest
 from locktop.collector.export.snapshot_codec import document, parse
 
 _OLD = Path(__file__).parent / "old_snapshots"
+#: The keys that later versions added, with the values that an old snapshot gets.
+_ADDED = {
+    "lock_orders_left_out": False,
+    "lock_order_search_cut": False,
+}
+_ADDED_TO_CYCLES = {"ways": [], "ways_left_out": False}
 _NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
 
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_an_old_snapshot_has_the_values_that_it_had(name: str) -> None:
     expected = json.loads((_OLD / f"{name}.expected.json").read_bytes())
-    assert document(parse((_OLD / name).read_bytes(), name)) == expected
+    expected["lock_order"] = [cycle | _ADDED_TO_CYCLES for cycle in expected["lock_order"]]
+    assert document(parse((_OLD / name).read_bytes(), name)) == expected | _ADDED
 
 
 @pytest.mark.parametrize("name", _NAMES)
