@@ -189,6 +189,23 @@ static void many_locks_of_one_call_site(struct lt_thread *t)
     CHECK(!some_are_left_out());
 }
 
+/* A thread that knows many orders does not search for them again. */
+static void many_known_orders(struct lt_thread *t)
+{
+    uint64_t entries = 0;
+    for (int round = 0; round < 8; round++) {
+        for (uint64_t n = 0; n < 5000; n++)
+            pair(t, 100, 1000 + n);
+        entries = count();
+    }
+    CHECK(local_of(t)->order.more_bits >= 12 && local_of(t)->order.more_bits <= 14);
+    uint32_t forgotten = local_of(t)->order.forgotten;
+    for (uint64_t n = 0; n < 5000; n++)
+        pair(t, 100, 1000 + n);
+    CHECK(local_of(t)->order.forgotten < forgotten + 500);
+    CHECK_EQUAL(count(), entries);
+}
+
 /* The addresses of short-lived locks have a new lock again and again. */
 static void short_lived_locks(struct lt_thread *t)
 {
@@ -416,6 +433,7 @@ int main(void)
     very_many_stacks();
     by_many_at_once();
     many_locks_of_one_call_site(t);
+    many_known_orders(t);
     short_lived_locks(t);
     more_than_there_is_room_for(t);
     return 0;

@@ -443,23 +443,28 @@ static bool is_one_too_many(struct lt_thread *t, const uint8_t *refusals)
     return UNLIKELY(*refusals >= REFUSED_MAX) && ++local_of(t)->order.skipped % RECHECK_PERIOD;
 }
 
-void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
-                const uintptr_t *frame)
+static void note(struct lt_thread *t, const struct want *want, uint32_t mode)
 {
-    uint64_t hash = order_hash(t, key, shared);
+    uint64_t hash = order_hash(t, want->key, want->shared);
     if (is_remembered(t, hash)) {
         remember_now(t, hash);
         return;
     }
-    uint8_t *refusals = refused_at(t, frame);
+    uint8_t *refusals = refused_at(t, want->frame);
     if (is_one_too_many(t, refusals))
         return;
+    if (lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
+        enter_new(t, want, refusals);
+    remember(t, hash);
+}
+
+/* Busy throughout: a signal handler that takes locks must not change the tables meanwhile. */
+void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
+                const uintptr_t *frame)
+{
     uint32_t mode = thread_busy(t);
-    if (!shm_is_of_parent()) {
-        if (lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
-            enter_new(t, &(struct want){key, type, shared, frame}, refusals);
-        remember(t, hash);
-    }
+    if (!shm_is_of_parent())
+        note(t, &(struct want){key, type, shared, frame}, mode);
     thread_ready(t, mode);
 }
 
