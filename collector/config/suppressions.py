@@ -6,8 +6,8 @@ A line names functions and the reason:
 
 A name may have ``*`` for any text and ``?`` for one character. Functions match with or without
 their arguments. A potential deadlock is suppressed if each name matches a function in its stacks.
-Other threads may make the same deadlock possible by other stacks: each of these ways must be
-suppressed by a line.
+Other threads may make the same deadlock possible by other stacks. Then a line must suppress each of
+these ways.
 The reason begins at the first ``#`` between blanks. A line that begins with ``#`` is a comment.
 """
 

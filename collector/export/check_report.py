@@ -100,9 +100,8 @@ def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
 
 
 def _finding(snapshot: Snapshot, potential: bool) -> str:
-    if potential and lock_order.likely(snapshot) and not verdict.is_deadlocked(snapshot):
-        return lock_order.headline(snapshot)
-    if not potential:
+    if not potential or verdict.is_deadlocked(snapshot):
         return verdict.line(snapshot)
-    missing = [*order_format.not_recorded(snapshot), *order_format.missing(snapshot)]
-    return "; ".join([verdict.line(snapshot), *missing])
+    if lock_order.likely(snapshot):
+        return lock_order.headline(snapshot)
+    return "; ".join([verdict.line(snapshot), *order_format.unknown(snapshot)])

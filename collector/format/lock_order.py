@@ -57,9 +57,10 @@ def missing(snapshot: Snapshot) -> Iterator[str]:
         yield "the search ended at its limit: further potential deadlocks may be missing"
 
 
-def not_recorded(snapshot: Snapshot) -> Iterator[str]:
-    """Yield why no lock orders are recorded now, if so."""
+def unknown(snapshot: Snapshot) -> Iterator[str]:
+    """Yield why locktop cannot tell that there is no potential deadlock."""
     if snapshot.is_sampled:
         yield "lock orders are not known without the library"
     elif snapshot.level in ("dormant", "counting"):
         yield f"lock orders are not recorded at level {snapshot.level}"
+    yield from missing(snapshot)

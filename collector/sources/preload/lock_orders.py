@@ -35,8 +35,7 @@ class LockOrders:
         self._orders_read = GrowingArray(memory, layout.ORDERS_AT, layout.ORDER_SIZE)
         self._lives_read = GrowingArray(memory, layout.LIVES_AT, layout.LIFE_SIZE)
         self._entries: Any = ()
-        #: The locks of each order, by the order's index. What an entry says of its locks never
-        #: changes.
+        #: The locks of each order, by the order's index. The locks of an entry never change.
         self._orders: dict[int, OrderLocks] = {}
         #: Indexes of entries that a thread was making.
         self._unfinished: set[int] = set()

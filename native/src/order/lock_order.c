@@ -208,7 +208,7 @@ static bool is_same_way(const struct lt_order *order, const struct lt_order *wan
            memcmp(order->site, wanted->site, sizeof wanted->site) == 0;
 }
 
-/* What the table has of the locks of an order. */
+/* The entries of the locks of an order. */
 struct ways {
     struct lt_order *same; /* the entry of the same way */
     uint32_t count;        /* entries of the same locks */
@@ -367,7 +367,7 @@ static void leave_out(uint8_t *refusals)
 }
 
 /* A stack may have as many entries as are left for all others. So one stack takes half of the
- * table, two take a third each, and a stack that comes late still finds room. Locks that live for a
+ * table, and two take a third each. A stack that comes late still finds room. Locks that live for a
  * short time would fill the table with orders that cannot come again. */
 static bool has_room(const struct found_order *found, uint32_t count)
 {
@@ -425,8 +425,8 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *ref
     add_segment(order, birth, segment);
 }
 
-/* The number of refused orders of locks that are taken at these call sites. The address of the frame
- * tells the callers of a wrapper apart, most often. */
+/* The number of refused orders of locks that are taken at these call sites. The address of the
+ * frame tells the callers of a wrapper apart, most often. */
 static uint8_t *refused_at(struct lt_thread *t, const uintptr_t *frame)
 {
     uint32_t top = t->held_top;

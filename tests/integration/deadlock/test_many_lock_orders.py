@@ -84,6 +84,7 @@ def test_every_output_says_that_orders_were_left_out(start_target: StartTarget) 
     for form in ("text", "line", "json"):
         done = tool.run("check", "-p", target.pid, "--potential", "--format", form)
         assert LEFT_OUT in done.stdout
+        assert done.returncode == 3
     assert LEFT_OUT not in tool.run("check", "-p", target.pid).stdout
 
 

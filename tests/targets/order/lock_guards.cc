@@ -1,7 +1,7 @@
 // Very many locks of the C++ library, each taken by a std::lock_guard. Compiled with -O0, all calls
-// of pthread_mutex_lock() come from one line of the library's headers. One thread takes the locks in
-// rising order. lock_guards inversion|none: a second thread takes two of them in the opposite order,
-// or in the same order. Says "ok" when both threads have done so.
+// of pthread_mutex_lock() come from one line of the library's headers. One thread takes the locks
+// in rising order. lock_guards inversion|none: a second thread takes two of them in the opposite
+// order, or in the same order. Says "ok" when both threads have done so.
 #include <cstdio>
 #include <cstring>
 #include <mutex>
