@@ -133,9 +133,9 @@ def test_a_suppression_hides_an_inversion_only_if_it_hides_every_way(
     assert document["lock_order_suppressed"] == (remaining is None)
     assert len(document["lock_order"]) == (remaining is not None)
     for cycle in document["lock_order"]:
-        shown = {
+        names_in_stacks = {
             frame["function"]
             for edge in cycle["edges"]
             for frame in document["stacks"][str(edge["stack"])]
         }
-        assert remaining in shown
+        assert remaining in names_in_stacks
