@@ -157,11 +157,23 @@ class Reader:
 
     def holds(self, thread: RawThread) -> frozenset[int]:
         """Return the ids of the locks in a thread's held list, as read now."""
+        block, held = self._held_now(thread)
+        return frozenset(entry.lock for entry in held) if block is not None else frozenset()
+
+    def holds_at_end(self, thread: RawThread) -> tuple[HeldRecord, ...]:
+        """Return the held list of an ended thread, as read now.
+
+        The list is empty if the library has collected the thread since ``thread`` was read.
+        """
+        block, held = self._held_now(thread)
+        return held if block is not None and block.state == thread.block.state else ()
+
+    def _held_now(self, thread: RawThread) -> tuple[ThreadBlock | None, tuple[HeldRecord, ...]]:
         data = memoryview(self._memory.read(thread.offset, layout.THREAD.size))
         block = layout.THREAD.at(data)
         if (block.tid, block.birth) != (thread.block.tid, thread.block.birth):
-            return frozenset()
-        return frozenset(entry.lock for entry in self._held(block, thread.offset, data))
+            return None, ()
+        return block, self._held(block, thread.offset, data)
 
     def owned_semaphores(self, candidates: Iterable[tuple[int, int]]) -> set[int]:
         """Return the semaphores that a thread has acquired once more than the thread posted them.

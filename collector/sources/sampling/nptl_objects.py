@@ -245,8 +245,8 @@ def _rwlock_at(
         return None
     count, phase = readers >> _READER_SHIFT, readers & (_WRPHASE | _WRLOCKED)
     address = wait.address - at
-    if phase == _WRPHASE | _WRLOCKED and at and (writer in tids or shared):
-        owner = writer if writer in tids else 0
+    if phase == _WRPHASE | _WRLOCKED and at and (0 < writer <= _MAX_WAITERS or shared):
+        owner = writer if writer in tids or not shared else 0  # the writer may have ended
         writes = at == 12 or wait.value == _USED
         return SyncObject(
             kind=Kind.RWLOCK, address=address, owner=owner, writes=writes, shared=bool(shared)
