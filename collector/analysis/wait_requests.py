@@ -206,7 +206,7 @@ class _GraphBuilder:
             yield from self._reader_requests(wait, listed.readers, lock)
         if wait.shared and lock is not None and lock.writers_first:
             yield from self._writer_requests(wait)
-        if wait.kind is Kind.MUTEX and not owners:
+        if wait.kind is Kind.MUTEX and not listed.owners:
             yield from self._gone_owner_request(wait, lock)
 
     def _credible_owners(self, wait: Wait, owners: dict[int, Held]) -> dict[int, Held]:
