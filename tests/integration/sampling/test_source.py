@@ -33,7 +33,7 @@ from locktop.collector.sources.sampling.wait_objects import SampledWait
 #: Of the table of deadlocks: those of which from outside all is known.
 FOUND = (
     "two mutexes",
-    "two mutexes, one of them with an end",
+    "two mutexes, one taken by trylock",
     "a ring of five",
     "two rings",
     "a mutex taken again",
@@ -45,7 +45,10 @@ FOUND = (
     "two mutexes, when the main thread has ended",
     "a barrier that one cannot reach",
     "a barrier for more than there are",
-    "all that are stuck behind",
+    "threads behind a deadlock",
+    "a mutex of a thread that ended",
+    "a mutex of a thread that ends during the wait",
+    "a chain of waits for a thread that ended",
     "a routine that runs once",
     "a routine that wants a lock",
     "a routine that runs itself",
