@@ -157,23 +157,15 @@ class Reader:
 
     def holds(self, thread: RawThread) -> frozenset[int]:
         """Return the ids of the locks in a thread's held list, as read now."""
-        block, held = self._held_now(thread)
-        return frozenset(entry.lock for entry in held) if block is not None else frozenset()
+        return frozenset(entry.lock for entry in self.held_list(thread))
 
-    def holds_at_end(self, thread: RawThread) -> tuple[HeldRecord, ...]:
-        """Return the held list of an ended thread, as read now.
-
-        The list is empty if the library has collected the thread since ``thread`` was read.
-        """
-        block, held = self._held_now(thread)
-        return held if block is not None and block.state == thread.block.state else ()
-
-    def _held_now(self, thread: RawThread) -> tuple[ThreadBlock | None, tuple[HeldRecord, ...]]:
+    def held_list(self, thread: RawThread) -> tuple[HeldRecord, ...]:
+        """Return a thread's held list, as read now; empty if the block has another thread."""
         data = memoryview(self._memory.read(thread.offset, layout.THREAD.size))
         block = layout.THREAD.at(data)
         if (block.tid, block.birth) != (thread.block.tid, thread.block.birth):
-            return None, ()
-        return block, self._held(block, thread.offset, data)
+            return ()
+        return self._held(block, thread.offset, data)
 
     def owned_semaphores(self, candidates: Iterable[tuple[int, int]]) -> set[int]:
         """Return the semaphores that a thread has acquired once more than the thread posted them.
@@ -402,7 +394,7 @@ def _fill_in_lock_ids(threads: list[RawThread]) -> None:
 
     The lock table had no room when such a lock was acquired, but had room when another thread
     waited. The waiting thread knows the lock's id, and the holder that it saw. The held list alone
-    would not do: without an entry in the table nothing shows that another thread released the lock.
+    would not do. Without an entry in the table nothing shows that another thread released the lock.
     """
     late = [
         at

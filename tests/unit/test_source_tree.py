@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from locktop.collector.analysis.strong_components import strong_components
+
 ROOT = Path(__file__).resolve().parents[2]
 MAX_FILE, MAX_FUNCTION = 500, 60  # lines
 #: Words that the project used before it took the field's terms, as parts of a name.
@@ -14,6 +16,9 @@ OLD_WORDS = re.compile(
     r"(^|_)(look|looked|told|shown|asked|knots?|judged|around|spent|outside|births|lineage"
     r"|neighbours?|alarms?|unseen|picture|at_least|for_s|blockers?)(_|$)"
 )
+#: Words that the tests may use.
+OLD_WORDS_OF_THE_PRODUCT = re.compile(r"(^|_)(bare|places?)(_|$)")
+_C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
 def test_a_fresh_checkout_resolves_every_import_of_the_package() -> None:
@@ -29,7 +34,7 @@ def test_a_fresh_checkout_resolves_every_import_of_the_package() -> None:
     assert not missing
 
 
-def test_a_module_that_is_not_there_is_not_found() -> None:
+def test_a_missing_module_is_not_found() -> None:
     assert not _source("locktop.collector.no_such_module")
     assert _source("locktop.collector.model")
 
@@ -44,7 +49,7 @@ def test_only_the_base_lies_flat_in_the_collector() -> None:
     assert flat == {"__init__.py", "errors.py", "sanitize.py", "native.py"}
 
 
-def test_files_and_functions_can_be_read_at_one_go() -> None:
+def test_files_and_functions_are_short() -> None:
     long = []
     for path in _python_files("collector", "tui", "tests", "bench"):
         text = path.read_text()
@@ -57,6 +62,47 @@ def test_files_and_functions_can_be_read_at_one_go() -> None:
     assert not long
 
 
+def test_packages_import_each_other_in_one_direction() -> None:
+    """No circle of imports leads through two packages, or through a package and a module."""
+    assert [found for top in ("collector", "tui") for found in _circles(top)] == []
+
+
+def _circles(top: str) -> Iterator[str]:
+    """Yield the members of each package that import each other, directly or by other members.
+
+    Members are the modules and packages that lie in one package. An import inside a function and
+    an import for types alone count too.
+    """
+    imports: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for path in _python_files(top):
+        importer = _module(path)
+        for imported in _imported(ast.parse(path.read_text())):
+            pairs = zip(importer, imported, strict=False)
+            common = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
+            if common is not None:
+                members = imports.setdefault(importer[:common], {})
+                members.setdefault(importer[common], set()).add(imported[common])
+    for package, members in imports.items():
+        for component in strong_components(members):
+            yield f"{'.'.join(package)}: {', '.join(sorted(component))}"
+
+
+def _module(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ("locktop", *(parts[:-1] if parts[-1] == "__init__" else parts))
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
+    """Yield the modules of the project that a module imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            base = tuple(node.module.split("."))
+            yield from (
+                (*base, alias.name) if _source(f"{node.module}.{alias.name}") else base
+                for alias in node.names
+            )
+
+
 def test_no_class_name_stands_for_two_things() -> None:
     places: dict[str, list[str]] = {}
     for path in _python_files("collector", "tui"):
@@ -67,13 +113,43 @@ def test_no_class_name_stands_for_two_things() -> None:
 
 
 def test_names_are_terms_of_the_field() -> None:
-    """The names on the left of CONTRIBUTING's table of terms name no class, function or field."""
+    """No class, function, field or variable has a name of the time before the terms."""
+    product = ("collector", "tui", "bench")
+    tests = ("tests/unit", "tests/support", "tests/terminal", "tests/snapshot")
     found = set()
-    for path in _python_files("collector", "tui"):
+    for path in _python_files(*product, *tests):
+        is_product = path.relative_to(ROOT).parts[0] in product
         for name in _defined(ast.parse(path.read_text())):
-            if OLD_WORDS.search(name.lower()):
+            if OLD_WORDS.search(name.lower()) or (
+                is_product and OLD_WORDS_OF_THE_PRODUCT.search(name.lower())
+            ):
                 found.add((str(path.relative_to(ROOT)), name))
     assert not found
+
+
+def test_names_in_c_are_terms_of_the_field() -> None:
+    """Functions, variables, fields, macros and constants of ``native/``."""
+    found = set()
+    for path in sorted((ROOT / "native").rglob("*")):
+        if path.suffix in (".c", ".h", ".def"):
+            for name in _c_names(path.read_text()):
+                if OLD_WORDS.search(name.lower()) or OLD_WORDS_OF_THE_PRODUCT.search(name.lower()):
+                    found.add((str(path.relative_to(ROOT)), name))
+    assert not found
+
+
+def test_only_c_code_has_names() -> None:
+    code = """#define MAX_KNOTS 1 /* told */
+    enum { LT_LOOK };
+    // asked
+    struct picture { int *spent[MAX_KNOTS]; } a = {"bare", '"', "around"};
+    """
+    found = {name for name in _c_names(code) if OLD_WORDS.search(name.lower())}
+    assert found == {"MAX_KNOTS", "LT_LOOK", "picture", "spent"}
+
+
+def _c_names(code: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", _C_TEXT.sub(" ", code)))
 
 
 def test_no_record_is_a_dataclass() -> None:
@@ -97,5 +173,67 @@ def _defined(tree: ast.Module) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.arg):
             yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
+
+
+#: Private names that tests may read, each with the reason.
+PRIVATE_NAMES = {
+    "_compositor": "Textual has no public way to the lines of the screen",
+    "_current_frames": "the documented function of sys",
+    "_exit": "the documented function of os",
+}
+#: Documented methods and attributes of every NamedTuple.
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+
+
+def test_no_test_uses_a_private_name_of_the_product() -> None:
+    """Private: an attribute of another object, an import, or a text that a patch names."""
+    found = set()
+    for path in _python_files("tests"):
+        for name in _private_names(ast.parse(path.read_text())):
+            if name not in PRIVATE_NAMES.keys() | OF_NAMED_TUPLES:
+                found.add((str(path.relative_to(ROOT)), name))
+    assert not found
+
+
+def _private_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls"):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("attr", "patch")):
+            texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            names = [text.rpartition(".")[2] for text in texts if isinstance(text, str)]
+        yield from (name for name in names if re.match(r"_[^_]", name))
+
+
+#: Tests of something else than one module, each with the reason.
+NO_MIRROR = {
+    "test_source_tree.py": "the layout of the sources",
+    "tui/views/test_not_measured.py": "one rule for all views",
+}
+#: Folders whose tests are about C files, documents and the tests themselves.
+NO_MIRRORS = {"native", "documents", "support"}
+
+
+def test_each_unit_test_mirrors_a_module() -> None:
+    """A test file has the name of a module, or that name and a topic: ``test_MODULE_TOPIC.py``."""
+    tests = ROOT / "tests" / "unit"
+    lost = []
+    for path in tests.rglob("test_*.py"):
+        name = path.relative_to(tests)
+        if str(name) in NO_MIRROR or name.parts[0] in NO_MIRRORS:
+            continue
+        folder = name.parent if name.parts[0] == "tui" else Path("collector") / name.parent
+        words = path.stem.removeprefix("test_").split("_")
+        modules = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
+        if not any((ROOT / folder / f"{module}.py").is_file() for module in modules):
+            lost.append(str(name))
+    assert not lost

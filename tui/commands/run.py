@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 NAME = "run"
 HELP = "start a program with the library and watch it"
 DESCRIPTION = """\
-Starts CMD with the library and shows it on the screen. The output of CMD goes to a file, whose
-path is printed at the end; its input is empty. When CMD ends, its last snapshot stays until q.
-When the screen closes while CMD runs, CMD gets SIGTERM, and SIGKILL five seconds later, unless
---keep is given.
+Starts CMD with the library and shows it on the screen. The output of CMD goes to a file,
+and the command prints its path at the end. CMD has no input. When CMD ends, its last snapshot stays
+until q. When the screen closes while CMD runs, CMD gets SIGTERM, and SIGKILL five seconds later,
+unless --keep is given.
 
 exit status: that of CMD (128 + N if signal N ended CMD), also if CMD ended before the first scan;
 0 if closing the screen ended CMD or left it running; 2 if CMD could not be started or watched."""

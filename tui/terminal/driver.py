@@ -2,7 +2,7 @@
 
 Textual hands its output to a thread. A full queue of this thread blocks the event loop. The screen
 reads the meter before it draws, so the queue never fills up. When the app ends, the driver waits
-for the output, but only for some seconds: perhaps no terminal reads any more.
+for the output, but only for some seconds. Perhaps no terminal reads any more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from locktop.tui.terminal.sgr import Shortener
 
 #: Seconds that the terminal has for the output when the app ends.
-_PATIENCE_S = 3.0
+PATIENCE_S = 3.0
 #: Afterwards the driver discards the output, at this interval.
 _AGAIN_S = 0.1
 
@@ -81,27 +81,35 @@ class _MeteredFile:
         return self._file.fileno()
 
 
-class _Patience:
+class Patience:
     """Frees a writer thread that is blocked in its terminal after some seconds, repeatedly.
 
     A timer's signal does that: its handler runs in the main thread, even while that waits for the
     writer. Started in another thread, this class does nothing.
     """
 
-    def __init__(self, file: _MeteredFile, writer: Callable[[], threading.Thread | None]) -> None:
+    def __init__(
+        self,
+        file: _MeteredFile,
+        writer: Callable[[], threading.Thread | None],
+        patience_s: float,
+    ) -> None:
         self._file = file
         self._writer = writer
+        self._patience_s = patience_s
         self._before: Any = None
         self._started = False
 
     def start(self) -> None:
+        """Begin to count the seconds."""
         if self._started or threading.current_thread() is not threading.main_thread():
             return
         self._started = True
         self._before = signal.signal(signal.SIGALRM, self._over)
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S, _AGAIN_S)
+        signal.setitimer(signal.ITIMER_REAL, self._patience_s, _AGAIN_S)
 
     def stop(self) -> None:
+        """Free the writer no more."""
         if not self._started:
             return
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -135,7 +143,7 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
             self._metered = _MeteredFile(screen, meter)
             self._file: Any = self._metered
             self._shortener = Shortener()
-            self._patience = _Patience(self._metered, lambda: self._writer_thread)
+            self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
             self._last_words: list[str] | None = None  # written since the app began to end
             meter.hurry = self._patience.start
 
@@ -170,8 +178,8 @@ def metered_driver(meter: Meter) -> type[LinuxDriver]:
         def _get_terminal_size(self) -> tuple[int, int]:
             """The size of the terminal.
 
-            For a terminal of size 0 x 0 (a serial line, a container that has just started) Textual
-            and its console assume different sizes, and would change the size for ever.
+            For a terminal of size 0 x 0 (serial line, new container), Textual and its console
+            assume different sizes. They would change the size for ever.
             """
             width, height = self._app.console.size
             return width, height

@@ -50,7 +50,8 @@ class KeptLocks:
         """Return the misuses with those of threads that were not collected, the oldest first.
 
         Args:
-            noted: the misuses that the library noted, read after ``reading``.
+            noted: the misuses that the library noted, read before ``reading``. The library marks
+                a block as collected before it notes the misuses, so none is counted twice.
             reading: the reading of this scan.
             alive: the threads that the kernel showed after that reading.
             rows: the locks, by id.
@@ -59,7 +60,7 @@ class KeptLocks:
         found = {
             kept: self._noticed.get(kept, reading.now)
             for thread in self._ended(reading, alive, tasks)
-            for kept in _kept(thread, self._reader.holds_at_end(thread), rows)
+            for kept in _kept(thread, self._reader.held_list(thread), rows)
         }
         self._noticed = found
         if not found:
@@ -76,9 +77,8 @@ class KeptLocks:
             if not thread.held or thread.block.state not in _NOT_COLLECTED:
                 continue
             tid = thread.block.tid
-            if reading.newest[tid] is not thread or (
-                tid not in alive and not tasks.states([tid])[tid]
-            ):
+            is_newest = reading.newest[tid].block.birth == thread.block.birth
+            if not is_newest or (tid not in alive and not tasks.states([tid])[tid]):
                 yield thread
 
     def _add(self, misuses: list[Misuse], kept: _KeptLock, ago_s: float) -> None:

@@ -169,8 +169,8 @@ static uint32_t review_kept(void)
 }
 
 /* The block of a thread that ended with a lock keeps its held list: later waiters of that lock wait
- * for the dead thread. The state changes before the misuse is noted: a reader counts the locks of a
- * block in no other state of its own accord. */
+ * for the dead thread. The state changes before the misuse is noted: until then a reader counts the
+ * misuse itself. */
 static void bury(struct lt_thread *t)
 {
     wait_forget(t);
