@@ -145,8 +145,8 @@ class SamplingBuilder:
         """Return the threads that ended while they had a lock, with nothing but that lock.
 
         The word of a lock names its owner until the release. So the lock of an owner that has ended
-        was never released. A thread with a lower id than the process's first one may be a thread of
-        the parent: a fork copied its lock.
+        was never released. But a fork copies locks of the parent's threads. Their ids are lower
+        than that of the process.
 
         Args:
             samples: the last sample.

@@ -168,7 +168,7 @@ static uint32_t review_kept(void)
     return count;
 }
 
-/* The block of a thread that ended with a lock keeps its held list: later waiters of that lock wait
+/* The block of a thread that ended with a lock keeps its held list. Later waiters of that lock wait
  * for the dead thread. The state changes before the misuse is noted: until then a reader counts the
  * misuse itself. */
 static void bury(struct lt_thread *t)
