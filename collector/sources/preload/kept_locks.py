@@ -65,10 +65,23 @@ class KeptLocks:
         self._noticed = found
         if not found:
             return tuple(noted)
-        misuses = list(noted)
+        entries: dict[object, Misuse] = {self._place(misuse): misuse for misuse in noted}
         for kept, ticks in found.items():
-            self._add(misuses, kept, self._clock.seconds(max(0, reading.now - ticks)))
-        return tuple(sorted(misuses, key=lambda misuse: -misuse.ago_s))
+            place = kept.lock, kept.site
+            known = entries.get(place)
+            if known is not None:
+                entries[place] = replace(known, count=known.count + 1)
+            elif len(entries) < lib.LT_MISUSES:
+                entries[place] = Misuse(
+                    kind=MisuseKind.KEPT_AT_END,
+                    lock=kept.lock,
+                    tid=kept.tid,
+                    other=0,
+                    stack=self._frames.of_site(kept.site),
+                    count=1,
+                    ago_s=self._clock.seconds(max(0, reading.now - ticks)),
+                )
+        return tuple(sorted(entries.values(), key=lambda misuse: -misuse.ago_s))
 
     def _ended(
         self, reading: Reading, alive: Container[int], tasks: KernelThreads
@@ -81,29 +94,12 @@ class KeptLocks:
             if not is_newest or (tid not in alive and not tasks.states([tid])[tid]):
                 yield thread
 
-    def _add(self, misuses: list[Misuse], kept: _KeptLock, ago_s: float) -> None:
-        """Add one misuse. All misuses of one lock at one call site are one entry."""
-        for at, misuse in enumerate(misuses):
-            if (misuse.kind, misuse.lock) == (MisuseKind.KEPT_AT_END, kept.lock) and (
-                self._site(misuse.stack) == kept.site
-            ):
-                misuses[at] = replace(misuse, count=misuse.count + 1)
-                return
-        misuses.append(
-            Misuse(
-                kind=MisuseKind.KEPT_AT_END,
-                lock=kept.lock,
-                tid=kept.tid,
-                other=0,
-                stack=self._frames.of_site(kept.site),
-                count=1,
-                ago_s=ago_s,
-            )
-        )
-
-    def _site(self, stack: int) -> int:
-        addresses = self._frames.addresses(stack) if stack else ()
-        return addresses[0] if addresses else 0
+    def _place(self, misuse: Misuse) -> object:
+        """Return the key of the entry for a misuse: kept locks are one for each lock and call."""
+        if misuse.kind is not MisuseKind.KEPT_AT_END:
+            return misuse
+        addresses = self._frames.addresses(misuse.stack) if misuse.stack else ()
+        return misuse.lock, addresses[0] if addresses else 0
 
 
 def _kept(
