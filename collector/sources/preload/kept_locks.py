@@ -65,14 +65,14 @@ class KeptLocks:
         self._noticed = found
         if not found:
             return tuple(noted)
-        entries: dict[object, Misuse] = {self._place(misuse): misuse for misuse in noted}
+        entries: dict[object, Misuse] = {self._key(misuse): misuse for misuse in noted}
         for kept, ticks in found.items():
-            place = kept.lock, kept.site
-            known = entries.get(place)
+            key = kept.lock, kept.site
+            known = entries.get(key)
             if known is not None:
-                entries[place] = replace(known, count=known.count + 1)
+                entries[key] = replace(known, count=known.count + 1)
             elif len(entries) < lib.LT_MISUSES:
-                entries[place] = Misuse(
+                entries[key] = Misuse(
                     kind=MisuseKind.KEPT_AT_END,
                     lock=kept.lock,
                     tid=kept.tid,
@@ -94,7 +94,7 @@ class KeptLocks:
             if not is_newest or (tid not in alive and not tasks.states([tid])[tid]):
                 yield thread
 
-    def _place(self, misuse: Misuse) -> object:
+    def _key(self, misuse: Misuse) -> object:
         """Return the key of the entry for a misuse: kept locks are one for each lock and call."""
         if misuse.kind is not MisuseKind.KEPT_AT_END:
             return misuse
