@@ -1,4 +1,4 @@
-"""Locks of threads that ended long ago: the verdict stays, with the library and from outside."""
+"""Locks of threads that ended long ago: the verdict stays, with the library and without the library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAYS = {
     "spin": ("spin s", "spin s"),
 }
 #: A sampled process shows no waits for spin locks, and no reader's id.
-VISIBLE_FROM_OUTSIDE = {"mutex", "writer", "writer and reader"}
+SAMPLED = {"mutex", "writer", "writer and reader"}
 _SCANS = 50
 
 
@@ -118,7 +118,7 @@ def test_each_ended_reader_is_named(start_target: StartTarget) -> None:
     assert [count for _, count in kept(seen, tids)] == [2]
 
 
-def test_a_kept_lock_is_told_at_the_next_scan(start_target: StartTarget) -> None:
+def test_a_kept_lock_is_reported_at_the_next_scan(start_target: StartTarget) -> None:
     """Also beside a thread that kept the same lock, and that the library noted before."""
     target = start_target(
         "scripted_threads", "ended 1, ask x, churn, churn, meet 1, ended 2, ask y",
@@ -135,7 +135,7 @@ def test_a_kept_lock_is_told_at_the_next_scan(start_target: StartTarget) -> None
     assert kept(scan_once(target.pid), tids) == [(1, 2)]
 
 
-def test_a_lock_that_the_owner_released_is_not_told(start_target: StartTarget) -> None:
+def test_a_lock_that_the_owner_released_is_not_reported(start_target: StartTarget) -> None:
     target = start_target(
         "scripted_threads", "ended 1, ask x, churn, churn, ask y",
         "lock a, read r, spin s, unspin s, release r, unlock a, exit",
@@ -147,7 +147,7 @@ def test_a_lock_that_the_owner_released_is_not_told(start_target: StartTarget) -
         target.go_on()
 
 
-@pytest.mark.parametrize("prepared", [True, False], ids=["library", "outside"])
+@pytest.mark.parametrize("prepared", [True, False], ids=["library", "sampled"])
 @pytest.mark.parametrize("way", ["mutex", "writer", "reader", "crossed"])
 def test_the_verdict_on_a_frozen_process_does_not_change(
     way: str, prepared: bool, start_target: StartTarget, start_unprepared: StartTarget
@@ -166,7 +166,7 @@ def test_the_verdict_on_a_frozen_process_does_not_change(
             f"{takes}, exit", f"meet 1, {wants}",
         )  # fmt: skip
         tids, expected = frozen(target, (2,)), [(True, {(2, "abandoned", 1)})]
-        if not prepared and way not in VISIBLE_FROM_OUTSIDE:
+        if not prepared and way not in SAMPLED:
             expected = []
     with closing(attach(target.pid)) as source:
         found = [verdict(source.scan(), tids) for _ in range(_SCANS)]
