@@ -1,4 +1,4 @@
-"""Locks of threads that ended long ago: the verdict stays, with the library and without the library."""
+"""Locks of threads that ended long ago: the verdict stays, with the library and without."""
 
 from __future__ import annotations
 
