@@ -275,7 +275,12 @@ class PreloadScan(Scan):
         inherited = fork_inherited.held_at_fork(
             self.watched.target.pid, reading.header.forked_from, draft.threads, by_id
         )
-        draft.misuses = (*session.misuses.of(reading.now), *inherited)
+        misuses = session.misuses.of(reading.now)
+        if self._tasks:  # else locktop lacks descriptors, and every thread would seem to be gone
+            misuses = session.kept_locks.add_to(
+                misuses, reading, self._tasks, session.rows, self.watched.tasks
+            )
+        draft.misuses = (*misuses, *inherited)
 
     # ---- conclusions ----
 

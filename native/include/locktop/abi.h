@@ -378,8 +378,9 @@ enum lt_thread_state {
     LT_THREAD_FREE = 0,
     LT_THREAD_LAUNCHING = 1, /* taken by the creator; the thread does not run yet */
     LT_THREAD_LIVE = 2,
-    LT_THREAD_EXITING = 3, /* the start routine ended; destructors may still lock */
-    LT_THREAD_RETIRING = 4 /* dead; its figures move to the locks */
+    LT_THREAD_EXITING = 3,  /* the start routine ended; destructors may still lock */
+    LT_THREAD_RETIRING = 4, /* dead; its figures move to the locks */
+    LT_THREAD_KEPT = 5      /* dead; its held list names locks that it never released */
 };
 
 struct lt_thread {
