@@ -57,6 +57,10 @@ LIST_GONE = (
     "the owner is gone (it ended, or a fork left it behind), and it is not known whether it"
     " released the lock before"
 )
+READ_BEFORE = (
+    "a thread ended and still listed the lock for reading; other threads hold the lock for reading"
+    " too, so it is not known whether the ended thread released it before"
+)
 OTHER_PROCESS = "another process may post the semaphore"
 NOT_GIVEN_BACK = "the semaphore may not be a lock: a thread that gets it may never post it"
 NOT_COUNTED = "the number of units of the semaphore is not known"
@@ -141,7 +145,12 @@ class _GraphBuilder:
             requests = tuple(self._requests_of(tid, wait))
         if not requests:
             return None
-        list_gone = any(request.doubt == LIST_GONE for request in requests)
+        # No word of a lock names its readers: a writer that was just woken waits for nobody.
+        by_list = wait.kind is Kind.RWLOCK and not wait.holder_seen
+        unproven = any(
+            request.doubt == LIST_GONE or (by_list and request.reason is BlockReason.ABANDONED)
+            for request in requests
+        )
         return BlockedThread(
             tid=tid,
             seq=wait.seq,
@@ -149,7 +158,7 @@ class _GraphBuilder:
             requests=requests,
             stack=wait.stack,
             duration_s=wait.duration_s,
-            must_be_asleep=wait.kind in _MUST_BE_ASLEEP or list_gone,
+            must_be_asleep=wait.kind in _MUST_BE_ASLEEP or unproven,
             is_lower_bound=wait.is_lower_bound,
         )
 
@@ -189,12 +198,10 @@ class _GraphBuilder:
 
     def _lock_requests(self, tid: int, wait: Wait) -> Iterator[Request]:
         lock, listed = self._locks.get(wait.lock), self._holders.get(wait.lock, _ListedHolders())
-        owners = [
-            (holder, entry)
-            for holder, entry in listed.owners.items()
-            if self._is_plausible(tid, wait, holder, len(listed.owners), lock)
-        ]
-        for holder, entry in owners:
+        owners = self._credible_owners(wait, listed.owners)
+        for holder, entry in owners.items():
+            if not self._is_plausible(tid, wait, holder, len(owners), lock):
+                continue
             if not (holder == tid and lock is not None and lock.recursive):
                 yield from self._owner_request(wait, holder, entry, lock)
         if listed.readers and not wait.shared:
@@ -203,6 +210,22 @@ class _GraphBuilder:
             yield from self._writer_requests(wait)
         if wait.kind is Kind.MUTEX and not listed.owners:
             yield from self._gone_owner_request(wait, lock)
+
+    def _credible_owners(self, wait: Wait, owners: dict[int, Held]) -> dict[int, Held]:
+        """Return the owners without ended threads whose lists are certainly stale.
+
+        The list of an ended thread stays. The memory of its lock may be another lock since.
+        """
+        if owners.keys() <= self.living:
+            return owners
+        if wait.kind in _WITHOUT_OWNER:
+            living = {tid: entry for tid, entry in owners.items() if tid in self.living}
+            return living or owners
+        return {
+            tid: entry
+            for tid, entry in owners.items()
+            if tid in self.living or tid == wait.holder_seen
+        }
 
     def _owner_request(
         self, wait: Wait, holder: int, entry: Held, lock: Lock | None
@@ -229,11 +252,17 @@ class _GraphBuilder:
                     if (tid in self.living) is (reason is BlockReason.HELD)
                 }
                 doubt = MAY_GIVE_UP if wait.kind is Kind.CUSTOM else ""
+                if reason is BlockReason.ABANDONED and len(sites) < len(readers):
+                    doubt = READ_BEFORE
                 self._requests[key] = Request(reason, sites.keys(), doubt=doubt, sites=sites)
-            if self._requests[key].providers and (
-                reason is BlockReason.HELD or _is_first_at_its_address(lock)
+            request = self._requests[key]
+            if not request.providers:
+                continue
+            if reason is BlockReason.HELD or (
+                _is_first_at_its_address(lock)
+                and not (request.doubt == READ_BEFORE and wait.duration_s < _MIN_DOUBTFUL_S)
             ):
-                yield self._requests[key]
+                yield request
 
     def _is_plausible(
         self, tid: int, wait: Wait, holder: int, owners: int, lock: Lock | None
@@ -279,10 +308,13 @@ class _GraphBuilder:
         return self._writers[lock]
 
     def _gone_owner_request(self, wait: Wait, lock: Lock | None) -> Iterator[Request]:
-        """The list of a thread that ended is kept only for a time. The mutex names its owner still,
-        or named it when the wait began."""
+        """The list of a thread that ended may be lost, and a fork leaves lists behind. The mutex
+        names its owner still, or named it when the wait began."""
         owner = wait.holder_seen
-        if not owner or owner in self.living or wait.pshared or wait.duration_s < _MIN_DOUBTFUL_S:
+        if not owner or owner in self.living or wait.pshared:
+            return
+        # A sampled wait that began before the first sample may have lasted for any time.
+        if wait.duration_s < _MIN_DOUBTFUL_S and not wait.is_lower_bound:
             return
         if lock is not None and not lock.freed_at_exit and not lock.foreign_releases:
             yield self._single(BlockReason.ABANDONED, wait.lock, owner, doubt=LIST_GONE)

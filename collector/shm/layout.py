@@ -64,6 +64,7 @@ class Control(NamedTuple):
 class ThreadBlock(NamedTuple):
     """The fields of struct lt_thread that Python reads, without the tables."""
 
+    state: int
     tid: int
     birth: int
     pthread: int

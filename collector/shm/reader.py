@@ -157,11 +157,15 @@ class Reader:
 
     def holds(self, thread: RawThread) -> frozenset[int]:
         """Return the ids of the locks in a thread's held list, as read now."""
+        return frozenset(entry.lock for entry in self.held_list(thread))
+
+    def held_list(self, thread: RawThread) -> tuple[HeldRecord, ...]:
+        """Return a thread's held list, as read now; empty if the block has another thread."""
         data = memoryview(self._memory.read(thread.offset, layout.THREAD.size))
         block = layout.THREAD.at(data)
         if (block.tid, block.birth) != (thread.block.tid, thread.block.birth):
-            return frozenset()
-        return frozenset(entry.lock for entry in self._held(block, thread.offset, data))
+            return ()
+        return self._held(block, thread.offset, data)
 
     def owned_semaphores(self, candidates: Iterable[tuple[int, int]]) -> set[int]:
         """Return the semaphores that a thread has acquired once more than the thread posted them.

@@ -22,9 +22,10 @@ static int copy(int fd, void *to, uint64_t size, uint64_t offset)
     return 1;
 }
 
-static int living(const struct lt_thread *block)
+static int in_use(const struct lt_thread *block)
 {
-    return block->tid && (block->state == LT_THREAD_LIVE || block->state == LT_THREAD_EXITING);
+    return block->tid && (block->state == LT_THREAD_LIVE || block->state == LT_THREAD_EXITING ||
+                          block->state == LT_THREAD_KEPT);
 }
 
 static uint64_t counters_bytes(const struct lt_thread *block)
@@ -120,7 +121,7 @@ static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struc
 
 static int gone(const struct lt_thread *now, const struct lt_thread *first)
 {
-    return !living(now) || now->birth != first->birth;
+    return !in_use(now) || now->birth != first->birth;
 }
 
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
@@ -145,7 +146,7 @@ static int read_one(struct lt_thread_read *read, const void *block, uint64_t off
     struct lt_thread tables, first;
 
     memcpy(&first, block, sizeof first);
-    if (!living(&first))
+    if (!in_use(&first))
         return LT_READ_GONE;
     tables = first;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {

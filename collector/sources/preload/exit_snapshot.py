@@ -24,12 +24,15 @@ from locktop.collector.shm.reader import Reading
 def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, KernelThread]:
     """Return the threads that lived to the end, by tid, as the kernel showed them last.
 
-    These are the blocks still in use, without the threads that a scan saw dead before.
+    These are the blocks still in use, without the threads that a scan or the library saw dead
+    before.
     """
     before = {thread.tid: thread for thread in last.threads} if last else {}
     found = {}
     for tid, raw in reading.newest.items():
         before_end = before.get(tid)
+        if raw.block.state == lib.LT_THREAD_KEPT:
+            continue
         if before_end is None:
             found[tid] = KernelThread(
                 name=clean(raw.block.name.partition(b"\0")[0]), state="", cpu_s=0.0

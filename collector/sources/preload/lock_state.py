@@ -93,7 +93,8 @@ def lock_states(
     threads: Iterable[RawThread], tasks: Mapping[int, KernelThread]
 ) -> dict[int, LockState]:
     """Return the state of each lock that a thread holds or waits for, by lock id."""
-    threads = list(threads)
+    # Ended threads come first: the list of a living thread is right if the two differ.
+    threads = sorted(threads, key=lambda thread: thread.block.tid in tasks)
     now: dict[int, LockState] = {}
     for lock, listed in held_by_lock(threads).items():
         held = now[lock] = LockState()

@@ -22,6 +22,7 @@ from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.sources.pipeline import Probes
 from locktop.collector.sources.preload.condition_wakeups import ConditionWakeups
 from locktop.collector.sources.preload.idle_cache import IdleCache
+from locktop.collector.sources.preload.kept_locks import KeptLocks
 from locktop.collector.sources.preload.lock_builder import LockBuilder
 from locktop.collector.sources.preload.lock_orders import LockOrders
 from locktop.collector.sources.preload.stack_table import StackFrames
@@ -65,6 +66,7 @@ class PreloadSession:
         self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
         self.given = ProgramLockNames(memory)
         self.misuses = MisuseLog(memory, self.clock)
+        self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
         self.orders = LockOrders(memory, resolver)
         self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()

@@ -12,6 +12,9 @@ from locktop.collector.shm import layout
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
+#: Ids of stacks that are not in the file end here. No file is so large that it uses them.
+_LAST_ID = (1 << 32) - 1
+
 
 class StackFrames:
     """Frames by stack id. A stack never changes once its id is published, so each is read once."""
@@ -21,6 +24,15 @@ class StackFrames:
         self._resolver = resolver
         self._addresses: dict[int, tuple[int, ...]] = {}
         self._cut: set[int] = set()
+        self._of_sites: dict[int, int] = {}
+
+    def of_site(self, site: int) -> int:
+        """Return the id of a stack with nothing but this return address; 0 for address 0."""
+        if not site:
+            return 0
+        found = self._of_sites.setdefault(site, _LAST_ID - len(self._of_sites))
+        self._addresses[found] = (site,)
+        return found
 
     def of(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, innermost first; () for id 0 or a damaged stack."""

@@ -19,6 +19,7 @@ from locktop.collector.model import (
     Kind,
     Lock,
     Thread,
+    ThreadState,
     TimeSplit,
     Wait,
     WaitStack,
@@ -137,6 +138,42 @@ class SamplingBuilder:
         if is_recheck:
             self._last_threads = before_all
         return tuple(found)
+
+    def ended_owners(
+        self, samples: Mapping[int, Sample], waits: Mapping[int, SampledWait], first_tid: int
+    ) -> tuple[Thread, ...]:
+        """Return the threads that ended while they had a lock, with nothing but that lock.
+
+        The word of a lock names its owner until the release. So the lock of an owner that has ended
+        was never released. But a fork copies locks of the parent's threads. Their ids are lower
+        than that of the process.
+
+        Args:
+            samples: the last sample.
+            waits: its waits, by tid.
+            first_tid: the process's pid in its own pid namespace.
+        """
+        held: dict[int, dict[int, Held]] = {}
+        for wait in waits.values():
+            owner = wait.sync_object.owner
+            if owner > first_tid and owner not in samples and not wait.sync_object.shared:
+                lock = self._estimator.lock_of(wait).id
+                held.setdefault(owner, {})[lock] = Held(lock=lock, site=0, duration_s=None)
+        return tuple(
+            Thread(
+                tid=owner,
+                name="",
+                alive=False,
+                state=ThreadState.OTHER,
+                waiting_for=None,
+                holds=tuple(of_owner.values()),
+                wait_s={},
+                cpu_s=0.0,
+                acquisitions=None,
+                contended=None,
+            )
+            for owner, of_owner in held.items()
+        )
 
     def _owners(self, waits: Mapping[int, SampledWait]) -> dict[int, int]:
         return {

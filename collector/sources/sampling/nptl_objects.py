@@ -29,6 +29,7 @@ _MUTEX = struct.Struct("=IIIIi4xQQ")
 _RWLOCK = struct.Struct("=IIIIIIIIb7xQI4x")
 _WRPHASE, _WRLOCKED, _RWAITING, _READER_SHIFT = 1, 2, 4, 3  # of __readers: pthread_rwlock_common.c
 _USED = 2  # PTHREAD_RWLOCK_FUTEX_USED
+_FUTEXES = frozenset(range(4))  # values of the two futexes
 # value, waiters, private, padding.
 _SEM = struct.Struct("=IIi4x")
 # in, current round, count, shared, out.
@@ -236,8 +237,8 @@ _RWLOCK_WORDS: dict[int, Callable[[FutexWait], bool]] = {
 def _rwlock_at(
     wait: FutexWait, context: bytes, at: int, tids: Collection[int]
 ) -> SyncObject | None:
-    readers, _, _, _, pad3, pad4, writer, shared, elision, mark, flags = _RWLOCK.unpack_from(
-        context, BEFORE - at
+    readers, writers, phase_word, writers_word, pad3, pad4, writer, shared, elision, mark, flags = (
+        _RWLOCK.unpack_from(context, BEFORE - at)
     )
     if pad3 or pad4 or elision or flags > 2 or shared not in (0, 1) or wait.private is bool(shared):
         return None
@@ -245,8 +246,13 @@ def _rwlock_at(
         return None
     count, phase = readers >> _READER_SHIFT, readers & (_WRPHASE | _WRLOCKED)
     address = wait.address - at
-    if phase == _WRPHASE | _WRLOCKED and at and (writer in tids or shared):
-        owner = writer if writer in tids else 0
+    has_ended = (
+        0 < writer <= _MAX_WAITERS
+        and writers <= _MAX_WAITERS
+        and {phase_word, writers_word} <= _FUTEXES
+    )
+    if phase == _WRPHASE | _WRLOCKED and at and (writer in tids or shared or has_ended):
+        owner = writer if writer in tids or not shared else 0
         writes = at == 12 or wait.value == _USED
         return SyncObject(
             kind=Kind.RWLOCK, address=address, owner=owner, writes=writes, shared=bool(shared)

@@ -12,7 +12,7 @@ from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.linux import ptrace_access
 from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.syscalls import SystemCall
-from locktop.collector.model import CONTENTION_KINDS, Deadlock, Draft, Kind
+from locktop.collector.model import CONTENTION_KINDS, Deadlock, Draft, Kind, Thread
 from locktop.collector.sources import deadlock_check, discover
 from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
 from locktop.collector.sources.probes.python_stacks import WaitKeys
@@ -134,6 +134,11 @@ class SamplingScan(Scan):
             return
         session, draft = self._session, self.draft
         by_id = {lock.id: lock for lock in draft.locks}
+        first_tid = self.watched.target.own_pid
+
+        def graph(threads: Sequence[Thread]) -> WaitForGraph:
+            ended = session.builder.ended_owners(session.samples, session.waits, first_tid)
+            return build_graph((*threads, *ended), by_id)
 
         def read_again(_: WaitForGraph) -> WaitForGraph:
             session.sample()
@@ -145,9 +150,9 @@ class SamplingScan(Scan):
                 draft.interval_s,
                 is_recheck=True,
             )
-            return build_graph(recheck, by_id)
+            return graph(recheck)
 
-        first = build_graph(draft.threads, by_id)
+        first = graph(draft.threads)
         draft.deadlocks = deadlock_check.check(first, self._query_kernel, read_again)
 
     def _query_kernel(

@@ -80,7 +80,8 @@ enum lt_note {
     LT_NOTE_LOCKS_FOLDED = 4,    /* a lock's counters are lower bounds: acquisitions were counted
                                     under "other locks" (id 0), and signals not at all */
     LT_NOTE_CONFINED = 8,        /* the program confined itself: no more room than it had then */
-    LT_NOTE_NO_CLOCK = 16        /* the program gave up the clock: the watch ended there */
+    LT_NOTE_NO_CLOCK = 16,       /* the program gave up the clock: the watch ended there */
+    LT_NOTE_ORDERS_LEFT_OUT = 32 /* some lock orders are not in lt_header.orders */
 };
 
 /* An array that grows without moving. Chunk k holds (first << k) elements. So element i lies in
@@ -377,8 +378,9 @@ enum lt_thread_state {
     LT_THREAD_FREE = 0,
     LT_THREAD_LAUNCHING = 1, /* taken by the creator; the thread does not run yet */
     LT_THREAD_LIVE = 2,
-    LT_THREAD_EXITING = 3, /* the start routine ended; destructors may still lock */
-    LT_THREAD_RETIRING = 4 /* dead; its figures move to the locks */
+    LT_THREAD_EXITING = 3,  /* the start routine ended; destructors may still lock */
+    LT_THREAD_RETIRING = 4, /* dead; its figures move to the locks */
+    LT_THREAD_KEPT = 5      /* dead; its held list names locks that it never released */
 };
 
 struct lt_thread {

@@ -196,9 +196,9 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
                                   blame_is_shared(&release->held));
 }
 
-/* The assumed length of a hold that was not timed: the mean of the thread's timed holds. This length
- * counts only if no wait began during the hold. Then all waiters were woken before the hold, or
- * tried again. Where no hold was timed, the whole is charged. */
+/* The assumed length of a hold that was not timed: the mean of the thread's timed holds. The mean
+ * counts only if no wait began during the hold. Then all waiters were woken before, or tried again.
+ * Where no hold was timed, the whole is charged. */
 static NOINLINE uint64_t mean_hold(struct lt_thread *t, uint64_t key)
 {
     const struct lt_counts *counts = &counters_of(t, key, 0)->counts;

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/modes.h"
 #include "base/tls.h"
 #include "shm/array.h"
 #include "shm/segment.h"
@@ -76,15 +77,35 @@ static bool is_kept(const struct lt_held *held)
     return lock && !robust && !lock->destroyed && !lock_is_distrusted(held->lock);
 }
 
+/* The next kept lock of the list from byte `*at` on, or NULL. The list of an earlier epoch may have
+ * missed releases: the library was dormant meanwhile. */
+static const struct lt_held *next_kept(struct lt_thread *dead, uint32_t *at)
+{
+    if (epoch_of(dead->mode) != epoch_of(current_mode()))
+        return NULL;
+    while (*at < dead->held_top) {
+        const struct lt_held *held = held_at(dead, *at);
+        *at += (uint32_t)sizeof *held;
+        if (is_kept(held))
+            return held;
+    }
+    return NULL;
+}
+
+bool misuse_has_kept(struct lt_thread *dead)
+{
+    uint32_t at = 0;
+    return next_kept(dead, &at) != NULL;
+}
+
 void misuse_note_kept(struct lt_thread *dead)
 {
-    for (uint32_t at = 0; at < dead->held_top; at += (uint32_t)sizeof(struct lt_held)) {
-        const struct lt_held *held = held_at(dead, at);
-        if (is_kept(held))
-            add(&(struct lt_misuse){.kind = LT_MISUSE_KEPT,
-                                    .lock = held->lock,
-                                    .stack = held->site ? stack_id(&held->site, 1) : 0,
-                                    .tid = dead->tid,
-                                    .first = lt_now()});
-    }
+    uint32_t at = 0;
+    const struct lt_held *held;
+    while ((held = next_kept(dead, &at)))
+        add(&(struct lt_misuse){.kind = LT_MISUSE_KEPT,
+                                .lock = held->lock,
+                                .stack = held->site ? stack_id(&held->site, 1) : 0,
+                                .tid = dead->tid,
+                                .first = lt_now()});
 }

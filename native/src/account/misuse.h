@@ -2,6 +2,8 @@
 #ifndef LOCKTOP_MISUSE_H
 #define LOCKTOP_MISUSE_H
 
+#include <stdbool.h>
+
 #include "base/compiler.h"
 #include "locktop/abi.h"
 
@@ -11,7 +13,10 @@ void misuses_init(void);
 NOINLINE void misuse_note(struct lt_thread *t, enum lt_misuse_kind kind, uint64_t key,
                           uint32_t other, const uintptr_t *frame);
 
-/* Notes the locks that a dead thread still lists. One caller at a time. */
+/* Whether a dead thread still lists locks that it never released. */
+bool misuse_has_kept(struct lt_thread *dead);
+
+/* Notes these locks. One caller at a time. */
 void misuse_note_kept(struct lt_thread *dead);
 
 #endif

@@ -14,13 +14,15 @@
 #include "order/happens_before.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "tables/held_list.h"
 #include "tables/lock_table.h"
 #include "tables/thread_table.h"
 
 enum {
     THREADS_FIRST = 16,
     COLLECT_FIRST = 64, /* blocks before the first search for dead threads */
-    KEPT = 8            /* blocks reserved for threads that begin when there is no room */
+    RESERVED = 8,       /* blocks reserved for threads that begin when there is no room */
+    MAX_KEPT = 64       /* blocks of dead threads that keep their held lists */
 };
 
 static __thread bool registering;
@@ -30,10 +32,14 @@ static __thread bool unwatched;
 static uint64_t free_head;
 static uint32_t collect_at = COLLECT_FIRST;
 static uint32_t collecting;
-static uint32_t kept_used; /* used ones of the reserved blocks, which are the first of all */
-static uint32_t refused;   /* requests for a block that found no room */
+static uint32_t reserved_used; /* of the reserved blocks, which are the first of all */
+static uint32_t refused;       /* requests for a block that found no room */
 static uint64_t registered;
 static uint32_t (*read_tid)(void);
+
+/* The blocks in state LT_THREAD_KEPT, for the one thread that collects; NULL: an unused slot. */
+static struct lt_thread *kept[MAX_KEPT];
+static uint32_t next_slot;
 
 void threads_reset(void)
 {
@@ -43,8 +49,10 @@ void threads_reset(void)
     free_head = 0;
     collect_at = COLLECT_FIRST;
     collecting = 0;
-    kept_used = 0;
+    reserved_used = 0;
     refused = 0;
+    memset(kept, 0, sizeof kept);
+    next_slot = 0;
 }
 
 static void block_free(struct lt_thread *t)
@@ -105,8 +113,7 @@ static bool tid_is_dead(uint32_t tid)
 static void retire(struct lt_thread *t)
 {
     const struct local *local = local_of(t);
-    wait_forget(t);
-    misuse_note_kept(t);
+    __atomic_store_n(&t->state, LT_THREAD_RETIRING, __ATOMIC_RELEASE);
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
     for (uint32_t i = 0; i < t->counters_capacity; i++)
         if (local->counters[i].key)
@@ -120,6 +127,66 @@ static void retire(struct lt_thread *t)
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
 }
 
+static bool is_awaited(struct lt_thread *dead)
+{
+    for (uint32_t at = 0; at < dead->held_top; at += (uint32_t)sizeof(struct lt_held)) {
+        const struct lt_lock *lock = array_at(&lt_shm->locks, held_at(dead, at)->lock);
+        if (lock && __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) & ((1u << LT_WAITS_BITS) - 1))
+            return true;
+    }
+    return false;
+}
+
+/* Finds a slot for one more block. If all are in use, the oldest block retires, but no block whose
+ * locks are waited for. NULL: there is none. */
+static struct lt_thread **slot_for_kept(void)
+{
+    for (uint32_t tries = 0; tries < MAX_KEPT; tries++) {
+        struct lt_thread **slot = &kept[next_slot++ % MAX_KEPT];
+        if (*slot && is_awaited(*slot))
+            continue;
+        if (*slot)
+            retire(*slot);
+        *slot = NULL;
+        return slot;
+    }
+    return NULL;
+}
+
+/* Retires the kept blocks whose locks were destroyed, or released by other threads; the number of
+ * blocks that stay. */
+static uint32_t review_kept(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MAX_KEPT; i++) {
+        if (kept[i] && !misuse_has_kept(kept[i])) {
+            retire(kept[i]);
+            kept[i] = NULL;
+        }
+        count += kept[i] != NULL;
+    }
+    return count;
+}
+
+/* The block of a thread that ended with a lock keeps its held list. Later waiters of that lock wait
+ * for the dead thread. The state changes before the misuse is noted: until then a reader counts the
+ * misuse itself. */
+static void bury(struct lt_thread *t)
+{
+    wait_forget(t);
+    struct lt_thread **slot = misuse_has_kept(t) ? slot_for_kept() : NULL;
+    if (slot) {
+        t->wait.key = 0;
+        *slot = t;
+        __atomic_store_n(&t->state, LT_THREAD_KEPT, __ATOMIC_RELEASE);
+        misuse_note_kept(t);
+        return;
+    }
+    __atomic_store_n(&t->state, LT_THREAD_RETIRING, __ATOMIC_RELEASE);
+    misuse_note_kept(t);
+    retire(t);
+}
+
 /* Finds the blocks of dead threads by asking the kernel. The library has no thread-exit hook:
  * pthread keys are few, and thread-exit destructors allocate. So the blocks are collected when
  * their number has doubled. One thread collects at a time; the others go on without. */
@@ -128,17 +195,16 @@ static void collect_dead(void)
     if (shm_is_sealed() || __atomic_exchange_n(&collecting, 1, __ATOMIC_ACQUIRE))
         return;
     uint32_t count = __atomic_load_n(&lt_shm->threads.count, __ATOMIC_ACQUIRE);
-    uint32_t living = 0;
+    uint32_t living = review_kept();
     for (uint32_t i = 0; i < count; i++) {
         struct lt_thread *t = array_at(&lt_shm->threads, i);
         uint32_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
         if (state != LT_THREAD_LIVE && state != LT_THREAD_EXITING)
             continue;
-        if (!tid_is_dead(t->tid))
+        if (tid_is_dead(t->tid))
+            bury(t);
+        else
             living++;
-        else if (__atomic_compare_exchange_n(&t->state, &state, LT_THREAD_RETIRING, false,
-                                             __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-            retire(t);
     }
     __atomic_store_n(&collect_at, 2 * living + COLLECT_FIRST, __ATOMIC_RELAXED);
     __atomic_store_n(&collecting, 0, __ATOMIC_RELEASE);
@@ -157,19 +223,19 @@ int threads_init(uint32_t (*read_tid_of_caller)(void))
 {
     read_tid = read_tid_of_caller;
     array_init(&lt_shm->threads, sizeof(struct lt_thread), THREADS_FIRST);
-    for (int i = 0; i < KEPT; i++)
+    for (int i = 0; i < RESERVED; i++)
         if (!block_new())
             return -1;
     return 0;
 }
 
-static struct lt_thread *block_kept(void)
+static struct lt_thread *block_reserved(void)
 {
-    uint32_t used = __atomic_load_n(&kept_used, __ATOMIC_RELAXED);
+    uint32_t used = __atomic_load_n(&reserved_used, __ATOMIC_RELAXED);
     do {
-        if (used == KEPT)
+        if (used == RESERVED)
             return NULL;
-    } while (!__atomic_compare_exchange_n(&kept_used, &used, used + 1, false, __ATOMIC_ACQ_REL,
+    } while (!__atomic_compare_exchange_n(&reserved_used, &used, used + 1, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));
     return array_at(&lt_shm->threads, used);
 }
@@ -186,7 +252,7 @@ static struct lt_thread *block_without_room(uint32_t count)
 {
     uint32_t times = __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
     struct lt_thread *t = times % (1 + count / COLLECT_FIRST) == 0 ? block_of_dead() : NULL;
-    return t ? t : block_kept();
+    return t ? t : block_reserved();
 }
 
 struct lt_thread *thread_reserve(void)

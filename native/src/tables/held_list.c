@@ -133,7 +133,8 @@ bool held_by_others(uint64_t key, const struct lt_thread *except)
     for (uint32_t i = 0; i < count; i++) {
         struct lt_thread *t = array_at(&lt_shm->threads, i);
         uint32_t state = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
-        bool may_hold = state == LT_THREAD_LIVE || state == LT_THREAD_EXITING;
+        bool may_hold =
+            state == LT_THREAD_LIVE || state == LT_THREAD_EXITING || state == LT_THREAD_KEPT;
         if (t != except && may_hold && held_find(t, key))
             return true;
     }

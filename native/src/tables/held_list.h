@@ -88,7 +88,7 @@ struct lt_held *held_find(struct lt_thread *t, uint64_t key);
 /* A new life of the lock begins: this thread no longer holds the lock. */
 void held_forget(struct lt_thread *t, uint64_t key);
 
-/* Whether another living thread lists the lock as held. */
+/* Whether another thread lists the lock as held, or ended while it did. */
 bool held_by_others(uint64_t key, const struct lt_thread *except);
 
 /* Removes an entry; the order of the other entries stays. */

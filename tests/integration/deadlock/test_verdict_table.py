@@ -318,11 +318,10 @@ POSSIBLE = {
         of("arrive b, lock a, meet 1, arrive b", "arrive b, meet 1, stay"),
         {(1, "absent", 2), (2, "held", 1)},
     ),
-    "a mutex of a thread that ended long ago": DeadlockCase(
-        of("lock a, exit", "meet 1, lock a", main="ended 1, churn, meet 1, stay"),
-        of("lock a, exit", "meet 1, lock a, stay", main="ended 1, churn, meet 1, stay",
-           objects="a=robust"),
-        {(2, "abandoned", 1)},
+    "a reader that ended, beside a reader that lives": DeadlockCase(
+        of("read r, exit", "ended 1, read r, meet 1, stay", "meet 1, write r"),
+        of("read r, release r, exit", "ended 1, read r, meet 1, stay", "meet 1, write r"),
+        {(3, "abandoned", 1)},
     ),
 }  # fmt: skip
 

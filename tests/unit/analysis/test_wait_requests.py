@@ -1,39 +1,37 @@
-"""Requests that many waits share: one scan makes them once."""
+"""Wait-for graph: locks that threads had at their end, beside living threads."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
-from unit.builders import records
+from unit.analysis.test_deadlocks import held, lock, thread, verdict, wait, writes
 
+from locktop.collector.analysis import deadlocks
 from locktop.collector.analysis.wait_requests import build_graph
-from locktop.collector.model import Held, Kind, ThreadState
+from locktop.collector.model import Kind
 
 
-def test_the_waits_at_one_barrier_share_their_requests() -> None:
-    parties = 10
-    wait = replace(records.wait(1, Kind.BARRIER, 5.0), parties=parties)
-    threads = [
-        records.thread(tid, "early", ThreadState.WAITING, waiting_for=wait)
-        for tid in range(1, parties)
-    ]
-    late = records.thread(99, "late", ThreadState.RUNNING)
-    graph = build_graph([*threads, late], {1: records.lock(1, "g", Kind.BARRIER)})
-    first, *others = [one.requests for one in graph.blocked.values()]
-    assert [request.providers for request in first] == [{99}]
-    assert all(requests is first for requests in others)
+def test_a_stale_list_of_an_ended_thread_hides_no_deadlock() -> None:
+    """The memory of the lock that the ended thread kept is another lock now."""
+    stale = thread(3, None, held(7), alive=False)
+    for kind in (Kind.MUTEX, Kind.SPIN):
+        first = thread(1, wait(8, kind), held(7))
+        second = thread(2, wait(7, kind), held(8))
+        assert verdict(first, second, stale, locks={7: lock(7), 8: lock(8)}) == [True]
 
 
-def test_the_readers_behind_one_writer_share_their_request() -> None:
-    held = (Held(1, 0, None, 0, shared=True),)
-    writer = records.wait(1, Kind.RWLOCK, 9.0, 1)
-    reader = replace(records.wait(1, Kind.RWLOCK, 5.0, 1), shared=True)
-    threads = [
-        records.thread(1, "holder", ThreadState.RUNNING, holds=held),
-        records.thread(2, "writer", ThreadState.WAITING, waiting_for=writer),
-        *[records.thread(n, "r", ThreadState.WAITING, waiting_for=reader) for n in range(3, 9)],
-    ]
-    lock = records.lock(1, "g", Kind.RWLOCK, writers_first=True)
-    graph = build_graph(threads, {1: lock})
-    behind = [graph.blocked[n].requests for n in range(3, 9)]
-    assert [request.providers for request in behind[0]] == [{2}]
-    assert all(requests[0] is behind[0][0] for requests in behind)
+def test_living_readers_leave_a_doubt_about_an_ended_reader() -> None:
+    ended = thread(2, None, held(7, shared=True), alive=False)
+    living = thread(3, None, held(7, shared=True))
+    assert verdict(thread(1, writes()), ended, living, locks={7: lock(7)}) == [False]
+    begun = replace(writes(), duration_s=0.5)
+    assert verdict(thread(1, begun), ended, living, locks={7: lock(7)}) == []
+    scan = build_graph((thread(1, writes()), ended), {7: lock(7)})
+    assert len(deadlocks.find_confirmed(scan, scan)) == 1
+    assert deadlocks.find_confirmed(scan, scan, awake={1}) == (), "it may have been woken"
+
+
+def test_a_sampled_wait_may_have_lasted_for_any_time() -> None:
+    begun = replace(wait(7, saw=2), duration_s=0.05)
+    assert verdict(thread(1, begun), locks={7: lock(7)}) == []
+    sampled = replace(begun, is_lower_bound=True)
+    assert verdict(thread(1, sampled), locks={7: lock(7)}) == [False]
