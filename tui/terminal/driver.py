@@ -2,13 +2,15 @@
 
 Textual hands its output to a thread. A full queue of this thread blocks the event loop. The screen
 reads the meter before it draws, so the queue never fills up. When the app ends, the driver waits
-for the output, but only for some seconds: perhaps no terminal reads any more.
+for the output, but only for some seconds: perhaps no terminal reads any more. The input may have
+any bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import sys
 import termios
@@ -17,14 +19,20 @@ from collections.abc import Callable
 from types import FrameType
 from typing import IO, Any
 
+from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
+from locktop.tui.terminal.input_decoder import InputDecoder
 from locktop.tui.terminal.sgr import Shortener
 
 #: Seconds that the terminal has for the output when the app ends.
 _PATIENCE_S = 3.0
 #: Afterwards the driver discards the output, at this interval.
 _AGAIN_S = 0.1
+#: Input is read in pieces of at most this size.
+_INPUT_BYTES = 4096
+#: Between two reads of the input the end of the app is noticed.
+_INPUT_WITHIN_S = 0.1
 
 
 class Meter:
@@ -35,6 +43,8 @@ class Meter:
         self.taken = 0  # bytes that the terminal has taken from it
         #: Limits the seconds that the terminal may take from now on. A signal handler may call it.
         self.hurry: Callable[[], None] = lambda: None
+        #: Discards all further output, and leaves the terminal to the caller. Any thread may call.
+        self.abandon: Callable[[], None] = lambda: None
 
     @property
     def drained(self) -> bool:
@@ -75,10 +85,14 @@ class _MeteredFile:
             output()
         except OSError:
             self._gone = True
-            os.kill(os.getpid(), signal.SIGHUP)
+            _report_lost_terminal()
 
     def fileno(self) -> int:
         return self._file.fileno()
+
+
+def _report_lost_terminal() -> None:
+    os.kill(os.getpid(), signal.SIGHUP)
 
 
 class _Patience:
@@ -93,6 +107,7 @@ class _Patience:
         self._writer = writer
         self._before: Any = None
         self._started = False
+        self.has_given_up = False
 
     def start(self) -> None:
         if self._started or threading.current_thread() is not threading.main_thread():
@@ -110,7 +125,14 @@ class _Patience:
         signal.signal(signal.SIGALRM, self._before)
         self._started = False
 
+    def give_up(self) -> None:
+        """Flush no more: another thread now writes to the terminal."""
+        self.has_given_up = True
+        self._file.dropping = True
+
     def _over(self, number: int, frame: FrameType | None) -> None:
+        if self.has_given_up:
+            return
         self._file.dropping = True
         with contextlib.suppress(termios.error):
             termios.tcflush(self._file.fileno(), termios.TCOFLUSH)
@@ -120,60 +142,94 @@ class _Patience:
             signal.pthread_kill(writer.ident, signal.SIGALRM)
 
 
+class _MeteredDriver(LinuxDriver):
+    """See the module. A subclass has the meter."""
+
+    meter: Meter
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Textual would write to the standard error, which may be a file.
+        screen = sys.__stdout__
+        assert screen is not None  # the app runs on a terminal only
+        screen.reconfigure(errors="backslashreplace")  # like stderr: a write must not raise
+        self._metered = _MeteredFile(screen, self.meter)
+        self._file: Any = self._metered
+        self._shortener = Shortener()
+        self._patience = _Patience(self._metered, lambda: self._writer_thread)
+        self._last_words: list[str] | None = None  # written since the app began to end
+        self.meter.hurry = self._patience.start
+        self.meter.abandon = self._patience.give_up
+
+    def write(self, data: str) -> None:
+        """Shorten, count and write ``data``."""
+        short = self._shortener.shorten(data)
+        self.meter.queued += len(short.encode())
+        if self._last_words is not None:
+            self._last_words.append(short)
+        super().write(short)
+
+    def start_application_mode(self) -> None:
+        """Start, or continue after a stop."""
+        self._metered.dropping, self._last_words = False, None
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def stop_application_mode(self) -> None:
+        """Reset the terminal, if it takes output."""
+        self._last_words = []
+        self._patience.start()
+        super().stop_application_mode()
+
+    def close(self) -> None:
+        """Wait for the writer; if it was freed, repeat the reset: now there is room for it."""
+        self._patience.start()
+        super().close()
+        # Before the reset: a later timer would discard the reset too.
+        self._patience.stop()
+        if self._metered.dropping and not self._patience.has_given_up:
+            with contextlib.suppress(termios.error):
+                termios.tcflush(self.fileno, termios.TCOFLUSH)
+            with contextlib.suppress(OSError):
+                os.write(self.fileno, "".join(self._last_words or ()).encode())
+
+    def run_input_thread(self) -> None:
+        """Read keys and mouse reports until the app ends, or the terminal is lost.
+
+        Textual's own loop fails at a byte that is no UTF-8. At the end of the file that loop
+        goes on, without a pause.
+        """
+        parser, decoder = XTermParser(self._debug), InputDecoder()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(_INPUT_WITHIN_S):
+                    data = self._read()
+                    if not data:
+                        _report_lost_terminal()
+                        return
+                    # Without text, Textual's parser would take this for the end.
+                    if text := decoder.decode(data):
+                        for event in parser.feed(text):
+                            self.process_message(event)
+                for event in parser.tick():
+                    self.process_message(event)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, _INPUT_BYTES)
+        except OSError:
+            return b""
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """The size of the terminal.
+
+        For a terminal of size 0 x 0 (a serial line, a container that has just started) Textual
+        and its console assume different sizes, and would change the size for ever.
+        """
+        width, height = self._app.console.size
+        return width, height
+
+
 def metered_driver(meter: Meter) -> type[LinuxDriver]:
     """Return a driver class that reports to ``meter``."""
-
-    class MeteredDriver(LinuxDriver):
-        """See the module."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            # Textual would write to the standard error, which may be a file.
-            screen = sys.__stdout__
-            assert screen is not None  # the app runs on a terminal only
-            screen.reconfigure(errors="backslashreplace")  # like stderr: a write must not raise
-            self._metered = _MeteredFile(screen, meter)
-            self._file: Any = self._metered
-            self._shortener = Shortener()
-            self._patience = _Patience(self._metered, lambda: self._writer_thread)
-            self._last_words: list[str] | None = None  # written since the app began to end
-            meter.hurry = self._patience.start
-
-        def write(self, data: str) -> None:
-            """Shorten, count and write ``data``."""
-            short = self._shortener.shorten(data)
-            meter.queued += len(short.encode())
-            if self._last_words is not None:
-                self._last_words.append(short)
-            super().write(short)
-
-        def start_application_mode(self) -> None:
-            """Start, or continue after a stop."""
-            self._metered.dropping, self._last_words = False, None
-            super().start_application_mode()  # type: ignore[no-untyped-call]
-
-        def stop_application_mode(self) -> None:
-            """Reset the terminal, if it takes output."""
-            self._last_words = []
-            self._patience.start()
-            super().stop_application_mode()
-
-        def close(self) -> None:
-            """Wait for the writer; if it was freed, repeat the reset: now there is room for it."""
-            self._patience.start()
-            super().close()
-            if self._metered.dropping:
-                with contextlib.suppress(OSError):
-                    os.write(self.fileno, "".join(self._last_words or ()).encode())
-            self._patience.stop()
-
-        def _get_terminal_size(self) -> tuple[int, int]:
-            """The size of the terminal.
-
-            For a terminal of size 0 x 0 (a serial line, a container that has just started) Textual
-            and its console assume different sizes, and would change the size for ever.
-            """
-            width, height = self._app.console.size
-            return width, height
-
-    return MeteredDriver
+    return type("MeteredDriver", (_MeteredDriver,), {"meter": meter})
