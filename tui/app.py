@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -15,18 +16,24 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from locktop.tui import themes
+from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.terminal.driver import Meter, metered_driver
+from locktop.tui.terminal.watchdog import Launched, Watchdog
 from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.quit_dialog import QuitDialog
 
 if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile, Weight
     from locktop.tui.screens.call_tree import CallTreeScreen
 
 Result = TypeVar("Result")
+
+#: Textual's own status after an exception. An error outside Textual's main task gives None.
+_TEXTUAL_FAULT = 1
 
 
 class ThemedApp(App[Result]):
@@ -112,6 +119,8 @@ class LocktopApp(ThemedApp[int]):
         *,
         rate: float = 2.0,
         call_tree: tuple[str, bool] | None = None,
+        is_own_program: bool = False,
+        leave_running: Callable[[], None] | None = None,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -122,15 +131,37 @@ class LocktopApp(ThemedApp[int]):
             theme: a name, None for a theme that suits the terminal.
             rate: snapshots a second at the start.
             call_tree: begin with the call tree, by this weight, and with idle waits or without.
+            is_own_program: whether locktop started the process. If not, a new level is confirmed.
+            leave_running: keeps the process when the app ends. The app asks before it quits then.
+                None: the app does not ask.
             environ: the environment variables.
             now: a monotonic clock in seconds.
         """
         super().__init__(theme, Meter(), environ)
-        self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now, call_tree)
+        self._leave_running = leave_running
+        self._monitor = MonitorScreen(
+            feed, self.meter, Pacer(rate), now, call_tree, asks_for_level=not is_own_program
+        )
 
     def get_default_screen(self) -> MonitorScreen:
         """The monitor is the screen below all others."""
         return self._monitor
+
+    async def action_quit(self) -> None:
+        """Quit; ask before, if that ends a program. Ctrl+C is an answer too."""
+        if self._leave_running is None or self._monitor.has_ended:
+            self.exit()
+        elif isinstance(self.screen, QuitDialog):
+            self.screen.dismiss(True)
+        else:
+            self.push_screen(QuitDialog(self._monitor.process_name), self._quit_answered)
+
+    def _quit_answered(self, ends_program: bool | None) -> None:
+        if ends_program is None:
+            return
+        if not ends_program and self._leave_running is not None:
+            self._leave_running()
+        self.exit()
 
 
 class CallTreeApp(ThemedApp[int]):
@@ -168,16 +199,31 @@ class CallTreeApp(ThemedApp[int]):
         return self._call_tree
 
 
-def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int:
+def run_app(
+    app: ThemedApp[Any],
+    environ: Mapping[str, str] = os.environ,
+    launched: Launched | None = None,
+) -> int:
     """Run the app on this terminal until the user quits; return the exit status.
 
-    Over SSH the terminal reports no movements of the mouse.
+    Over SSH the terminal reports no movements of the mouse. After a fault the traceback is on the
+    standard error.
+
+    Args:
+        app: the app.
+        environ: the environment variables.
+        launched: the program that the app shows, if locktop started that program.
     """
     try:
-        app.run(mouse="SSH_CONNECTION" not in environ)
+        with Watchdog(lambda: app.meter.abandon(), launched):
+            app.run(mouse="SSH_CONNECTION" not in environ)
+    except Exception:
+        traceback.print_exc()
+        return EXIT_SCREEN_FAULT
     finally:
         app.restore_handlers()
-    return app.return_code or 0
+    status = app.return_code
+    return EXIT_SCREEN_FAULT if status is None or status == _TEXTUAL_FAULT else status
 
 
 def _close_on_end_signals(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
