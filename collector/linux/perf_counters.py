@@ -92,9 +92,9 @@ class _OpenCounter:
         self._event = event
         self._before = 0.0
         self._reason_text = ""
-        self._fd = _open_counter(tid, event, user_only=False)
+        self._fd = open_counter(tid, event, user_only=False)
         if -self._fd in (errno.EACCES, errno.EPERM) and not event.by_kernel:
-            fd = _open_counter(tid, event, user_only=True)
+            fd = open_counter(tid, event, user_only=True)
             if fd >= 0:
                 self._fd, self._reason_text = fd, _USER_ONLY
         if self._fd < 0:
@@ -124,7 +124,8 @@ class _OpenCounter:
             self._fd = -1
 
 
-def _open_counter(tid: int, event: PerfEvent, user_only: bool) -> int:
+def open_counter(tid: int, event: PerfEvent, user_only: bool) -> int:
+    """Return the descriptor of a thread's counter, or a negative error number."""
     return int(lib.lt_open_counter(event.type, event.config, tid, user_only))
 
 

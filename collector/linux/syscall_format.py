@@ -9,7 +9,7 @@ from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.sanitize import clean
 
 #: Calls whose first argument is a file descriptor.
-_OF_FD = {
+FD_CALLS = {
     "accept", "accept4", "close", "connect", "copy_file_range", "dup2", "dup3", "epoll_ctl",
     "epoll_pwait", "epoll_pwait2", "epoll_wait", "fadvise64", "fallocate", "fchmod", "fchown",
     "fcntl", "fdatasync", "flock", "fstat", "fsync", "ftruncate", "getdents", "getdents64",
@@ -19,7 +19,7 @@ _OF_FD = {
     "splice", "sync_file_range", "syncfs", "tee", "vmsplice", "write", "writev",
 }  # fmt: skip
 #: Calls whose argument of this number is a path.
-_OF_PATH = {
+PATH_CALLS = {
     "access": 0, "chmod": 0, "chown": 0, "creat": 0, "execve": 0, "lstat": 0, "mkdir": 0, "open": 0,
     "readlink": 0, "rename": 0, "rmdir": 0, "stat": 0, "statfs": 0, "truncate": 0, "umount2": 0,
     "unlink": 0, "execveat": 1, "faccessat": 1, "faccessat2": 1, "fchmodat": 1, "fchownat": 1,
@@ -47,10 +47,10 @@ def describe(pid: int, call: SystemCall) -> str:
 
 
 def _details(pid: int, name: str, arguments: tuple[int, ...]) -> str:
-    if name in _OF_FD:
+    if name in FD_CALLS:
         return _descriptor(pid, arguments[0])
-    if name in _OF_PATH:
-        return _path(pid, arguments[_OF_PATH[name]])
+    if name in PATH_CALLS:
+        return _path(pid, arguments[PATH_CALLS[name]])
     if name in _OF_TIME:
         return _time(pid, name, arguments)
     if name in ("poll", "ppoll"):

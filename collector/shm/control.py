@@ -25,9 +25,9 @@ LEVEL_NAMES = {
     lib.LT_LEVEL_ALL: "all",
 }
 _LEVEL_MASK = 0xFF
-_RENEW_EVERY_S = 1.0
+RENEW_EVERY_S = 1.0
 #: A younger claim has not lapsed. If such a claim is gone, another reader removed it on purpose.
-_SURELY_VALID_S = lib.LT_CLAIM_SECONDS - 1.0
+SURELY_VALID_S = lib.LT_CLAIM_SECONDS - 1.0
 
 
 def level_name(control: Control) -> str:
@@ -147,7 +147,7 @@ class Claim:
 
     def _keep(self) -> None:
         try:
-            while not self._closed.wait(_RENEW_EVERY_S) and self._renew():
+            while not self._closed.wait(RENEW_EVERY_S) and self._renew():
                 pass
         except OSError:
             pass  # the file was cut off: the next scan reports that
@@ -157,7 +157,7 @@ class Claim:
     def _renew(self) -> bool:
         """Renew the claim. Return False if another reader has set a level since."""
         control, now = self._page.read(), time.monotonic()
-        if not control.claim_pid and now - self._renewed_at < _SURELY_VALID_S:
+        if not control.claim_pid and now - self._renewed_at < SURELY_VALID_S:
             return False
         self._renewed_at = now
         wanted = lib.LT_LEVEL_CONTENDED

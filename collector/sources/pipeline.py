@@ -64,7 +64,7 @@ CONCLUDE = (Stage("find_patterns", "a pattern may go by what a holder does"),)
 #: Upper bound of the further readings in a first scan with all names.
 _MAX_MORE = 3
 #: Seconds to wait for names: in a scan with all names, and for a process that has ended.
-_NAMES_S, _LAST_NAMES_S = 30.0, 1.0
+NAMES_S, LAST_NAMES_S = 30.0, 1.0
 
 
 class Probes(Struct, frozen=True):
@@ -195,7 +195,7 @@ class Scan(ABC):
         """Wait for names, and for names that follow from others (a lock's name from a stack's)."""
         if not self.resolve and not self.has_ended:
             return
-        self.wait_for_names(_NAMES_S if self.resolve else _LAST_NAMES_S)
+        self.wait_for_names(NAMES_S if self.resolve else LAST_NAMES_S)
         if not self.has_ended:
             self.probes.python.merge_all(self.draft, self.wait_keys(), self.read_wait_keys_again)
             self.rename_locks()
@@ -225,7 +225,7 @@ class Scan(ABC):
         self.watched.followed_thread.also_queried = holders.in_python
         holder_stacks = holders.stacks()  # requests their names
         if self.resolve:
-            self.probes.resolver.wait(_NAMES_S)
+            self.probes.resolver.wait(NAMES_S)
             holder_stacks = holders.stacks()
         if holder_stacks:
             self.draft.stacks = {**self.draft.stacks, **holder_stacks}

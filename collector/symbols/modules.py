@@ -22,7 +22,7 @@ from locktop.collector.symbols.memory_map import Mapping
 from locktop.collector.symbols.safe_open import OpenFile
 
 #: Modules kept open for all processes. Each has up to three descriptors, of often 1024.
-_MAX_MODULES = 128
+MAX_MODULES = 128
 #: Bytes: the size of C++'s lock with glibc's reader-writer lock in it.
 _MAX_LOCK = 64
 #: Rust's names end with a hash or begin with _R. The members of its locks name nothing.
@@ -202,25 +202,27 @@ class _BuildCache:
 
     def get(self, key: str) -> bytes | None:
         """Return a result; None if there is none."""
-        return _cache().get(f"{self._identity}/{key}")
+        return disk_cache().get(f"{self._identity}/{key}")
 
     def put(self, key: str, data: bytes) -> None:
         """Store a result."""
-        _cache().put(f"{self._identity}/{key}", data)
+        disk_cache().put(f"{self._identity}/{key}", data)
 
 
 @cache
-def _cache() -> DiskCache:
+def disk_cache() -> DiskCache:
+    """Return the results on disk that all modules share."""
     return DiskCache(usual_directory())
 
 
-# The modules of all processes; a file that was replaced has another key.
-_modules: OrderedDict[tuple[int, int, int, int], Module | str] = OrderedDict()
+#: The modules of all processes; a file that was replaced has another key. A value of text says why
+#: the file cannot be read.
+open_modules: OrderedDict[tuple[int, int, int, int], Module | str] = OrderedDict()
 
 
 def release_memory() -> None:
     """Release memory that only the search for names needs."""
-    for module in tuple(_modules.values()):  # another thread may add one meanwhile
+    for module in tuple(open_modules.values()):  # another thread may add one meanwhile
         if isinstance(module, Module):
             module.release_memory()
 
@@ -241,18 +243,18 @@ def load(pid: int, mapping: Mapping) -> Module:
         ) from None
     about = file.about
     key = (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
-    module = _modules.get(key)
+    module = open_modules.get(key)
     if module is None:
         try:
             module = Module(file, mapping.path, roots(pid))
         except ValueError as error:
             module = f"no symbols from {mapping.path}: {error}"
-        _modules[key] = module
-        if len(_modules) > _MAX_MODULES:
-            _, oldest = _modules.popitem(last=False)
+        open_modules[key] = module
+        if len(open_modules) > MAX_MODULES:
+            _, oldest = open_modules.popitem(last=False)
             if isinstance(oldest, Module):
                 oldest.detach()
-    _modules.move_to_end(key)
+    open_modules.move_to_end(key)
     if isinstance(module, str):
         raise NoSymbols(module)
     return module

@@ -51,7 +51,7 @@ def copies(
     with ExitStack() as stack:
         samplers: dict[int, _SampleRing] = {}
         for tid in tids:
-            fd = _opened(tid, registers)
+            fd = open_sampler(tid, registers)
             if fd >= 0:
                 stack.callback(os.close, fd)
                 try:
@@ -81,8 +81,12 @@ class _SampleRing:
         return StackCopy(found, stack, found[architecture.sp])
 
 
-def _opened(tid: int, registers: int) -> int:
-    """Return a descriptor; -1 if the thread has ended."""
+def open_sampler(tid: int, registers: int) -> int:
+    """Return the descriptor of a thread's sampler; -1 if the thread has ended.
+
+    Raises:
+        RefusedError: The kernel lets us take no samples.
+    """
     fd = int(lib.lt_open_sampler(tid, _PERIOD_NS, registers, False))
     if -fd in (errno.EACCES, errno.EPERM):
         fd = int(lib.lt_open_sampler(tid, _PERIOD_NS, registers, True))

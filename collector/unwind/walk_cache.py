@@ -16,7 +16,7 @@ from locktop.collector.unwind.stack_memory import StackAnswers, StackQuery
 _WORD = struct.Struct("=Q")
 _word_at = _WORD.unpack_from
 #: Forks, and frames of walks; a fork takes some 360 bytes.
-_MAX_KEPT = 1 << 17
+MAX_KEPT = 1 << 17
 
 
 class _Fork(NamedTuple):
@@ -29,7 +29,8 @@ class _Fork(NamedTuple):
 class WalkCache:
     """The walks of one process, valid while its code lies where it does."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_kept: int = MAX_KEPT) -> None:
+        self._max_kept = max_kept
         self._first: dict[int, _Fork | Unwound] = {}  # by pc
         self._kept = 0
 
@@ -39,7 +40,7 @@ class WalkCache:
 
     def keep(self, pc: int, answers: StackAnswers, found: Unwound) -> None:
         """Keep the result of a walk that began at ``pc`` and got these answers."""
-        if self._kept >= _MAX_KEPT:
+        if self._kept >= self._max_kept:
             self._first, self._kept = {}, 0
         ways, answer = self._first, pc
         for query, next_answer in answers:

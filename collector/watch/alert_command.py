@@ -11,20 +11,23 @@ import time
 from collections.abc import Mapping
 
 #: The time between SIGTERM and SIGKILL.
-_GRACE_S = 2.0
+GRACE_S = 2.0
 _POLL_S = 0.02
 
 
 class AlertCommand:
     """A command line for /bin/sh, which may run for ``limit_s`` seconds.
 
+    SIGTERM ends a command that runs longer, and SIGKILL follows after ``grace_s`` seconds.
+
     Environment variables describe the alert. No text is inserted into the line, because the target
     process chooses the names. The output of the command goes to the standard error of locktop.
     """
 
-    def __init__(self, line: str, limit_s: float) -> None:
+    def __init__(self, line: str, limit_s: float, grace_s: float = GRACE_S) -> None:
         self.line = line
         self._limit_s = limit_s
+        self._grace_s = grace_s
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
 
@@ -87,7 +90,7 @@ class AlertCommand:
         if process is None:
             return
         os.killpg(process.pid, signal.SIGTERM)
-        deadline = time.monotonic() + _GRACE_S
+        deadline = time.monotonic() + self._grace_s
         while not _has_ended(process) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         _kill_group(process)

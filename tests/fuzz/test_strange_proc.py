@@ -96,7 +96,7 @@ def test_system_calls() -> None:
     assert waits
 
 
-@pytest.mark.parametrize("name", sorted(syscall_format._OF_FD | {*syscall_format._OF_PATH} | {
+@pytest.mark.parametrize("name", sorted(syscall_format.FD_CALLS | {*syscall_format.PATH_CALLS} | {
     "poll", "ppoll", "nanosleep", "clock_nanosleep", "wait4", "waitid", "futex_waitv",
 }))  # fmt: skip
 def test_calls_with_arguments_of_nonsense(name: str) -> None:

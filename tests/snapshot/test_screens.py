@@ -1,7 +1,7 @@
 """Each screen and each theme once, as an SVG file.
 
 A test compares what the app draws with a file of ``__snapshots__``. ``pytest tests/snapshot
---snapshot-update`` writes the files anew. What a screen says is asserted as text in
+--snapshot-update`` writes the files anew. The texts of the screens are asserted in
 ``tests/unit/tui/``.
 """
 
@@ -31,7 +31,7 @@ SnapCompare = Callable[..., bool]
 
 @pytest.fixture(autouse=True)
 def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the terminal of whoever runs the tests."""
+    """Hide the terminal of the user who runs the tests."""
     for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -1,4 +1,4 @@
-"""Comparison of a self-checking target with the library and without."""
+"""Comparison of runs of a self-checking target with the library and without the library."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def documents() -> list[Path]:
 
 
 def lines(text: str) -> Iterator[Line]:
-    """Yield the lines outside of code blocks and comments."""
+    """Yield the lines that are neither code nor comment."""
     return (line for line, is_code in _all_lines(text) if not is_code)
 
 
@@ -101,12 +101,12 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def word_count(sentence: str) -> int:
-    """Count what stands between blanks and has a letter or a digit."""
+    """Count the words: texts between blanks with a letter or a digit."""
     return len(_WORD.findall(sentence))
 
 
 def inline_code(text: str) -> Iterator[tuple[int, str]]:
-    """Yield what stands in backquotes outside of code blocks, with the line of its block."""
+    """Yield inline code, with the first line of its block."""
     for number, block in blocks(text):
         yield from ((number, found[2]) for found in _CODE.finditer(block))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,7 +16,16 @@ from locktop.tui.app import LocktopApp
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE
-from support.feed import HandFeed, text_of
+from support.feed import HandFeed, strips_of, text_of
+
+#: Far longer than any change of the screen takes.
+PATIENCE_S = 60.0
+
+
+async def settle(pilot: Pilot[int]) -> None:
+    """Wait until a screen has drawn all changes: a layout may cause another layout."""
+    for _ in range(3):
+        await pilot.pause()
 
 
 @dataclass
@@ -28,22 +38,35 @@ class Screen:
     clock: list[float]
 
     async def keys(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        """Press keys, and wait after each until the screen has drawn the effect."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until the screen has drawn all changes."""
+        await settle(self.pilot)
 
     async def show(self, snapshot: Snapshot, after_s: float = 1.0) -> None:
         self.clock[0] += after_s
         self.feed.publish(snapshot)
-        await self.pilot.pause()
-        await self.pilot.pause()
+        await self.settle()
 
     async def says(self, text: str) -> None:
         """Wait until the screen shows ``text``; toasts come a few messages later."""
-        for _ in range(50):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             if text in self.text.replace("\n", ""):
                 return
             await self.pilot.pause()
         raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
+
+    async def resize(self, width: int, height: int) -> None:
+        """Resize the terminal to another height, and wait until the screen has that height."""
+        await self.pilot.resize_terminal(width, height)
+        while len(strips_of(self.app)) != height:
+            await self.pilot.pause()
+        await self.settle()
 
     @property
     def text(self) -> str:
@@ -85,9 +108,9 @@ async def opened(
     feed = HandFeed(*(snapshots or (scenarios.normal(),)))
     app = LocktopApp(feed, theme, environ={"TERM": "xterm-256color"}, now=lambda: clock[0])
     async with app.run_test(size=size, notifications=True) as pilot:
-        await pilot.pause()
-        await pilot.pause()
-        yield Screen(app, pilot, feed, clock)
+        screen = Screen(app, pilot, feed, clock)
+        await screen.settle()
+        yield screen
     assert feed.stopped
 
 
@@ -97,7 +120,7 @@ def with_lock(snapshot: Snapshot, id: int, **changes: object) -> Snapshot:
 
 
 def row_under_cursor(used: ItemList) -> str:
-    """The whole row of a list that has the cursor, also what does not fit on the screen."""
+    """The whole row with the cursor of a list, with the part that does not fit on the screen."""
     row = next(
         number
         for number in range(used.count())

@@ -1,4 +1,4 @@
-"""A feed in the hands of a test, and the text on the screen."""
+"""A feed that a test controls, and the text on the screen."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from locktop.collector.model import Snapshot
 
 
 class HandFeed:
-    """A feed that publishes when a test says so, from the test's own thread or any other."""
+    """A feed that publishes on request of a test, from any thread."""
 
     def __init__(self, *first: Snapshot) -> None:
         self._first = first
         self.publish: Callable[[Snapshot], None] = lambda _: None
         self.interval_s = 0.0
         self.level = "contended"
-        self.refusal = ""  # why no level can be set
+        self.refusal = ""  # the reason that no level can be set
         self.stopped = False
         self.followed = 0  # tid
         self.followed_locks: frozenset[int] = frozenset()
@@ -47,7 +47,7 @@ class HandFeed:
 
 
 def text_of(app: App[int]) -> str:
-    """What the screen shows, as plain lines."""
+    """The screen as plain lines of text."""
     return "\n".join(strip.text.rstrip() for strip in strips_of(app))
 
 

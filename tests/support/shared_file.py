@@ -5,14 +5,18 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgpack
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
+from locktop.collector.model import Snapshot
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm.layout import MAGIC
+from locktop.collector.sources.attach import attach
 
 _FIRST = 4  # elements in the first chunk of each array: small, so that tests reach the second
 _SIZE = 1 << 20
@@ -55,6 +59,23 @@ def _set_counts(counts: Any, waits: Any, values: dict[str, int]) -> bool:
         setattr(waits if of_wait else counts, name, value)
         waited = waited or of_wait
     return waited
+
+
+def scan(file: SharedFile, directory: Path) -> Snapshot:
+    """Save a file, and return the snapshot of one scan."""
+    file.save(directory)
+    with closing(attach(file.pid)) as source:
+        return source.scan()
+
+
+def second_scan_or_error() -> Snapshot | LocktopError:
+    """Return the second snapshot of the file of this process, or the error of any step."""
+    try:
+        with closing(attach(os.getpid())) as source:
+            source.scan()
+            return source.scan()
+    except LocktopError as error:
+        return error
 
 
 class SharedFile:

@@ -1,9 +1,12 @@
-"""The real app on a real terminal, told over a pipe what to publish; run by test_terminal.py.
+"""The real app on a real terminal, controlled over a pipe; test_terminal.py runs this program.
 
-A line on the control pipe is a command: ``tick N`` publishes the large picture of that tick,
-``calls N`` one with many callers, ``same`` publishes the last one again, ``settle`` only waits.
-Each is answered, when all that it caused was handed to the terminal's writer, with one line of
-JSON; in it is what the screen is meant to show.
+Arguments: the descriptor of the commands, the descriptor of the answers, and the patience. The
+patience is the time in seconds that the terminal has for the last output.
+
+A command is a line. ``tick N`` publishes the large snapshot of that tick. ``calls N`` publishes a
+snapshot with many callers. ``same`` publishes the last snapshot again. ``settle`` only waits. The
+child answers with a line of JSON as soon as the writer has all output of the command. The answer
+has the text that the screen is to show.
 """
 
 from __future__ import annotations
@@ -15,19 +18,23 @@ import sys
 import threading
 
 from msgspec.structs import replace
+from parent_watch import end_with_parent
 from support.feed import HandFeed, text_of
 from textual.pilot import Pilot
 from unit.builders import scenarios
 
 from locktop.tui.app import LocktopApp, run_app
+from locktop.tui.terminal import driver
 
 
 def main() -> None:
+    end_with_parent()
+    driver.PATIENCE_S = float(sys.argv[3])
     commands = os.fdopen(int(sys.argv[1]), "r")
     answers = os.fdopen(int(sys.argv[2]), "w", buffering=1)
     ticks = [0]
     feed = HandFeed(scenarios.many())
-    # Two pictures a second, whatever the machine is busy with.
+    # Two snapshots a second, however busy the machine is.
     app = LocktopApp(feed, "night", now=lambda: ticks[0] / 2)
 
     async def settle() -> None:

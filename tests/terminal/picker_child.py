@@ -1,11 +1,13 @@
-"""The real picker on a real terminal, over a list made by hand; run by test_terminal.py.
+"""The real picker on a real terminal, over a list made by hand; test_terminal.py runs this program.
 
-Says at its end which process was picked.
+At its end the program prints which process the user picked.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from parent_watch import end_with_parent
 
 from locktop.collector.sources.discover import Candidate
 from locktop.tui.app import run_app
@@ -19,6 +21,8 @@ FOUND = [
 
 
 def main() -> None:
+    end_with_parent()
+
     def attach(pid: int) -> Any:
         return f"{pid}"
 

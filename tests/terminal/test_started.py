@@ -1,4 +1,4 @@
-"""What is started under the screen, when that is told to end."""
+"""`locktop run` leaves no program behind when a signal ends its screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.tool import COMMAND, PATIENCE_S
 
 
 class Screen:
-    """`locktop run` on a terminal, and what it started."""
+    """`locktop run` on a terminal, and the program that it started."""
 
     def __init__(self, process: subprocess.Popen[bytes], program: Path, master: int) -> None:
         self.process = process
@@ -50,11 +50,11 @@ def screen(tmp_path: Path) -> Iterator[Screen]:
 
 @contextmanager
 def _started(directory: Path) -> Iterator[Screen]:
-    told = directory / "pid"
-    os.mkfifo(told)
+    pid_file = directory / "pid"
+    os.mkfifo(pid_file)
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [COMMAND, "run", "--", "sh", "-c", f"echo $$ > {told}; exec sleep 1000"],
+        [COMMAND, "run", "--", "sh", "-c", f"echo $$ > {pid_file}; exec sleep 1000"],
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -62,7 +62,7 @@ def _started(directory: Path) -> Iterator[Screen]:
     )
     os.close(slave)
     try:
-        yield Screen(process, Path("/proc", told.read_text().strip()), master)
+        yield Screen(process, Path("/proc", pid_file.read_text().strip()), master)
     finally:
         process.kill()
         process.wait()
@@ -70,20 +70,20 @@ def _started(directory: Path) -> Iterator[Screen]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_it_is_not_left_behind(number: signal.Signals, screen: Screen) -> None:
+def test_a_signal_leaves_no_started_program_behind(number: signal.Signals, screen: Screen) -> None:
     screen.process.send_signal(number)
-    # 0: on a busy machine the screen may be there by then, and is closed.
+    # 0: on a busy machine the screen may have opened by then, and closes.
     assert screen.process.wait(PATIENCE_S) in (128 + number, 0)
     assert not screen.program.exists()
 
 
-def test_it_is_not_left_behind_when_that_is_said_more_than_once(screen: Screen) -> None:
-    """As where the terminal is gone: the kernel says so, and the shell too."""
+def test_repeated_signals_leave_no_started_program_behind(screen: Screen) -> None:
+    """A terminal that is gone causes several signals: from the kernel and from the shell."""
     screen.wait_painted(b"Locks")
     end = time.monotonic() + PATIENCE_S
     while screen.process.poll() is None and time.monotonic() < end:
         screen.process.send_signal(signal.SIGHUP)
         time.sleep(0.0002)
-    # Not 0 where the signal comes when the screen is closed.
+    # Not 0 if a signal comes while the screen closes.
     assert screen.process.returncode in (0, 128 + signal.SIGHUP, -signal.SIGHUP)
     assert not screen.program.exists()

@@ -27,18 +27,22 @@ BUDGET_BYTES = 3 * 1024
 
 
 class Terminal:
-    """A child that runs the app on a pty; its output is read as it comes, unless held back."""
+    """A child that runs the app on a pty. A thread reads the output at once, unless held back."""
 
-    def __init__(self, child: str, size: tuple[int, int] = (120, 40)) -> None:
+    def __init__(
+        self, child: str, size: tuple[int, int] = (120, 40), patience_s: float = LONG_ENOUGH_S
+    ) -> None:
+        """``patience_s``: how long the child waits at its end until the terminal reads."""
         environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
         environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
-        environ["PYTHONPATH"] = str(HERE.parent)
+        environ |= {"PYTHONPATH": str(HERE.parent), "TEST_PARENT": str(os.getpid())}
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         command_read, command_write = os.pipe()
         answer_read, answer_write = os.pipe()
+        arguments = (command_read, answer_write, patience_s)
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / child), str(command_read), str(answer_write)],
+            [sys.executable, str(HERE / child), *map(str, arguments)],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -71,7 +75,7 @@ class Terminal:
                 return
 
     def hold(self) -> None:
-        """Read no more; one read that is under way still comes."""
+        """Read no more. A read that has begun still ends."""
         self._reading.clear()
 
     def go_on(self) -> None:
@@ -80,22 +84,22 @@ class Terminal:
 
     @property
     def received(self) -> int:
-        """Bytes that have come so far."""
+        """The number of bytes that have arrived so far."""
         with self._changed:
             return len(self._output)
 
     def since(self, mark: int) -> bytes:
-        """What came after the first ``mark`` bytes."""
+        """The output after the first ``mark`` bytes."""
         with self._changed:
             return bytes(self._output[mark:])
 
     def wait_bytes(self, number: int) -> None:
-        """Wait until ``number`` bytes have come in all."""
+        """Wait until ``number`` bytes have arrived in all."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self._output) >= number, LONG_ENOUGH_S)
 
     def wait_text(self, text: str, mark: int) -> float:
-        """Wait until ``text`` has come after ``mark``; gives the seconds that it took."""
+        """Wait until ``text`` has arrived after ``mark``; return the seconds of the wait."""
         wanted, began = text.encode(), time.monotonic()
         with self._changed:
             assert self._changed.wait_for(lambda: wanted in self._output[mark:], LONG_ENOUGH_S), (
@@ -104,32 +108,32 @@ class Terminal:
         return time.monotonic() - began
 
     def tell(self, command: str) -> dict[str, Any]:
-        """Have the child do something; gives its answer, when it has handed on all output."""
+        """Send a command; return the answer that the child gives after its last output."""
         self._commands.write(command + "\n")
         answer: dict[str, Any] = json.loads(self._answers.readline())
         return answer
 
     def frame(self, command: str) -> int:
-        """Have the child do something; gives the bytes that came of it."""
+        """Send a command; return the number of bytes of output that the command caused."""
         before = self.received
         self.wait_bytes(int(self.tell(command)["queued"]))
         return self.received - before
 
     def press(self, keys: str) -> None:
-        """Type."""
+        """Type keys."""
         os.write(self._master, keys.encode())
 
     def hang_up(self) -> None:
-        """Be gone, as a connection that is lost."""
+        """Close the terminal, as a lost connection does."""
         before = self.received
         self.hold()
         self.press("?")
-        self.wait_bytes(before + 1)  # the read that was under way has ended, and no other begins
+        self.wait_bytes(before + 1)  # the last read has ended, and no other read begins
         os.close(self._master)
         self._master = os.open(os.devnull, os.O_RDWR)
 
     def close(self) -> None:
-        """End the child, whatever it does."""
+        """End the child in any state."""
         self.go_on()
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -152,6 +156,18 @@ def terminal() -> Iterator[Terminal]:
 
 
 @pytest.fixture
+def impatient_terminal() -> Iterator[Terminal]:
+    """A terminal with a child that soon gives up its unread output."""
+    opened = Terminal("child.py", patience_s=0.3)
+    try:
+        opened.wait_text("shard0.mutex", 0)
+        opened.frame("settle")
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
 def picker() -> Iterator[Terminal]:
     opened = Terminal("picker_child.py", (80, 24))
     try:
@@ -165,15 +181,17 @@ def test_the_first_frame_shows_a_snapshot_not_an_empty_screen(terminal: Terminal
     assert b"shard0.mutex" in terminal.since(0)[:BUDGET_BYTES]
 
 
-def test_bytes_for_a_frame(terminal: Terminal, record_property: pytest.RecordProperty) -> None:
+def test_a_frame_takes_few_bytes(
+    terminal: Terminal, record_property: pytest.RecordProperty
+) -> None:
     frames = [terminal.frame(f"tick {tick}") for tick in range(1, 21)]
     record_property("bytes a frame", sum(frames) / len(frames))
-    assert all(frames), "each tick changes something that is seen"
+    assert all(frames), "each tick changes a visible figure"
     assert sum(frames) / len(frames) <= BUDGET_BYTES, frames
 
 
-def shown(output: str) -> list[str]:
-    """What a terminal shows after ``output``: one that knows text and where it goes, no more."""
+def lines_after(output: str) -> list[str]:
+    """The lines of a simple terminal after ``output``: it knows text and cursor positions alone."""
     rows: dict[int, dict[int, str]] = {}
     row = column = 1
     pieces = re.findall(r"\x1b\[[?>=<0-9;$]*[a-zA-Z]|\x1b\][^\x07]*\x07|[^\x1b]", output)
@@ -193,27 +211,27 @@ def shown(output: str) -> list[str]:
     ]
 
 
-def test_what_was_sent_adds_up_to_what_the_screen_means(terminal: Terminal) -> None:
-    """Only what changed is sent; a cell left out would stay as it was for ever."""
+def test_the_sent_bytes_add_up_to_the_text_of_the_screen(terminal: Terminal) -> None:
+    """The screen sends changed cells alone; a forgotten cell would stay wrong for ever."""
     for tick, key in enumerate(["", "\t", "S", "j", "\t", "s", "i", "\x1b[6~", "p", "p"], start=1):
         terminal.press(key)
         terminal.frame("settle")
         answer = terminal.tell(f"tick {tick}")
         terminal.wait_bytes(answer["queued"])
-        assert shown(terminal.since(0).decode()) == answer["text"].split("\n")
+        assert lines_after(terminal.since(0).decode()) == answer["text"].split("\n")
 
 
-def test_nothing_changed_sends_nothing(terminal: Terminal) -> None:
+def test_an_unchanged_snapshot_sends_nothing(terminal: Terminal) -> None:
     terminal.frame("tick 1")
     terminal.frame("same")
     assert [terminal.frame("same") for _ in range(5)] == [0] * 5
 
 
-def test_callers_send_what_changed(terminal: Terminal) -> None:
+def test_the_call_tree_sends_changes_alone(terminal: Terminal) -> None:
     mark = terminal.received
     terminal.press("c")
     terminal.wait_text("Callers", mark)
-    terminal.frame("settle")  # no picture is drawn before the last one was read
+    terminal.frame("settle")  # no frame is drawn before the terminal has read the last frame
     terminal.frame("calls 0")
     assert "step_0_0" in terminal.tell("settle")["text"]
     assert terminal.frame("same") == 0
@@ -221,7 +239,7 @@ def test_callers_send_what_changed(terminal: Terminal) -> None:
     assert 0 < median(sizes) <= BUDGET_BYTES
 
 
-def test_in_callers_and_back_what_was_sent_adds_up(terminal: Terminal) -> None:
+def test_the_sent_bytes_add_up_after_visits_to_the_call_tree(terminal: Terminal) -> None:
     walk = [
         ("c", "Callers"), ("\r", "Function"), ("\x1b", "Callers"), ("v", "by waits"),
         ("\x1b", "Locks"), ("c", "Callers"), ("\x1b", "Locks"),
@@ -234,10 +252,10 @@ def test_in_callers_and_back_what_was_sent_adds_up(terminal: Terminal) -> None:
         terminal.frame("settle")
         answer = terminal.tell(f"calls {tick}")
         terminal.wait_bytes(answer["queued"])
-        assert shown(terminal.since(0).decode()) == answer["text"].split("\n")
+        assert lines_after(terminal.since(0).decode()) == answer["text"].split("\n")
 
 
-def test_a_terminal_that_does_not_know_its_size_is_painted_once() -> None:
+def test_a_terminal_of_unknown_size_is_painted_once() -> None:
     terminal = Terminal("child.py", (0, 0))
     try:
         terminal.wait_text("shard0.mutex", 0)
@@ -255,23 +273,23 @@ def test_a_key_paints_without_waiting_for_the_next_scan(
     record_property("key to paint, s", terminal.wait_text("by contended", mark))
 
 
-def test_a_terminal_that_does_not_read_lowers_the_rate_and_blocks_nothing(
+def test_an_unread_terminal_lowers_the_rate_and_blocks_nothing(
     terminal: Terminal,
 ) -> None:
-    asked = terminal.tell("settle")["interval_s"]
+    requested = terminal.tell("settle")["interval_s"]
     terminal.hold()
     mark = terminal.received
     slow = None
-    # A pty takes some 64 KB before it blocks; then pictures are skipped, not queued.
+    # A pty takes some 64 KB before it blocks; then frames are skipped, not queued.
     for tick in range(1, 400):
         answer = terminal.tell(f"tick {tick}")
-        if answer["interval_s"] > 4 * asked:
+        if answer["interval_s"] > 4 * requested:
             slow = answer
             break
     assert slow is not None, "the rate was never lowered"
     more = [terminal.tell(f"tick {400 + tick}")["queued"] for tick in range(10)]
-    assert more[-1] - slow["queued"] <= BUDGET_BYTES, "pictures went on piling up"
-    # The event loop is not blocked: a key is obeyed although nobody reads what it paints.
+    assert more[-1] - slow["queued"] <= BUDGET_BYTES, "frames are still queued"
+    # The event loop is not blocked: a key works although nobody reads the output.
     terminal.press("p")
     terminal.tell("settle")
     terminal.go_on()
@@ -294,34 +312,38 @@ def test_sigterm_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("keys", ["", "t" * 80], ids=["a full terminal", "a full queue too"])
-def test_sigterm_ends_it_though_nobody_reads_the_terminal(terminal: Terminal, keys: str) -> None:
-    asked = terminal.tell("settle")["interval_s"]
+def test_sigterm_ends_the_screen_of_an_unread_terminal(
+    impatient_terminal: Terminal, keys: str
+) -> None:
+    terminal = impatient_terminal
+    requested = terminal.tell("settle")["interval_s"]
     terminal.hold()
     mark = terminal.received
     ticks = iter(range(1, 1000))
-    while terminal.tell(f"tick {next(ticks)}")["interval_s"] <= 4 * asked:
+    while terminal.tell(f"tick {next(ticks)}")["interval_s"] <= 4 * requested:
         pass  # until the terminal takes no more
-    terminal.press(keys)  # each paints all of the screen
+    terminal.press(keys)  # each key paints the whole screen
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGTERM
     terminal.go_on()
-    # Whoever reads on finds the terminal in order.
+    # A later reader finds the terminal restored.
     terminal.wait_text("\x1b[?1049l", mark)
     terminal.wait_text("\x1b[?25h", mark)
 
 
-def test_quitting_ends_it_though_nobody_reads_the_terminal(terminal: Terminal) -> None:
-    asked = terminal.tell("settle")["interval_s"]
+def test_quitting_ends_the_screen_of_an_unread_terminal(impatient_terminal: Terminal) -> None:
+    terminal = impatient_terminal
+    requested = terminal.tell("settle")["interval_s"]
     terminal.hold()
     ticks = iter(range(1, 1000))
-    while terminal.tell(f"tick {next(ticks)}")["interval_s"] <= 4 * asked:
+    while terminal.tell(f"tick {next(ticks)}")["interval_s"] <= 4 * requested:
         pass  # until the terminal takes no more
     terminal.press("q")
     assert terminal.process.wait(LONG_ENOUGH_S) == 0
 
 
-def test_a_terminal_that_hangs_up_ends_it(terminal: Terminal) -> None:
-    """Though it is not the terminal that controls it: then no signal comes."""
+def test_a_terminal_that_hangs_up_ends_the_screen(terminal: Terminal) -> None:
+    """The terminal does not control the child, so the kernel sends no signal."""
     terminal.hang_up()
     assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGHUP
 
@@ -332,12 +354,12 @@ def test_after_a_stop_the_whole_screen_is_painted_again(terminal: Terminal) -> N
     assert os.WIFSTOPPED(status)
     mark = terminal.received
     terminal.process.send_signal(signal.SIGCONT)
-    # From the first line to the last one, though nothing of it has changed.
+    # From the first line to the last line, although no line has changed.
     for text in ("store", "WAITERS", "shard0.mutex", "Details", "sort"):
         terminal.wait_text(text, mark)
 
 
-def test_over_ssh_the_mouse_is_left_to_the_terminal(terminal: Terminal) -> None:
+def test_the_mouse_stays_with_the_terminal_over_ssh(terminal: Terminal) -> None:
     assert b"\x1b[?1003h" not in terminal.since(0)
 
 
@@ -351,7 +373,7 @@ def test_a_burst_of_keys_reaches_the_filter_of_the_picker_and_then_the_list(
     picker.press("\x1b")
     picker.wait_text("store --port", mark)
     mark = picker.received
-    # A slip put right, the filter closed, opened again, and the one that is left picked.
+    # A corrected typing error, the filter closed and opened again, and Enter on the last row.
     picker.press("/sx\x7f\r")
     picker.wait_text("with “s”", mark)
     mark = picker.received
@@ -361,7 +383,7 @@ def test_a_burst_of_keys_reaches_the_filter_of_the_picker_and_then_the_list(
 
 
 @pytest.mark.parametrize("before", ["", "/", "/qw\r"])
-def test_control_c_ends_the_picker_whatever_is_being_typed(picker: Terminal, before: str) -> None:
+def test_control_c_ends_the_picker_during_any_input(picker: Terminal, before: str) -> None:
     mark = picker.received
     picker.press(f"{before}\x03")
     picker.wait_text("picked None status 0", mark)

@@ -29,7 +29,7 @@ def test_a_fresh_checkout_resolves_every_import_of_the_package() -> None:
     assert not missing
 
 
-def test_a_module_that_is_not_there_is_not_found() -> None:
+def test_a_missing_module_is_not_found() -> None:
     assert not _source("locktop.collector.no_such_module")
     assert _source("locktop.collector.model")
 
@@ -44,7 +44,7 @@ def test_only_the_base_lies_flat_in_the_collector() -> None:
     assert flat == {"__init__.py", "errors.py", "sanitize.py", "native.py"}
 
 
-def test_files_and_functions_can_be_read_at_one_go() -> None:
+def test_files_and_functions_are_short() -> None:
     long = []
     for path in _python_files("collector", "tui", "tests", "bench"):
         text = path.read_text()
@@ -69,7 +69,8 @@ def test_no_class_name_stands_for_two_things() -> None:
 def test_names_are_terms_of_the_field() -> None:
     """The names on the left of CONTRIBUTING's table of terms name no class, function or field."""
     found = set()
-    for path in _python_files("collector", "tui"):
+    tests = ("tests/unit", "tests/support", "tests/terminal", "tests/snapshot")
+    for path in _python_files("collector", "tui", *tests):
         for name in _defined(ast.parse(path.read_text())):
             if OLD_WORDS.search(name.lower()):
                 found.add((str(path.relative_to(ROOT)), name))
@@ -99,3 +100,61 @@ def _defined(tree: ast.Module) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
+
+
+#: Private names that tests may read, each with the reason.
+PRIVATE_NAMES = {
+    "_compositor": "Textual has no public way to the lines of the screen",
+    "_current_frames": "the documented function of sys",
+    "_exit": "the documented function of os",
+}
+#: Documented methods and attributes of every NamedTuple.
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+
+
+def test_no_test_uses_a_private_name_of_the_product() -> None:
+    """Private: an attribute of another object, an import, or a text that a patch names."""
+    found = set()
+    for path in _python_files("tests"):
+        for name in _private_names(ast.parse(path.read_text())):
+            if name not in PRIVATE_NAMES.keys() | OF_NAMED_TUPLES:
+                found.add((str(path.relative_to(ROOT)), name))
+    assert not found
+
+
+def _private_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls"):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("attr", "patch")):
+            texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            names = [text.rpartition(".")[2] for text in texts if isinstance(text, str)]
+        yield from (name for name in names if re.match(r"_[^_]", name))
+
+
+#: Tests of something else than one module, each with the reason.
+NO_MIRROR = {
+    "test_source_tree.py": "the layout of the sources",
+    "tui/views/test_not_measured.py": "one rule for all views",
+}
+#: Folders whose tests are about C files, documents and the tests themselves.
+NO_MIRRORS = {"native", "documents", "support"}
+
+
+def test_each_unit_test_mirrors_a_module() -> None:
+    """A test file has the name of a module, or that name and a topic: ``test_MODULE_TOPIC.py``."""
+    tests = ROOT / "tests" / "unit"
+    lost = []
+    for path in tests.rglob("test_*.py"):
+        name = path.relative_to(tests)
+        if str(name) in NO_MIRROR or name.parts[0] in NO_MIRRORS:
+            continue
+        folder = name.parent if name.parts[0] == "tui" else Path("collector") / name.parent
+        words = path.stem.removeprefix("test_").split("_")
+        modules = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
+        if not any((ROOT / folder / f"{module}.py").is_file() for module in modules):
+            lost.append(str(name))
+    assert not lost

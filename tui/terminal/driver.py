@@ -26,7 +26,7 @@ from locktop.tui.terminal.input_decoder import InputDecoder
 from locktop.tui.terminal.sgr import Shortener
 
 #: Seconds that the terminal has for the output when the app ends.
-_PATIENCE_S = 3.0
+PATIENCE_S = 3.0
 #: Afterwards the driver discards the output, at this interval.
 _AGAIN_S = 0.1
 #: Input is read in pieces of at most this size.
@@ -95,28 +95,36 @@ def _report_lost_terminal() -> None:
     os.kill(os.getpid(), signal.SIGHUP)
 
 
-class _Patience:
+class Patience:
     """Frees a writer thread that is blocked in its terminal after some seconds, repeatedly.
 
     A timer's signal does that: its handler runs in the main thread, even while that waits for the
     writer. Started in another thread, this class does nothing.
     """
 
-    def __init__(self, file: _MeteredFile, writer: Callable[[], threading.Thread | None]) -> None:
+    def __init__(
+        self,
+        file: _MeteredFile,
+        writer: Callable[[], threading.Thread | None],
+        patience_s: float,
+    ) -> None:
         self._file = file
         self._writer = writer
+        self._patience_s = patience_s
         self._before: Any = None
         self._started = False
         self.has_given_up = False
 
     def start(self) -> None:
+        """Begin to count the seconds."""
         if self._started or threading.current_thread() is not threading.main_thread():
             return
         self._started = True
         self._before = signal.signal(signal.SIGALRM, self._over)
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S, _AGAIN_S)
+        signal.setitimer(signal.ITIMER_REAL, self._patience_s, _AGAIN_S)
 
     def stop(self) -> None:
+        """Free the writer no more."""
         if not self._started:
             return
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -156,7 +164,7 @@ class _MeteredDriver(LinuxDriver):
         self._metered = _MeteredFile(screen, self.meter)
         self._file: Any = self._metered
         self._shortener = Shortener()
-        self._patience = _Patience(self._metered, lambda: self._writer_thread)
+        self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
         self._last_words: list[str] | None = None  # written since the app began to end
         self.meter.hurry = self._patience.start
         self.meter.abandon = self._patience.give_up

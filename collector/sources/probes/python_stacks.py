@@ -25,7 +25,7 @@ FIRST_ID = 1 << 32
 _IDS = range(FIRST_ID, native_stacks.FIRST_ID)
 #: The outer ends of incomplete native stacks.
 _CUTS = recorded.CUT, native_stacks.CUT
-_PAUSE_S = 1.0  # seconds between two readings, and at least ten times the duration of one
+PAUSE_S = 1.0  # seconds between two readings, and at least ten times the duration of one
 _PATIENCE_S = 10.0
 _TRIES = 8  # for one wait; a reading may miss a thread while threads come and go
 _MAX_KEPT = 4096  # merged stacks
@@ -42,9 +42,19 @@ Merged = tuple[int, Runs]  # the native stack's id
 class PythonStacks:
     """The merged stacks of one process. They cost nothing if no Python code waits."""
 
-    def __init__(self, reader: PythonReader, frames: Callable[[int], tuple[Frame, ...]]) -> None:
-        """``frames`` returns the frames of a native stack by its id."""
+    def __init__(
+        self,
+        reader: PythonReader,
+        frames: Callable[[int], tuple[Frame, ...]],
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        """Args:
+        reader: reads the Python functions of the process.
+        frames: returns the frames of a native stack by its id.
+        pause_s: the least time between two readings.
+        """
         self._frames = frames
+        self._pause_s = pause_s
         self._reader = reader
         self._known: dict[tuple[int, WaitKey], Runs] = {}  # () if there is nothing to merge
         self._of_wait: dict[tuple[int, WaitKey], int] = {}  # merged stacks
@@ -136,7 +146,7 @@ class PythonStacks:
             answer = self._reader.answer(_BRIEF_S)
         if answer is not None:
             self._answer = answer
-            self._next_at = time.monotonic() + max(_PAUSE_S, 10 * self._reader.took_s)
+            self._next_at = time.monotonic() + max(self._pause_s, 10 * self._reader.took_s)
 
     def merge(self, snapshot: Draft, waits: WaitKeys) -> None:
         """Fill in known merged stacks, and request the others."""
@@ -148,7 +158,7 @@ class PythonStacks:
         # A wait shorter than the interval would be over before the reader gets to it.
         lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
         if time.monotonic() >= self._next_at and not self._reader.asking:
-            self._next_at = time.monotonic() + _PAUSE_S
+            self._next_at = time.monotonic() + self._pause_s
             if self._wanted(snapshot, lasting):
                 self._request(waits)
         self._brief = self._unnamed_locks(snapshot, waits.keys() - lasting.keys())

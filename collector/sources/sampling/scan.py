@@ -54,6 +54,11 @@ class SamplingScan(Scan):
         self._begun = begun
         self._without_library = without_library
 
+    @property
+    def session(self) -> SamplingSession:
+        """What all scans of the program share."""
+        return self._session
+
     # ---- reading ----
 
     def read(self) -> None:

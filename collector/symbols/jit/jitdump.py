@@ -36,7 +36,7 @@ _MAX_ENTRIES = 2_000_000
 _MAX_LINES = 16 << 20  # bytes of the lines of one function
 _MAX_NAME = 4096
 _UNREADABLE = 1 << 64  # an offset from which nothing is read
-_AGAIN_S = 1.0
+READ_AGAIN_S = 1.0
 
 #: V8's names, with a sign for the compiler that made the code. V8 adds the size of an ELF header to
 #: the addresses in optimized code (* and +). Addresses in other code are not those of machine code.
@@ -60,10 +60,16 @@ class _CodePiece(NamedTuple):
 
 
 class JitDump:
-    """The jitdump file of one process; a damaged file is read up to the damage."""
+    """The jitdump file of one process; a damaged file is read up to the damage.
 
-    def __init__(self, pid: int) -> None:
+    Args:
+        pid: The process.
+        read_again_s: The file is read again after this time.
+    """
+
+    def __init__(self, pid: int, read_again_s: float = READ_AGAIN_S) -> None:
         self._pid = pid
+        self._read_again_s = read_again_s
         self._fd = -1
         self._inode = 0
         self._forget()
@@ -106,7 +112,7 @@ class JitDump:
         now = time.monotonic()
         if now < self._next_at:
             return
-        self._next_at = now + _AGAIN_S
+        self._next_at = now + self._read_again_s
         with contextlib.suppress(OSError, struct.error):
             for mapping in mappings:
                 path, name = os.path.split(mapping.path)

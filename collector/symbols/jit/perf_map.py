@@ -20,18 +20,28 @@ _LINE = re.compile(
     rb"^(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(?:0x)?([0-9a-fA-F]{1,16})[ \t]+(\S[^\n]*)", re.MULTILINE
 )
 _READ_SIZE = 1 << 20
-_MAX_FILE = 256 << 20  # bytes read of one file
+MAX_FILE = 256 << 20  # bytes read of one file
 _MAX_ENTRIES = 2_000_000
 _MAX_LINE = 4096
 _TAIL = 64  # bytes that say whether a file still is the one that was read
-_AGAIN_S = 1.0
+READ_AGAIN_S = 1.0
 
 
 class PerfMap:
-    """The perf map of one process."""
+    """The perf map of one process.
 
-    def __init__(self, pid: int) -> None:
+    Args:
+        pid: The process.
+        read_again_s: The file is read again after this time.
+        max_file: Bytes that are read of the file.
+    """
+
+    def __init__(
+        self, pid: int, read_again_s: float = READ_AGAIN_S, max_file: int = MAX_FILE
+    ) -> None:
         self._pid = pid
+        self._read_again_s = read_again_s
+        self._max_file = max_file
         self._fd = -1
         self._index = CodeIndex()
         self._read = 0
@@ -66,7 +76,7 @@ class PerfMap:
         now = time.monotonic()
         if now < self._next_at:
             return
-        self._next_at = now + _AGAIN_S
+        self._next_at = now + self._read_again_s
         with contextlib.suppress(OSError):
             self._open()
             self._read_lines(os.fstat(self._fd).st_size)
@@ -100,7 +110,7 @@ class PerfMap:
 
     def _read_lines(self, size: int) -> None:
         while self._read < size:
-            if self._read >= _MAX_FILE or len(self._index) >= _MAX_ENTRIES:
+            if self._read >= self._max_file or len(self._index) >= _MAX_ENTRIES:
                 self.note = f"/tmp/{self._name} is too large: its later part is not read"
                 break
             piece = os.pread(self._fd, _READ_SIZE, self._read)

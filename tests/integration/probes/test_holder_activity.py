@@ -167,7 +167,7 @@ def test_where_nobody_may_sample_it_is_said_where_it_was_seen_asleep(
     def refused(tid: int, registers: int) -> int:
         raise perf_sample.RefusedError("no right (kernel.perf_event_paranoid is 3)")
 
-    monkeypatch.setattr(perf_sample, "_opened", refused)
+    monkeypatch.setattr(perf_sample, "open_sampler", refused)
     target, _ = begun(start_unprepared, "rests_and_runs")
     with closing(attach(target.pid)) as source:
         until(source, lambda now: now.doing is ActivityState.BLOCKED)
@@ -180,7 +180,7 @@ def test_where_nobody_may_sample_it_is_said_where_it_was_seen_asleep(
         seen, now = until(source, lambda now: bool(now.stack and not now.stack_age_s))
         assert functions(seen, now)[:2] == ["works", "rests_and_runs"]
         assert not any("perf_event_paranoid" in note for note in seen.notes), "it was let"
-        monkeypatch.setattr(perf_sample, "_opened", refused)
+        monkeypatch.setattr(perf_sample, "open_sampler", refused)
     with closing(attach(target.pid, stop_threads=True)) as source:
         seen, now = until(source, lambda now: bool(now.stack))
     assert functions(seen, now)[:2] == ["works", "rests_and_runs"]

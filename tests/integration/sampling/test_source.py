@@ -337,7 +337,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
     ) -> dict[int, int]:
         waits = [wait for wait, _, _ in new]
         assert [wait.since for wait in waits] == sorted(wait.since for wait in waits)
-        session = scan._session
+        session = scan.session
         if waits and waits[0].since >= session.sampled_at:
             all_waits = Counter(wait.sync_object.address for wait in session.waits.values())
             begun.append((all_waits, waits))

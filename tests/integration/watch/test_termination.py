@@ -14,6 +14,8 @@ from support.targets import PATIENCE_S, StartTarget
 
 from locktop.collector.sources import pipeline
 from locktop.collector.sources.attach import attach
+from locktop.collector.symbols.dwarf.unit_index import SourceLocation
+from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.watch.alert_command import AlertCommand
 from locktop.collector.watch.alert_snapshots import AlertSnapshots
@@ -38,12 +40,13 @@ def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """A machine so busy that no name is ever found; set when one is looked for."""
     asked, over = threading.Event(), threading.Event()
 
-    def never(self: Resolver, address: int) -> None:
+    def never(self: Module, address: int) -> tuple[SourceLocation, ...]:
         asked.set()
         over.wait()
+        return ()
 
-    monkeypatch.setattr(Resolver, "_name_frame", never)
-    monkeypatch.setattr(pipeline, "_NAMES_S", 1e6)
+    monkeypatch.setattr(Module, "stored_locations", never)
+    monkeypatch.setattr(pipeline, "NAMES_S", 1e6)
     yield asked
     over.set()
 

@@ -1,4 +1,4 @@
-"""Patterns: each is found in its scenario, and in no scenario that just misses a threshold."""
+"""Patterns: each scenario shows its pattern, and a scenario just below a threshold shows none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def holder(state: ThreadState = ThreadState.RUNNING, **held: Any) -> Thread:
 
 
 def scan(waiters: tuple[Thread, ...], rates: LockRates, *others: Thread, **lock: Any) -> Snapshot:
-    """One lock, held by a thread if it is of a kind that is, and waited for."""
+    """A lock with waiters; a thread holds the lock if its kind has holders."""
     kind = lock.pop("kind", Kind.MUTEX)
     held = (HOLDER,) if any(thread.tid == HOLDER for thread in others) else ()
     one = records.lock(
@@ -171,7 +171,7 @@ SCENARIOS = {
 
 
 @pytest.mark.parametrize("name", list(PatternName))
-def test_a_pattern_is_seen(name: PatternName) -> None:
+def test_each_scenario_shows_its_pattern(name: PatternName) -> None:
     made = SCENARIOS[name]()
     (found,) = patterns(made)
     assert found.name is name
@@ -220,46 +220,53 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     (PatternName.STARVED_WRITER, "prefers writers", lambda s: with_lock(s, writers_first=True)),
     (PatternName.STARVED_WRITER, "an earlier reader", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, 0.95, shared=True),))),
-    (PatternName.STARVED_WRITER, "not known since when", lambda s: with_thread(
+    (PatternName.STARVED_WRITER, "the begin is not known", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, None, shared=True),))),
-    (PatternName.STARVED_WRITER, "a writer has it", lambda s: with_thread(
+    (PatternName.STARVED_WRITER, "a writer holds the lock", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, 0.5),))),
     (PatternName.LONG_HOLD, "not for long", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, 0.099),))),
-    (PatternName.LONG_HOLD, "not known since when", lambda s: with_thread(
+    (PatternName.LONG_HOLD, "the begin is not known", lambda s: with_thread(
         s, HOLDER, holds=(Held(1, 0, None),))),
-    (PatternName.LONG_HOLD, "it computes", lambda s: holder_does(s, doing=ActivityState.RUNNING)),
-    (PatternName.LONG_HOLD, "it is stopped", lambda s: holder_does(s, doing=ActivityState.STOPPED)),
-    (PatternName.LONG_HOLD, "it waits for a futex", lambda s: holder_does(s, call="futex_wait")),
-    (PatternName.LONG_HOLD, "another one does", lambda s: holder_does(s, tid=HOLDER + 1)),
-    (PatternName.LONG_HOLD, "it has computed", lambda s: with_thread(s, HOLDER, cpu_share=0.11)),
+    (PatternName.LONG_HOLD, "the holder computes",
+     lambda s: holder_does(s, doing=ActivityState.RUNNING)),
+    (PatternName.LONG_HOLD, "the holder is stopped",
+     lambda s: holder_does(s, doing=ActivityState.STOPPED)),
+    (PatternName.LONG_HOLD, "the holder waits for a futex",
+     lambda s: holder_does(s, call="futex_wait")),
+    (PatternName.LONG_HOLD, "another thread sleeps", lambda s: holder_does(s, tid=HOLDER + 1)),
+    (PatternName.LONG_HOLD, "the holder has computed",
+     lambda s: with_thread(s, HOLDER, cpu_share=0.11)),
     (
         PatternName.LONG_HOLD,
-        "it waits itself",
+        "the holder waits for a lock",
         lambda s: holder_does(s, doing=ActivityState.WAITING),
     ),
-    (PatternName.LONG_HOLD, "it waits unseen", lambda s: replace(s, unobserved_waiters=(HOLDER,))),
-    (PatternName.LONG_HOLD, "nobody waits", lambda s: without(s, 11)),
+    (PatternName.LONG_HOLD, "the wait of the holder is unobserved",
+     lambda s: replace(s, unobserved_waiters=(HOLDER,))),
+    (PatternName.LONG_HOLD, "no thread waits", lambda s: without(s, 11)),
     (PatternName.FALSE_IDLE, "not for long", lambda s: with_thread(
         s, 11, waiting_for=records.wait(1, Kind.SEM, 0.09))),
-    (PatternName.FALSE_IDLE, "just held up", lambda s: with_thread(
+    (PatternName.FALSE_IDLE, "the wait is short", lambda s: with_thread(
         s, 20, waiting_for=records.wait(2, Kind.MUTEX, 0.09))),
     (PatternName.FALSE_IDLE, "waits for work", lambda s: with_thread(
         s, 20, waiting_for=records.wait(2, Kind.COND, 0.1))),
-    (PatternName.FALSE_IDLE, "another posts", lambda s: replace(s, threads=(
+    (PatternName.FALSE_IDLE, "another thread posts", lambda s: replace(s, threads=(
         *s.threads, records.thread(21, "p", ThreadState.IDLE, uses=(LockUse(1, 0, 1),))))),
-    (PatternName.FALSE_IDLE, "others posted", lambda s: with_lock(s, signals=11)),
-    (PatternName.FALSE_IDLE, "nobody is known to", lambda s: with_thread(s, 20, uses=())),
-    (PatternName.FALSE_IDLE, "not all is known", lambda s: with_thread(s, 11, uses=None)),
-    (PatternName.OVERSUBSCRIBED, "two a CPU", lambda s: without(s, 24)),
-    (PatternName.OVERSUBSCRIBED, "nobody waits", lambda s: without(s, 11)),
-    (PatternName.OVERSUBSCRIBED, "one just woken", lambda s: with_thread(s, 24, idle_share=0.1)),
-    (PatternName.OVERSUBSCRIBED, "one was on no CPU", lambda s: with_thread(s, 24, cpu_share=0.0)),
+    (PatternName.FALSE_IDLE, "other threads posted", lambda s: with_lock(s, signals=11)),
+    (PatternName.FALSE_IDLE, "no thread is known to post", lambda s: with_thread(s, 20, uses=())),
+    (PatternName.FALSE_IDLE, "the counts are incomplete", lambda s: with_thread(s, 11, uses=None)),
+    (PatternName.OVERSUBSCRIBED, "two threads per CPU", lambda s: without(s, 24)),
+    (PatternName.OVERSUBSCRIBED, "no thread waits", lambda s: without(s, 11)),
+    (PatternName.OVERSUBSCRIBED, "a thread has just woken",
+     lambda s: with_thread(s, 24, idle_share=0.1)),
+    (PatternName.OVERSUBSCRIBED, "a thread was on no CPU",
+     lambda s: with_thread(s, 24, cpu_share=0.0)),
     (PatternName.OVERSUBSCRIBED, "CPUs not known", lambda s: replace(
         s, process=replace(s.process, cpus=0))),
-    (PatternName.HIGH_RATE, "less often", lambda s: with_rates(s, acquisitions=999_999)),
+    (PatternName.HIGH_RATE, "the rate is lower", lambda s: with_rates(s, acquisitions=999_999)),
     (PatternName.HIGH_RATE, "contended", lambda s: with_rates(s, contended=1000)),
-    (PatternName.HIGH_RATE, "of many locks", lambda s: with_lock(s, id=0)),
+    (PatternName.HIGH_RATE, "the row has many locks", lambda s: with_lock(s, id=0)),
     (PatternName.HIGH_RATE, "a semaphore", lambda s: with_lock(s, kind=Kind.SEM)),
 ]  # fmt: skip
 
@@ -269,7 +276,7 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
     [(name, change) for name, _, change in NEAR_MISSES],
     ids=[f"{name}: {what}" for name, what, _ in NEAR_MISSES],
 )
-def test_a_near_miss_is_no_pattern(
+def test_a_near_miss_shows_no_pattern(
     name: PatternName, change: Callable[[Snapshot], Snapshot]
 ) -> None:
     assert patterns(change(SCENARIOS[name]())) == ()
@@ -283,7 +290,7 @@ def test_a_process_that_ended_has_no_pattern(name: PatternName) -> None:
     assert patterns(replace(made, interval_s=0.09)) == ()
 
 
-def test_a_hold_whose_begin_is_not_known_has_lasted_where_nobody_took_the_lock() -> None:
+def test_a_hold_of_unknown_begin_is_long_if_no_thread_took_the_lock() -> None:
     made = with_rates(long_hold(), acquisitions=0)
     made = with_thread(made, HOLDER, holds=(Held(1, 0, None),))
     (found,) = patterns(made)
@@ -291,7 +298,7 @@ def test_a_hold_whose_begin_is_not_known_has_lasted_where_nobody_took_the_lock()
     assert "held for at least 500 ms" in found.evidence
 
 
-def test_the_rates_of_a_first_scan_are_those_of_the_whole_time() -> None:
+def test_the_first_scan_has_rates_over_the_whole_time() -> None:
     whole = with_lock(
         convoy(), rates=LockRates(), acquisitions=2000, contended=1000, wait_s=4.0, hold_s=0.18,
         blame=(Blame(0, 0, 1.6), Blame(HOLDER, 0x401100, 2.4)),
@@ -318,7 +325,7 @@ def all_of_them() -> Snapshot:
     return replace(made, patterns=found)
 
 
-def test_they_are_saved_and_read_back() -> None:
+def test_patterns_are_saved_and_read_back() -> None:
     made = all_of_them()
     whole = document(made)
     assert [one["name"] for one in whole["patterns"]] == list(PatternName)
@@ -326,7 +333,7 @@ def test_they_are_saved_and_read_back() -> None:
     assert read.patterns == made.patterns
 
 
-def test_they_are_on_the_page_right_after_the_locks() -> None:
+def test_the_text_report_has_patterns_right_after_the_locks() -> None:
     page = report.render(all_of_them())
     order = ["LOCKS, most wait first", "WHAT IT LOOKS LIKE", "SEMAPHORES AND CONDITIONS"]
     assert sorted(order, key=page.index) == order
@@ -335,7 +342,7 @@ def test_they_are_on_the_page_right_after_the_locks() -> None:
     assert "WHAT IT LOOKS LIKE" not in report.render(scenarios.normal())
 
 
-def test_they_are_in_the_details_of_their_lock() -> None:
+def test_lock_details_show_the_patterns_of_the_lock() -> None:
     made = all_of_them()
     index = SnapshotIndex(made)
     details = {

@@ -1,5 +1,4 @@
-"""The report of a deadlock: what it says would have avoided it, who is stuck behind, as text, JSON,
-DOT and Mermaid."""
+"""The report of a deadlock: advice, the threads behind the cycle, text, JSON, DOT and Mermaid."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ def seen(
     kinds: dict[int, Kind] | None = None,
     how: dict[int, BlockReason] | None = None,
 ) -> Snapshot:
-    """The first ``circle`` threads wait for each other in a ring, the others behind them."""
+    """A ring of ``circle`` threads; the other threads wait behind the ring."""
     ring = threads[:circle]
     cycle = tuple(
         DeadlockEdge(
@@ -101,7 +100,7 @@ def page(snapshot: Snapshot) -> str:
 RING = (member(1, 2, 2), member(2, 3, 3, 4.0), member(3, 1, 1))
 
 
-def test_the_order_is_that_of_all_but_the_thread_that_closed_the_circle() -> None:
+def test_the_advised_order_is_that_of_all_threads_but_the_last() -> None:
     found = found_for(seen(*RING, circle=3))
     assert found.remedy is Remedy.ORDER
     assert found.order == (3, 1, 2)
@@ -118,21 +117,21 @@ def test_the_order_is_that_of_all_but_the_thread_that_closed_the_circle() -> Non
     assert "This thread's wait closed the circle; any other" in said
 
 
-def test_threads_outside_the_cycle_show_the_usual_order() -> None:
+def test_threads_beside_the_cycle_show_the_usual_order() -> None:
     other = member(4, 1, 1)
     assert found_for(seen(*RING, other, circle=3)).change == found_for(seen(*RING, circle=3)).change
     first_one, then_three = Held(1, 1, None), Held(3, 1, None)
     rule = replace(other, holds=(first_one, then_three), waiting_for=None)
     found = found_for(seen(*RING, rule, circle=3))
     assert found.change is not None
-    assert (found.change.tid, found.elsewhere) == (3, 1), "which takes 3 before 1"
+    assert (found.change.tid, found.elsewhere) == (3, 1), "the last thread takes 3 before 1"
     assert found.order == (1, 2, 3)
     assert "1 thread beside the circle takes these two in that order as well." in page(
         seen(*RING, rule, circle=3)
     )
 
 
-def test_the_lock_order_of_the_past_counts_too() -> None:
+def test_earlier_lock_orders_count_for_the_advice() -> None:
     past = OrderCycle((3, 1), (OrderEdge(1, 3, 77, 1), OrderEdge(3, 1, 3, 1)))
     snapshot = replace(seen(*RING, circle=3), lock_order=(past,))
     found = found_for(snapshot)
@@ -140,7 +139,7 @@ def test_the_lock_order_of_the_past_counts_too() -> None:
     assert (found.change.tid, found.elsewhere) == (3, 1)
 
 
-def test_who_wants_what_it_has_should_take_it_once() -> None:
+def test_a_thread_that_requests_its_own_lock_is_advised_to_take_the_lock_once() -> None:
     snapshot = seen(member(1, 1, 1), circle=1)
     assert found_for(snapshot).remedy is Remedy.ONCE_ONLY
     said = page(snapshot)
@@ -148,7 +147,7 @@ def test_who_wants_what_it_has_should_take_it_once() -> None:
     assert "t1 (1) took mutex g_1 (in f101 at a.c:101) and wants it again (in f201 at" in said
 
 
-def test_a_writer_waited_behind_holds_nothing() -> None:
+def test_a_waiting_writer_before_readers_holds_nothing() -> None:
     both = seen(
         member(1, 1, 2, kind=Kind.RWLOCK, shared=True),
         replace(member(2, 1, 1, kind=Kind.RWLOCK), holds=()),
@@ -164,7 +163,7 @@ def test_a_writer_waited_behind_holds_nothing() -> None:
     assert "    behind t2 (2), which waits to write and goes first\n" in said
 
 
-def test_before_a_join_what_the_other_needs_is_given_back() -> None:
+def test_a_joining_thread_is_advised_to_release_first() -> None:
     snapshot = seen(
         member(1, 2, 2, kind=Kind.JOIN),
         member(2, 1, 1),
@@ -185,26 +184,26 @@ def test_before_a_join_what_the_other_needs_is_given_back() -> None:
     )
     assert found_for(joins).remedy is Remedy.NONE
     assert "No order of locks would" in page(joins)
-    # Joins differ by their source location alone, if at all.
+    # Only the source location distinguishes joins, if at all.
     joins = seen(
         member(1, 1, 2, kind=Kind.JOIN), member(2, 1, 1, kind=Kind.JOIN), circle=2, kinds=kinds
     )
     assert found_for(joins).remedy is Remedy.NONE
 
 
-def test_what_runs_once_is_not_given_back() -> None:
+def test_no_advice_asks_to_release_a_once_routine() -> None:
     kinds = {1: Kind.ONCE, 2: Kind.JOIN}
     joins = member(1, 2, 2, kind=Kind.JOIN)
     snapshot = seen(joins, member(2, 1, 1, kind=Kind.ONCE), circle=2, kinds=kinds)
     assert "what runs once should not wait for who may call it" in page(snapshot)
 
 
-def test_one_place_that_takes_all_needs_a_rule_by_address() -> None:
+def test_one_call_site_that_takes_all_locks_needs_an_order_by_address() -> None:
     found = found_for(scenarios.deadlock())
     assert (found.remedy, found.order) == (Remedy.ONE_PLACE, (10, 11, 12))
 
 
-def test_threads_behind_are_listed_the_longest_wait_first() -> None:
+def test_threads_behind_the_cycle_are_sorted_by_wait() -> None:
     snapshot = seen(*RING, member(5, 1, 1, 1.0), member(6, 5, 5, 2.0), circle=3)
     (report,) = reports(snapshot)
     assert [one.tid for one in report.behind] == [6, 5]
@@ -214,7 +213,7 @@ def test_threads_behind_are_listed_the_longest_wait_first() -> None:
     assert "nor does what is stuck behind" in said
 
 
-def test_threads_that_are_stuck_alike_are_one_line() -> None:
+def test_threads_stuck_in_the_same_way_share_a_line() -> None:
     one = member(5, 1, 1, 1.0)
     other = replace(one, tid=7, name="t7")
     snapshot = seen(*RING, member(6, 5, 5, 2.0), one, other, circle=3)
@@ -247,7 +246,7 @@ def test_a_lock_of_an_ended_thread_is_named_as_abandoned() -> None:
     assert "lock_2 -> thread_9" in drawing
 
 
-def test_a_wait_that_nobody_can_end_has_no_holder() -> None:
+def test_a_wait_that_no_thread_can_end_has_no_holder() -> None:
     kinds = {2: Kind.BARRIER}
     snapshot = seen(
         member(1, 2, 0, kind=Kind.BARRIER), circle=1, kinds=kinds, how={1: BlockReason.ABSENT}
@@ -260,7 +259,7 @@ def test_a_wait_that_nobody_can_end_has_no_holder() -> None:
 
 
 @pytest.mark.parametrize("how", list(BlockReason))
-def test_each_block_reason_has_its_words(how: BlockReason) -> None:
+def test_each_block_reason_has_a_sentence(how: BlockReason) -> None:
     snapshot = seen(*RING, circle=3, how={1: how})
     said = page(snapshot)
     words = ("held by t2", "behind t2", "got by t2", "run by t2", "the end of t2",
@@ -269,7 +268,7 @@ def test_each_block_reason_has_its_words(how: BlockReason) -> None:
     assert check_mermaid(mermaid.render(reports(snapshot))) == 6
 
 
-def test_what_can_be_done_depends_on_certainty_and_on_the_end() -> None:
+def test_the_advised_action_depends_on_certainty_and_on_the_end_of_the_process() -> None:
     snapshot = seen(*RING, circle=3)
     assert "ending the process is the only way out" in page(snapshot)
     assert f"`locktop snapshot -p {records.PID} -o FILE`" in page(snapshot)
@@ -283,14 +282,14 @@ def test_what_can_be_done_depends_on_certainty_and_on_the_end() -> None:
     assert "only way out" not in gone
 
 
-def test_the_time_is_left_out_where_a_saved_snapshot_has_none() -> None:
+def test_a_saved_snapshot_without_a_time_shows_no_time() -> None:
     (report,) = reports(replace(seen(*RING, circle=3), taken_at="yesterday"))
     assert report.since == ""
     (report,) = reports(seen(*RING, circle=3))
     assert report.since == "2026-11-21T03:12:42Z"
 
 
-def test_the_document_has_all_of_it_and_is_json() -> None:
+def test_the_json_document_has_the_whole_report() -> None:
     (report,) = reports(seen(*RING, member(5, 1, 1), circle=3))
     document = json.loads(json.dumps(deadlock_json.document(report)))
     first = document["threads"][0]
@@ -303,7 +302,7 @@ def test_the_document_has_all_of_it_and_is_json() -> None:
     assert document["headline"].startswith("DEADLOCK: 3 threads")
 
 
-def test_the_line_tells_the_oldest_of_several() -> None:
+def test_the_line_names_the_oldest_of_several_deadlocks() -> None:
     snapshot = seen(*RING, circle=3)
     older = replace(snapshot.deadlocks[0], since_s=90.0)
     line = verdict.line(replace(snapshot, deadlocks=(snapshot.deadlocks[0], older)))
@@ -311,7 +310,7 @@ def test_the_line_tells_the_oldest_of_several() -> None:
 
 
 def hostile() -> tuple[DeadlockReport, ...]:
-    """Names as bad as a program may have them, and a thread behind."""
+    """Hostile names, and a thread behind the ring."""
     snapshot = seen(*RING, member(5, 1, 1), circle=3)
     threads = tuple(replace(one, name=HOSTILE) for one in snapshot.threads)
     locks = tuple(replace(one, name=HOSTILE) for one in snapshot.locks)
@@ -320,16 +319,16 @@ def hostile() -> tuple[DeadlockReport, ...]:
 
 
 def drawn(dot: Path, text: str) -> list[str]:
-    """The texts of Graphviz's own drawing."""
+    """The texts in the drawing that Graphviz makes."""
     done = subprocess.run(
         [dot, "-Tsvg"], input=text, capture_output=True, text=True, check=True, encoding="utf-8"
     )
-    assert done.stderr == "", "it also warns"
+    assert done.stderr == "", "Graphviz must not even warn"
     texts = xml.fromstring(done.stdout).iter("{http://www.w3.org/2000/svg}text")
     return [(text.text or "").replace("\xa0", " ") for text in texts]
 
 
-def test_graphviz_draws_every_name_as_it_is(need: Callable[..., Path]) -> None:
+def test_graphviz_draws_every_name_unchanged(need: Callable[..., Path]) -> None:
     graphviz = need("dot", "graphviz")
     texts = drawn(graphviz, dot.render(hostile()))
     assert texts.count(HOSTILE) == 4, "threads"
@@ -342,7 +341,7 @@ def test_graphviz_draws_every_name_as_it_is(need: Callable[..., Path]) -> None:
     assert drawn(graphviz, dot.render(())) == ["no deadlock"]
 
 
-#: The part of Mermaid that is used, and not a character more.
+#: The part of Mermaid that the drawing uses.
 _TEXT = r'"(?:[A-Za-z0-9 _.,:/+=?-]|#\d+;|<br>)+"'
 _LINES = (
     rf"\w+(?:\[{_TEXT}\]|\(\[{_TEXT}\]\))(?::::(?:circle|behind|lock))?",
@@ -352,8 +351,10 @@ _LINES = (
 
 
 def check_mermaid(text: str) -> int:
-    """Check every line against the grammar, and that arrows join what there is; give the number of
-    arrows."""
+    """Check every line against the grammar, and that arrows join declared nodes.
+
+    Returns: the number of arrows.
+    """
     first, *lines = text.removesuffix("\n").split("\n")
     assert first == "flowchart LR"
     known, arrows = set(), 0
@@ -369,11 +370,11 @@ def check_mermaid(text: str) -> int:
 
 
 def rendered(text: str) -> str:
-    """A Mermaid text as a person sees it."""
+    """A Mermaid text as a reader sees the text."""
     return re.sub(r"#(\d+);", lambda found: chr(int(found[1])), text)
 
 
-def test_mermaid_keeps_to_its_grammar_whatever_the_names() -> None:
+def test_mermaid_text_is_valid_for_any_name() -> None:
     text = mermaid.render(hostile())
     assert check_mermaid(text) == 8
     assert rendered(text).count(f'["{HOSTILE}<br>thread ') == 4
@@ -381,12 +382,12 @@ def test_mermaid_keeps_to_its_grammar_whatever_the_names() -> None:
     assert check_mermaid(mermaid.render(())) == 0
 
 
-def test_a_line_of_a_drawing_is_no_item_of_a_list() -> None:
+def test_no_line_of_a_drawing_reads_as_a_list_item() -> None:
     assert mermaid.quoted(["1. worker", "- x"]) == '"#49;. worker<br>#45; x"'
 
 
 @pytest.mark.parametrize("count", [40])
-def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> None:
+def test_a_drawing_counts_the_threads_that_are_left_out(count: int) -> None:
     many = [replace(member(5, 1, 1), tid=100 + n) for n in range(count)]
     found = reports(seen(*RING, *many, circle=3))
     assert f"{count - 30} threads more behind" in dot.render(found)
@@ -410,10 +411,10 @@ def test_a_drawing_of_many_behind_says_how_many_it_leaves_out(count: int) -> Non
             "now in read(3 ->",
         ),
         (ThreadActivity(4731, ActivityState.ENDED), ""),
-        (ThreadActivity(4732, ActivityState.STOPPED), ""),  # of another one
+        (ThreadActivity(4732, ActivityState.STOPPED), ""),  # of another thread
     ],
 )
-def test_of_each_holder_it_says_what_it_does_now(now: ThreadActivity, said: str) -> None:
+def test_the_report_says_the_activity_of_each_holder(now: ThreadActivity, said: str) -> None:
     made = scenarios.deadlock()
     locks = tuple(replace(one, holder_activity=now) if one.id == 11 else one for one in made.locks)
     (report,) = reports(replace(made, locks=locks))

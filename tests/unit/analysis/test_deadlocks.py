@@ -1,4 +1,4 @@
-"""Wait-for graph, deadlocks, states and rates: pure functions, against a checker by brute force."""
+"""Wait-for graph, deadlocks, states and rates, compared with a checker by brute force."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def lock(id_: int, kind: Kind = Kind.MUTEX, **fields: Any) -> Lock:
 
 
 def pairs(*threads: Thread, locks: dict[int, Lock] | None = None) -> set[tuple[int, int]]:
-    """Who waits for whom."""
+    """The pairs of a waiting thread and a thread that the waiter waits for."""
     found = build_graph(threads, locks or {})
     return {
         (tid, provider)
@@ -95,7 +95,7 @@ def writes(**how: float | bool) -> Wait:
     return wait(7, Kind.RWLOCK, **how)  # type: ignore[arg-type]
 
 
-def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
+def test_a_reader_waits_behind_a_writer_if_writers_go_first() -> None:
     again = thread(1, reads(), held(7, shared=True))
     writer = thread(2, writes())
     assert pairs(again, writer) == {(2, 1)}, "readers go first"
@@ -103,7 +103,7 @@ def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
     found = build_graph([again, writer], WRITERS_FIRST)
     (stuck,) = deadlocks.find_confirmed(found, found)
     assert [(e.tid, e.held_by, e.behind) for e in stuck.cycle] == [(1, 2, True), (2, 1, False)]
-    # The reader needs not hold it itself.
+    # The reader needs not hold the lock itself.
     holder = thread(3, wait(8), held(7, shared=True))
     found = build_graph([thread(1, reads(), held(8)), writer, holder], WRITERS_FIRST)
     (stuck,) = deadlocks.find_confirmed(found, found)
@@ -113,19 +113,22 @@ def test_a_reader_waits_behind_a_writer_where_writers_go_first() -> None:
 @pytest.mark.parametrize(
     ("reader", "writer"),
     [
-        (reads(), writes(timed=True)),  # it gives up, and lets the reader in
+        (reads(), writes(timed=True)),  # the writer gives up, and lets the reader in
         (reads(timed=True), writes()),
-        (reads(duration_s=2.0), writes(duration_s=1.0)),  # it came later
-        (reads(duration_s=0.05), writes(duration_s=0.06)),  # who came first is not known yet
+        (reads(duration_s=2.0), writes(duration_s=1.0)),  # the writer came later
+        (
+            reads(duration_s=0.05),
+            writes(duration_s=0.06),
+        ),  # the order of the waits is not known yet
         (reads(), wait(8, Kind.RWLOCK)),
         (reads(), reads()),
     ],
 )
-def test_a_reader_that_no_writer_stops(reader: Wait, writer: Wait) -> None:
+def test_a_reader_without_a_writer_before_has_no_request(reader: Wait, writer: Wait) -> None:
     assert (1, 2) not in pairs(thread(1, reader), thread(2, writer), locks=WRITERS_FIRST)
 
 
-def test_of_many_writers_only_some_are_providers() -> None:
+def test_only_some_of_many_writers_are_providers() -> None:
     readers = [thread(n, reads()) for n in range(100)]
     writers = [thread(1000 + n, writes(duration_s=9.0 - n / 100)) for n in range(100)]
     found = pairs(*readers, *writers, locks=WRITERS_FIRST)
@@ -148,39 +151,41 @@ def test_waits_without_a_request(waiter: Thread) -> None:
     assert pairs(waiter, thread(2, None, held(7))) == set()
 
 
-def test_of_a_lock_that_others_release_only_the_owner_seen_holds_it() -> None:
+def test_a_lock_released_by_other_threads_is_held_by_the_observed_owner_alone() -> None:
     foreign = {7: lock(7, foreign_releases=True)}
     stale, owner = thread(2, None, held(7)), thread(3, None, held(7))
     assert pairs(thread(1, wait(7)), stale, locks=foreign) == set()
     assert pairs(thread(1, wait(7, saw=3)), stale, locks=foreign) == set()
     assert pairs(thread(1, wait(7, saw=3)), stale, owner, locks=foreign) == {(1, 3)}
-    assert pairs(thread(1, wait(7, saw=1), held(7)), locks=foreign) == set(), "it waits for a turn"
+    assert pairs(thread(1, wait(7, saw=1), held(7)), locks=foreign) == set(), (
+        "the thread waits for a turn"
+    )
 
 
-def test_a_recursive_lock_is_no_wait_for_itself() -> None:
+def test_a_thread_never_waits_for_its_own_recursive_lock() -> None:
     alone = thread(1, wait(7, saw=1), held(7))
     assert pairs(alone, locks={7: lock(7, recursive=True)}) == set()
     assert pairs(alone, locks={7: lock(7)}) == {(1, 1)}
 
 
-def test_a_stale_list_is_not_believed() -> None:
-    # It says that it holds what it waits for, but saw another thread own it.
+def test_a_stale_held_list_names_no_holder() -> None:
+    # The thread lists the lock that it waits for, but saw another owner.
     assert pairs(thread(1, wait(7, saw=9), held(7))) == set()
-    # Two threads list one mutex: only the one that was seen has it.
+    # Two threads list one mutex: only the observed owner holds the mutex.
     both = (thread(2, None, held(7)), thread(3, None, held(7)))
     assert pairs(thread(1, wait(7, saw=3)), *both) == {(1, 3)}
     assert pairs(thread(1, wait(7)), *both) == set()
-    # Thread 2 has waited for longer, so what it holds it held when thread 1 came.
+    # Thread 2 has waited longer, so it held its locks when thread 1 came.
     stuck = thread(2, wait(8, duration_s=2.0), held(7))
     assert pairs(thread(1, wait(7, saw=9)), stuck) == set()
     assert pairs(thread(1, wait(7, saw=2)), stuck) == {(1, 2)}
-    # Thread 2 came later: it may have taken the lock while thread 1 waited.
+    # Thread 2 came later, and may have taken the lock while thread 1 waited.
     later = thread(2, wait(8, duration_s=0.5), held(7))
     assert pairs(thread(1, wait(7, saw=9)), later) == {(1, 2)}
 
 
 def waits_of(*edges: tuple[int, int], seq: int = 2, **how: Any) -> WaitForGraph:
-    """Each thread needs all of those that stand behind it in the pairs."""
+    """Each pair is a thread and a provider; a thread needs all its providers."""
     blocked = {
         tid: BlockedThread(
             tid,
@@ -205,19 +210,19 @@ def test_two_scans_with_the_same_waits_make_a_deadlock() -> None:
     found = deadlocks.find_confirmed(waits_of(*RING), waits_of(*RING, (4, 1), (5, 4)))
     assert [[e.tid for e in one.cycle] for one in found] == [[1, 2, 3]]
     assert [(e.waits_for, e.held_by) for e in found[0].cycle] == [(101, 2), (102, 3), (103, 1)]
-    assert found[0].stuck == (), "these were not there before"
+    assert found[0].stuck == (), "these waits are new"
     behind = waits_of(*RING, (4, 1), (5, 4), (6, 7))
     assert deadlocks.find_confirmed(behind, behind)[0].stuck == (4, 5)
     assert [one.since_s for one in found] == [1.0], "the shortest wait"
 
 
-def test_another_wait_for_the_same_lock_makes_none() -> None:
+def test_another_wait_for_the_same_lock_makes_no_deadlock() -> None:
     assert deadlocks.find_confirmed(waits_of(*RING), waits_of(*RING, seq=4)) == ()
     assert deadlocks.find_confirmed(waits_of(), waits_of(*RING)) == ()
     assert deadlocks.find_confirmed(waits_of((1, 2), (2, 1)), waits_of((1, 2), (2, 3))) == ()
 
 
-def test_a_doubt_makes_none_certain() -> None:
+def test_a_doubt_makes_every_deadlock_only_possible() -> None:
     itself = waits_of((1, 1))
     found = deadlocks.find_confirmed(itself, itself, doubt="why")
     assert [(one.certain, one.doubt) for one in found] == [(False, "why")]
@@ -233,17 +238,17 @@ def test_one_provider_satisfies_an_or_request() -> None:
     found = deadlocks.find(WaitForGraph(blocked, frozenset()))
     assert sorted(edge.tid for one in found for edge in one.cycle) == [1, 2, 3]
     del blocked[3]
-    assert deadlocks.find(WaitForGraph(blocked, frozenset())) == (), "thread 3 may give it"
+    assert deadlocks.find(WaitForGraph(blocked, frozenset())) == (), "thread 3 may be the provider"
 
 
-def test_no_provider_is_left() -> None:
+def test_a_request_without_a_provider_is_a_deadlock() -> None:
     blocked = {1: BlockedThread(1, 2, 7, (Request(BlockReason.ABSENT, frozenset(), is_or=True),))}
     (found,) = deadlocks.find(WaitForGraph(blocked, frozenset()))
     assert [(e.tid, e.held_by, e.reason) for e in found.cycle] == [(1, 0, BlockReason.ABSENT)]
 
 
 def components_by_brute_force(edges: set[tuple[int, int]]) -> set[frozenset[int]]:
-    """Threads that reach themselves, in groups that reach each other: closure by repetition."""
+    """Strongly connected components with a cycle, by repeated closure."""
     reach = set(edges)
     while True:
         more = {(a, d) for (a, b), (c, d) in itertools.product(reach, reach) if b == c} - reach
@@ -282,7 +287,7 @@ def test_a_long_ring_is_found_without_recursion() -> None:
     assert [len(one.cycle) for one in found] == [count]
 
 
-def test_states() -> None:
+def test_each_thread_has_a_state() -> None:
     assert classifier.state(Kind.RWLOCK, "S") is ThreadState.WAITING
     assert classifier.state(Kind.SEM, "R") is ThreadState.IDLE
     assert classifier.state(None, "R") is ThreadState.RUNNING
@@ -290,7 +295,7 @@ def test_states() -> None:
     assert [classifier.state(None, letter) for letter in ("D", "T", "")] == [ThreadState.OTHER] * 3
 
 
-def test_rates_and_shares() -> None:
+def test_rates_and_shares_are_those_between_two_scans() -> None:
     assert rates.lock_rates(2.0, 10, 4, 1.0, -0.1, 6, 0.5) == rates.LockRates(5, 2, 0.5, 0, 3, 0.25)
     assert rates.lock_rates(0.0, 10, 4, 1.0, 0.0, 6, 0.0) == rates.LockRates()
     assert [rates.share(part, 2.0) for part in (-1, 1, 3)] == [0, 0.5, 1]
@@ -318,7 +323,7 @@ def gets(**how: Any) -> Wait:
 def verdict(
     *threads: Thread, locks: dict[int, Lock], ended: int = 0, complete: bool = True
 ) -> list[bool]:
-    """Whether each deadlock is certain. ``ended``: units that threads which are gone have got."""
+    """Whether each deadlock is certain. ``ended``: units that ended threads have got."""
     if SEM in locks:
         had = ended + sum(
             use.acquisitions - use.signals for one in threads for use in one.uses or ()
@@ -327,13 +332,15 @@ def verdict(
     return [one.certain for one in deadlocks.find(build_graph(threads, locks, complete))]
 
 
-def test_a_thread_that_got_a_semaphore_has_it_while_only_such_threads_post_it() -> None:
+def test_a_semaphore_posted_by_its_getters_alone_is_held() -> None:
     waiter = user(2, gets(), 3, 3)
     holder = user(1, wait(2), 4, 3)
     assert verdict(holder, waiter, locks=sem(1)) == [True]
-    assert verdict(holder, waiter, locks=sem(2)) == [], "one is on its way"
-    assert verdict(holder, waiter, user(3, None, 1, 0), locks=sem(2)) == [], "another one has one"
-    assert verdict(holder, waiter, locks=sem(None)) == [False], "how many there are is not known"
+    assert verdict(holder, waiter, locks=sem(2)) == [], "a unit is on its way"
+    assert verdict(holder, waiter, user(3, None, 1, 0), locks=sem(2)) == [], (
+        "another thread has a unit"
+    )
+    assert verdict(holder, waiter, locks=sem(None)) == [False], "the number of units is not known"
     not_counted = {SEM: replace(sem(1)[SEM], acquisitions=None, signals=None)}
     assert list(deadlocks.find(build_graph((holder, waiter), not_counted, True))) == []
     assert verdict(holder, waiter, locks=sem(1, generation=1)) == [True]
@@ -341,23 +348,27 @@ def test_a_thread_that_got_a_semaphore_has_it_while_only_such_threads_post_it() 
     assert verdict(holder, shared, locks=sem(1)) == [False]
     assert verdict(holder, waiter, thread(3), locks=sem(1)) == [True]
     unknown = replace(thread(3), uses=None)
-    assert verdict(holder, waiter, unknown, locks=sem(1)) == [], "it may have posted it, too"
-    assert verdict(holder, waiter, locks=sem(1), ended=1) == [], "one who ended may have got it"
+    assert verdict(holder, waiter, unknown, locks=sem(1)) == [], (
+        "the thread may have posted the semaphore too"
+    )
+    assert verdict(holder, waiter, locks=sem(1), ended=1) == [], (
+        "an ended thread may have got the unit"
+    )
     assert verdict(holder, waiter, locks=sem(1), complete=False) == [False]
 
 
-def test_a_thread_that_never_posted_a_semaphore_may_have_a_place_in_a_queue() -> None:
+def test_a_thread_that_never_posted_may_hold_a_slot_of_a_queue() -> None:
     waiter = user(2, gets(), 0, 0)
     assert verdict(user(1, wait(2), 1, 0), waiter, locks=sem(1)) == [True]
     assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, locks=sem(1)) == [False]
-    assert verdict(user(1, gets(), 1, 0), locks=sem(1)) == [], "a queue that is full"
+    assert verdict(user(1, gets(), 1, 0), locks=sem(1)) == [], "a full queue"
     assert verdict(user(1, gets(), 2, 1), locks=sem(1)) == [True]
     again = user(1, gets(), 2, 1)
     assert verdict(again, thread(2, wait(1)), locks=sem(None)) == []
 
 
-def test_where_threads_signal_each_other_a_semaphore_must_be_posted_often() -> None:
-    """As all of Python's do, of whose locks some are got to wait for another thread."""
+def test_signals_between_threads_require_many_posts_for_certainty() -> None:
+    """Python locks are such semaphores: a thread may get a lock to wait for another thread."""
     waiter = user(2, gets(), 0, 0)
     for posts, certain in ((1, False), (2, False), (3, True)):
         holder = user(1, wait(2), posts + 1, posts, signals=True)
@@ -369,7 +380,7 @@ def test_where_threads_signal_each_other_a_semaphore_must_be_posted_often() -> N
     assert verdict(ended, waiter, locks=sem(1)) == []
 
 
-def test_what_was_done_with_others_at_its_address_says_nothing() -> None:
+def test_counts_of_earlier_semaphores_at_the_address_do_not_count() -> None:
     assert verdict(user(1, gets(), 5, 4), locks=sem(1)) == [True]
     assert verdict(user(1, gets(), 5, 4), locks=sem(1, generation=1)) == []
 
@@ -392,20 +403,22 @@ def test_a_thread_that_left_its_wait_is_in_no_cycle() -> None:
     assert wait_for_graph.without(ring, frozenset()) is ring
 
 
-def test_of_several_units_whoever_posted_one_may_post_again() -> None:
+def test_a_thread_that_posted_one_of_several_units_may_post_again() -> None:
     holder, waiter = user(1, wait(2), 4, 2), user(2, gets(), 0, 0)
     assert verdict(holder, waiter, locks=sem(2)) == [True]
     assert verdict(holder, waiter, user(3, None, 1, 1), locks=sem(2)) == []
     assert verdict(holder, waiter, user(3, wait(2), 1, 1), locks=sem(2)) == [True]
 
 
-def test_a_semaphore_that_is_posted_unheld_is_no_lock() -> None:
+def test_a_semaphore_posted_by_a_thread_without_a_unit_is_no_lock() -> None:
     holder, waiter = user(1, wait(2), 1, 0), user(2, gets(), 0, 0)
-    assert verdict(holder, waiter, locks=sem(1, foreign_releases=True)) == [], "nobody posts it"
+    assert verdict(holder, waiter, locks=sem(1, foreign_releases=True)) == [], (
+        "no thread posts the semaphore"
+    )
     poster = user(1, wait(2), 1, 1)
     assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, signals=1)) == [False]
     assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, signals=2)) == [], (
-        "somebody who has ended did, so others may come"
+        "an ended thread posted, so other threads may follow"
     )
     assert verdict(user(1, wait(2), 0, 1), waiter, locks=sem(1, signals=1)) == [False]
     before = user(3, None, 2, 2)
@@ -418,47 +431,51 @@ def at_barrier(tid: int, parties: int = 3) -> Thread:
     return thread(tid, replace(wait(BARRIER, Kind.BARRIER), parties=parties), held(tid))
 
 
-def test_a_barrier_waits_for_all_that_have_not_come() -> None:
+def test_a_barrier_waits_for_all_threads_that_have_not_arrived() -> None:
     assert verdict(at_barrier(1), thread(2, wait(1)), locks={}) == [True]
-    assert verdict(at_barrier(1), thread(2, wait(1)), thread(3), locks={}) == [], "it may come"
-    assert verdict(at_barrier(1), at_barrier(2), locks={}) == [True], "nobody is left"
+    assert verdict(at_barrier(1), thread(2, wait(1)), thread(3), locks={}) == [], (
+        "the thread may arrive"
+    )
+    assert verdict(at_barrier(1), at_barrier(2), locks={}) == [True], "no thread is left"
     three = (at_barrier(1), at_barrier(2), at_barrier(3), thread(4, wait(1)))
-    assert verdict(*three, locks={}) == [], "these may go"
-    assert verdict(at_barrier(1, parties=0), thread(2, wait(1)), locks={}) == [], "not known"
+    assert verdict(*three, locks={}) == [], "these threads may go on"
+    assert verdict(at_barrier(1, parties=0), thread(2, wait(1)), locks={}) == [], (
+        "the number of threads is not known"
+    )
 
 
-def test_of_two_threads_that_list_a_spin_lock_neither_is_plausible() -> None:
+def test_a_spin_lock_listed_by_two_threads_has_no_plausible_holder() -> None:
     first_life, spin = {7: lock(7)}, wait(7, Kind.SPIN)
     assert pairs(thread(1, spin, held(7)), locks=first_life) == {(1, 1)}
     assert pairs(thread(1, spin, held(7)), locks={7: lock(7, generation=1)}) == set()
     assert pairs(thread(1, spin), thread(2, None, held(7)), thread(3, None, held(7))) == set()
 
 
-def test_a_thread_that_ended_never_gives_a_lock_back() -> None:
+def test_an_ended_thread_never_releases_a_lock() -> None:
     dead = thread(2, None, held(7), alive=False)
     assert verdict(thread(1, wait(7, saw=2)), dead, locks={7: lock(7)}) == [True]
-    assert verdict(thread(1, wait(7, saw=3)), dead, locks={7: lock(7)}) == [], "it is stale"
+    assert verdict(thread(1, wait(7, saw=3)), dead, locks={7: lock(7)}) == [], "the list is stale"
     assert verdict(thread(1, wait(7, saw=2)), dead, locks={7: lock(7, freed_at_exit=True)}) == []
     reader = thread(2, None, held(7, shared=True), alive=False)
     assert verdict(thread(1, writes()), reader, locks={7: lock(7)}) == [True]
     assert verdict(thread(1, writes()), reader, locks={7: lock(7, generation=1)}) == []
-    # Its list is gone: it may have given the lock back before.
+    # The held list is gone: the thread may have released the lock before.
     assert verdict(thread(1, wait(7, saw=2)), locks={7: lock(7)}) == [False]
     assert verdict(thread(1, wait(7, saw=2)), thread(2), locks={7: lock(7)}) == []
     other = replace(wait(7, saw=2), pshared=True)
-    assert verdict(thread(1, other), locks={7: lock(7)}) == [], "it is in another process"
+    assert verdict(thread(1, other), locks={7: lock(7)}) == [], "the holder is in another process"
 
 
-def test_a_thread_that_was_awake_between_the_scans_is_not_stuck_at_a_signal() -> None:
+def test_a_thread_awake_between_the_scans_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
     scan = build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
     assert len(deadlocks.find_confirmed(scan, scan)) == 1
     assert deadlocks.find_confirmed(scan, scan, awake={2}) == ()
-    assert len(deadlocks.find_confirmed(scan, scan, awake={1})) == 1, "it lists what it has"
+    assert len(deadlocks.find_confirmed(scan, scan, awake={1})) == 1, "the thread lists the lock"
 
 
-def test_the_work_grows_with_the_threads_not_with_their_pairs() -> None:
-    """Readers of one lock, as many writers that wait for them, and one who waits for a writer."""
+def test_the_work_grows_linearly_with_the_threads() -> None:
+    """Readers of one lock, as many waiting writers, and a thread that waits for a writer."""
 
     def graph(count: int) -> int:
         readers = [thread(n, wait(8), held(7, shared=True)) for n in range(1, count + 1)]

@@ -1,4 +1,4 @@
-"""Which locks make a class, and its sums."""
+"""Locks of one class, and the sums of a class."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ def names(*locks: str) -> list[str]:
         ("mutex made in new (a.c:4)", "mutex made in new (a.c:4)", "mutex made in new (a.c:4)"),
     ],
 )
-def test_names_that_are_equal_but_for_indexes_are_one_class(
-    one: str, other: str, together: str
-) -> None:
+def test_names_equal_but_for_indexes_make_one_class(one: str, other: str, together: str) -> None:
     assert names(one, "g_alone", other) == [together]
 
 
@@ -38,12 +36,12 @@ def test_names_that_are_equal_but_for_indexes_are_one_class(
         ("g_table", "g_table+0x28"),
         ("table<int[3]>::mu", "table<int[4]>::mu"),
         ("mutex in table<int[3]>::get (a.cc:4)", "mutex in table<int[4]>::get (a.cc:4)"),
-        ("mutex 0x55d000001040", "mutex 0x55d000001080"),  # the addresses of the two
+        ("mutex 0x55d000001040", "mutex 0x55d000001080"),  # the addresses of both locks
         ("Rust Mutex 0x55d000001040", "Rust Mutex 0x55d000001080"),
         ("Rust Mutex in <[T; 1]>::get (a.rs:4)", "Rust Mutex in <[T; 2]>::get (a.rs:4)"),
     ],
 )
-def test_other_names_are_not(one: str, other: str) -> None:
+def test_other_differences_of_names_make_no_class(one: str, other: str) -> None:
     assert names(one, other) == []
 
 
@@ -60,7 +58,7 @@ def test_a_class_is_of_one_kind_and_never_of_one_lock() -> None:
     assert lock_classes.by_lock([found]) == {2: found, 3: found}
 
 
-def test_the_sums_of_a_class() -> None:
+def test_a_class_sums_the_figures_of_its_locks() -> None:
     locks = [
         records.lock(
             7,
@@ -110,7 +108,7 @@ def test_the_sums_of_a_class() -> None:
     assert lock_classes.blame(locks) == (Blame(11, 0x10, 3.0), Blame(12, 0x10, 1.0))
 
 
-def test_each_lock_of_a_class_has_a_name_of_its_own() -> None:
+def test_each_lock_of_a_class_has_its_own_name() -> None:
     locks = [records.lock(1, "conn::mu"), records.lock(2, "conn::mu")]
     (found,) = lock_classes.find(locks)
     assert lock_classes.single_name(locks[0], found) == "conn::mu at 0x55d000001040"

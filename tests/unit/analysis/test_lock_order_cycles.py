@@ -1,4 +1,4 @@
-"""Potential deadlocks in orders of locks, held against all schedules of random small programs."""
+"""Potential deadlocks in lock orders, compared with all schedules of random small programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAIN = 1
 def cycles(
     orders: Sequence[ObservedOrder], lives: Mapping[int, ThreadLife], about: Mapping[int, LockFacts]
 ) -> tuple[OrderCycle, ...]:
-    """Return those of locks that are known for sure."""
+    """Facts about locks that are known with certainty."""
     found = lock_order_cycles.find(orders, lives, about)
     assert found.unproven == 0
     return found.cycles
@@ -44,19 +44,19 @@ class Take:
 
 @dataclass(frozen=True)
 class Give:
-    """The lock taken last is given back."""
+    """Release the lock that the thread took last."""
 
 
 @dataclass(frozen=True)
 class Create:
-    """A thread begins."""
+    """Start a thread."""
 
     thread: int
 
 
 @dataclass(frozen=True)
 class Join:
-    """The thread's end is waited for."""
+    """Wait for the end of a thread."""
 
     thread: int
 
@@ -66,7 +66,7 @@ Step = Take | Give | Create | Join
 
 @dataclass
 class Program:
-    """What each thread does; 0 is the first one."""
+    """The steps of each thread; thread 0 begins."""
 
     threads: list[list[Step]] = field(default_factory=list)
 
@@ -117,10 +117,12 @@ def held_by(steps: list[Step], done: int) -> list[Take]:
 
 
 def deadlocks(program: Program) -> bool:
-    """Whether some schedule comes to a state from which no thread can go on, and some have not
-    ended. Readers go first, as in glibc unless a lock is made otherwise."""
+    """Whether some schedule reaches a state in which threads remain and none can go on.
+
+    Readers go first, as in glibc by default.
+    """
     threads = program.threads
-    begin = (0, *(-1 for _ in threads[1:]))  # how many steps each has done, -1 not created
+    begin = (0, *(-1 for _ in threads[1:]))  # steps done by each thread, -1: not created
     ahead, seen = [begin], {begin}
     while ahead:
         state = ahead.pop()
@@ -153,11 +155,11 @@ def deadlocks(program: Program) -> bool:
     return False
 
 
-# ---- what is noted of one run ----
+# ---- records of one run ----
 
 
 def noted(program: Program) -> tuple[list[ObservedOrder], dict[int, ThreadLife]]:
-    """As the library does, of a run in which no thread met another one."""
+    """The records of the library for a run without any contention."""
     orders: list[ObservedOrder] = []
     begun: dict[int, int] = {}
     ended: dict[int, int] = {}
@@ -228,7 +230,7 @@ def certain(*locks: int) -> dict[int, LockFacts]:
     return {lock: LockFacts() for lock in locks}
 
 
-def test_an_edge_says_who_and_where() -> None:
+def test_an_edge_names_its_thread_and_both_call_sites() -> None:
     orders = [order([1], 2, 5, stack=7), order([2], 1, 6, stack=8)]
     (cycle,) = cycles(orders, LIVES, certain(1, 2))
     assert cycle.locks == (1, 2)
@@ -238,19 +240,19 @@ def test_an_edge_says_who_and_where() -> None:
     assert (cycle.confidence, cycle.why, cycle.classes) == (Confidence.HIGH, "", ())
 
 
-def test_another_life_or_epoch_is_no_cycle() -> None:
+def test_orders_of_different_lives_or_epochs_make_no_cycle() -> None:
     about = certain(1, 2)
     assert not cycles([order([1], 2, 5, generation=2), order([2], 1, 6)], LIVES, about)
     assert not cycles([order([1], 2, 5, epoch=2), order([2], 1, 6)], LIVES, about)
 
 
-def test_threads_are_chosen_so_that_all_differ() -> None:
+def test_a_cycle_needs_a_different_thread_for_each_edge() -> None:
     orders = [order([1], 2, 5, 6), order([2], 3, 5), order([3], 1, 6, 5, 7)]
     (cycle,) = cycles(orders, LIVES, certain(1, 2, 3))
     assert [edge.tid for edge in cycle.edges] == [1006, 1005, 1007]
 
 
-def test_where_one_lock_may_have_been_another_it_is_only_counted() -> None:
+def test_a_cycle_over_an_ambiguous_lock_is_counted_alone() -> None:
     orders = [order([1], 2, 5), order([2], 1, 6)]
     about = certain(1) | {2: LockFacts(has_own_address=False)}
     assert lock_order_cycles.find(orders, LIVES, about) == PotentialDeadlocks((), unproven=1)
@@ -258,7 +260,7 @@ def test_where_one_lock_may_have_been_another_it_is_only_counted() -> None:
     assert lock_order_cycles.find(orders, LIVES, about).unproven == 0
 
 
-def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted() -> None:
+def test_a_cycle_needs_the_lock_cookie_in_both_orders() -> None:
     about = certain(1) | {2: LockFacts(has_own_address=False)}
     for wanted, held in ((True, True), (True, False), (False, True)):
         first = replace(order([1], 2, 5), is_identified=wanted)
@@ -268,7 +270,7 @@ def test_a_lock_is_known_by_its_mark_where_it_was_held_and_where_it_was_wanted()
         assert (len(found.cycles), found.unproven) == ((1, 0) if wanted and held else (0, 1))
 
 
-def test_what_is_proven_is_not_counted_again() -> None:
+def test_a_proven_cycle_is_not_counted_as_unproven() -> None:
     orders = [order([n], n + 100, 5, stack=1) for n in range(50)]
     orders += [order([n + 100], n, 6, stack=2) for n in range(50)]
     about = {
@@ -280,7 +282,7 @@ def test_what_is_proven_is_not_counted_again() -> None:
     assert found.unproven == 0
 
 
-def test_threads_of_which_nothing_is_kept_lower_the_confidence() -> None:
+def test_threads_without_records_lower_the_confidence() -> None:
     orders = [order([1], 2, 5), order([2], 1, 4000)]
     (cycle,) = cycles(orders, LIVES, certain(1, 2))
     assert cycle.confidence is Confidence.LOW
@@ -314,10 +316,10 @@ def test_a_long_ring_is_found_and_a_tangle_ends_in_time() -> None:
     ]
     begun = time.process_time()
     assert cycles(tangle, LIVES, certain(*range(60)))
-    assert time.process_time() - begun < 10, "one thread alone makes each: far more than it takes"
+    assert time.process_time() - begun < 10, "far more than the search takes"
 
 
-def test_many_orders_without_a_cycle_take_no_time() -> None:
+def test_many_orders_without_a_cycle_take_little_time() -> None:
     orders = [order([n % 100], 100 + n, n % 5 + 1, stack=n) for n in range(15_000)]
     begun = time.process_time()
     assert not cycles(orders, LIVES, certain(*range(15_100)))
@@ -325,6 +327,6 @@ def test_many_orders_without_a_cycle_take_no_time() -> None:
     assert time.process_time() - begun < 10
 
 
-def test_which_locks_may_be_of_one() -> None:
+def test_in_cycles_names_the_locks_of_cycles() -> None:
     orders = [order([1], 2, 5), order([2], 1, 5), order([2], 3, 6)]
     assert lock_order_cycles.in_cycles(orders) == {1, 2}

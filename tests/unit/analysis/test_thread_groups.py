@@ -1,4 +1,4 @@
-"""Threads that do the same as groups."""
+"""Threads with the same activity form groups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tids(groups: list[ThreadGroup]) -> list[tuple[int, ...]]:
     return [group.tids for group in groups]
 
 
-def test_one_lock_and_one_stack_is_one_group_the_longest_wait_first() -> None:
+def test_one_lock_and_one_stack_make_a_group_sorted_by_wait() -> None:
     named = [records.lock(1, "g_queue_lock"), records.lock(2, "g_other")]
     groups = groups_of(
         [waiter(1), waiter(2), waiter(3, stack=2), waiter(4, lock=2), waiter(5)], named
@@ -57,18 +57,18 @@ def test_one_lock_and_one_stack_is_one_group_the_longest_wait_first() -> None:
         {"holds": (Held(7, 0x10, 1.0),)},
     ],
 )
-def test_what_differs_is_another_group(change: dict[str, object]) -> None:
+def test_each_difference_makes_another_group(change: dict[str, object]) -> None:
     other = replace(waiter(3), **change)  # type: ignore[arg-type]
     assert tids(groups_of([waiter(1), waiter(2), other])) == [(2, 1), (3,)]
 
 
-def test_locks_of_a_class_are_one_place() -> None:
+def test_threads_at_locks_of_one_class_are_one_group() -> None:
     locks = [records.lock(i, f"conns[{i}].ready", Kind.COND, waiters=(i,)) for i in (1, 2, 3)]
     (group,) = groups_of([waiter(i, lock=i, kind=Kind.COND) for i in (1, 2, 3)], locks)
     assert (group.lock, group.lock_name) == (0, "conns[].ready")
 
 
-def test_nameless_locks_that_one_thread_each_waits_for_are_one_place() -> None:
+def test_threads_at_nameless_locks_of_their_own_are_one_group() -> None:
     locks = [records.lock(i, f"sem {0x1000 + i:#x}", Kind.SEM, waiters=(i,)) for i in (1, 2)]
     (group,) = groups_of([waiter(i, lock=i, kind=Kind.SEM) for i in (1, 2)], locks)
     assert (group.lock, group.lock_name, group.kind) == (0, "", Kind.SEM)
@@ -79,13 +79,13 @@ def test_nameless_locks_that_one_thread_each_waits_for_are_one_place() -> None:
     assert tids(found) == [(3, 1), (2,)]
 
 
-def test_threads_that_wait_for_nothing_are_grouped_by_name() -> None:
+def test_threads_without_a_wait_are_grouped_by_name() -> None:
     running = [records.thread(i, f"io-{i}", ThreadState.RUNNING) for i in (1, 2)]
     main = records.thread(3, "main", ThreadState.RUNNING)
     assert tids(groups_of([*running, main])) == [(1, 2), (3,)]
 
 
-def test_some_are_left_alone() -> None:
+def test_some_threads_are_in_no_group() -> None:
     assert tids(groups_of([waiter(1), waiter(2), waiter(3)], alone=frozenset({2}))) == [
         (3, 1),
         (2,),
@@ -104,7 +104,7 @@ def test_some_are_left_alone() -> None:
         (["7", "12"], "#"),
     ],
 )
-def test_one_name_for_all(names: list[str], common: str) -> None:
+def test_a_group_has_one_name_for_all_threads(names: list[str], common: str) -> None:
     assert common_name(names) == common
 
 
@@ -126,7 +126,7 @@ def test_each_thread_is_in_one_group() -> None:
     assert tids(groups_of(threads)) == tids(groups)
 
 
-def test_groups_in_json_and_on_the_page() -> None:
+def test_groups_are_in_the_json_and_in_the_text_report() -> None:
     snapshot = scenarios.normal()
     groups = snapshot_codec.document(snapshot)["thread_groups"]
     assert sum(len(group["threads"]) for group in groups) == len(snapshot.threads)
@@ -143,7 +143,7 @@ def test_groups_in_json_and_on_the_page() -> None:
     ]
 
 
-def test_of_a_large_group_some_ids_are_on_the_page() -> None:
+def test_the_text_report_lists_some_ids_of_a_large_group() -> None:
     lock = records.lock(1, "g_queue_lock", waiters=tuple(range(100, 184)), contended=1)
     made = records.snapshot(tuple(waiter(tid) for tid in range(100, 184)), (lock,))
     page = " ".join(report.render(made).split())
@@ -151,16 +151,16 @@ def test_of_a_large_group_some_ids_are_on_the_page() -> None:
     assert page.count("cache_get at") == 1
 
 
-def test_restless_threads_are_grouped_by_their_names_alone() -> None:
+def test_threads_of_short_waits_are_grouped_by_name_alone() -> None:
     threads = [waiter(1), waiter(2, lock=2), records.thread(3, "worker-3", ThreadState.RUNNING)]
     threads.append(records.thread(4, "io-4", ThreadState.RUNNING))
     (group, io) = groups_of(threads, restless=frozenset({1, 2, 3, 4}))
-    assert (group.tids, io.tids) == ((2, 1, 3), (4,)), "who is blocked first"
+    assert (group.tids, io.tids) == ((2, 1, 3), (4,)), "blocked threads come first"
     assert (group.lock, group.locks, group.lock_name) == (0, (2, 1), "")
     assert group.state is ThreadState.WAITING
 
 
-def test_threads_that_wait_for_nothing_are_grouped_by_the_name_of_their_pool() -> None:
+def test_threads_without_a_wait_are_grouped_by_the_name_of_their_pool() -> None:
     names = {1: "pool-1-thread-1", 2: "pool-1-thread-2", 3: "pool-2-thread-1", 4: "gc", 5: "7"}
     threads = [records.thread(tid, name, ThreadState.RUNNING) for tid, name in names.items()]
     groups = groups_of([*threads, records.thread(6, "12", ThreadState.RUNNING)])

@@ -1,4 +1,4 @@
-"""Where a thread's time went: the parts add up, whatever the kernel and the library say."""
+"""The parts of a thread's time add up for any figures of the kernel and the library."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def total(found: TimeSplit) -> float:
     return sum(getattr(found, part) for part in PARTS)
 
 
-def test_what_nobody_accounts_for_is_other() -> None:
+def test_unaccounted_time_is_other() -> None:
     assert shares(split(ran_s=0.2, queued_s=0.1, contended=0.3, idle=0.1)) == {
         "cpu": 0.2, "runnable": 0.1, "contended": 0.3, "idle": 0.1, "other": 0.3,
     }  # fmt: skip
@@ -45,12 +45,12 @@ def test_what_nobody_accounts_for_is_other() -> None:
 
 
 def test_a_wait_is_no_longer_than_the_sleep_in_it() -> None:
-    """A waiter that was woken and stood in the queue: the queue is the kernel's figure."""
+    """A woken waiter that stood in the run queue: the queue is a figure of the kernel."""
     found = shares(split(ran_s=0.1, queued_s=0.4, contended=0.9))
     assert found == {"cpu": 0.1, "runnable": 0.4, "contended": 0.5}
 
 
-def test_what_is_too_long_is_taken_from_both_sorts_of_wait() -> None:
+def test_an_excess_is_taken_from_both_sorts_of_wait() -> None:
     found = shares(split(ran_s=0.5, contended=0.6, idle=0.4))
     assert found == {"cpu": 0.5, "contended": 0.3, "idle": 0.2}
 
@@ -64,13 +64,13 @@ def test_clocks_that_differ_do_not_exceed_the_interval() -> None:
     assert shares(split(ran_s=0.3, queued_s=2.0)) == {"cpu": 0.3, "runnable": 0.7}
 
 
-def test_figures_that_cannot_be_are_none() -> None:
+def test_impossible_figures_count_as_nothing() -> None:
     assert shares(split(ran_s=-1.0, queued_s=-2.0, disk_s=-3.0, idle=0.25)) == {
         "idle": 0.25, "other": 0.75,
     }  # fmt: skip
 
 
-def test_what_is_not_counted_is_named() -> None:
+def test_uncounted_parts_are_named() -> None:
     assert split().unknown == ()
     assert split(queued_s=None, disk_s=None).unknown == ("runnable", "disk")
     without_library = time_split.split(1.0, Used(0.5, 0.0, 0.0), 0.0, 0.0, waits_known=False)
@@ -84,7 +84,7 @@ def test_no_interval_has_no_split() -> None:
     assert time_split.split(-1.0, Used(0.0, 0.0, 0.0), 0.0, 0.0) is None
 
 
-def test_whatever_is_said_it_adds_up() -> None:
+def test_the_parts_always_add_up() -> None:
     dice = random.Random(7)
     for _ in range(5000):
         figure = [dice.choice([0.0, -0.1, 0.3, dice.random(), 2 * dice.random()]) for _ in range(3)]
@@ -99,7 +99,7 @@ def test_whatever_is_said_it_adds_up() -> None:
         assert total(moved) == pytest.approx(1.0, abs=1e-9)
 
 
-def test_a_wait_that_a_rule_classifies_as_idle() -> None:
+def test_an_idle_wait_has_its_own_part() -> None:
     found = split(ran_s=0.2, contended=0.6)
     assert shares(time_split.reclassified(found, 1.0, to_idle=True) or found) == {
         "cpu": 0.2, "idle": 0.6, "other": 0.2,
@@ -108,7 +108,7 @@ def test_a_wait_that_a_rule_classifies_as_idle() -> None:
     assert time_split.reclassified(None, 1.0, to_idle=True) is None
 
 
-def test_the_mean_of_several() -> None:
+def test_several_splits_have_a_mean() -> None:
     assert TimeSplit.mean([]) is None
     found = TimeSplit.mean([split(ran_s=1.0), split(contended=0.5, disk_s=None)])
     assert found is not None
@@ -144,7 +144,7 @@ def test_the_first_scan_has_no_split() -> None:
     assert splits(task(0.0)) == [None]
 
 
-def test_counters_of_the_kernel_since_the_scan_before() -> None:
+def test_counters_of_the_kernel_count_since_the_last_scan() -> None:
     first = task(0.0, ran_ns=seconds(5), queued_ns=seconds(3), runs=9, disk_ticks=100)
     now = task(
         2.0, ran_ns=seconds(5.5), queued_ns=seconds(3.5), runs=12,
@@ -156,17 +156,17 @@ def test_counters_of_the_kernel_since_the_scan_before() -> None:
     assert found.unknown == ()
 
 
-def test_one_that_was_not_read_has_slept() -> None:
+def test_a_thread_that_was_not_read_has_slept() -> None:
     same = task(0.0)
     found = splits(same, same, same, idle=1.0)
     assert [one and shares(one) for one in found] == [None, {"idle": 1.0}, {"idle": 1.0}]
     found = splits(same, same, task(2.0, ran_ns=1 + seconds(0.5), runs=2))
     assert found[2] is not None
-    assert shares(found[2]) == {"cpu": 0.5, "other": 0.5}, "since it was known to sleep"
+    assert shares(found[2]) == {"cpu": 0.5, "other": 0.5}, "since the thread was known to sleep"
 
 
-def test_queueing_that_goes_on_is_counted_once() -> None:
-    """The kernel adds it when the thread gets a CPU; until then nothing grows."""
+def test_ongoing_queueing_is_counted_once() -> None:
+    """The kernel adds queueing when the thread gets a CPU; no figure grows before."""
     queued = task(0.0, state="R")
     found = splits(
         queued,
@@ -182,7 +182,7 @@ def test_queueing_that_goes_on_is_counted_once() -> None:
     ]
 
 
-def test_where_running_threads_are_counted_late_nothing_is_concluded(
+def test_late_counts_of_running_threads_lead_to_no_conclusion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("locktop.collector.linux.procfs.ticks_always", lambda: False)
@@ -192,14 +192,16 @@ def test_where_running_threads_are_counted_late_nothing_is_concluded(
     assert shares(found) == {"other": 1.0}
 
 
-def test_a_disk_that_is_not_counted_is_what_one_long_sleep_shows() -> None:
+def test_one_long_disk_sleep_shows_uncounted_disk_time() -> None:
     stuck = task(0.0, state="D", disk_ticks=None)
     found = splits(stuck, stuck._replace(at_s=1.0))[1]
     assert found is not None
     assert (shares(found), found.unknown) == ({"disk": 1.0}, ("disk",))
     found = splits(stuck, stuck._replace(at_s=1.0, runs=2))[1]
     assert found is not None
-    assert (shares(found), found.unknown) == ({"other": 1.0}, ("disk",)), "it ran in between"
+    assert (shares(found), found.unknown) == ({"other": 1.0}, ("disk",)), (
+        "the thread ran in between"
+    )
 
 
 def test_another_thread_with_the_same_id_begins_anew() -> None:
@@ -212,14 +214,14 @@ def test_another_thread_with_the_same_id_begins_anew() -> None:
     assert found[2].cpu == pytest.approx(0.5)
 
 
-def test_without_the_scheduler_s_counters_there_is_the_processor_time() -> None:
+def test_processor_time_remains_without_scheduler_counters() -> None:
     first = task(0.0, ran_ns=0, runs=0, cpu_s=4.0)
     found = splits(first, first._replace(at_s=1.0, cpu_s=4.75), idle=0.25)[1]
     assert found is not None
     assert (shares(found), found.unknown) == ({"cpu": 0.75, "idle": 0.25}, ("runnable",))
 
 
-def test_one_that_ended_has_none() -> None:
+def test_an_ended_thread_has_no_split() -> None:
     times = TimeAccounting()
     times.begin(0.0)
     assert times.of(1, None, 0.0, 0.0, True) is None

@@ -21,9 +21,9 @@ GROWTH = (
 )
 
 
-def a_round(bare_ns: float, **times: float) -> Round:
-    """Each flavour takes so many times as long as the bare run, 1 unless told."""
-    figures = {name: bare_ns * times.get(name, 1.0) for name in FLAVOURS}
+def a_round(unprepared_ns: float, **times: float) -> Round:
+    """A round; ``times`` has the ratio of a flavour to the unprepared run, by default 1."""
+    figures = {name: unprepared_ns * times.get(name, 1.0) for name in FLAVOURS}
     return {name: RunFigures(ns, ns * 2.5, 2.5e9, 9.0) for name, ns in figures.items()}
 
 
@@ -31,14 +31,14 @@ def row_of(found: costs.Costs, flavour: str) -> CostRow:
     return next(row for row in found.rows if row.flavour == flavour)
 
 
-def test_spread() -> None:
+def test_the_spread_is_that_of_the_rounds() -> None:
     assert costs.spread([7.0]) == Spread(7.0, 7.0, 7.0)
     assert costs.spread([5.0, 1.0, 3.0, 2.0, 4.0]) == Spread(2.0, 3.0, 4.0)
     assert costs.spread(iter([1.0, 2.0])) == Spread(1.25, 1.5, 1.75)
 
 
 def test_ratios_are_taken_within_a_round() -> None:
-    """A machine that is ten times slower in one round changes the times but not the ratio."""
+    """A machine that is ten times slower in one round changes the times, not the ratio."""
     found = costs.summary({MUTEX: [a_round(20, all=4), a_round(200, all=4), a_round(20, all=4)]})
     row = row_of(found, "all")
     assert row.ratio == Spread(4, 4, 4)
@@ -51,7 +51,7 @@ def test_ratios_are_taken_within_a_round() -> None:
 
 def test_a_round_runs_every_flavour_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[tuple[Case, str]] = []
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
     def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
         assert seconds == 0.5
@@ -59,12 +59,12 @@ def test_a_round_runs_every_flavour_side_by_side(monkeypatch: pytest.MonkeyPatch
         return RunFigures(1, 1, 1, 1)
 
     monkeypatch.setattr(costs, "cost", cost)
-    costs.measure([MUTEX, BARRIER], 2, 0.5, lambda done, of: told.append((done, of)))
+    costs.measure([MUTEX, BARRIER], 2, 0.5, lambda done, of: progress.append((done, of)))
     assert [case for case, _ in runs] == ([MUTEX] * 6 + [BARRIER] * 6) * 2
     for start in range(0, 24, 6):
         assert {flavour for _, flavour in runs[start : start + 6]} == set(FLAVOURS)
-    assert runs[0][1] != runs[12][1], "another one begins in each round"
-    assert told == [(done, 24) for done in range(1, 25)]
+    assert runs[0][1] != runs[12][1], "another flavour begins in each round"
+    assert progress == [(done, 24) for done in range(1, 25)]
 
 
 def of_budget(ratio: float, more_ns: float, limit: float | None, more: float | None) -> str:
@@ -85,32 +85,32 @@ def test_a_budget_is_met_by_either_of_its_limits() -> None:
     assert of_budget(1.50, 9, 1.35, 8) == "0.15 times bare or 1 ns"
 
 
-def test_the_reason_is_told_only_for_what_was_missed() -> None:
+def test_only_a_missed_budget_has_a_reason() -> None:
     found = costs.summary({MUTEX: [a_round(20, dormant=1.05, contended=1.2, blocks=3, all=5)]})
-    told = verdicts(found, ())
-    assert [(one.what.split(", ")[-1], one.missed_by) for one in told] == [
+    missed = verdicts(found, ())
+    assert [(one.what.split(", ")[-1], one.missed_by) for one in missed] == [
         ("dormant", ""),
         ("contended", ""),
         ("blocks", "0.70 times bare"),
         ("all", "1.00 times bare"),
     ]
-    assert [bool(one.why) for one in told] == [False, False, True, True]
-    assert "9 ns" in told[3].why
-    assert told[3].measured == "5.00 times bare, 80 ns more; medians 5.00, 80 ns"
+    assert [bool(one.why) for one in missed] == [False, False, True, True]
+    assert "9 ns" in missed[3].why
+    assert missed[3].measured == "5.00 times bare, 80 ns more; medians 5.00, 80 ns"
 
 
-def test_one_thread_is_measured_by_the_least_of_all_rounds() -> None:
-    """Rounds with a busy neighbour: the bare run or the other may be the one that it falls on."""
+def test_one_thread_counts_with_the_least_time_of_all_rounds() -> None:
+    """Another process disturbs either the unprepared run or the run with the library."""
     rounds = [a_round(20, all=3), a_round(20, all=9), a_round(40, all=5), a_round(20, all=6)]
-    (told,) = [one for one in verdicts(costs.summary({MUTEX: rounds}), ()) if "all" in one.what]
-    assert told.measured == "3.00 times bare, 40 ns more; medians 5.50, 130 ns"
+    (missed,) = [one for one in verdicts(costs.summary({MUTEX: rounds}), ()) if "all" in one.what]
+    assert missed.measured == "3.00 times bare, 40 ns more; medians 5.50, 130 ns"
     fight = Case("mutex", "lock, unlock", 2)
     slow = [a_round(20, contended=1.1), a_round(20, contended=1.3), a_round(20, contended=1.2)]
-    (told,) = verdicts(costs.summary({fight: slow}), ())
-    assert told.measured == "1.20 times bare, 4 ns more"
+    (missed,) = verdicts(costs.summary({fight: slow}), ())
+    assert missed.measured == "1.20 times bare, 4 ns more"
 
 
-def test_a_trace_reaches_back_further_the_less_is_written() -> None:
+def test_a_trace_reaches_further_back_with_fewer_records() -> None:
     contended, blocks, _ = GROWTH
     assert contended.bytes_each == 3.2
     assert check_growth(GROWTH, contended).measured == "20.0 times"
@@ -129,13 +129,15 @@ def a_report(rounds: int, growth: tuple[Growth, ...] = GROWTH) -> report.BenchRe
     return report.BenchReport(here, found, growth, tuple(verdicts(found, growth)))
 
 
-def test_text() -> None:
+def test_the_text_has_every_table() -> None:
     said = tables.text(a_report(3)).splitlines()
     assert said[0].startswith("Some CPU, 2 CPUs, Linux 6.1 x86_64, glibc 2.36; load 0.5")
     mutex = next(line.split() for line in said if line.startswith("mutex"))
     assert mutex[:4] == ["mutex", "1", "20.0", "50"]
     assert mutex[8:10] == ["1.25", "+-0.00"]
-    assert any(line.startswith("mutex, 1 thread, all: ") for line in said), "why it was missed"
+    assert any(line.startswith("mutex, 1 thread, all: ") for line in said), (
+        "the reason of a missed budget"
+    )
 
 
 def test_one_round_claims_no_spread() -> None:
@@ -172,12 +174,12 @@ def test_the_trace_alone_and_the_costs_alone() -> None:
     assert "trace" not in tables.text(a_report(2, growth=()))
 
 
-def test_what_is_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_or_names_choose_the_measured_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [MUTEX, Case("mutex", "lock, unlock", 8), BARRIER]
-    asked: list[list[Case]] = []
+    measured: list[list[Case]] = []
 
     def measure(chosen: list[Case], *_: object) -> costs.Costs:
-        asked.append(chosen)
+        measured.append(chosen)
         return costs.summary({case: [a_round(20)] for case in chosen})
 
     monkeypatch.setattr(runner, "cases", lambda: cases)
@@ -186,17 +188,19 @@ def test_what_is_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.measure(report.FULL).growth == GROWTH
     assert report.measure(report.USUAL, ["mutex"]).growth == ()
     assert report.measure(report.USUAL, ["trace"]).costs is None
-    assert asked == [cases, [MUTEX]]
+    assert measured == [cases, [MUTEX]]
     with pytest.raises(LocktopError, match="'pink'; there are mutex, barrier, trace"):
         report.measure(report.USUAL, ["mutex", "pink"])
 
 
-def test_the_runs_differ_in_the_library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runs_differ_in_the_environment_of_the_library_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("LD_PRELOAD", "/x/liblocktop.so libother.so")
     monkeypatch.setenv("LOCKTOP_LEVEL", "all")
-    bare = runner.environment(UNPREPARED)
-    assert bare["LD_PRELOAD"] == "libother.so"
-    assert "LOCKTOP_LEVEL" not in bare
+    unprepared = runner.environment(UNPREPARED)
+    assert unprepared["LD_PRELOAD"] == "libother.so"
+    assert "LOCKTOP_LEVEL" not in unprepared
     for flavour in ("dormant", "contended", "blocks", "all"):
         watched = runner.environment(flavour)
         assert watched["LD_PRELOAD"].endswith("/liblocktop.so:libother.so")

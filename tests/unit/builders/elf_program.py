@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import struct
 import subprocess
 import tracemalloc
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.safe_open import OpenFile, open_regular
@@ -37,28 +39,28 @@ LINE_OF_LOCAL = 4
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a tool and return what it says."""
+    """Run a tool and return its output."""
     done = subprocess.run([str(c) for c in command], cwd=cwd, check=True, capture_output=True)
     return done.stdout.decode()
 
 
 def need(program: str) -> None:
-    """Skip where a tool is missing, but not where all must be there."""
+    """Skip the test if a tool is missing; in CI every tool must be installed."""
     if shutil.which(program) is None:
         assert not os.environ.get("CI"), f"{program} is missing"
         pytest.skip(f"{program} is missing")
 
 
 class Built:
-    """A program with DWARF, and where its functions lie as `nm` tells."""
+    """A program with DWARF, and the addresses of its functions from `nm`."""
 
     def __init__(self, directory: Path, *flags: str) -> None:
         self.directory = directory
         self.path = directory / "program"
         (directory / "program.c").write_text(SOURCE)
         self.run("cc", "-O1", "-g", *flags, "-o", self.path, "program.c")
-        told = (line.split() for line in self.run("nm", self.path).splitlines())
-        self.addresses = {words[2]: int(words[0], 16) for words in told if len(words) == 3}
+        printed = (line.split() for line in self.run("nm", self.path).splitlines())
+        self.addresses = {words[2]: int(words[0], 16) for words in printed if len(words) == 3}
 
     def run(self, *command: str | Path) -> str:
         return run(*command, cwd=self.directory)
@@ -69,12 +71,24 @@ class Built:
         self.run("objcopy", "--only-keep-debug", self.path, debug)
         self.run("strip", strip, self.path)
 
+    def with_section(self, section: str, content: bytes, *, packed: bool) -> ElfFile:
+        """A program with one more section, which may be marked as compressed."""
+        (self.directory / "content").write_bytes(content)
+        self.run("objcopy", "--add-section", f"{section}=content", self.path, "forged")
+        data = bytearray((self.directory / "forged").read_bytes())
+        if packed:
+            titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
+            table = struct.unpack_from("<Q", data, 40)[0]
+            at = table + 64 * titles.index(section) + 8
+            data[at : at + 8] = struct.pack("<Q", 0x800)
+        return ElfFile(InMemory(bytes(data)))
+
     def module(self, *roots: Path) -> Module:
         return module(self.path, roots)
 
     @property
     def by_build_id(self) -> Path:
-        """Where its debug file belongs, under a root."""
+        """The path of the debug file by build id, below a root."""
         build_id = elf(self.path).build_id
         return Path(f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
 
@@ -90,9 +104,18 @@ def elf(path: Path) -> ElfFile:
 
 
 def module(path: Path, roots: tuple[Path, ...] = ()) -> Module:
-    """The module of a program that lies at ``path`` under a root (else: nothing is found)."""
+    """The module of a program at ``path`` below the first root."""
     first = str(roots[0]) if roots else "/nowhere"
     return Module(opened(path), str(path).removeprefix(first), [str(root) for root in roots])
+
+
+def assembled(directory: Path, text: str) -> bytes:
+    """The machine code of assembly text for x86-64."""
+    (directory / "a.s").write_text(text + "\n")
+    subprocess.run(["as", "--64", "-o", "a.o", "a.s"], cwd=directory, check=True)
+    code = ElfFile(InMemory((directory / "a.o").read_bytes())).content(".text")
+    assert code is not None
+    return code
 
 
 def name(found: Module, address: int) -> str:
@@ -101,7 +124,7 @@ def name(found: Module, address: int) -> str:
 
 
 def peak(work: Callable[[], object]) -> int:
-    """Return the most bytes that Python objects took meanwhile."""
+    """Return the peak of bytes that Python objects took during ``work``."""
     tracemalloc.start()
     try:
         with contextlib.suppress(ValueError):

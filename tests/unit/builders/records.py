@@ -29,7 +29,7 @@ Made = ParamSpec("Made")
 
 
 def classified(make: Callable[Made, Snapshot]) -> Callable[Made, Snapshot]:
-    """Mark the idle waits of what ``make`` returns, as a source does for each snapshot."""
+    """Mark the idle waits of the snapshot of ``make``, as a source does for each snapshot."""
 
     @wraps(make)
     def made(*arguments: Made.args, **named: Made.kwargs) -> Snapshot:
@@ -105,7 +105,7 @@ def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
     made = replace(Thread(tid, name, True, state, None, (), {}, 0.0, 0, 0), **more)
     if "time" in more:
         return made
-    # Whoever is on a CPU for long wants one for some time too.
+    # A thread that runs for long also waits for a CPU for some time.
     used = time_split.Used(made.cpu_share, made.cpu_share / 5, None)
     time = time_split.split(1.0, used, made.wait_share, made.idle_share)
     return replace(made, time=time)

@@ -45,7 +45,7 @@ def _idle(tid: int, name: str, duration_s: float) -> Thread:
 
 
 def _waiting_threads() -> tuple[Thread, ...]:
-    """The main thread joins; two workers wait for the lock of a third one."""
+    """The main thread joins; two workers wait for the lock of a third worker."""
     busy = ThreadState.WAITING
     return (
         thread(
@@ -167,7 +167,7 @@ def _contended_locks() -> tuple[Lock, ...]:
 
 
 def _quiet_locks() -> tuple[Lock, ...]:
-    """Two mutexes that hardly anybody waits for, a condition variable, a thread to join."""
+    """Two mutexes with hardly any wait, a condition variable, a joined thread."""
     return (
         lock(
             3,
@@ -248,7 +248,7 @@ def normal() -> Snapshot:
 
 @classified
 def deadlock() -> Snapshot:
-    """Three threads in a ring, beside what goes on otherwise."""
+    """Three threads in a ring, beside the usual threads."""
     calm = normal()
     ring = tuple(
         thread(
@@ -294,7 +294,7 @@ def deadlock() -> Snapshot:
 
 
 def orders(of: Snapshot | None = None, unproven: int = 3) -> Snapshot:
-    """Locks taken in different orders, beside ``of``; the names are a stranger's."""
+    """Locks taken in different orders, beside ``of``, with hostile names."""
     calm = of or normal()
     two = (OrderEdge(1, 2, 4712, 1, 0x401100), OrderEdge(2, 1, 4999, 2, 0x401300))
     guess = (
@@ -360,7 +360,7 @@ def many(threads: int = 200, locks: int = 1000, tick: int = 0) -> Snapshot:
 
 
 def calls(tick: int = 0) -> Snapshot:
-    """Many ways to many locks; of one lock in ten the waits grow with each ``tick``."""
+    """Many call paths to many locks; each ``tick`` adds waits of one lock in ten."""
     ways = 60
     stacks = {
         n: tuple(
@@ -383,8 +383,11 @@ def calls(tick: int = 0) -> Snapshot:
 
 @classified
 def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
-    """Beside the usual: a mutex in each connection, waited for the less the later it was made, and
-    eight in an array. The first is held, and two wait for it."""
+    """The usual locks, a mutex in each connection, and eight mutexes in an array.
+
+    Later connections have less wait. A thread holds the mutex of the first connection, and two
+    threads wait for that mutex.
+    """
     calm = normal()
     threads = tuple(
         replace(one, holds=(Held(1000, 0x401100, 0.2),))
@@ -432,8 +435,7 @@ def fleet(connections: int = 212, tick: int = 0) -> Snapshot:
 
 @classified
 def pools(each: int = 83, duration_s: float = 2.0) -> Snapshot:
-    """Six pools and two threads more: of each two one waits for its lock, of the others for
-    work."""
+    """Six pools and two more threads: three pools wait for their locks, three pools for work."""
     locks = tuple(
         lock(
             10 + n, f"g_{name}_lock", Kind.MUTEX if n % 2 == 0 else Kind.COND,
@@ -458,19 +460,19 @@ def pools(each: int = 83, duration_s: float = 2.0) -> Snapshot:
 
 @classified
 def ended() -> Snapshot:
-    """The process is gone; its last picture is left."""
+    """The process is gone; its last snapshot is left."""
     return replace(normal(), ended=True, notes=("the process has ended",))
 
 
 def empty() -> Snapshot:
-    """One thread and no lock: a process just started."""
+    """A process that has just started: one thread and no lock."""
     main = thread(4711, "store", ThreadState.RUNNING, cpu_s=0.01, cpu_share=1.0)
     return snapshot((main,), (), duration_s=0.4)
 
 
 @classified
 def hostile() -> Snapshot:
-    """Names that a stranger chose: markup, control codes, wide and combining characters."""
+    """Hostile names: markup, control codes, wide and combining characters."""
     calm = normal()
     names = (
         "[bold]a[/bold]",

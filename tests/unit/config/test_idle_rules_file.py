@@ -1,4 +1,4 @@
-"""The file of idle rules: its syntax errors, where it lies, whose it may be."""
+"""The file of idle rules: syntax errors, location and owner."""
 
 from __future__ import annotations
 
@@ -7,22 +7,12 @@ from pathlib import Path
 
 import pytest
 from support.rights import as_nobody
+from unit.builders.idle_verdicts import frames, verdict
 
-from locktop.collector.analysis.idle.rules import Rules, choose
 from locktop.collector.config import idle_rules_file
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Frame, Kind
+from locktop.collector.model import Kind
 from locktop.tui import cli
-
-
-def frames(*functions: str) -> tuple[Frame, ...]:
-    return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
-
-
-def verdict(rules: Rules, kind: Kind, *stack: Frame, held: bool = False, **names: str) -> str:
-    candidates = rules.candidates(kind, stack)
-    found = choose(candidates, names.get("lock", ""), names.get("thread", ""), held)
-    return f"{'idle' if found.idle else 'contended'} {found.name}"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +48,7 @@ def test_a_malformed_rule_is_named_by_file_and_line(
 
 
 @pytest.mark.parametrize("kind", ["directory", "binary", "large"])
-def test_a_file_that_cannot_be_read_is_one_line(
+def test_an_unreadable_rules_file_is_a_one_line_error(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -72,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_one_line(
         idle_rules_file.load()
 
 
-def test_without_a_file_there_are_the_shipped_rules(
+def test_the_shipped_rules_apply_without_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
@@ -80,16 +70,18 @@ def test_without_a_file_there_are_the_shipped_rules(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
-def test_rules_of_another_user_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rules_file_of_another_user_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     idle_rules_file.path().parent.mkdir(mode=0o700)
     idle_rules_file.path().write_text("contended file kind=cond\n")
     assert verdict(idle_rules_file.load(), Kind.COND) == "contended file"
-    # HOME may lead there after a change of user.
+    # HOME may still name the directory of another user.
     assert as_nobody(lambda: verdict(idle_rules_file.load(), Kind.COND)) == "idle condition"
 
 
-def test_the_command_line_goes_before_the_file_and_that_before_the_shipped(
+def test_command_line_rules_precede_the_file_and_the_shipped_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -50,7 +50,7 @@ def one_cycle() -> Snapshot:
         ("std::map<*>::operator(]", False),
     ],
 )
-def test_what_a_line_leaves_out(line: str, left_out: bool) -> None:
+def test_a_suppression_line_leaves_out_matching_cycles(line: str, left_out: bool) -> None:
     seen = suppressions.apply(one_cycle(), suppressions.parse(f"{line}  # because", "x"))
     assert (seen.lock_order == ()) == left_out
     assert seen.lock_order_suppressed == left_out
@@ -58,7 +58,7 @@ def test_what_a_line_leaves_out(line: str, left_out: bool) -> None:
     assert ("1 left out" in report.render(seen)) == left_out
 
 
-def test_comments_and_empty_lines_are_no_rules() -> None:
+def test_comments_and_empty_lines_suppress_nothing() -> None:
     assert suppressions.parse("# why\n\n  # more\n", "x") == ()
     (rule,) = suppressions.parse("\ntake # it cannot # be\n", "x")
     assert rule.reason == "it cannot # be"
@@ -75,13 +75,15 @@ def test_comments_and_empty_lines_are_no_rules() -> None:
         (" # comment\nput AND ?? # x", "name"),
     ],
 )
-def test_what_is_no_rule_is_named_by_its_line(wrong: str, says: str) -> None:
+def test_a_malformed_suppression_is_named_by_its_line(wrong: str, says: str) -> None:
     with pytest.raises(LocktopError, match=rf"^x:\d: .*{says}") as raised:
         suppressions.parse(f"put # fine\n{wrong}", "x")
     assert f"x:{1 + len(wrong.splitlines())}:" in str(raised.value)
 
 
-def test_where_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suppressions_file_lies_in_the_current_directory_or_at_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert suppressions.load() == ()
     Path(suppressions.FILE).write_text("take # because\n")

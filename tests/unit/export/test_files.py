@@ -11,7 +11,7 @@ from unit.builders import scenarios
 from locktop.collector.export import files, rendered_files
 
 
-def test_write_file_is_whole_private_and_never_over_another(tmp_path: Path) -> None:
+def test_write_file_writes_a_whole_private_file_and_overwrites_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a"
     files.write_file(path, b"one")
     with pytest.raises(files.NotWrittenError, match=r"a exists; --force"):
@@ -24,7 +24,7 @@ def test_write_file_is_whole_private_and_never_over_another(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_write_file_replaces_nothing_but_a_file(tmp_path: Path, replace: bool) -> None:
+def test_write_file_replaces_only_a_regular_file(tmp_path: Path, replace: bool) -> None:
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     target.write_bytes(b"kept")
     link.symlink_to(target)
@@ -50,7 +50,7 @@ def test_write_file_replaces_nothing_but_a_file(tmp_path: Path, replace: bool) -
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe", "target"]
 
 
-def test_a_name_for_a_file_holds_nothing_of_a_strangers_path() -> None:
+def test_a_file_name_has_no_path_of_a_process_name() -> None:
     from msgspec.structs import replace
 
     snapshot = scenarios.normal()

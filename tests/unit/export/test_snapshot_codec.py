@@ -1,4 +1,4 @@
-"""Snapshots read back from files: what was saved, and whatever a file may have instead."""
+"""Snapshots read back from files: sound files, old files and damaged files."""
 
 from __future__ import annotations
 
@@ -35,12 +35,18 @@ from locktop.collector.model import (
 )
 from locktop.collector.profile import profile
 
+#: Three files of one program that an earlier version wrote. One is counted, with a deadlock and an
+#: interval; one is sampled, with an interval; one is msgpack. Beside each file lies what that
+#: version read from the file.
+OLD = Path(__file__).parent / "old_snapshots"
+OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
+
 
 def full() -> Snapshot:
-    """Something of everything."""
+    """A snapshot with a value in every part."""
     made = scenarios.deadlock()
     now = ThreadActivity(4711, ActivityState.BLOCKED, "read", "read(7 -> pipe:[9])", 1.5, 3)
-    asked = replace(
+    followed = replace(
         made.threads[0],
         switches=Switches(7, 3, None),
         now=ThreadActivity(
@@ -56,7 +62,7 @@ def full() -> Snapshot:
     )
     return replace(
         made,
-        threads=(asked, *made.threads[1:]),
+        threads=(followed, *made.threads[1:]),
         locks=(replace(made.locks[0], holder_activity=now), *made.locks[1:]),
         lock_order_unproven=1,
         lock_order=(
@@ -87,7 +93,7 @@ def full() -> Snapshot:
 
 
 @pytest.mark.parametrize("make", [full, scenarios.normal, scenarios.many, scenarios.empty])
-def test_what_was_saved_is_read_back(make: Callable[[], Snapshot]) -> None:
+def test_a_saved_snapshot_is_read_back(make: Callable[[], Snapshot]) -> None:
     whole = document(records.classified(make)())
     for data in (json.dumps(whole, indent=1).encode(), bytes(msgpack.packb(whole))):
         assert is_snapshot(data)
@@ -98,7 +104,9 @@ _NOT_SAMPLED = ("acquisitions", "trylock_failed", "signals", "unheard", "hold_s"
 
 
 @pytest.mark.parametrize("make", [scenarios.normal, scenarios.fleet])
-def test_what_was_not_measured_is_null_and_is_read_as_none(make: Callable[[], Snapshot]) -> None:
+def test_a_figure_that_was_not_measured_is_null_and_read_as_none(
+    make: Callable[[], Snapshot],
+) -> None:
     made = records.sampled(records.classified(make)())
     whole = document(made, made)
     for lock in (*whole["locks"], *whole["lock_classes"]):
@@ -120,7 +128,7 @@ def test_what_was_not_measured_is_null_and_is_read_as_none(make: Callable[[], Sn
     assert document(parse(json.dumps(alone).encode(), "x")) == alone
 
 
-def test_what_was_measured_is_never_null() -> None:
+def test_a_measured_figure_is_never_null() -> None:
     whole = document(scenarios.fleet(tick=1), scenarios.fleet())
     for lock in (*whole["locks"], *whole["lock_classes"]):
         assert None not in [*(lock[name] for name in _NOT_SAMPLED), *lock["interval"].values()]
@@ -135,14 +143,14 @@ def test_a_figure_that_a_file_lacks_was_not_measured() -> None:
     assert (read.unheard, read.signals) == (0, 0)
 
 
-def test_an_interval_beside_the_figures_does_no_harm() -> None:
+def test_an_interval_beside_the_figures_is_accepted() -> None:
     before = scenarios.normal()
     whole = document(before, before)
     read = parse(json.dumps(whole).encode(), "x")
     assert [lock.wait_s for lock in read.locks] == [lock.wait_s for lock in before.locks]
 
 
-def test_keys_that_were_added_later_may_be_missing() -> None:
+def test_keys_of_later_versions_may_be_missing() -> None:
     whole = {
         "format": "locktop.snapshot", "version": 1, "taken_at": "2026-11-21T10:00:00.123Z",
         "host": "db1", "source": "preload", "duration_s": 5.0, "lost_events": 0,
@@ -168,13 +176,13 @@ def test_keys_that_were_added_later_may_be_missing() -> None:
     assert read.stacks[5] == (Frame(0x55, "put", "c.c", 4, "x", 0),)
 
 
-def test_parts_of_time_that_are_not_known_here_are_left_out() -> None:
+def test_unknown_parts_of_time_are_left_out() -> None:
     read = parse(changed("threads.0.time.unknown", ["disk", "_make", "other things"]), "x")
     assert read.threads[0].time is not None
     assert read.threads[0].time.unknown == ("disk",)
 
 
-def test_texts_are_made_harmless() -> None:
+def test_texts_of_a_file_are_sanitized() -> None:
     data = json.dumps(document(scenarios.hostile())).encode()
     said = repr(parse(data, "x"))
     assert "\\x1b" not in said
@@ -182,7 +190,7 @@ def test_texts_are_made_harmless() -> None:
 
 
 def changed(path: str, value: object) -> bytes:
-    """A saved snapshot with one field that is not as it should be."""
+    """A saved snapshot with one wrong field."""
     whole: Any = json.loads(json.dumps(document(full())))
     at = whole
     *way, last = [int(name) if name == "0" else name for name in path.split(".")]
@@ -258,7 +266,7 @@ def changed(path: str, value: object) -> bytes:
         ("ended", 1, "Expected bool, got int - at ended"),
     ],
 )
-def test_each_field_is_checked_and_named(path: str, value: object, words: str) -> None:
+def test_an_error_names_the_wrong_field(path: str, value: object, words: str) -> None:
     with pytest.raises(LocktopError) as raised:
         parse(changed(path, value), "some.json")
     assert str(raised.value).startswith("some.json is no snapshot of locktop: ")
@@ -279,15 +287,15 @@ def test_each_field_is_checked_and_named(path: str, value: object, words: str) -
         b"\xde" + bytes(100),
     ],
 )
-def test_what_cannot_be_read_is_one_line(data: bytes) -> None:
+def test_an_unreadable_file_is_a_one_line_error(data: bytes) -> None:
     with pytest.raises(LocktopError) as raised:
         parse(data, "x")
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_damaged_files_are_read_or_refused_but_never_fail(seed: int) -> None:
-    """Bytes of a true one changed or cut off: whatever is left, an answer of ours."""
+def test_damaged_snapshots_are_read_or_refused(seed: int) -> None:
+    """Changed or truncated bytes give a snapshot or an error line, and nothing else."""
     chance = random.Random(seed)
     whole = document(full())
     data = bytearray(bytes(msgpack.packb(whole)) if seed % 2 else json.dumps(whole).encode())
@@ -301,7 +309,7 @@ def test_damaged_files_are_read_or_refused_but_never_fail(seed: int) -> None:
     profile.SnapshotProfile(read).tree("wait")
 
 
-def test_a_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:
+def test_the_content_of_a_file_decides_its_type(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text(json.dumps(document(full())))
     two.write_text("Type,Function Name,Inclusive Samples,Exclusive Samples\nRoot,main,2,1\n")
@@ -309,3 +317,24 @@ def test_a_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:
     report = open_profile(str(two))
     assert report.estimate
     assert report.tree("samples").value == 2.0
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_an_old_snapshot_is_read_with_its_former_values(name: str) -> None:
+    expected = json.loads((OLD / f"{name}.expected.json").read_bytes())
+    assert document(parse((OLD / name).read_bytes(), name)) == expected
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_the_figures_of_an_old_file_are_read(name: str) -> None:
+    data = (OLD / name).read_bytes()
+    saved = json.loads(data) if name.endswith("json") else msgpack.unpackb(data)
+    read = parse(data, name)
+    assert [lock.wait_s for lock in read.locks] == [lock["wait_s"] for lock in saved["locks"]]
+    assert {thread.tid: thread.name for thread in read.threads} == {
+        thread["tid"]: thread["name"] for thread in saved["threads"]
+    }
+    assert len(read.deadlocks) == len(saved["deadlocks"])
+    assert {str(number): len(frames) for number, frames in read.stacks.items()} == {
+        number: len(frames) for number, frames in saved["stacks"].items()
+    }

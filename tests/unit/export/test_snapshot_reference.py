@@ -1,4 +1,4 @@
-"""The JSON Schema of snapshots, and the page that is made from the same types."""
+"""The JSON Schema of snapshots, and the reference page made from the same types."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_each_snapshot_follows_the_schema(snapshot: Snapshot, before: Snapshot |
         jsonschema.validate(whole, snapshot_reference.schema())
 
 
-def test_the_page_is_what_the_program_makes() -> None:
+def test_the_reference_page_is_up_to_date() -> None:
     assert _PAGE.read_text() == snapshot_reference.markdown(), "run `make snapshot-reference`"
 
 

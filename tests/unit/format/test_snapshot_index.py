@@ -1,4 +1,4 @@
-"""A snapshot with indexes: names, and who waits for whom."""
+"""A snapshot with indexes: names, and chains of waiting threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Kind
 
 
-def test_a_join_of_no_known_thread_is_called_that() -> None:
+def test_a_join_of_an_unknown_thread_has_a_name() -> None:
     unknown = replace(records.lock(9, "join 0x0", Kind.JOIN), address=0)
     known = records.lock(8, "join 0x7f00", Kind.JOIN)
     index = SnapshotIndex(records.snapshot((), (unknown, known)))
@@ -17,12 +17,12 @@ def test_a_join_of_no_known_thread_is_called_that() -> None:
     assert index.lock_name(8) == "join 0x7f00"
 
 
-def test_chain_ends_in_a_circle() -> None:
+def test_a_chain_ends_where_it_closes_a_circle() -> None:
     chain = [thread.tid for thread in SnapshotIndex(scenarios.deadlock()).chain(4730)]
     assert chain == [4730, 4731, 4732]
 
 
-def test_threads_of_one_name_are_told_apart() -> None:
+def test_threads_of_one_name_have_different_labels() -> None:
     calm = scenarios.normal()
     same = tuple(replace(t, name="ThreadPoolForeg") for t in calm.threads[:3])
     index = SnapshotIndex(replace(calm, threads=same + calm.threads[3:]))

@@ -32,7 +32,9 @@ from locktop.collector.model import Frame
         (Frame(0x1, "", None, None, "", 0x1), "?+0x1", "0x1", "0x1", ""),
     ],
 )  # fmt: skip
-def test_locations(frame: Frame, full: str, short: str, shortest: str, line: str) -> None:
+def test_a_location_fits_each_width(
+    frame: Frame, full: str, short: str, shortest: str, line: str
+) -> None:
     assert full_location(frame) == full
     assert short_location(frame) == short
     assert shortest_location(frame) == shortest

@@ -46,7 +46,7 @@ from locktop.collector.format.units import (
         (8_640_000.0, "100d"),
     ],
 )
-def test_duration(seconds: float | None, text: str) -> None:
+def test_a_duration_has_a_unit_and_three_digits(seconds: float | None, text: str) -> None:
     assert duration(seconds, DURATION_WIDTH) == text
     assert len(text) <= DURATION_WIDTH
 
@@ -69,7 +69,7 @@ def test_duration(seconds: float | None, text: str) -> None:
         (1e30, ">999P"),
     ],
 )
-def test_count(number: float | None, text: str) -> None:
+def test_a_count_is_shortened_with_a_unit(number: float | None, text: str) -> None:
     assert count(number) == text
     assert len(text) <= COUNT_WIDTH
 
@@ -82,17 +82,17 @@ def test_every_magnitude_stays_within_its_column() -> None:
             assert len(duration(value, DURATION_WIDTH)) <= DURATION_WIDTH, value
 
 
-def test_percent_says_neither_nothing_of_a_little_nor_all_of_less() -> None:
+def test_a_percentage_shows_no_zero_for_a_little_and_no_hundred_for_less() -> None:
     said = [percent(share, PERCENT_WIDTH) for share in (0, 0.001, 0.5, 0.999, 1, 1.2)]
     assert said == ["0%", "<1%", "50%", "99%", "100%", "100%"]
 
 
-def test_what_was_not_measured_is_a_dash() -> None:
+def test_a_figure_that_was_not_measured_is_a_dash() -> None:
     assert (duration(None), count(None), exact(None)) == ("-", "-", "-")
     assert (percent(None), percent(None, PERCENT_WIDTH)) == ("-", "-")
 
 
-def test_other_figures() -> None:
+def test_other_figures_as_text() -> None:
     assert exact(1_234_567) == "1,234,567"
     assert clock(3725.9) == "01:02:05"
     assert [size(n, SIZE_WIDTH) for n in (0, 512, 1 << 20, 3 << 30)] == [
@@ -103,24 +103,24 @@ def test_other_figures() -> None:
     ]
 
 
-def test_figures_of_sentences() -> None:
-    shown = [duration(s) for s in (0, 8.5e-7, 1.234e-3, 0.9999, 12.34, 700, 11100)]
-    assert shown == ["0", "850 ns", "1.23 ms", "1.00 s", "12.3 s", "11 min 40 s", "3 h 05 min"]
+def test_durations_in_sentences() -> None:
+    texts = [duration(s) for s in (0, 8.5e-7, 1.234e-3, 0.9999, 12.34, 700, 11100)]
+    assert texts == ["0", "850 ns", "1.23 ms", "1.00 s", "12.3 s", "11 min 40 s", "3 h 05 min"]
     assert [size(n) for n in (0, 512, 1259, 5 << 30)] == [
         "0 B", "512 B", "1.23 KiB", "5.00 GiB",
     ]  # fmt: skip
 
 
-def test_how_long_something_lasted_at_least() -> None:
+def test_a_lower_bound_of_a_duration_says_so() -> None:
     assert lasting(1.234, False) == "1.23 s"
     assert lasting(1.234, True) == "at least 1.23 s"
     assert lasting(1.234, True, DURATION_WIDTH) == ">1.23s"
 
 
-def test_shares_of_sentences() -> None:
+def test_shares_in_sentences() -> None:
     said = [percent(share) for share in (0, 0.0001, 0.1234, 0.9999, 1)]
     assert said == ["0 %", "<0.1 %", "12.3 %", "99.9 %", "100.0 %"]
 
 
-def test_numbers_with_their_nouns() -> None:
+def test_numbers_agree_with_their_nouns() -> None:
     assert [counted(n, "lock") for n in (0, 1, 2)] == ["0 locks", "1 lock", "2 locks"]

@@ -1,5 +1,4 @@
-"""Counters of a thread: those of the kernel against /proc and the thread itself, and one word why
-not."""
+"""Counters of a thread: compared with /proc and the thread itself, or a reason without a count."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ def named(found: PerfCounters) -> dict[str, PerfCounter]:
 
 
 def of_own_thread() -> ThreadCounters:
-    """Or none, where the kernel lets nobody count even that."""
+    """The counters of this thread; skip if the kernel lets this user count nothing."""
     made = ThreadCounters(threading.get_native_id())
     why = named(made.read())["task-clock"].why
     if why.startswith(("no right", "this kernel")):
@@ -38,7 +37,7 @@ def of_own_thread() -> ThreadCounters:
 
 
 def touch(pages: int) -> None:
-    """Fault in so many new pages."""
+    """Touch that many new pages."""
     import mmap
 
     with mmap.mmap(-1, pages * PAGE) as memory:
@@ -54,7 +53,7 @@ def burn(cpu_s: float) -> None:
         pass
 
 
-def test_every_event_has_a_figure_or_a_word() -> None:
+def test_every_event_has_a_figure_or_a_reason() -> None:
     with closing(ThreadCounters(threading.get_native_id())) as made:
         found = made.read()
     assert tuple(one.name for one in found.counters) == KERNEL + PROCESSOR
@@ -63,8 +62,10 @@ def test_every_event_has_a_figure_or_a_word() -> None:
 
 
 def test_the_clock_of_a_thread_is_its_processor_time() -> None:
-    """It runs on in the switches of a busy machine, which no thread is charged with; but never
-    while the thread is off its CPU."""
+    """The clock stands still while the thread is off its CPU.
+
+    The clock may include the switches of a busy machine, which count for no thread.
+    """
     with closing(of_own_thread()) as made:
         earliest = time.monotonic()
         first = named(made.read())["task-clock"].total
@@ -98,7 +99,7 @@ def test_the_clock_stands_still_while_the_thread_sleeps() -> None:
         assert second - first < 0.15
 
 
-def test_page_faults_are_those_that_getrusage_knows() -> None:
+def test_page_faults_agree_with_getrusage() -> None:
     def faults() -> int:
         used = resource.getrusage(resource.RUSAGE_THREAD)
         return used.ru_minflt + used.ru_majflt
@@ -114,7 +115,7 @@ def test_page_faults_are_those_that_getrusage_knows() -> None:
     assert ended - began <= second - first <= after - before
 
 
-def test_context_switches_are_those_of_its_status() -> None:
+def test_context_switches_agree_with_the_status_file() -> None:
     def switches() -> int:
         return sum(procfs.thread_switches(os.getpid(), threading.get_native_id()))
 
@@ -123,7 +124,7 @@ def test_context_switches_are_those_of_its_status() -> None:
         if first.total is None:
             pytest.skip(f"not counted here: {first.why}")
         began = ended = switches()
-        while ended - began < 50:  # where the time is over at once there is none
+        while ended - began < 50:  # an interval without time has no rate
             time.sleep(0.0001)
             ended = switches()
         second = named(made.read())["context-switches"].total
@@ -131,8 +132,8 @@ def test_context_switches_are_those_of_its_status() -> None:
     assert second - first.total >= ended - began
 
 
-def test_the_first_reading_has_no_rate_and_the_next_one_has() -> None:
-    of_own_thread().close()  # there are counters
+def test_rates_begin_with_the_second_reading() -> None:
+    of_own_thread().close()  # counters are available
     with closing(ThreadCounters(threading.get_native_id())) as made:
         assert all(one.per_s == 0.0 for one in made.read().counters)
         burn(0.1)
@@ -141,12 +142,12 @@ def test_the_first_reading_has_no_rate_and_the_next_one_has() -> None:
 
 
 def gives_hardware_counters() -> bool:
-    """By the kernel's own list of what measures."""
+    """The kernel lists the counters of the processor."""
     devices = Path("/sys/bus/event_source/devices")
     return any(path.name.startswith(("cpu", "armv")) for path in devices.glob("*"))
 
 
-def test_the_processor_s_events_are_counted_or_it_is_said_why_not() -> None:
+def test_events_of_the_processor_have_a_count_or_a_reason() -> None:
     with closing(of_own_thread()) as made:
         made.read()
         burn(0.05)
@@ -161,15 +162,15 @@ def test_the_processor_s_events_are_counted_or_it_is_said_why_not() -> None:
             )  # fmt: skip
 
 
-def test_a_thread_that_ended() -> None:
-    with closing(ThreadCounters(1 << 22)) as made:  # no thread has an id as large as that
+def test_an_ended_thread_has_a_reason_and_no_count() -> None:
+    with closing(ThreadCounters(1 << 22)) as made:  # no thread has such a large id
         found = named(made.read())
     assert all(one.total is None for one in found.values())
     if not found["task-clock"].why.startswith("no right"):
         assert found["task-clock"].why == "the thread has ended"
 
 
-def test_too_many_open_files() -> None:
+def test_too_many_open_files_are_a_reason() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
@@ -182,8 +183,8 @@ def test_too_many_open_files() -> None:
     assert found["task-clock"].why in ("too many open files", found["cycles"].why)
 
 
-def test_without_rights_one_word_says_so() -> None:
-    """Somebody else's process, asked by a user who may not trace it."""
+def test_missing_rights_are_a_reason() -> None:
+    """A user without the right to trace a process reads reasons."""
     if os.geteuid() != 0:
         pytest.skip("takes a process of another user: run as root")
     tid = os.getpid()
@@ -199,7 +200,7 @@ def test_without_rights_one_word_says_so() -> None:
             assert why.startswith("no right")
 
 
-def test_descriptors_are_given_back() -> None:
+def test_close_releases_every_descriptor() -> None:
     before = len(os.listdir("/proc/self/fd"))
     made = ThreadCounters(threading.get_native_id())
     made.read()
@@ -211,13 +212,13 @@ def test_descriptors_are_given_back() -> None:
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """What the kernel answers, by whether its own work was to be counted too."""
+    """The answers of the kernel: for "all" with its own work, for "user" without."""
     answers: dict[str, int] = {}
 
     def opened(tid: int, event: perf_counters.PerfEvent, user_only: bool) -> int:
         return answers["user" if user_only else "all"]
 
-    monkeypatch.setattr(perf_counters, "_open_counter", opened)
+    monkeypatch.setattr(perf_counters, "open_counter", opened)
     return answers
 
 
@@ -235,7 +236,9 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         (errno.EIO, os.strerror(errno.EIO)),
     ],
 )
-def test_each_refusal_has_its_word(refused: dict[str, int], error: int, said: str) -> None:
+def test_each_refusal_of_the_kernel_has_a_reason(
+    refused: dict[str, int], error: int, said: str
+) -> None:
     refused |= {"all": -error, "user": -error}
     cycles = next(event for event in EVENTS if event.name == "cycles")
     with closing(ThreadCounters(1, (cycles,))) as made:
@@ -244,7 +247,7 @@ def test_each_refusal_has_its_word(refused: dict[str, int], error: int, said: st
     assert said in found.why
 
 
-def test_who_may_not_count_the_kernel_counts_the_rest(refused: dict[str, int]) -> None:
+def test_a_user_without_kernel_rights_counts_user_code(refused: dict[str, int]) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"".join(n.to_bytes(8, "little") for n in (1000, 80, 20)))
     refused |= {"all": -errno.EACCES, "user": reading}
@@ -253,7 +256,7 @@ def test_who_may_not_count_the_kernel_counts_the_rest(refused: dict[str, int]) -
     with closing(ThreadCounters(1, (switches, cycles))) as made:
         by_kernel, by_user = made.read().counters
     os.close(writing)
-    assert by_kernel.total is None, "it happens in the kernel alone"
+    assert by_kernel.total is None, "the event happens in the kernel alone"
     assert by_kernel.why.startswith("no right")
     assert by_user.total == 4000, "scaled up: the counter had a quarter of the time"
     assert by_user.why == "not in the kernel, estimated: counters take turns"

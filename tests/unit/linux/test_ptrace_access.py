@@ -1,4 +1,4 @@
-"""Which right is missing, by what the kernel would go by, and what is said of it."""
+"""The missing right, from the facts that the kernel checks, and the advice."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ BARS = {
 
 @pytest.mark.parametrize("name", BARS)
 @pytest.mark.parametrize("to_trace", [True, False])
-def test_what_the_kernel_refuses_for(name: str, to_trace: bool) -> None:
+def test_each_refusal_names_the_missing_right(name: str, to_trace: bool) -> None:
     known, wanted = BARS[name]
     assert ptrace_access.obstacle(known, to_trace) is wanted
 
 
-def test_by_elimination_a_process_of_root_keeps_itself_shut() -> None:
-    known = AccessFacts(CONTAINED, CONTAINED)  # whose files in /proc are root's anyway
+def test_an_undumpable_process_of_root_is_found_by_elimination() -> None:
+    known = AccessFacts(CONTAINED, CONTAINED)  # root owns the files in /proc of such a process
     assert ptrace_access.obstacle(known, to_trace=False) is Obstacle.UNDUMPABLE
     assert ptrace_access.obstacle(known, to_trace=True) is Obstacle.OTHER, (
-        "the first step was granted"
+        "the kernel granted the first step"
     )
     assert ptrace_access.obstacle(replace(known, scope=1), to_trace=True) is Obstacle.YAMA
 
 
 @pytest.mark.parametrize("scope", [0, 1, 2, 3])
-def test_yama_keeps_tracing_back_and_nothing_else(scope: int) -> None:
+def test_yama_refuses_tracing_alone(scope: int) -> None:
     known = replace(OWN, scope=scope)
     assert ptrace_access.obstacle(known, to_trace=True) is (
         Obstacle.YAMA if scope else Obstacle.OTHER
@@ -73,14 +73,14 @@ def test_yama_keeps_tracing_back_and_nothing_else(scope: int) -> None:
     )
     undumpable = replace(known, is_dumpable=False)
     assert ptrace_access.obstacle(undumpable, to_trace=True) is Obstacle.UNDUMPABLE, (
-        "it is asked for first"
+        "the capability is checked first"
     )
 
 
 @pytest.mark.parametrize(
     ("text", "scope"), [("0\n", 0), ("1\n", 1), ("3\n", 3), ("x", 0), (None, 0)]
 )
-def test_the_setting_is_read(text: str | None, scope: int, tmp_path: Path) -> None:
+def test_the_yama_setting_is_read(text: str | None, scope: int, tmp_path: Path) -> None:
     path = tmp_path / "ptrace_scope"
     if text is not None:
         path.write_text(text)
@@ -105,7 +105,9 @@ CAPABILITY = "CAP_SYS_PTRACE"
         (3, True, "nobody until the next boot", set()),
     ],
 )
-def test_what_yama_leaves_to_do(scope: int, watched: bool, who: str, cures: set[str]) -> None:
+def test_the_advice_follows_the_yama_setting(
+    scope: int, watched: bool, who: str, cures: set[str]
+) -> None:
     said = ptrace_access.describe(
         replace(OWN, scope=scope), Obstacle.YAMA, "ann (uid 1000)", watched
     )
@@ -119,7 +121,7 @@ def said_of(known: AccessFacts) -> str:
     )
 
 
-def test_whoever_is_told_to_look_may() -> None:
+def test_the_advised_user_has_the_right() -> None:
     other = replace(OWN, theirs=BOB)
     assert said_of(other) == "belongs to user bob (uid 1001); run locktop as that user or as root"
     for known in (
@@ -134,13 +136,13 @@ def test_whoever_is_told_to_look_may() -> None:
 
 
 @pytest.mark.parametrize("theirs", [ANN, user(0, ALL)])
-def test_a_root_that_may_less_is_told_what_it_lacks(theirs: Credentials) -> None:
+def test_a_limited_root_reads_the_missing_right(theirs: Credentials) -> None:
     said = said_of(replace(OWN, ours=CONTAINED, theirs=theirs))
     assert CAPABILITY in said
     assert AS_ROOT not in said
 
 
-def test_root_is_not_told_to_become_root() -> None:
+def test_root_is_never_advised_to_become_root() -> None:
     for known, _ in BARS.values():
         assert AS_ROOT not in said_of(replace(known, ours=ROOT)), known
         assert AS_ROOT not in said_of(replace(known, ours=CONTAINED)), known

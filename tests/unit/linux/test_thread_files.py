@@ -1,4 +1,4 @@
-"""What /proc says about threads: read many at a time, whatever it may say."""
+"""The files of threads in /proc: read many at a time, sound or malformed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ ASLEEP = b"202 0x10 0x80 0x2 0x0 0x0 0x0 0x7f 0x11\n"
 
 
 def join(thread: threading.Thread) -> None:
-    """Wait until the kernel, too, has no such thread any more: it has it a moment longer than those
-    who join it."""
+    """Wait until the kernel has removed a thread: pthread_join() returns a moment earlier."""
     thread.join()
     while Path(f"/proc/self/task/{thread.native_id}").exists():
         pass
@@ -36,7 +35,7 @@ def stat(name: str = "worker", state: str = "S", rest: str = REST) -> bytes:
 
 
 class Made(ThreadFiles):
-    """The files of threads of no process, as they are written."""
+    """Files of threads that no process has, as a test writes them."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(0)
@@ -57,7 +56,7 @@ def made(tmp_path: Path) -> Iterator[Made]:
 
 
 def read(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> TaskRecord | None:
-    """What is made of these two files; without a second one where there is none."""
+    """The sample made from these two files; without ``schedstat`` the second file is missing."""
     made.write(stat=stat)
     if sched is not None:
         made.write(schedstat=sched)
@@ -73,7 +72,7 @@ def read_whole(made: Made, stat: bytes, sched: bytes | None = b"10 20 30\n") -> 
 
 @pytest.fixture
 def threads() -> Iterator[list[int]]:
-    """Ids of living threads of this process."""
+    """The ids of living threads of this process."""
     release, tids = threading.Event(), []
     started = threading.Barrier(9)
 
@@ -92,9 +91,9 @@ def threads() -> Iterator[list[int]]:
         join(thread)
 
 
-def test_the_fields(made: Made) -> None:
+def test_every_field_of_the_files_is_read(made: Made) -> None:
     raw = read_whole(made, stat())
-    # The state is the third field of the line, which is counted from 1; user time is the 14th.
+    # The state is the third field of the line, counted from 1; user time is the 14th.
     assert (raw.state, raw.cpu_ticks, raw.disk_ticks) == (ord("S"), 13 + 14, 41)
     assert (raw.ran_ns, raw.queued_ns, raw.runs) == (10, 20, 30)
     assert raw.name[: raw.name_size] == b"worker"
@@ -104,13 +103,13 @@ def test_the_fields(made: Made) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", ") S 1 2 3", "a) R (b", "(((", "x" * 15, "\n"])
-def test_a_name_may_be_anything(name: str, made: Made) -> None:
+def test_a_thread_name_may_have_any_bytes(name: str, made: Made) -> None:
     raw = read_whole(made, stat(name))
     assert raw.name[: raw.name_size] == name.encode()
     assert (raw.state, raw.cpu_ticks) == (ord("S"), 27)
 
 
-def test_a_name_longer_than_there_is_room(made: Made) -> None:
+def test_a_too_long_name_is_cut(made: Made) -> None:
     raw = read_whole(made, stat("y" * 200))
     assert raw.name[: raw.name_size] == b"y" * len(raw.name)
     assert raw.cpu_ticks == 27
@@ -121,7 +120,7 @@ def test_a_name_longer_than_there_is_room(made: Made) -> None:
     [b"", b"\n", b"7", b"7 (x", b"7 x)", b"7 )x( S 1", b"7 (x)", b"7 (x) S", b"7 (x) S 1 2 3",
      b"\0" * 500, b"(" * 1024, b")" * 1024, stat(rest=REST.replace("13 14", "x 14"))],
 )  # fmt: skip
-def test_what_is_no_stat_line_is_no_thread(line: bytes, made: Made) -> None:
+def test_a_malformed_stat_line_is_no_thread(line: bytes, made: Made) -> None:
     assert read(made, line) is None
 
 
@@ -131,7 +130,7 @@ def test_a_short_line_has_no_disk_figure(made: Made) -> None:
 
 
 @pytest.mark.parametrize("sched", [b"", b"\n", b"10", b"10 20", b"a b c", b"10 -2 3", None])
-def test_a_schedstat_that_is_none(sched: bytes | None, made: Made) -> None:
+def test_a_malformed_schedstat_gives_no_counters(sched: bytes | None, made: Made) -> None:
     raw = read_whole(made, stat(), sched)
     assert raw.known & lib.LT_TASK_THERE
     assert not raw.known & lib.LT_TASK_SCHED
@@ -141,7 +140,7 @@ def test_a_schedstat_that_is_none(sched: bytes | None, made: Made) -> None:
     ("state", "call", "asleep"),
     [("S", ASLEEP, True), ("S", b"running\n", False), ("R", b"", False)],
 )
-def test_the_call_is_read_if_it_is_asked_for(
+def test_the_system_call_is_read_on_request(
     state: str, call: bytes, asleep: bool, made: Made
 ) -> None:
     made.write(stat=stat(state=state), schedstat=b"10 20 30\n", syscall=call)
@@ -153,7 +152,7 @@ def test_the_call_is_read_if_it_is_asked_for(
     assert not made.still_sleeps(TID)
 
 
-def test_garbage(made: Made) -> None:
+def test_garbage_is_read_or_refused(made: Made) -> None:
     dice = random.Random(3)
     sound = stat()
     for _ in range(500):
@@ -165,16 +164,16 @@ def test_garbage(made: Made) -> None:
 
 
 def own_view(tid: int) -> tuple[str, str, tuple[int, ...]]:
-    """A thread's name, state and schedstat, by other means."""
+    """The name, state and schedstat of a thread, read by other functions."""
     own = procfs.thread_stat(os.getpid(), tid)
     sched = procfs.read(f"/proc/self/task/{tid}/schedstat").split()
     return own.comm, own.state, tuple(map(int, sched))
 
 
-def test_living_threads_are_as_their_own_files_say(threads: list[int]) -> None:
+def test_samples_agree_with_the_files_of_living_threads(threads: list[int]) -> None:
     files = ThreadFiles(os.getpid())
     unread = list(threads)
-    while unread:  # a thread may have moved between two looks at it
+    while unread:  # a thread may have moved between both readings
         tid = unread[0]
         before = own_view(tid)
         (raw,) = files.read([tid])
@@ -194,7 +193,7 @@ def test_few_descriptors_are_enough(threads: list[int]) -> None:
     used = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (8, before[1]))
     try:
-        files = ThreadFiles(os.getpid())  # it keeps six at most
+        files = ThreadFiles(os.getpid())  # at most six files stay open
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     for _ in range(3):
@@ -204,9 +203,9 @@ def test_few_descriptors_are_enough(threads: list[int]) -> None:
     assert len(os.listdir("/proc/self/fd")) == used
 
 
-def test_where_descriptors_run_out_those_kept_are_given_back(threads: list[int]) -> None:
+def test_kept_descriptors_are_closed_when_descriptors_run_out(threads: list[int]) -> None:
     files = ThreadFiles(os.getpid())
-    assert None not in files.read(threads[:4]), "eight are kept"
+    assert None not in files.read(threads[:4]), "eight files stay open"
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest, before[1]))
@@ -221,7 +220,7 @@ def test_where_descriptors_run_out_those_kept_are_given_back(threads: list[int])
     files.close()
 
 
-def test_none_is_said_to_have_ended_where_no_file_can_be_opened(threads: list[int]) -> None:
+def test_no_thread_counts_as_ended_without_descriptors(threads: list[int]) -> None:
     files = ThreadFiles(os.getpid())
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
@@ -232,12 +231,12 @@ def test_none_is_said_to_have_ended_where_no_file_can_be_opened(threads: list[in
             files.sample(threads, 1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert None not in files.read(threads), "later there is room again"
+    assert None not in files.read(threads), "later descriptors are free again"
     files.close()
 
 
 def all_descriptors() -> Iterator[int]:
-    """Open what may yet be opened."""
+    """Open files up to the limit of descriptors."""
     while True:
         try:
             yield os.open("/dev/null", os.O_RDONLY)
@@ -248,7 +247,7 @@ def all_descriptors() -> Iterator[int]:
 # ---- samples ----
 
 
-def test_one_that_sleeps_on_is_not_read_again(made: Made) -> None:
+def test_a_sleeping_thread_is_not_read_again(made: Made) -> None:
     made.write(stat=stat(), schedstat=b"10 20 30\n", syscall=ASLEEP)
     ((tid, raw),) = made.sample([TID], 1)
     assert (tid, raw is not None and raw.call[: raw.call_size]) == (TID, ASLEEP)
@@ -262,7 +261,7 @@ def test_one_that_sleeps_on_is_not_read_again(made: Made) -> None:
     assert made.sample([TID], 4) == []
 
 
-def test_those_that_sleep_on_are_told_of_many(made: Made) -> None:
+def test_many_sleeping_threads_keep_their_samples(made: Made) -> None:
     for tid in range(1, 101):
         made.write(tid, stat=stat(), schedstat=b"10 20 30\n", syscall=ASLEEP)
     made.sample(range(1, 101), 1)
@@ -272,7 +271,7 @@ def test_those_that_sleep_on_are_told_of_many(made: Made) -> None:
     assert made.asleep([]) == set()
 
 
-def test_its_name_is_seen_to_change_though_it_sleeps_on(made: Made) -> None:
+def test_a_new_name_of_a_sleeping_thread_is_read(made: Made) -> None:
     made.write(stat=stat("before"), schedstat=b"10 20 30\n", syscall=ASLEEP)
     made.sample([TID], 0)
     made.write(stat=stat("after"))
@@ -286,7 +285,7 @@ def test_its_name_is_seen_to_change_though_it_sleeps_on(made: Made) -> None:
     ("sched", "call"),
     [(b"10 20 30\n", b"running\n"), (b"0 0 0\n", ASLEEP), (b"", ASLEEP), (b"1 2\n", ASLEEP)],
 )
-def test_one_that_runs_or_is_not_counted_is_read_each_time(
+def test_a_running_or_uncounted_thread_is_read_each_time(
     sched: bytes, call: bytes, made: Made
 ) -> None:
     made.write(stat=stat(), schedstat=sched, syscall=call)
@@ -298,17 +297,17 @@ def test_one_that_runs_or_is_not_counted_is_read_each_time(
 
 
 def call(name: str) -> bytes:
-    """What the kernel says of a thread that sleeps in it."""
+    """The system call of a sleeping thread, from the kernel."""
     return str(system_calls.syscalls().get(name)).encode() + ASLEEP[3:]
 
 
 @pytest.mark.parametrize(
     ("name", "state"), [("futex", "S"), ("clock_nanosleep", "T"), ("ppoll", "T"), ("read", "T")]
 )
-def test_the_state_is_read_but_of_one_that_waits_for_a_futex(
+def test_the_state_is_read_unless_the_thread_waits_for_a_futex(
     name: str, state: str, made: Made
 ) -> None:
-    """A thread that was stopped in a call stays in it."""
+    """A thread that was stopped in a call stays in the call."""
     made.write(stat=stat(), schedstat=b"10 20 30\n", syscall=b"running\n")
     made.sample([TID], 1)
     made.write(stat=stat(state="T"), schedstat=b"11 20 31\n", syscall=call(name))
@@ -317,7 +316,7 @@ def test_the_state_is_read_but_of_one_that_waits_for_a_futex(
     assert (chr(raw.state), bool(raw.known & lib.LT_TASK_ASLEEP)) == (state, True)
 
 
-def test_one_that_ended_is_told_once_and_its_id_may_come_back(made: Made) -> None:
+def test_an_ended_thread_is_reported_once_and_its_id_may_return(made: Made) -> None:
     made.write(stat=stat(), schedstat=b"10 20 30\n", syscall=ASLEEP)
     assert len(made.sample([TID], 1)) == 1
     made.write(schedstat=b"")
@@ -329,7 +328,7 @@ def test_one_that_ended_is_told_once_and_its_id_may_come_back(made: Made) -> Non
     assert not raw.known & lib.LT_TASK_SLEPT
 
 
-def test_threads_that_come_and_go(made: Made) -> None:
+def test_samples_follow_threads_that_come_and_go(made: Made) -> None:
     for tid in range(1, 301):
         made.write(tid, stat=stat(str(tid)), schedstat=b"10 20 30\n", syscall=ASLEEP)
     dice = random.Random(8)
@@ -346,36 +345,37 @@ def test_threads_that_come_and_go(made: Made) -> None:
         before = living
 
 
-def test_one_whose_call_cannot_be_read_has_ended(made: Made) -> None:
+def test_a_thread_without_a_readable_call_has_ended(made: Made) -> None:
     made.write(stat=stat(), schedstat=b"10 20 30\n")
     assert made.sample([TID], 1) == [(TID, None)]
     (made.path / str(TID) / "syscall").mkdir()
     assert made.sample([TID], 2) == [(TID, None)]
 
 
-def test_one_that_waits_on_is_not_read_again(threads: list[int]) -> None:
+def test_a_waiting_thread_is_not_read_again(threads: list[int]) -> None:
     tasks = KernelThreads(os.getpid(), os.getpid())
     waits = dict.fromkeys(threads, "the same")
     first, second = tasks.read(waits), tasks.read(waits)
     tasks.close()
     same = [first[tid] is second[tid] for tid in threads]
-    assert same.count(True) >= len(threads) - 1, "now and then one is read all the same"
+    assert same.count(True) >= len(threads) - 1, (
+        "now and then a sleeping thread is read all the same"
+    )
     own = threading.get_native_id()
     assert first[own] is not second[own]
     assert second[own].ran_ns >= first[own].ran_ns > 0
 
 
-def told(tid: int) -> list[int]:
-    """A thread's switches, by its status: voluntary, then not."""
+def switches_in_status(tid: int) -> list[int]:
+    """The voluntary and the involuntary switches of a thread, from its status file."""
     status = Path(f"/proc/self/task/{tid}/status").read_text()
     return [int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line]
 
 
-def test_what_threads_do_now() -> None:
-    """One that waits is known to have slept on until it runs again, and to be no more when it has
-    ended."""
+def test_thread_activity_names_state_and_call() -> None:
+    """A waiting thread counts as asleep until the thread runs again, and as ended after its end."""
     tasks, me = KernelThreads(os.getpid(), os.getpid()), threading.get_native_id()
-    its, ours = os.pipe()  # a wait of its own: those for the interpreter's lock are futexes
+    its, ours = os.pipe()  # not a futex: waits for the interpreter's lock are futexes
 
     thread = threading.Thread(target=os.read, args=(its, 1), daemon=True)
     thread.start()
@@ -388,7 +388,7 @@ def test_what_threads_do_now() -> None:
     while not (reads() and tasks.still_sleeps(tid)):
         pass
     now = tasks.moments([tid, me])
-    assert now[me].state == "R", "this one runs"
+    assert now[me].state == "R", "this thread runs"
     assert not tasks.still_sleeps(me)
     assert now[tid].state == "S"
     assert tasks.moments([tid])[tid] == now[tid]
@@ -402,10 +402,11 @@ def test_what_threads_do_now() -> None:
     os.close(ours)
 
 
-def test_switches_of_a_thread(threads: list[int]) -> None:
+def test_switches_agree_with_the_status_file(threads: list[int]) -> None:
     tasks = KernelThreads(os.getpid(), os.getpid())
     tasks.read({})
-    before, found, after = told(threads[0]), tasks.switches(threads[0]), told(threads[0])
+    before = switches_in_status(threads[0])
+    found, after = tasks.switches(threads[0]), switches_in_status(threads[0])
     tasks.close()
     assert found is not None
     assert before[0] <= found.voluntary <= after[0]
@@ -414,7 +415,7 @@ def test_switches_of_a_thread(threads: list[int]) -> None:
         tasks.switches(1 << 22)
 
 
-def test_of_those_that_ended_nothing_is_kept_open(threads: list[int]) -> None:
+def test_no_file_of_an_ended_thread_stays_open(threads: list[int]) -> None:
     pid = os.getpid()
     tasks = KernelThreads(pid, pid)
     tasks.keep_only(())
@@ -428,7 +429,9 @@ def test_of_those_that_ended_nothing_is_kept_open(threads: list[int]) -> None:
     tasks.close()
 
 
-def test_as_many_threads_as_before_are_the_same_until_one_has_ended(threads: list[int]) -> None:
+def test_an_equal_number_of_threads_means_the_same_threads_until_one_ends(
+    threads: list[int],
+) -> None:
     samples = Sampler(os.getpid(), os.getpid())
     count = len(samples.take())
     assert samples.take(count).keys() >= set(threads)
@@ -441,7 +444,7 @@ def test_as_many_threads_as_before_are_the_same_until_one_has_ended(threads: lis
     first = threading.Thread(target=wait)
     first.start()
     begun.wait()
-    assert first.native_id not in samples.take(count), "as was said"
+    assert first.native_id not in samples.take(count), "as the sample before said"
     assert first.native_id in samples.take(count + 1)
     release.set()
     join(first)

@@ -1,4 +1,4 @@
-"""The C files of the native library are layered: nothing runs upwards, and there is no circle."""
+"""The C files of the native library have layers, without upward calls and circles."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def _read(sources: Path) -> dict[str, str]:
 
 
 def _module(path: str) -> str:
-    """Return what a file is part of: a .c file and its header are one module."""
+    """Return the module of a file: a .c file and its header are one module."""
     return path.rsplit(".", 1)[0]
 
 
@@ -58,7 +58,7 @@ def _definitions(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def _edges(files: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """Return who depends on whom: (module, the module it uses), with how."""
+    """Return the dependencies: (module, used module), with the name that causes each."""
     edges: dict[tuple[str, str], str] = {}
     definitions = _definitions(files)
     for path, text in files.items():
@@ -73,7 +73,7 @@ def _edges(files: Mapping[str, str]) -> dict[tuple[str, str], str]:
 
 
 def _upwards(edges: Mapping[tuple[str, str], str]) -> list[str]:
-    """Return what runs from a folder to a higher one."""
+    """Return the dependencies from a folder on a higher folder."""
     height = {folder: i for i, folder in enumerate(FOLDERS)}
     return [
         how
@@ -110,7 +110,7 @@ def test_every_include_is_written_from_the_root() -> None:
     assert not wrong
 
 
-def test_nothing_runs_upwards() -> None:
+def test_no_dependency_runs_upwards() -> None:
     assert not _upwards(_edges(_read(SOURCES)))
 
 
@@ -124,7 +124,7 @@ def test_upcalls_exist_and_run_upwards() -> None:
 
 
 def test_the_definitions_are_found() -> None:
-    """The patterns above see what they are meant to see."""
+    """The patterns find the definitions of an example."""
     definitions = _definitions(_read(SOURCES))
     assert definitions["lt_own"] == "base/tls"
     assert definitions["lt_control"] == "base/modes"
@@ -150,7 +150,7 @@ def _defines(name: str, *called: str) -> str:
         ({"shm/a.c": _defines("f", "g"), "shm/b.c": _defines("g", "f")}, False, True),
     ],
 )
-def test_what_would_be_wrong_is_seen(files: dict[str, str], upwards: bool, circle: bool) -> None:
+def test_the_checks_find_forged_faults(files: dict[str, str], upwards: bool, circle: bool) -> None:
     edges = _edges(files)
     assert bool(_upwards(edges)) is upwards
     assert bool(_circle(edges)) is circle

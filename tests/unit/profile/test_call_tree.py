@@ -1,13 +1,13 @@
-"""The tree of callers and the butterfly, against tables worked out by hand, and their sums."""
+"""The call tree and the butterfly, compared with tables made by hand, and their sums."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
 from unit.builders import records
+from unit.builders.call_trees import flat
 
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.model import Blame, Frame, Kind, Snapshot, ThreadState, WaitStack
@@ -17,7 +17,6 @@ from locktop.collector.profile.call_tree import (
     WAIT,
     Branch,
     Butterfly,
-    Node,
     SourceLine,
     StackCall,
     Step,
@@ -38,18 +37,6 @@ def at(name: str, line: int = 0) -> StackCall:
 
 def stack(value: float, *names: str, idle: bool = False) -> Branch:
     return Branch(tuple(at(name) for name in names), value, idle)
-
-
-def flat(root: Node) -> list[tuple[str, float, float]]:
-    """Every node with its path, value and own value, depth first."""
-
-    def below(node: Node, path: str) -> Iterator[tuple[str, float, float]]:
-        for child in node.children:
-            whole = f"{path}/{child.step.name}"
-            yield whole, child.value, child.own
-            yield from below(child, whole)
-
-    return list(below(root, ""))
 
 
 FOUND = (
@@ -78,7 +65,7 @@ def test_every_value_belongs_to_its_own_branch() -> None:
     ]
 
 
-def test_waits_for_work_are_apart_and_add_nothing_to_contention() -> None:
+def test_idle_waits_are_separate_and_add_nothing_to_contention() -> None:
     root = tree(FOUND)
     assert (root.value, root.idle) == (12.0, 50.0)
     start = root.children[1]
@@ -87,7 +74,7 @@ def test_waits_for_work_are_apart_and_add_nothing_to_contention() -> None:
     assert (pool.step.name, pool.value, pool.idle, pool.own_idle) == ("pool", 0.0, 50.0, 50.0)
 
 
-def test_butterfly_has_what_went_through_each_caller_and_callee() -> None:
+def test_a_butterfly_has_the_value_through_each_caller_and_callee() -> None:
     put = butterfly(FOUND, Step("put"))
     assert (put.value, put.own) == (6.0, 6.0)
     assert put.callers == (Wing(Step("serve"), 4.0), Wing(Step("start"), 2.0))
@@ -102,7 +89,7 @@ def test_butterfly_has_what_went_through_each_caller_and_callee() -> None:
     assert lock.callers == (Wing(Step("put"), 3.0),)
 
 
-def test_what_is_not_there_has_an_empty_butterfly() -> None:
+def test_an_unknown_function_has_an_empty_butterfly() -> None:
     assert butterfly(FOUND, Step("nobody")) == Butterfly(Step("nobody"), 0.0)
 
 
@@ -144,7 +131,7 @@ def test_lines_of_one_function_are_one_node_at_the_line_with_the_most() -> None:
     assert butterfly(found, Step("main")).location == SourceLine("a.c", 10)
 
 
-# ---- out of a snapshot ----
+# ---- trees of a snapshot ----
 
 
 def snapshot(**more: object) -> Snapshot:
@@ -174,7 +161,7 @@ def test_a_frame_without_a_name_is_known_by_its_address() -> None:
     ]  # fmt: skip
 
 
-def test_inlined_functions_are_nodes_and_marked_where_they_always_were() -> None:
+def test_inlined_functions_are_nodes_and_marked_if_always_inlined() -> None:
     inner = replace(records.frame("swap", "a.c", 4), inlined=True)
     outer = records.frame("put", "a.c", 9)
     alone = replace(inner, inlined=False)
@@ -218,7 +205,7 @@ def test_weights_are_the_exact_counters() -> None:
         branches(snapshot(), "weather")
 
 
-def test_what_has_no_stack_is_said_to_have_none() -> None:
+def test_a_wait_without_a_stack_says_so() -> None:
     lock = records.lock(1, "a", wait_s=10.0, contended=4, wait_stacks=(WaitStack(1, 3, 4.0),))
     found = snapshot(locks=(lock,))
     assert flat(tree(branches(found, call_tree.WAIT))) == [
@@ -252,11 +239,11 @@ def test_a_stack_of_any_depth_is_added_up() -> None:
     assert len(call_tree.steps(tree([deep]))) == 20_001
 
 
-# ---- what holds of every tree ----
+# ---- rules of every tree ----
 
 
 def some_stacks(seed: int) -> list[Branch]:
-    """Stacks of few functions, so that they meet, call each other and themselves."""
+    """Random stacks of few functions, so that functions meet and call themselves."""
     chance = random.Random(seed)
     names = [f"f{n}" for n in range(6)]
     return [
@@ -268,7 +255,7 @@ def some_stacks(seed: int) -> list[Branch]:
                 ),
                 at(f"lock {chance.randint(1, 3)}"),
             ),
-            chance.randint(1, 1000) / 16,  # sums of these are exact
+            chance.randint(1, 1000) / 16,  # sums of such values are exact
             chance.random() < 0.3,
         )
         for _ in range(chance.randint(1, 60))
@@ -276,7 +263,7 @@ def some_stacks(seed: int) -> list[Branch]:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_children_and_what_is_its_own_add_up_to_each_node(seed: int) -> None:
+def test_children_and_own_value_add_up_to_each_node(seed: int) -> None:
     found = some_stacks(seed)
     root = tree(found)
     assert root.value == sum(branch.value for branch in found if not branch.idle)

@@ -8,17 +8,18 @@ from itertools import pairwise
 
 import pytest
 from unit.builders import scenarios
+from unit.builders.call_trees import flat
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import vsperf_csv
 from locktop.collector.profile import call_tree_estimate
-from locktop.collector.profile.call_tree import Node, SourceLine, Step
+from locktop.collector.profile.call_tree import SourceLine, Step
 from locktop.collector.profile.call_tree_estimate import FunctionGroup, FunctionRow
 from locktop.collector.profile.profile import ReportProfile, SnapshotProfile, weight_of
 from locktop.collector.profile.vsperf_report import CallerCalleeReport, parse
 from locktop.collector.sanitize import LONGEST
 
-#: Type, function, with all below, alone, root: main calls a and b, b calls a too, a calls c.
+#: Type, function, inclusive, exclusive, root. main calls a and b, b calls a too, a calls c.
 ROWS = (
     ("Root", "main", 100, 10, "main"),
     ("Callee", "a", 60, 15, "main"),
@@ -33,7 +34,7 @@ ROWS = (
     ("Root", "c", 60, 60, "c"),
     ("Caller", "a", 60, 60, "c"),
 )
-#: What must come of it: a had 60 of its 80 from main, so 60 * 60/80 of what c had goes there.
+#: The estimate: main caused 60 of the 80 of a, so 60 * 60/80 of the value of c belongs to main.
 ESTIMATED = [
     ("/main", 100.0, 10.0),
     ("/main/a", 60.0, 15.0),
@@ -83,24 +84,14 @@ def text(header: str, rows: Iterator[str]) -> str:
     return "\r\n".join([header, *rows]) + "\r\n"
 
 
-def flat(root: Node) -> list[tuple[str, float, float]]:
-    def below(node: Node, path: str) -> Iterator[tuple[str, float, float]]:
-        for child in node.children:
-            whole = f"{path}/{child.step.name}"
-            yield whole, child.value, child.own
-            yield from below(child, whole)
-
-    return list(below(root, ""))
-
-
 def tree_of(report: CallerCalleeReport, weight: str) -> list[tuple[str, float, float]]:
     return flat(ReportProfile(report, "x.csv").tree(weight))
 
 
-# ---- both ways of profiling, in every dress ----
+# ---- both ways of profiling, in every file format ----
 
 
-def test_sampling() -> None:
+def test_a_sampling_report_is_read() -> None:
     report = parse(text(SAMPLING, sampling_rows()).encode(), "x.csv")
     assert [measure.name for measure in report.measures] == ["samples"]
     assert tree_of(report, "samples") == ESTIMATED
@@ -109,7 +100,7 @@ def test_sampling() -> None:
     assert row.location == SourceLine("c:\\src\\a.cpp", 7)
 
 
-def test_tracing_has_elapsed_and_application_time() -> None:
+def test_a_tracing_report_has_elapsed_and_application_time() -> None:
     report = parse(text(TRACING, tracing_rows()).encode(), "x.csv")
     assert [measure.name for measure in report.measures] == ["elapsed", "application"]
     assert tree_of(report, "elapsed") == ESTIMATED
@@ -118,23 +109,23 @@ def test_tracing_has_elapsed_and_application_time() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_any_encoding(encoding: str) -> None:
+def test_reports_of_any_encoding_are_read(encoding: str) -> None:
     report = parse(text(SAMPLING, sampling_rows()).encode(encoding), "x.csv")
     assert tree_of(report, "samples") == ESTIMATED
 
 
-def test_an_old_code_page() -> None:
+def test_a_report_in_an_old_code_page_is_read() -> None:
     data = text(SAMPLING, sampling_rows()).replace('"main"', '"für"').encode("cp1252")
     assert tree_of(parse(data, "x.csv"), "samples")[0][0] == "/für"
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
-def test_other_separators(separator: str) -> None:
+def test_reports_with_other_separators_are_read(separator: str) -> None:
     data = text(SAMPLING, sampling_rows()).replace(",", separator).encode()
     assert tree_of(parse(data, "x.csv"), "samples") == ESTIMATED
 
 
-def test_types_as_numbers_columns_in_another_order_and_fewer() -> None:
+def test_a_report_with_numbered_types_and_other_columns_is_read() -> None:
     number = {"Root": 0, "Caller": 1, "Callee": 2}
     rows = [
         f"{root},{exclusive},{inclusive},{name},{number[kind]}"
@@ -145,7 +136,7 @@ def test_types_as_numbers_columns_in_another_order_and_fewer() -> None:
     assert tree_of(report, "samples") == ESTIMATED
 
 
-def test_percentages_count_where_there_is_nothing_else() -> None:
+def test_percentages_count_if_a_report_has_nothing_else() -> None:
     rows = [f"{kind},{name},{a},{b},{root}" for kind, name, a, b, root in ROWS]
     header = "Type,Function Name,Inclusive Samples %,Exclusive Samples %,Root Function Name"
     report = parse("\n".join([header, *rows]).encode(), "x.csv")
@@ -163,21 +154,23 @@ HEAD = "Type{0}Function Name{0}Elapsed Inclusive Time{0}Elapsed Exclusive Time"
         (";", ("1234,5", "1,125"), 1234.5),
         (";", ("1\u00a0234,5", "0,1"), 1234.5),  # French
         (";", ("1'234.5", "0.1"), 1234.5),  # Swiss
-        (";", ("1.234", "12"), 1234.0),  # without any decimals: it cannot be told but by the ;
+        (";", ("1.234", "12"), 1234.0),  # no decimals: only the ; shows the decimal comma
         (";", ("1,234", "12"), 1.234),
         (";", ("1.234.567", "0,5"), 1234567.0),
         (",", ('"1,234.50"', "0.25"), 1234.5),
         (",", ('"51,506"', "0"), 51506.0),
-        (",", ('"51,506"', '"0,5"'), 51.506),  # the other cell tells
+        (",", ('"51,506"', '"0,5"'), 51.506),  # the other cell decides
         (",", ('"1,234,567"', "0.50"), 1234567.0),
         ("\t", ("1234.5", "0"), 1234.5),
         ("\t", ("1,5E+3", "0"), 1500.0),
         ("\t", (",5", "0,25"), 0.5),
-        (";", ("1.234.567", "1.000.000"), 1234567.0),  # two points: none is for decimals
+        (";", ("1.234.567", "1.000.000"), 1234567.0),  # two points: neither is a decimal point
         (",", ('"12,34,567"', "0.5"), 1234567.0),  # Indian
     ],
 )
-def test_decimal_comma_or_point(separator: str, cells: tuple[str, str], value: float) -> None:
+def test_decimal_commas_and_points_are_read(
+    separator: str, cells: tuple[str, str], value: float
+) -> None:
     lines = [HEAD.format(separator), separator.join(["Root", "main", *cells])]
     report = parse("\n".join(lines).encode(), "x.csv")
     assert report.notes == ()
@@ -185,7 +178,7 @@ def test_decimal_comma_or_point(separator: str, cells: tuple[str, str], value: f
 
 
 @pytest.mark.parametrize("cell", ["", ".", "1,5", "1,23", ",", "-5", "1e999", "٣", "0x10", "e5"])
-def test_what_is_no_number_is_named(cell: str) -> None:
+def test_a_malformed_number_is_named(cell: str) -> None:
     lines = [HEAD.format(";"), "Root;main;1.5;0.25", f"Root;other;{cell};1"]
     report = parse("\n".join(lines).encode(), "x.csv")
     assert report.notes == (f"line 3 is left out: {cell!r} is not a number of elapsed time",)
@@ -193,7 +186,7 @@ def test_what_is_no_number_is_named(cell: str) -> None:
 
 
 def test_percentages_tell_the_decimal_mark() -> None:
-    """Of what has three digits behind its only mark nothing else would."""
+    """Only a percentage shows whether the only mark before three digits is decimal."""
     lines = [
         HEAD.format(",") + ",Elapsed Inclusive Time %",
         'Root,main,"7,848",0,"100,00"',
@@ -203,7 +196,7 @@ def test_percentages_tell_the_decimal_mark() -> None:
     assert report.groups["elapsed"][Step("main")].row.value == pytest.approx(7.848)
 
 
-# ---- what is wrong with a file ----
+# ---- malformed files ----
 
 
 def test_malformed_rows_are_named_and_the_rest_is_used() -> None:
@@ -228,14 +221,14 @@ def test_malformed_rows_are_named_and_the_rest_is_used() -> None:
     assert any("without a Root row of gone" in note for note in report.notes)
 
 
-def test_notes_on_rows_are_not_without_end() -> None:
+def test_notes_on_rows_are_bounded() -> None:
     rows = [*sampling_rows(), *["Callee,short"] * 500]
     notes = parse(text(SAMPLING, iter(rows)).encode(), "x.csv").notes
     assert len(notes) == 21
     assert notes[-1] == "and 480 lines more are left out"
 
 
-def test_names_are_made_harmless_and_short() -> None:
+def test_names_are_sanitized_and_shortened() -> None:
     data = text(SAMPLING, sampling_rows()).replace('"c"', '"\x1b[31m' + "T<" * 5000 + '"')
     names = [step.name for step in parse(data.encode(), "x.csv").groups["samples"]]
     assert max(map(len, names)) <= LONGEST
@@ -254,15 +247,15 @@ def test_names_are_made_harmless_and_short() -> None:
         (bytes(range(256)) * 10, "no line has the titles"),
     ],
 )
-def test_what_is_no_report_is_one_line(data: bytes, words: str) -> None:
+def test_a_foreign_file_is_a_one_line_error(data: bytes, words: str) -> None:
     with pytest.raises(LocktopError, match=r"^x\.csv ") as raised:
         parse(data, "x.csv")
     assert words in str(raised.value)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_damaged_reports_are_read_or_refused_but_never_fail(seed: int) -> None:
-    """Bytes of a true one changed, added or cut off: whatever is left, an answer of ours."""
+def test_damaged_reports_are_read_or_refused(seed: int) -> None:
+    """Changed, added or missing bytes give a profile or an error line, and nothing else."""
     chance = random.Random(seed)
     whole = text(TRACING, tracing_rows()) if seed % 2 else text(SAMPLING, sampling_rows())
     data = bytearray(whole.encode(chance.choice(["utf-8", "utf-16"])))
@@ -280,14 +273,14 @@ def test_damaged_reports_are_read_or_refused_but_never_fail(seed: int) -> None:
         profile.butterflies(measure.name)
 
 
-def test_a_name_with_a_character_that_parts_lines_elsewhere_is_one_name() -> None:
+def test_a_name_with_a_foreign_line_separator_is_one_name() -> None:
     data = text(SAMPLING, sampling_rows()).replace('"b"', '"b\u2028\x0cc"')
     report = parse(data.encode(), "x.csv")
     assert report.notes == ()
     assert ("/main/b  c", 30.0, 10.0) in tree_of(report, "samples")
 
 
-def test_functions_of_one_name_differ_by_module_and_address() -> None:
+def test_module_and_address_distinguish_functions_of_one_name() -> None:
     rows = [
         'Root,f,1,1,0,0,"",0,a.dll,"",0x10,f,p,1,',
         'Root,f,2,2,0,0,"",0,a.dll,"",0x20,f,p,1,',
@@ -301,7 +294,7 @@ def test_functions_of_one_name_differ_by_module_and_address() -> None:
     }
 
 
-def test_functions_differ_by_process() -> None:
+def test_the_process_distinguishes_functions() -> None:
     rows = [f'Root,f,{n},0,0,0,"",0,a.dll,"",0x10,f,p,{n},' for n in (1, 2)]
     report = parse(text(SAMPLING, iter(rows)).encode(), "x.csv")
     assert [step.module for step in report.groups["samples"]] == ["a.dll of p 1", "a.dll of p 2"]
@@ -333,7 +326,7 @@ def test_recursion_is_one_branch() -> None:
     assert notes == ()
 
 
-def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is() -> None:
+def test_an_entry_is_called_by_itself_alone_or_is_the_largest_function() -> None:
     itself = {Step("f"): FunctionGroup(row("f", 5, 5), (row("f", 2),), (row("f", 2),))}
     root, notes = call_tree_estimate.tree(itself)
     assert (flat(root), notes) == ([("/f", 5.0, 5.0), ("/f/f", 2.0, 0.0)], ())
@@ -346,7 +339,7 @@ def test_who_is_called_only_by_itself_is_an_entry_and_without_any_the_largest_is
     assert notes == ("every function has a caller: the largest is taken for the entry",)
 
 
-def test_who_is_a_callee_of_another_is_no_entry_even_without_rows_of_its_callers() -> None:
+def test_a_callee_without_rows_of_its_callers_is_no_entry() -> None:
     groups = {
         Step("main"): FunctionGroup(row("main", 10), (), (row("f", 5, 5),)),
         Step("f"): FunctionGroup(row("f", 5, 5)),
@@ -354,7 +347,7 @@ def test_who_is_a_callee_of_another_is_no_entry_even_without_rows_of_its_callers
     assert flat(call_tree_estimate.tree(groups)[0]) == [("/main", 10.0, 0.0), ("/main/f", 5.0, 5.0)]
 
 
-def test_a_report_with_endless_ways_through_it_ends() -> None:
+def test_a_report_with_very_many_call_paths_ends() -> None:
     """Each of 60 functions calls all later ones: 2 to the 59th ways."""
     count = 60
     groups = {
@@ -370,7 +363,7 @@ def test_a_report_with_endless_ways_through_it_ends() -> None:
     assert notes
 
 
-def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothing() -> None:
+def test_a_callee_without_rows_is_a_leaf_and_zero_divides_nothing() -> None:
     groups = {
         Step("main"): FunctionGroup(row("main", 10), (), (row("gone", 4), row("none", 0))),
         Step("none"): FunctionGroup(row("none", 0), (row("main", 0),), (row("x", 3),)),
@@ -380,11 +373,11 @@ def test_a_callee_whose_own_rows_are_missing_is_a_leaf_and_nought_divides_nothin
     ]  # fmt: skip
 
 
-# ---- ours in that form ----
+# ---- export ----
 
 
 @pytest.mark.parametrize(("weight", "measure"), [("wait", "elapsed"), ("count", "samples")])
-def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
+def test_an_exported_report_is_read_back_unchanged(weight: str, measure: str) -> None:
     profile = SnapshotProfile(scenarios.deadlock())
     written = vsperf_csv.render(profile, weight_of(profile.weights, weight), idle=False)
     report = parse(written.encode(), "ours.csv")
@@ -401,7 +394,7 @@ def test_ours_is_read_back_as_it_was(weight: str, measure: str) -> None:
         assert own == pytest.approx(ours[path][1], rel=1e-6)
 
 
-def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
+def test_butterflies_survive_export_and_import() -> None:
     profile = SnapshotProfile(scenarios.deadlock())
     written = vsperf_csv.render(profile, weight_of(profile.weights, "count"), idle=True)
     report = ReportProfile(parse(written.encode(), "ours.csv"), "ours.csv")
@@ -420,7 +413,7 @@ def test_butterflies_come_back_exactly_whoever_calls_whom() -> None:
             }
 
 
-def test_each_group_is_in_the_order_of_such_reports() -> None:
+def test_an_exported_report_has_the_usual_order_of_rows() -> None:
     profile = SnapshotProfile(scenarios.deadlock())
     lines = vsperf_csv.render(profile, weight_of(profile.weights, "count"), idle=False).split(
         "\r\n"

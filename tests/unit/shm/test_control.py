@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.eventually import until
 from support.shared_file import SharedFile
 
 from locktop.collector.errors import LocktopError
@@ -22,19 +21,11 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.levels import NAMES as LEVELS
 from locktop.collector.sources.preload.source import PreloadSource
 
-PATIENCE_S = 60.0
-
-
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
-    return tmp_path
-
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Claims are renewed more often."""
-    monkeypatch.setattr(control, "_RENEW_EVERY_S", 0.01)
+    monkeypatch.setattr(control, "RENEW_EVERY_S", 0.01)
 
 
 def page_of(path: Path) -> Control:
@@ -42,19 +33,12 @@ def page_of(path: Path) -> Control:
 
 
 def set_level(name: str) -> str:
-    """As ``locktop ctl`` does, from outside."""
+    """Set the level as ``locktop ctl`` does, from outside."""
     memory = discover.open_memory(find_process(os.getpid()))
     try:
         return control.set_level(memory, name)
     finally:
         memory.close()
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.001)
 
 
 def claim_is_kept() -> bool:
@@ -75,7 +59,7 @@ def attached() -> PreloadSource:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_dormant_process_is_woken_and_the_claim_kept_also_between_looks(directory: Path) -> None:
+def test_a_claim_wakes_a_dormant_process_and_lasts_between_scans(directory: Path) -> None:
     path = dormant_file(directory)
     source = attached()
     first = page_of(path)
@@ -92,7 +76,7 @@ def test_a_dormant_process_is_woken_and_the_claim_kept_also_between_looks(direct
 
 @pytest.mark.usefixtures("hurried")
 @pytest.mark.parametrize("level", ["dormant", "counting", "all"])
-def test_who_sets_a_level_ends_the_claim(directory: Path, level: str) -> None:
+def test_a_level_set_by_a_user_ends_the_claim(directory: Path, level: str) -> None:
     path = dormant_file(directory)
     source = attached()
     assert claim_is_kept()
@@ -106,11 +90,11 @@ def test_who_sets_a_level_ends_the_claim(directory: Path, level: str) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_claim_that_lapsed_while_the_reader_was_stopped_is_made_again(
+def test_a_stopped_reader_renews_its_lapsed_claim(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = dormant_file(directory)
-    monkeypatch.setattr(control, "_SURELY_VALID_S", 0.0)  # as if so much time had passed
+    monkeypatch.setattr(control, "SURELY_VALID_S", 0.0)  # every claim is old enough to have lapsed
     source = attached()
     set_level("dormant")
     until(lambda: page_of(path).claim_pid == os.getpid(), "a new claim")
@@ -127,7 +111,7 @@ def test_a_level_that_another_process_sets_is_seen_at_the_next_scan(directory: P
     source.close()
 
 
-def test_the_source_sets_the_level_and_says_what_it_was(directory: Path) -> None:
+def test_the_source_sets_the_level_and_returns_the_former_level(directory: Path) -> None:
     path = SharedFile().save(directory)
     source = attached()
     assert source.set_level("all") == "contended"
@@ -145,7 +129,7 @@ def test_the_source_sets_the_level_and_says_what_it_was(directory: Path) -> None
         (errno.EROFS, "Read-only file system$"),
     ],
 )
-def test_why_a_level_cannot_be_set(
+def test_an_error_says_why_the_level_cannot_be_set(
     directory: Path, monkeypatch: pytest.MonkeyPatch, number: int, says: str
 ) -> None:
     dormant_file(directory)
@@ -175,7 +159,7 @@ def test_why_a_level_cannot_be_set(
         (lib.LT_LEVEL_DORMANT, 2, lib.LT_LEVEL_CONTENDED, False),
     ],
 )
-def test_who_began_to_count_late_says_so(
+def test_a_snapshot_says_if_counting_began_late(
     directory: Path, base_level: int, epoch: int, level: int, complete: bool
 ) -> None:
     file = SharedFile()

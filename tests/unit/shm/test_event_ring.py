@@ -27,7 +27,7 @@ from locktop.collector.shm.reader import Reader
 from locktop.collector.shm.segment import SharedMemory
 
 
-def test_every_field_comes_out() -> None:
+def test_every_field_of_a_record_is_decoded() -> None:
     one = record(
         type=lib.LT_RECORD_TIMEOUT, kind=2, tid=3, lock=4, stack=5, holder=6,
         start=2**63, wait=2**64 - 1, hold=9, site=10,
@@ -46,7 +46,7 @@ def test_a_damaged_record_costs_only_itself() -> None:
         assert ([event.tid for event in events], damaged) == ([1, 1, 1], 1)
 
 
-def test_noise_never_raises_and_never_yields_what_is_no_record() -> None:
+def test_noise_raises_nothing_and_yields_only_valid_records() -> None:
     chance = random.Random(1)
     for _ in range(2000):
         data = bytearray(record(tid=1, lock=2) * 4)
@@ -58,7 +58,7 @@ def test_noise_never_raises_and_never_yields_what_is_no_record() -> None:
         assert all(type(value) is int and 0 <= value < 2**64 for value in values)
 
 
-def test_marks_are_told_from_waits() -> None:
+def test_marks_and_waits_have_different_types() -> None:
     one, two = mark(7, 2**40, b"reload begins"), mark(8, 2**41, b"x" * 44)
     rest, marks = split(record(tid=1) + one + record(tid=2) + two)
     assert [event.tid for event in decode(rest)[0]] == [1, 2]
@@ -79,7 +79,7 @@ def test_a_damaged_mark_costs_only_itself() -> None:
 
 
 class Ring:
-    """One thread's ring in a file, and who reads it."""
+    """The ring of one thread in a file, and a reader of the ring."""
 
     def __init__(self, directory: Path, capacity: int) -> None:
         self.file = SharedFile()
@@ -121,17 +121,17 @@ def test_each_record_is_read_once(tmp_path: Path) -> None:
     assert ring.recorder.lost == 0
 
 
-def test_what_was_overwritten_is_counted(tmp_path: Path) -> None:
+def test_overwritten_records_are_counted_as_lost(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 16)
     ring.write(5)
     ring.read()
     ring.write(40)
-    # The slot that comes next may be half written: 15 of 16 can be trusted.
+    # The next slot may be half written: 15 of 16 slots can be trusted.
     assert ring.read() == [*range(5), *range(30, 45)]
     assert ring.recorder.lost == 25
 
 
-def test_without_time_nothing_is_read_and_nothing_counted_as_lost_yet(tmp_path: Path) -> None:
+def test_a_reader_without_time_reads_and_loses_nothing(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 16)
     ring.write(5)
     assert ring.read(budget_s=-1.0) == []
@@ -139,9 +139,11 @@ def test_without_time_nothing_is_read_and_nothing_counted_as_lost_yet(tmp_path: 
     assert ring.read() == [0, 1, 2, 3, 4]
 
 
-def test_on_a_busy_machine_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_record_is_read_on_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ring = Ring(tmp_path, 16)
     ring.write(5)
-    hours = count(0.0, 3600.0)  # that pass while others run
+    hours = count(0.0, 3600.0)  # records pass while other processes run
     monkeypatch.setattr(time, "monotonic", lambda: next(hours))
     assert ring.read() == [0, 1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""Names that a program gave its locks, out of files made by hand."""
+"""Names that a program gave its locks, in files made by hand."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def names(file: SharedFile, directory: Path) -> ProgramLockNames:
     return given
 
 
-def test_a_name_is_of_the_address_or_of_one_kind_there(tmp_path: Path) -> None:
+def test_a_name_belongs_to_an_address_or_to_one_kind_at_the_address(tmp_path: Path) -> None:
     file = SharedFile()
     file.add_name(ADDRESS, b"cache")
     file.add_name(key(lib.LT_KIND_SEM, ADDRESS), b"/sem")
-    file.add_name(ADDRESS + 64, b"")  # taken back
+    file.add_name(ADDRESS + 64, b"")  # the program removed the name
     for number in range(20):  # beyond the first chunk
         file.add_name(ADDRESS + 128 + 8 * number, f"shard {number}".encode())
     given = names(file, tmp_path)
@@ -38,7 +38,7 @@ def test_a_name_is_of_the_address_or_of_one_kind_there(tmp_path: Path) -> None:
     assert given.of(key(lib.LT_KIND_MUTEX, ADDRESS + 128 + 8 * 19)) == "shard 19"
 
 
-def test_a_name_is_a_strangers_text(tmp_path: Path) -> None:
+def test_a_name_is_sanitized(tmp_path: Path) -> None:
     file = SharedFile()
     file.add_name(ADDRESS, b"\x1b[31mred\n\xff" + b"x" * 100)
     name = names(file, tmp_path).of(key(lib.LT_KIND_MUTEX, ADDRESS))
@@ -46,7 +46,7 @@ def test_a_name_is_a_strangers_text(tmp_path: Path) -> None:
     assert name.startswith("?[31mred ")
 
 
-def test_what_is_being_changed_keeps_its_name_until_it_is_done(tmp_path: Path) -> None:
+def test_a_lock_keeps_its_name_during_a_change(tmp_path: Path) -> None:
     file = SharedFile()
     entry = file.add_name(ADDRESS, b"before")
     given = names(file, tmp_path)
@@ -78,7 +78,7 @@ def test_a_damaged_table_is_refused_or_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 111])
-def test_names_of_every_length(length: int, tmp_path: Path) -> None:
+def test_names_of_every_length_are_read(length: int, tmp_path: Path) -> None:
     file = SharedFile()
     file.add_name(ADDRESS, b"n" * length)
     assert names(file, tmp_path).of(ADDRESS) == "n" * length

@@ -1,5 +1,4 @@
-"""A reading takes from the one before what has not changed: a reader that has read nothing before
-must say the same."""
+"""A reading reuses unchanged data of the last reading; a fresh reader must agree."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ TIDS = (11, 12, 13)
 
 
 class Watched:
-    """A file of three threads that wait, and a reader that reads it again and again."""
+    """A file of three waiting threads, and a reader that reads the file again and again."""
 
     def __init__(self, directory: Path) -> None:
         self.file = file = SharedFile()
@@ -51,11 +50,11 @@ class Watched:
         self.memory.close()
 
     def write(self) -> None:
-        """Let the file be what ``file`` is now."""
+        """Write the present content of ``file``."""
         os.pwrite(self.memory.fd, self.file.data, 0)
 
     def fresh(self) -> Reading:
-        """What a reader says that has read nothing before."""
+        """The reading of a fresh reader."""
         return Reader(self.memory, Clock(self.memory.header())).read()
 
 
@@ -67,7 +66,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 
 def same(reading: Reading, fresh: Reading) -> None:
-    """The same but for the time."""
+    """Check that both readings are equal except for times."""
     assert [replace(one, now=0) for one in reading.threads] == [
         replace(one, now=0) for one in fresh.threads
     ]
@@ -79,7 +78,7 @@ def same(reading: Reading, fresh: Reading) -> None:
     ]
 
 
-#: What a lock's row says of the time between two readings.
+#: The figures of a lock that depend on the time between two readings.
 CHANGES = dict.fromkeys(
     (
         "changed_acquisitions",
@@ -92,7 +91,7 @@ CHANGES = dict.fromkeys(
 )
 
 
-def test_who_did_nothing_stays_the_same_object_and_only_time_goes_on(watched: Watched) -> None:
+def test_an_unchanged_thread_stays_the_same_object(watched: Watched) -> None:
     first = list(watched.reader.read().threads)
     before = [one.now for one in first]
     again = watched.reader.read()
@@ -164,7 +163,9 @@ def another_has_its_block(watched: Watched) -> None:
         another_has_its_block,
     ],
 )
-def test_who_did_something_is_told_anew(watched: Watched, does: Callable[[Watched], None]) -> None:
+def test_a_changed_thread_is_a_new_object(
+    watched: Watched, does: Callable[[Watched], None]
+) -> None:
     before = list(watched.reader.read().threads)
     does(watched)
     watched.write()
@@ -175,7 +176,7 @@ def test_who_did_something_is_told_anew(watched: Watched, does: Callable[[Watche
     assert before[2] is now.threads[-1]
 
 
-def test_another_epoch_voids_what_was_held_before_it(watched: Watched) -> None:
+def test_a_new_epoch_voids_earlier_held_locks(watched: Watched) -> None:
     for block in watched.blocks:
         block.wait.key = 0
     watched.write()
@@ -187,7 +188,7 @@ def test_another_epoch_voids_what_was_held_before_it(watched: Watched) -> None:
     same(now, watched.fresh())
 
 
-def test_after_a_reading_that_failed_all_is_as_if_read_first(watched: Watched) -> None:
+def test_a_failed_reading_makes_the_next_reading_a_first_one(watched: Watched) -> None:
     watched.reader.read()
     first, last = watched.blocks[0], watched.blocks[2]
     first.wait.seq, (good, last.counters) = 8, (last.counters, len(watched.file.data) + 64)
@@ -202,8 +203,8 @@ def test_after_a_reading_that_failed_all_is_as_if_read_first(watched: Watched) -
     assert now.threads[0].wait.seq == 8
 
 
-def test_whatever_number_changes_is_read(watched: Watched) -> None:
-    """One after the other in any order, so that each finds what those before have left."""
+def test_a_change_of_any_number_is_read(watched: Watched) -> None:
+    """Changes follow in random order, so that each meets the results of others."""
     chance = random.Random(20261122)
     watched.reader.read()
     sound = bytes(watched.file.data)
@@ -214,7 +215,7 @@ def test_whatever_number_changes_is_read(watched: Watched) -> None:
     ] + [
         (int(block.counters), 2 * ffi.sizeof("struct lt_lock_counters")) for block in watched.blocks
     ]
-    told = set()
+    waiting_tids = set()
     for _ in range(400):
         start, size = chance.choice(places)
         at = start + chance.randrange(size)
@@ -222,7 +223,7 @@ def test_whatever_number_changes_is_read(watched: Watched) -> None:
         watched.write()
         now = watched.reader.read()
         same(now, watched.fresh())
-        told.add(tuple(one.block.tid for one in now.threads if one.wait))
+        waiting_tids.add(tuple(one.block.tid for one in now.threads if one.wait))
         if chance.random() < 0.1:
             watched.file.data[:] = sound
-    assert len(told) > 1
+    assert len(waiting_tids) > 1

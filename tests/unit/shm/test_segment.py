@@ -1,4 +1,4 @@
-"""Files that are no segment: damaged, forged, cut off or replaced."""
+"""Damaged, forged, truncated and replaced files of shared memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from support.shared_file import SharedFile, key, record
+from support.shared_file import SharedFile, key, record, scan, second_scan_or_error
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
@@ -17,40 +17,11 @@ from locktop.collector.sources.attach import attach
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
 SECOND = 1_000_000_000
-#: Where every damaged file must end.
+#: Every damaged file must give one of these.
 SOUND = (Snapshot, LocktopError)
 
 
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
-    return tmp_path
-
-
-def scan(file: SharedFile, directory: Path) -> Snapshot:
-    file.save(directory)
-    source = attach(file.pid)
-    try:
-        return source.scan()
-    finally:
-        source.close()
-
-
-def outcome(directory: Path) -> Snapshot | LocktopError:
-    try:
-        source = attach(os.getpid())
-    except LocktopError as error:
-        return error
-    try:
-        source.scan()
-        return source.scan()
-    except LocktopError as error:
-        return error
-    finally:
-        source.close()
-
-
-def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
+def test_locks_of_several_chunks_are_read(directory: Path) -> None:
     file = SharedFile()
     thread = file.add_thread(os.getpid())
     ids = [file.add_lock(lib.LT_KIND_MUTEX, 0x1000 + 64 * n) for n in range(100)]
@@ -66,14 +37,14 @@ def test_more_locks_than_one_chunk_holds(directory: Path) -> None:
     assert found == {id_: n + 1 for n, id_ in enumerate(ids)}
 
 
-def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None:
+def test_a_table_as_large_as_the_file_is_read(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_acquisitions=3)
     thread, stack = file.add_thread(os.getpid()), file.add_stack([1])
     file.header.limit = hole = 1 << 36
     thread.sites, thread.site_capacity = len(file.data), 1 << 21
     path = file.save(directory)
-    os.truncate(path, hole)  # all zero but for the last entry
+    os.truncate(path, hole)  # all bytes are zero except for the last entry
     last = ffi.new("struct lt_site *", [lock, stack, 3, SECOND, SECOND])
     with path.open("r+b") as written:
         written.seek(len(file.data) + (thread.site_capacity - 1) * ffi.sizeof("struct lt_site"))
@@ -84,8 +55,8 @@ def test_a_table_may_be_as_large_as_what_the_file_takes(directory: Path) -> None
 
 
 @pytest.mark.parametrize("what", ["sites", "counters", "threads", "locks"])
-def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> None:
-    """A file is nearly all hole: its size alone says nothing of what is in it."""
+def test_a_table_larger_than_the_file_is_refused(directory: Path, what: str) -> None:
+    """Almost the whole file is a hole, so the size of the file proves nothing."""
     file = SharedFile()
     thread = file.add_thread(os.getpid())
     file.header.limit = hole = 1 << 36
@@ -98,13 +69,13 @@ def test_what_the_file_cannot_hold_is_refused(directory: Path, what: str) -> Non
         setattr(thread, capacity, 1 << 28)
     path = file.save(directory)
     os.truncate(path, hole)
-    found = outcome(directory)
+    found = second_scan_or_error()
     assert isinstance(found, LocktopError)
     assert "damaged" in str(found)
 
 
-def test_a_file_put_in_its_place_is_followed(directory: Path) -> None:
-    """As exec() does: the same process, a new file under the same name."""
+def test_a_replaced_file_is_followed(directory: Path) -> None:
+    """exec() makes a new file with the same name for the same process."""
     first, second = SharedFile(), SharedFile()
     for file, uses in ((first, 1), (second, 2)):
         lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
@@ -156,7 +127,7 @@ def test_a_foreign_header_is_refused(directory: Path, field: str, value: int, me
         attach(os.getpid())
 
 
-def test_what_is_no_file_of_ours_is_refused(directory: Path) -> None:
+def test_a_foreign_file_is_refused(directory: Path) -> None:
     file = SharedFile()
     path = directory / file.name
     path.write_bytes(b"something else".ljust(1 << 16, b"."))
@@ -199,17 +170,17 @@ def test_damaged_files_give_a_snapshot_or_an_error_line(directory: Path) -> None
         data = bytearray(whole.data)
         for _ in range(chance.choice((1, 4, 64))):
             at = chance.randrange(used)
-            # Big numbers, small numbers and noise: sizes, counts and offsets are what hurts.
+            # Big numbers, small numbers and noise damage sizes, counts and offsets.
             value = chance.choice((b"\xff" * 8, b"\0" * 8, b"\x01\0\0\0", chance.randbytes(8)))
             data[at : at + len(value)] = value
         path.write_bytes(data[: chance.choice((len(data), len(data), used, used // 2))])
-        outcomes.append(outcome(directory))
+        outcomes.append(second_scan_or_error())
     assert all(isinstance(found, SOUND) for found in outcomes)
     assert {type(found) for found in outcomes} == {Snapshot, LocktopError}
 
 
-def test_each_number_of_the_structures_forged(directory: Path) -> None:
-    """Every 4-byte word of the header and of one thread's block, as the largest number."""
+def test_each_forged_number_gives_a_snapshot_or_an_error_line(directory: Path) -> None:
+    """Each 4-byte word of the header and of one thread's block becomes the largest number."""
     whole = rich_file()
     path = whole.save(directory)
     block = int(whole.header.threads.chunk[0])
@@ -218,4 +189,4 @@ def test_each_number_of_the_structures_forged(directory: Path) -> None:
         data = bytearray(whole.data)
         data[at : at + 4] = b"\xff\xff\xff\xff"
         path.write_bytes(data)
-        assert isinstance(outcome(directory), SOUND), at
+        assert isinstance(second_scan_or_error(), SOUND), at

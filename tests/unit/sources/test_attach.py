@@ -18,7 +18,7 @@ from locktop.collector.sources.launch import preload_environment
 
 
 class Shell:
-    """A watched shell that executes a command when told to; the command is to repeat its input."""
+    """A watched shell that executes a command on request; the command must repeat its input."""
 
     def __init__(self, command: str) -> None:
         self.process = subprocess.Popen(
@@ -33,7 +33,7 @@ class Shell:
         assert self.stdout.readline() == b"ready\n"
 
     def execute(self) -> None:
-        """Let it execute the command, and wait until that runs."""
+        """Let the shell execute the command, and wait until the command runs."""
         self.stdin.write(b"go\nhello\n")
         self.stdin.flush()
         assert self.stdout.readline() == b"hello\n"
@@ -49,7 +49,7 @@ def shell(request: pytest.FixtureRequest) -> Iterator[tuple[Shell, Source]]:
 
 
 @pytest.mark.parametrize("shell", ["cat"], indirect=True)
-def test_the_new_program_is_followed(shell: tuple[Shell, Source]) -> None:
+def test_an_executed_program_is_followed(shell: tuple[Shell, Source]) -> None:
     program, source = shell
     assert source.scan().process.comm == "sh"
     program.execute()
@@ -59,7 +59,7 @@ def test_the_new_program_is_followed(shell: tuple[Shell, Source]) -> None:
 
 
 @pytest.mark.parametrize("shell", ["env -u LD_PRELOAD cat"], indirect=True)
-def test_a_new_program_without_the_library_is_the_end(shell: tuple[Shell, Source]) -> None:
+def test_a_new_program_without_the_library_ends_the_source(shell: tuple[Shell, Source]) -> None:
     program, source = shell
     source.scan()
     program.execute()
@@ -71,7 +71,7 @@ def test_a_new_program_without_the_library_is_the_end(shell: tuple[Shell, Source
 
 
 @pytest.mark.parametrize("shell", ["env -u LD_PRELOAD cat"], indirect=True)
-def test_the_file_of_the_program_before_is_not_taken_for_it(shell: tuple[Shell, Source]) -> None:
+def test_the_file_of_the_former_program_is_ignored(shell: tuple[Shell, Source]) -> None:
     program, _ = shell
     program.execute()
     with pytest.raises(LocktopError, match="runs without the library"):
@@ -79,7 +79,7 @@ def test_the_file_of_the_program_before_is_not_taken_for_it(shell: tuple[Shell, 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_program_executed_as_another_user_has_a_file_of_its_own(tmp_path: Path) -> None:
+def test_a_program_executed_as_another_user_has_its_own_file(tmp_path: Path) -> None:
     library = tmp_path / "liblocktop.so"
     shutil.copy(launch.library(), library)
     for readable in (library, tmp_path, *tmp_path.parents[:2]):

@@ -1,4 +1,4 @@
-"""Which programs can be watched, and what is said of processes that cannot."""
+"""Programs that can be watched, and advice for other processes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_static_programs_are_told_apart(build: Path) -> None:
+def test_static_programs_are_recognized(build: Path) -> None:
     assert preloadable.why_not_preloadable(str(build / "dynamic")) == ""
     for name in ("static", "static-pie"):
         with pytest.raises(LocktopError, match="statically linked"):
             launch.check_program([str(build / name)])
 
 
-def test_other_kinds_of_program(build: Path, tmp_path: Path) -> None:
+def test_each_other_kind_of_program_has_a_reason(build: Path, tmp_path: Path) -> None:
     whole = bytearray((build / "dynamic").read_bytes())
     for at, value, message in ((4, 1, "32-bit"), (18, 0xF3, "kind of processor")):
         changed = bytearray(whole)
@@ -43,7 +43,7 @@ def test_other_kinds_of_program(build: Path, tmp_path: Path) -> None:
         (tmp_path / "changed").write_bytes(changed)
         assert message in preloadable.why_not_preloadable(str(tmp_path / "changed"))
     musl = bytes(whole).replace(b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-musl-x86_64.so.1\0\0\0")
-    if musl != bytes(whole):  # another machine's loader has another name
+    if musl != bytes(whole):  # the loader of another machine has another name
         (tmp_path / "musl").write_bytes(musl)
         assert "musl" in preloadable.why_not_preloadable(str(tmp_path / "musl"))
     for size in (0, 3, 20, 60, 70):
@@ -52,7 +52,7 @@ def test_other_kinds_of_program(build: Path, tmp_path: Path) -> None:
             preloadable.why_not_preloadable(str(tmp_path / "cut"))
 
 
-def test_a_script_is_what_runs_it(build: Path, tmp_path: Path) -> None:
+def test_a_script_counts_as_its_interpreter(build: Path, tmp_path: Path) -> None:
     script = tmp_path / "script"
     for interpreter, watched in (("dynamic", True), ("static", False)):
         script.write_text(f"#!{build / interpreter} -x\n")
@@ -64,7 +64,7 @@ def test_a_script_is_what_runs_it(build: Path, tmp_path: Path) -> None:
                 launch.check_program([str(script)])
 
 
-def test_commands_that_are_none(tmp_path: Path) -> None:
+def test_each_unusable_command_is_an_error(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no program\n")
     text.chmod(0o755)
@@ -83,7 +83,7 @@ def test_commands_that_are_none(tmp_path: Path) -> None:
         launch.check_program([])
 
 
-def test_the_environment_keeps_what_was_preloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_keeps_earlier_preloads(monkeypatch: pytest.MonkeyPatch) -> None:
     library = str(launch.library())
     monkeypatch.setenv("LD_PRELOAD", f"/lib/one.so {library}:/lib/two.so")
     environment = launch.preload_environment("counting")
@@ -94,7 +94,7 @@ def test_the_environment_keeps_what_was_preloaded(monkeypatch: pytest.MonkeyPatc
         launch.preload_environment("loud")
 
 
-def test_processes_that_are_none() -> None:
+def test_a_missing_process_is_an_error() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     for pid in (child.pid, 0, -1, 2**31 - 1):
@@ -122,15 +122,15 @@ def test_a_thread_is_not_a_process() -> None:
         thread.join()
 
 
-def test_a_dead_child_that_nobody_waited_for_has_exited() -> None:
+def test_a_zombie_has_exited() -> None:
     with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         with pytest.raises(LocktopError, match="has exited"):
             find_process(child.pid)
 
 
-def test_an_unwatched_process_is_told_how_to_preload() -> None:
-    # While a process is in execve(2), /proc shows no command line: it must have come to its code.
+def test_an_unwatched_process_gets_advice_to_preload() -> None:
+    # During execve(2) /proc has no command line, so the child must have reached its code.
     command = [sys.executable, "-c", "print('ready', flush=True); input()"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as child:
@@ -158,7 +158,7 @@ def test_the_reason_that_the_library_left_is_found() -> None:
         ("cannot make /nodir/x: no such directory (errno 2)", "LOCKTOP_DIR"),
         ("cannot reserve memory in /dev/shm/x: no space left (errno 28)", "make room"),
         ("cannot make /dev/shm/x: file size limit (ulimit -f) (errno 27)", "`ulimit -f unlimited`"),
-        # What LOCKTOP_MEMORY allows is too little.
+        # LOCKTOP_MEMORY is too small.
         ("cannot make /dev/shm/x: file size limit (ulimit -f) (errno 27)", "raise LOCKTOP_MEMORY"),
         ("cannot make /dev/shm/x: too many open files (errno 24)", "`ulimit -n`"),
         ("cannot make /dev/shm/x: error (errno 9999)", "LOCKTOP_DIR"),
@@ -170,7 +170,7 @@ def test_each_reason_has_a_remedy(reason: str, word: str) -> None:
     assert discover.remedy(reason).endswith("start the program again")
 
 
-def test_names_with_blanks_and_parentheses_in_stat() -> None:
+def test_names_with_blanks_and_parentheses_are_read_from_stat() -> None:
     line = b"7 (a) b (c) S 1 " + b"0 " * 9 + b"250 50 " + b"0 " * 6 + b"12345 0 0"
     stat = procfs.parse_stat(line)
     assert (stat.comm, stat.state, stat.start_time) == ("a) b (c", "S", 12345)

@@ -1,4 +1,4 @@
-"""Programs that the tool starts: their end, their output, their exit status."""
+"""Programs that locktop starts: their end, output and exit status."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def started(*arguments: str, **options: object) -> LaunchedProgram:
 
 
 def wait_until_ended(program: LaunchedProgram) -> None:
-    """Wait for the end of the program, and leave its exit status to be read."""
+    """Wait for the end of the program without reading its exit status."""
     os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
 
 
-def test_a_program_that_ended_at_once_is_told_with_its_last_words(
+def test_a_program_that_ended_at_once_is_reported_with_its_last_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "log"
@@ -39,7 +39,7 @@ def test_a_program_that_ended_at_once_is_told_with_its_last_words(
     assert log.read_text() == "no config\n"
 
 
-def test_a_running_program_is_ended_and_that_is_status_0(tmp_path: Path) -> None:
+def test_ending_a_running_program_is_status_0(tmp_path: Path) -> None:
     with started("import signal; signal.pause()", output=str(tmp_path / "log")) as program:
         pid = program.pid
     assert program.status == 0
@@ -48,7 +48,7 @@ def test_a_running_program_is_ended_and_that_is_status_0(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_what_is_told_to_end_while_it_starts_a_program_leaves_none_behind(
+def test_a_signal_during_the_start_leaves_no_program_behind(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pids = []
@@ -78,7 +78,7 @@ def test_a_program_ended_by_a_signal_gives_128_and_its_number(tmp_path: Path) ->
     assert "SIGKILL" in program.messages()[0]
 
 
-def test_output_never_goes_over_a_file(tmp_path: Path) -> None:
+def test_output_overwrites_no_file(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("precious")
     with pytest.raises(LocktopError, match="exists"), started("pass", output=str(log)):

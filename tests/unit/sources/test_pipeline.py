@@ -21,7 +21,7 @@ def test_each_stage_is_a_method_of_each_source(scan: type[Scan]) -> None:
         assert method.__doc__, stage.method
 
 
-def test_no_stage_runs_twice_and_each_says_why_it_has_its_place() -> None:
+def test_each_stage_runs_once_and_has_a_reason_for_its_position() -> None:
     methods = [stage.method for stage in STAGES]
     assert len(set(methods)) == len(methods)
     assert all(stage.why for stage in STAGES)

@@ -1,4 +1,4 @@
-"""The worker: looks again and again, and never raises in its thread."""
+"""The poller scans again and again, and raises nothing in its thread."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NOTHING = Snapshot(
 PATIENCE_S = 60
 
 
-class Looks:
-    """A source that gives what it was told to, then the last again."""
+class GivenSource:
+    """A source that returns given snapshots, then the last snapshot again."""
 
     def __init__(self, *outcomes: Snapshot | Exception) -> None:
         self._outcomes = list(outcomes)
@@ -34,9 +34,9 @@ class Looks:
         pass
 
 
-def test_it_looks_until_it_is_stopped() -> None:
+def test_the_poller_scans_until_its_stop() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
-    worker = Poller(Looks(NOTHING), 0.02, published.put)
+    worker = Poller(GivenSource(NOTHING), 0.02, published.put)
     worker.start()
     for _ in range(3):
         assert published.get(timeout=PATIENCE_S) is NOTHING
@@ -48,7 +48,7 @@ def test_it_looks_until_it_is_stopped() -> None:
 
 def test_a_shorter_interval_takes_effect_at_once() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
-    worker = Poller(Looks(NOTHING), 3600, published.put)
+    worker = Poller(GivenSource(NOTHING), 3600, published.put)
     worker.start()
     published.get(timeout=PATIENCE_S)
     worker.interval_s = 0.02
@@ -57,10 +57,10 @@ def test_a_shorter_interval_takes_effect_at_once() -> None:
 
 
 @pytest.mark.parametrize("error", [LocktopError("cut off"), RuntimeError("cut off")])
-def test_an_error_ends_with_a_snapshot_that_says_so(error: Exception) -> None:
+def test_an_error_ends_with_a_snapshot_of_the_message(error: Exception) -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
     before = replace(NOTHING, notes=("first",))
-    worker = Poller(Looks(before, error), 0.02, published.put)
+    worker = Poller(GivenSource(before, error), 0.02, published.put)
     worker.start()
     assert published.get(timeout=PATIENCE_S) is before
     last = published.get(timeout=PATIENCE_S)
@@ -70,17 +70,17 @@ def test_an_error_ends_with_a_snapshot_that_says_so(error: Exception) -> None:
     worker.stop()
 
 
-def test_an_error_at_the_first_scan_is_told_too() -> None:
+def test_an_error_of_the_first_scan_is_reported() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
-    worker = Poller(Looks(LocktopError("no way")), 0.02, published.put)
+    worker = Poller(GivenSource(LocktopError("no way")), 0.02, published.put)
     worker.start()
     assert published.get(timeout=PATIENCE_S).notes == ("no way",)
     worker.stop()
 
 
-def test_after_the_end_nothing_more_is_published() -> None:
+def test_nothing_is_published_after_the_end() -> None:
     published: queue.Queue[Snapshot] = queue.Queue()
-    worker = Poller(Looks(replace(NOTHING, ended=True)), 0.02, published.put)
+    worker = Poller(GivenSource(replace(NOTHING, ended=True)), 0.02, published.put)
     worker.start()
     assert published.get(timeout=PATIENCE_S).ended
     worker.stop()

@@ -1,4 +1,4 @@
-"""A worker: answers, limits, its end and its next start."""
+"""A bounded worker process: answers, limits, its end and its next start."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BoundedW
     made.close()
 
 
-def test_each_messagehas_its_answer(worker: BoundedWorker) -> None:
+def test_each_message_has_its_answer(worker: BoundedWorker) -> None:
     assert worker.pid is None
     for request in (b"", b"one", b"two\n", bytes(range(256)) * 500):
         assert worker.call(request, PATIENCE_S) == request
@@ -65,7 +65,7 @@ def test_memory_is_bounded(worker: BoundedWorker) -> None:
 
 
 @pytest.mark.parametrize("message", [b"spin", b"answer %d" % (MAX_ANSWER + 1)])
-def test_too_much_time_or_a_too_long_answer_ends_the_worker(
+def test_too_much_cpu_time_or_a_too_long_answer_ends_the_worker(
     worker: BoundedWorker, message: bytes
 ) -> None:
     with pytest.raises(WorkerError, match="ended, or its answer is too long"):

@@ -134,12 +134,12 @@ NOT_MANGLED = [
 
 
 @pytest.mark.parametrize(("symbol", "name"), [*CXX, *RUST, *((name, name) for name in NOT_MANGLED)])
-def test_demangle(symbol: str, name: str) -> None:
+def test_mangled_names_become_readable(symbol: str, name: str) -> None:
     assert demangle(symbol) == name
 
 
 def unfolding(levels: int) -> str:
-    """A name of which each part contains the part before twice."""
+    """A name in which each part contains the former part twice."""
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     parts = ["S_", *(f"S{digit}_" for digit in digits)][1:levels]
     return "_Z1f1AIiiE" + "".join(f"S_I{part}{part}E" for part in parts)
@@ -152,7 +152,7 @@ def test_a_forged_name_does_not_unfold_beyond_memory(monkeypatch: pytest.MonkeyP
     for levels in (10, 11, 12):
         assert demangle(unfolding(levels)) == "f"
     here, there = demangle_worker.demangled_here, demangle_worker.demangled_apart
-    assert here(unfolding(12)) == there(unfolding(12), apart), "both ways agree"
+    assert here(unfolding(12)) == there(unfolding(12), apart), "demangling in both processes agrees"
     began = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     for levels in (30, 36):
         assert demangle(unfolding(levels)) == unfolding(levels)
@@ -187,7 +187,7 @@ def test_a_nested_name_does_not_overflow_the_stack(kind: str, size: int) -> None
 
 
 def test_the_worker_ends_with_its_parent() -> None:
-    """However the parent ends, the input of the worker ends."""
+    """Any end of the parent closes the input of the worker."""
     program = (
         "import os, sys; from locktop.collector.symbols import demangle_worker as d;"
         "d.demangled_apart('_Z1fv', d.worker); print(d.worker.pid, flush=True); os._exit(0)"
@@ -215,7 +215,7 @@ def test_the_worker_ends_with_its_parent() -> None:
         ("a<b(c)", "a<b"),
     ],
 )
-def test_without_parameters(whole: str, name: str) -> None:
+def test_parameters_are_removed_from_names(whole: str, name: str) -> None:
     assert without_parameters(whole) == name
 
 
@@ -225,7 +225,7 @@ def test_without_parameters(whole: str, name: str) -> None:
      "a for " * 3000, ") requires " * 3000, "operator " * 2000, "f(" + "<" * 9000 + ")"],
     ids=lambda text: text[:12],
 )  # fmt: skip
-def test_no_name_takes_long(text: str) -> None:
+def test_removing_parameters_takes_linear_time(text: str) -> None:
     """Quadratic time would be seconds here; linear time is milliseconds."""
     began = time.thread_time()
     without_parameters(text)
@@ -237,7 +237,7 @@ def test_no_name_takes_long(text: str) -> None:
     [".cold" * 3000 + "x", ".0" * 8000, "." * 16000, "_ZN" * 5000],
     ids=lambda text: text[:12],
 )
-def test_no_symbol_takes_long(text: str) -> None:
+def test_no_symbol_takes_long_to_demangle(text: str) -> None:
     began = time.thread_time()
     assert demangle(text) == text
     assert time.thread_time() - began < 1.0

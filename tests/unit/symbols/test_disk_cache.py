@@ -15,7 +15,7 @@ def files(directory: Path) -> list[Path]:
     return sorted(directory.iterdir())
 
 
-def test_stored_bytes_are_private_and_serve_the_next_run(tmp_path: Path) -> None:
+def test_stored_bytes_are_private_and_available_to_the_next_run(tmp_path: Path) -> None:
     place = tmp_path / "caches" / "locktop"
     DiskCache(place).put("build/1f", b"index")
     assert DiskCache(place).get("build/1f") == b"index"
@@ -25,7 +25,7 @@ def test_stored_bytes_are_private_and_serve_the_next_run(tmp_path: Path) -> None
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
 
 
-def test_a_damaged_file_or_one_of_another_key_is_ignored(tmp_path: Path) -> None:
+def test_a_damaged_or_foreign_cache_file_is_ignored(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path)
     cache.put("a", b"index" * 100)
     cache.put("b", b"other" * 100)
@@ -43,7 +43,7 @@ def test_a_damaged_file_or_one_of_another_key_is_ignored(tmp_path: Path) -> None
     assert cache.get("a") == b"index" * 100
 
 
-def test_a_link_a_directory_or_a_fifo_is_ignored(tmp_path: Path) -> None:
+def test_only_a_regular_cache_file_is_read(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path)
     cache.put("a", b"index")
     (file,) = files(tmp_path)

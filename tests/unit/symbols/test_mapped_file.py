@@ -1,4 +1,4 @@
-"""Files that were deleted or replaced while they run, or that only the process can see."""
+"""Mapped files that were deleted or replaced, or that only the process can see."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Installed:
 
 @pytest.fixture
 def place() -> Iterator[Installed]:
-    """A directory that everybody may read, as those of programs are."""
+    """A directory that every user may read, as directories of programs are."""
     directory = Path(tempfile.mkdtemp(prefix="locktop-test-"))
     directory.chmod(0o755)
     place = Installed(directory)
@@ -176,7 +176,7 @@ def test_root_reads_deleted_and_replaced_files(place: Installed) -> None:
         assert running.names() == WHOLE
 
 
-def test_user_nobody_gets_a_note_about_a_deleted_library(place: Installed) -> None:
+def test_a_deleted_library_gives_user_nobody_a_note(place: Installed) -> None:
     with Running(place.program) as running:
         place.library.unlink()
         note = f"{place.library} was deleted since the process started"
@@ -184,7 +184,7 @@ def test_user_nobody_gets_a_note_about_a_deleted_library(place: Installed) -> No
         assert as_nobody(running.names) == ("main", "", printed)
 
 
-def test_user_nobody_gets_a_note_about_a_replaced_library(place: Installed) -> None:
+def test_a_replaced_library_gives_user_nobody_a_note(place: Installed) -> None:
     with Running(place.program) as running:
         place.other.rename(place.library)
         note = f"{place.library} was replaced since the process started"
@@ -200,7 +200,7 @@ def test_user_nobody_reads_a_deleted_program(place: Installed) -> None:
         assert as_nobody(running.names) == WHOLE
 
 
-def test_a_library_that_was_overwritten_in_place_is_read_as_it_is_now(place: Installed) -> None:
+def test_an_overwritten_library_is_read_with_its_new_content(place: Installed) -> None:
     with Running(place.program) as running:
         assert running.names() == WHOLE
         place.library.write_bytes(place.other.read_bytes())
@@ -221,7 +221,7 @@ def test_another_file_at_the_same_path_of_the_host_is_not_read(place: Installed)
     "mount",
     ["mount --bind {root} {hidden}", "mount -t tmpfs x {hidden} && cp -a {root}/. {hidden}"],
 )
-def test_files_that_only_the_process_sees(place: Installed, mount: str) -> None:
+def test_files_of_another_root_are_read(place: Installed, mount: str) -> None:
     """The process has a root of its own, in a private mount, as in a container."""
     needs_mounts()
     root, hidden = place.directory / "root", place.directory / "hidden"
@@ -237,7 +237,7 @@ def test_files_that_only_the_process_sees(place: Installed, mount: str) -> None:
         assert running.names() == WHOLE
 
 
-def test_an_overlay_as_in_containers(place: Installed) -> None:
+def test_files_of_an_overlay_are_read(place: Installed) -> None:
     """Device and inode of a mapping may differ from those of its file there."""
     needs_mounts()
     lower, empty, merged = (place.directory / name for name in ("lower", "empty", "merged"))
@@ -252,7 +252,7 @@ def test_an_overlay_as_in_containers(place: Installed) -> None:
         assert running.names() == WHOLE
 
 
-def test_the_identity_of_a_file_in_the_memory_map(place: Installed) -> None:
+def test_the_identity_of_a_file_is_that_of_its_mapping(place: Installed) -> None:
     with Running(place.program) as running:
         space = AddressSpace(parse(procfs.maps(running.process.pid)))
         mapping = space.find(running.library)
@@ -265,7 +265,7 @@ def test_the_identity_of_a_file_in_the_memory_map(place: Installed) -> None:
 
 
 def test_a_file_is_mapped_once(place: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each address of an unmapped file would map it again."""
+    """Without this, each address of an unmapped file would map the file again."""
     other = open_regular(place.other)
     assert other is not None
     printed = mapped_file.identity_in_maps(other)

@@ -1,4 +1,4 @@
-"""Modules: few files are kept open, and a damaged one is read once."""
+"""Modules: few files stay open, and a damaged file is read once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import lzma
 import os
 import shutil
-import struct
 from collections import OrderedDict
 from pathlib import Path
 
@@ -19,24 +18,9 @@ from unit.builders.elf_program import (
 )
 
 from locktop.collector.symbols import modules
-from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.compression import unpack_xz
-from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.memory_map import Mapping
 from locktop.collector.symbols.safe_open import open_regular
-
-
-def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with another section, which may be marked as packed."""
-    (built.directory / "content").write_bytes(content)
-    built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
-    data = bytearray((built.directory / "forged").read_bytes())
-    if packed:
-        titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
-        table = struct.unpack_from("<Q", data, 40)[0]
-        at = table + 64 * titles.index(section) + 8
-        data[at : at + 8] = struct.pack("<Q", 0x800)
-    return ElfFile(InMemory(bytes(data)))
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
@@ -48,8 +32,8 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
 
 
 def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "_MAX_MODULES", 5)
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules, "MAX_MODULES", 5)
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
     built.separate(built.directory / ".debug" / "program.debug")
     built.run("objcopy", "--add-gnu-debuglink=.debug/program.debug", built.path)
 
@@ -76,7 +60,9 @@ def test_few_files_are_kept_open(built: Built, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_damaged_section_is_read_once(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bomb of mini debug info takes half a second until it is refused."""
-    found = forged(built, ".gnu_debugdata", lzma.compress(bytes(65 << 20), preset=0), packed=False)
+    found = built.with_section(
+        ".gnu_debugdata", lzma.compress(bytes(65 << 20), preset=0), packed=False
+    )
     (built.directory / "bomb").write_bytes((built.directory / "forged").read_bytes())
     tries: list[bytes] = []
     monkeypatch.setattr(

@@ -89,7 +89,7 @@ def resolved(resolver: Resolver, address: int) -> Frame:
 
 
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
-def test_function_file_line_and_data(running: Running) -> None:
+def test_an_address_has_function_file_line_and_data(running: Running) -> None:
     resolver = Resolver(running.process.pid)
     first = resolver.frame(running.site)
     assert (first.function, first.module) == ("", "dwarf")
@@ -133,7 +133,7 @@ def test_a_stack_has_its_lines_before_variables_are_searched(
 
 
 @pytest.mark.parametrize("running", ["symbols"], indirect=True)
-def test_without_dwarf_there_is_a_function_and_no_line(running: Running) -> None:
+def test_a_program_without_dwarf_has_functions_and_no_lines(running: Running) -> None:
     resolver = Resolver(running.process.pid)
     for address in (running.bss_lock, running.data_lock):
         assert resolver.data(address) is None
@@ -144,7 +144,7 @@ def test_without_dwarf_there_is_a_function_and_no_line(running: Running) -> None
 
 
 @pytest.mark.parametrize("running", ["stripped"], indirect=True)
-def test_without_symbols_there_is_the_module_and_the_offset(running: Running) -> None:
+def test_a_program_without_symbols_has_module_and_offset(running: Running) -> None:
     resolver = Resolver(running.process.pid)
     frame = resolved(resolver, running.site)
     assert (frame.function, frame.module) == ("", "stripped")
@@ -154,7 +154,7 @@ def test_without_symbols_there_is_the_module_and_the_offset(running: Running) ->
     assert resolver.data(running.cache_lock) == ""
 
 
-def test_a_replaced_program_is_not_read_as_the_old_one(
+def test_a_replaced_program_is_not_read_for_the_old_program(
     built: dict[str, Path], tmp_path: Path
 ) -> None:
     path = tmp_path / "program"
@@ -171,7 +171,7 @@ def test_a_replaced_program_is_not_read_as_the_old_one(
     running.stop()
 
 
-def test_memory_of_no_file_has_no_name() -> None:
+def test_anonymous_memory_has_no_name() -> None:
     resolver = Resolver(os.getpid())
     heap = id(object())
     assert resolver.data(heap) in ("", None)
@@ -185,7 +185,7 @@ def test_names_outlive_the_process(built: dict[str, Path]) -> None:
     assert resolved(resolver, running.site).function == "main"
 
 
-def test_stacks_lose_the_library_and_frames_beyond_the_start() -> None:
+def test_stacks_omit_frames_of_the_library_and_before_the_start() -> None:
     frames = [
         Frame(n, function, None, None, module, n)
         for n, (function, module) in enumerate(
@@ -197,7 +197,7 @@ def test_stacks_lose_the_library_and_frames_beyond_the_start() -> None:
     assert [frame.function for frame in kept] == ["put", "start_thread", "clone3"]
 
 
-def test_damaged_elf_and_dwarf_never_raise_anything_else(built: dict[str, Path]) -> None:
+def test_damaged_elf_and_dwarf_raise_value_errors_alone(built: dict[str, Path]) -> None:
     whole = built["dwarf"].read_bytes()
     chance = random.Random(3)
     refused = named = 0
@@ -223,7 +223,7 @@ def test_damaged_elf_and_dwarf_never_raise_anything_else(built: dict[str, Path])
     assert refused < 150
 
 
-def test_maps() -> None:
+def test_each_line_of_a_memory_map_is_parsed() -> None:
     data = (
         b"1000-2000 r-xp 00000000 fe:00 42 /usr/bin/a b (deleted)\n"
         b"2000-3000 rw-p 00001000 fe:00 42 /usr/bin/a b (deleted)\n"
@@ -245,9 +245,12 @@ def test_maps() -> None:
 
 
 @pytest.mark.parametrize("begins", ["0000", "2000"])
-def test_a_file_mapped_again_just_below_is_not_its_beginning(begins: str) -> None:
-    """A program that names its own functions maps its libraries, and the kernel puts them there. A
-    program that reads only their header maps a page."""
+def test_an_adjacent_second_mapping_is_not_the_begin_of_the_file(begins: str) -> None:
+    """The kernel may map a file again just below its first mapping.
+
+    A program that names its own functions maps its libraries; a program that reads only headers
+    maps one page.
+    """
     data = (
         b"7f000000%s-7f0000003000 r--p 00000000 fe:00 7 /lib/b\n"
         b"7f0000003000-7f0000004000 r--p 00000000 fe:00 7 /lib/b\n"
@@ -295,7 +298,7 @@ def test_only_a_file_with_code_gets_a_note_for_missing_symbols(
     resolver.close()
 
 
-def test_our_own_map_parses_whole() -> None:
+def test_the_memory_map_of_this_process_is_parsed_whole() -> None:
     data = Path("/proc/self/maps").read_bytes()
     parsed = memory_map.parse(data)
     assert len(parsed) == len(data.splitlines())
@@ -308,7 +311,7 @@ EVIL = "evil\x1b[31m\x1b]0;t\x07[bold]\n\u202ex<b>&\u200b\x9b2J\udcff"
 
 
 @pytest.mark.parametrize("size", [12, 3000, 30_000])
-def test_harmful_names_do_no_harm(size: int, tmp_path: Path) -> None:
+def test_harmful_names_are_sanitized(size: int, tmp_path: Path) -> None:
     filling = "std::map<int, " * (size // 14)
     evil = f"_begin {EVIL} {filling} {EVIL} end_"
     (tmp_path / "a.c").write_text(
@@ -328,7 +331,7 @@ def test_harmful_names_do_no_harm(size: int, tmp_path: Path) -> None:
     assert len(name) <= 4096
     assert ("…" in name) == (size > 4096)
     assert all(unicodedata.category(character)[0] not in "C" for character in name)
-    assert name.count("[bold]") == 2, "markup is plain text"
+    assert name.count("[bold]") == 2, "markup stays plain text"
     short = shorten.middle(name, 40)
     assert (short[:6], short[-5:]) == ("_begin", " end_")
 
@@ -367,7 +370,7 @@ def test_a_site_is_the_innermost_frame_that_is_no_wrapper(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("running", ["stripped"], indirect=True)
-def test_a_lock_waited_for_in_a_nameless_frame_is_not_blamed_on_its_caller(
+def test_a_wait_in_a_nameless_frame_does_not_name_the_lock_by_the_caller(
     running: Running,
 ) -> None:
     resolver, idle = Resolver(running.process.pid), Resolver(running.process.pid)
@@ -391,7 +394,7 @@ def test_a_lock_waited_for_in_a_nameless_frame_is_not_blamed_on_its_caller(
 
 
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
-def test_a_lock_of_python_is_named_by_the_python_function_that_waits(
+def test_a_python_lock_is_named_by_the_waiting_python_function(
     running: Running,
 ) -> None:
     resolver = Resolver(running.process.pid)
@@ -411,7 +414,7 @@ def test_a_lock_of_python_is_named_by_the_python_function_that_waits(
     def name(lock: int) -> str:
         return names.name(lock, 0, Kind.SEM, 0x10, tuple, lambda: native, lambda: known[0])
 
-    assert name(1) == "sem 0x10", "not by the function that takes all of them"
+    assert name(1) == "sem 0x10", "no function that takes every lock names a lock"
     known[0] = merged[:2]
     assert name(1) == "sem 0x10"
     known[0] = merged
@@ -432,7 +435,7 @@ def test_a_lock_of_python_is_named_by_the_python_function_that_waits(
 
 
 @pytest.mark.parametrize("running", ["dwarf"], indirect=True)
-def test_names_that_come_while_a_stack_is_built_are_in_the_next_one(
+def test_names_found_during_a_stack_are_in_the_next_stack(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolver = Resolver(running.process.pid)

@@ -1,4 +1,4 @@
-"""The command line as its users meet it: exit statuses, one-line errors, what is imported."""
+"""The command line for its users: exit statuses, one-line errors, imports."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_screen_without_a_terminal_says_what_to_use() -> None:
 
 
 def on_terminal(*arguments: str, term: str = "xterm-256color") -> tuple[int, str]:
-    """Exit status and the first that is said, on a terminal."""
+    """Return the exit status and the first output on a terminal."""
     master, slave = pty.openpty()
     try:
         done = subprocess.run(
@@ -121,20 +121,20 @@ def on_terminal(*arguments: str, term: str = "xterm-256color") -> tuple[int, str
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
-def test_a_terminal_that_cannot_be_asked_is_none(term: str) -> None:
+def test_a_terminal_of_unknown_abilities_is_refused(term: str) -> None:
     status, said = on_terminal("-p", "1", term=term)
     assert status == 2
     assert said.count("\n") == 1
     assert f"needs a terminal; TERM={term} is none" in said
 
 
-def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
+def test_check_says_its_coverage_and_its_limits() -> None:
     calm = scenarios.normal()
     (line,) = check_report.lines(calm)
     assert line == "no deadlock found: store 4711, 9 threads, 3 waiting for a lock"
     assert check.exit_status(calm) == 0
     (line,) = check_report.lines(replace(calm, unobserved_waiters=(4711,)))
-    assert line.endswith(", 1 for something that is not seen"), "of these nothing is known"
+    assert line.endswith(", 1 for something that is not seen"), "nothing is known of this wait"
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check_report.lines(dormant)[0].endswith("store 4711: the library is dormant")
     assert "no deadlock" not in check_report.lines(dormant)[0]
@@ -143,7 +143,7 @@ def test_check_says_what_it_covers_and_when_it_cannot_tell() -> None:
     assert check.exit_status(replace(scenarios.deadlock(), complete=False)) == 1
 
 
-def test_check_tells_who_waits_for_itself() -> None:
+def test_check_reports_a_thread_that_waits_for_itself() -> None:
     ring = scenarios.deadlock()
     edge = ring.deadlocks[0].cycle[0]
     alone = Deadlock(True, 1.0, (replace(edge, held_by=edge.tid),))
@@ -164,7 +164,7 @@ def test_check_tells_who_waits_for_itself() -> None:
     assert gone == f"{said} waited for each other when it ended, for 41.7 s: {circle}"
 
 
-def test_check_tells_potential_deadlocks_only_when_asked() -> None:
+def test_check_reports_potential_deadlocks_only_on_request() -> None:
     edges = (OrderEdge(1, 2, 4712, 1), OrderEdge(2, 1, 4713, 2))
     seen = replace(scenarios.normal(), lock_order=(OrderCycle((1, 2), edges),))
     assert check.exit_status(seen) == 0
@@ -199,7 +199,7 @@ def test_check_tells_potential_deadlocks_only_when_asked() -> None:
     assert check_report.lines(both, potential=True)[0].startswith("deadlock: 3 threads")
 
 
-def test_options_of_the_screen_count_before_the_command_too() -> None:
+def test_screen_options_are_valid_before_the_command() -> None:
     for arguments in (
         ["--theme", "paper", "--rate", "5", "demo"],
         ["demo", "--theme", "paper", "--rate", "5"],
@@ -213,17 +213,17 @@ def test_options_of_the_screen_count_before_the_command_too() -> None:
         assert (parsed.theme, parsed.rate) == (None, 2.0), arguments
 
 
-def test_a_process_without_the_library_is_told_how_to_get_it() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bare:
+def test_a_process_without_the_library_gets_advice() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as unprepared:
         try:
-            document = json.loads(locktop("snapshot", "-p", str(bare.pid)).stdout)
+            document = json.loads(locktop("snapshot", "-p", str(unprepared.pid)).stdout)
             assert document["source"] == "proc"
             assert "locktop run" in document["notes"][0]
         finally:
-            bare.kill()
+            unprepared.kill()
 
 
-def test_help_and_version_go_to_the_output_and_are_success() -> None:
+def test_help_and_version_are_output_and_success() -> None:
     for arguments in (["--help"], ["run", "--help"], ["snapshot", "--help"], ["check", "--help"]):
         done = locktop(*arguments)
         assert done.returncode == 0
@@ -259,7 +259,7 @@ def test_snapshot_and_check_import_no_screen() -> None:
         assert "textual" not in found
 
 
-def test_env_lines_can_be_evaluated_by_a_shell_whatever_was_preloaded_before() -> None:
+def test_a_shell_evaluates_the_lines_of_env_with_any_earlier_preload() -> None:
     odd = "/tmp/it's $HOME.so"
     done = locktop("env", "--level", "counting", LD_PRELOAD=odd)
     assert done.returncode == 0
@@ -292,7 +292,7 @@ SAYS = [["--help"], ["--version"], ["run", "--help"], ["env"], ["list"]]
 
 
 def in_shell(arguments: Sequence[str], then: str, **environ: str) -> tuple[int, str]:
-    """The exit status of a command with its streams redirected by a shell, and what was said."""
+    """Return the exit status and the output of a command whose streams a shell redirects."""
     done = subprocess.run(
         ["sh", "-c", f"{shlex.join([*LOCKTOP, *arguments])} {then}"],
         stdin=subprocess.DEVNULL,
@@ -308,7 +308,7 @@ def in_shell(arguments: Sequence[str], then: str, **environ: str) -> tuple[int, 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", SAYS)
-def test_what_cannot_be_written_is_an_error(arguments: list[str], unbuffered: str) -> None:
+def test_a_failed_write_is_an_error(arguments: list[str], unbuffered: str) -> None:
     full = in_shell(arguments, ">/dev/full", PYTHONUNBUFFERED=unbuffered)
     cause = "no space left on device; make room there"
     assert full == (2, f"locktop: cannot write the output: {cause}\n")
@@ -318,7 +318,7 @@ def test_what_cannot_be_written_is_an_error(arguments: list[str], unbuffered: st
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", SAYS)
-def test_nobody_who_reads_is_no_error(arguments: list[str], unbuffered: str) -> None:
+def test_a_closed_output_is_no_error(arguments: list[str], unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -336,8 +336,8 @@ def test_nobody_who_reads_is_no_error(arguments: list[str], unbuffered: str) -> 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("then", ["2>/dev/full", "2>&-"])
-def test_an_error_that_nobody_can_read_has_its_status(then: str, unbuffered: str) -> None:
-    """Of ``check`` every other status would be an answer."""
+def test_an_error_without_a_reader_keeps_its_status(then: str, unbuffered: str) -> None:
+    """Every other status would be an answer of ``check``."""
     for wrong in (["check", "-p", "2147483646"], ["check"]):
         assert in_shell(wrong, then, PYTHONUNBUFFERED=unbuffered) == (2, "")
     status, said = in_shell(["list"], then, PYTHONUNBUFFERED=unbuffered)
@@ -345,13 +345,13 @@ def test_an_error_that_nobody_can_read_has_its_status(then: str, unbuffered: str
     assert said.split()[:1] == ["PID"]
 
 
-def test_no_input_is_no_terminal() -> None:
+def test_a_closed_input_is_no_terminal() -> None:
     status, said = in_shell(["-p", "1"], "<&-")
     assert status == 2
     assert said.startswith("locktop: the screen needs a terminal")
 
 
-def test_a_fault_of_its_own_is_no_answer_of_check(
+def test_an_internal_error_is_no_answer_of_check(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_: object) -> int:
@@ -365,7 +365,7 @@ def test_a_fault_of_its_own_is_no_answer_of_check(
 
 
 def test_ctrl_c_shows_no_traceback() -> None:
-    """The child says through its output that it is in the bench, then gets SIGINT."""
+    """The output of the child shows that the bench runs; then the child gets SIGINT."""
     master, slave = pty.openpty()
     with subprocess.Popen(
         [*LOCKTOP, "bench", "--rounds", "1000"],

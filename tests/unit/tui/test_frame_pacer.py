@@ -20,7 +20,7 @@ def test_pace_is_lowered_by_a_slow_terminal_and_comes_back() -> None:
     assert pacer.pace.text == "2/s"
 
 
-def test_pace_stops_at_its_ends() -> None:
+def test_the_pace_stays_within_its_bounds() -> None:
     pacer = Pacer(2.0)
     pacer.step(100)
     assert pacer.interval_s == pytest.approx(0.1)

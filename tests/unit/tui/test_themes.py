@@ -1,4 +1,4 @@
-"""Theme files: they are readable, suit the terminal, and a broken one is left out."""
+"""Theme files: readable text, a suitable default, and broken files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_text_of_every_theme_can_be_read(theme: themes.ThemeFile) -> None:
             assert contrast(theme.screen[name], elsewhere) >= 4.0, name
 
 
-def test_there_are_themes_for_dark_light_contrast_sixteen_and_no_colours() -> None:
+def test_themes_exist_for_dark_light_contrast_sixteen_and_no_colours() -> None:
     assert set(ALL) == {"night", "paper", "contrast", "ansi16", "mono"}
     assert [theme.name for theme in ALL.values() if not theme.dark] == ["paper"]
     assert all(
@@ -92,7 +92,7 @@ def test_the_theme_suits_the_terminal(environ: dict[str, str], name: str) -> Non
         (('name = "night"', 'name = "night"\nnose = 1'), "nose is not known"),
     ],
 )
-async def test_a_broken_theme_file_is_told_and_left_out(
+async def test_a_broken_theme_file_is_reported_and_left_out(
     change: tuple[str, str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     night = shipped("night")

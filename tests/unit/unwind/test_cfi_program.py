@@ -1,4 +1,4 @@
-"""Rows of call frame information, each compared with readelf's."""
+"""Rows of call frame information, each compared with the row of readelf."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReadelfRow(NamedTuple):
 def readelf_rows(path: Path) -> Iterator[ReadelfRow]:
     """Yield the rows that hold at some address."""
     command = ["readelf", "--debug-dump=frames-interp", str(path)]
-    # Its exit status is not 0 if it misses debug files.
+    # readelf without debug files has another exit status than 0.
     said = subprocess.run(command, check=False, capture_output=True, text=True).stdout
     rows: dict[int, ReadelfRow] = {}
     columns: list[str] = []
@@ -135,18 +135,18 @@ def mapping(part: str) -> Mapping:
     return next(m for m in mappings if part in m.path)
 
 
-def test_libc() -> None:
+def test_rows_of_the_c_library_agree_with_readelf() -> None:
     compare(Path(mapping("/libc.so").path), X86_64)
 
 
-def test_python() -> None:
+def test_rows_of_python_agree_with_readelf() -> None:
     """The program, or its library if most code is there."""
     mappings = [m for m in parse(procfs.maps(os.getpid())) if m.executable and "python" in m.path]
     largest = max(mappings, key=lambda m: m.end - m.start)
     compare(Path(largest.path), X86_64)
 
 
-def test_the_vdso(tmp_path: Path) -> None:
+def test_rows_of_the_vdso_agree_with_readelf(tmp_path: Path) -> None:
     vdso = mapping("[vdso]")
     data = process_memory.read(os.getpid(), vdso.start, vdso.end - vdso.start)
     (tmp_path / "vdso").write_bytes(data)
@@ -164,19 +164,21 @@ def test_the_vdso(tmp_path: Path) -> None:
         ("-s",),
     ],
 )
-def test_programs(flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_rows_of_compiled_programs_agree_with_readelf(
+    flags: tuple[str, ...], tmp_path: Path
+) -> None:
     compare(built(tmp_path, *flags), X86_64)
 
 
 @pytest.mark.parametrize("flags", [("-gdwarf-2",), ("-g",), ("-g", "-gz"), ("-g", "-gz=zlib-gnu")])
-def test_debug_frame(flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_debug_frame_is_read(flags: tuple[str, ...], tmp_path: Path) -> None:
     without = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
     path = built(tmp_path, *flags, *without)
     subprocess.run(["objcopy", "-R", ".eh_frame*", path], check=True)
     compare(path, X86_64)
 
 
-def test_debug_frame_in_a_file_of_its_own(tmp_path: Path) -> None:
+def test_debug_frame_of_a_separate_debug_file_is_read(tmp_path: Path) -> None:
     path = built(tmp_path, "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
     debug = tmp_path / "program.debug"
     subprocess.run(["objcopy", "--only-keep-debug", path, debug], check=True)
@@ -198,7 +200,9 @@ def test_debug_frame_in_a_file_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "flags", [(), ("-fno-omit-frame-pointer",), ("-mbranch-protection=standard",)]
 )
-def test_aarch64(flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_rows_of_aarch64_programs_agree_with_readelf(
+    flags: tuple[str, ...], tmp_path: Path
+) -> None:
     path = built(tmp_path, *flags, "-static", compiler="aarch64-linux-gnu-gcc")
     compare(path, AARCH64)
 

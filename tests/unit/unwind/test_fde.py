@@ -19,7 +19,7 @@ COMMON = b"\xff\xff\xff\xff\x01\x00" + bytes([2, DATA_FACTOR & 0x7F, RETURN]) + 
 
 
 def entry(body: bytes, *, wide: bool = False) -> bytes:
-    """A length, and what it is the length of."""
+    """The data after its length."""
     head = b"\xff\xff\xff\xff" + struct.pack("<Q", len(body)) if wide else b""
     return (head or struct.pack("<I", len(body))) + body
 
@@ -31,7 +31,7 @@ def debug_frame(instructions: bytes, common: bytes = COMMON) -> FrameEntries:
 
 
 def eh_frame(instructions: bytes, encoding: int, augmentation: bytes = b"zR\0") -> FrameEntries:
-    """A CIE with an encoding of addresses, and one FDE with a distance from itself."""
+    """A CIE with an encoding of addresses, and an FDE with a relative address."""
     common = struct.pack("<I", 0) + b"\x01" + augmentation + bytes([1, DATA_FACTOR & 0x7F, RETURN])
     common = entry(common + bytes([1, encoding]) + DEF_CFA)
     here = BEGIN + len(common) + 8
@@ -70,7 +70,7 @@ def last_row(found: FrameEntries) -> UnwindRow:
         (b"\x01" + struct.pack("<Q", START + SIZE) + b"\x0e\x40", CfaRule(7, 8)),
     ],
 )
-def test_frame_addresses(instructions: bytes, cfa: CfaRule) -> None:
+def test_each_encoding_of_addresses_is_read(instructions: bytes, cfa: CfaRule) -> None:
     assert last_row(debug_frame(instructions)).cfa == cfa
 
 
@@ -91,7 +91,9 @@ def test_frame_addresses(instructions: bytes, cfa: CfaRule) -> None:
         (b"\x83\x02\x06\x03", None),
     ],
 )
-def test_registers(instructions: bytes, rule: RegisterRule | None) -> None:
+def test_each_instruction_sets_its_register_rule(
+    instructions: bytes, rule: RegisterRule | None
+) -> None:
     assert last_row(debug_frame(instructions)).rules.get(3) == rule
 
 
@@ -100,7 +102,7 @@ def test_signed_return_addresses() -> None:
     assert not last_row(debug_frame(b"\x0a\x2d\x0b")).is_signed
 
 
-def test_entries_of_64_bits() -> None:
+def test_entries_of_64_bits_are_read() -> None:
     function = struct.pack("<QQQ", 0, START, SIZE)
     common = b"\xff" * 8 + COMMON[4:]
     data = entry(common, wide=True) + entry(function, wide=True)
@@ -113,7 +115,7 @@ def test_entries_of_64_bits() -> None:
     assert last_row(entries(data, BEGIN, is_loaded=True)).cfa == CfaRule(7, 8)
 
 
-def test_relative_addresses() -> None:
+def test_relative_addresses_are_read() -> None:
     assert last_row(eh_frame(b"", 0x1B)).cfa == CfaRule(7, 8)
     assert last_row(eh_frame(b"", 0x1B, b"zRS\0")).is_signal
 
@@ -132,7 +134,7 @@ def test_relative_addresses() -> None:
         b"\x0e" + b"\x80" * 2000 + b"\x01",
     ],
 )
-def test_damaged_instructions(instructions: bytes) -> None:
+def test_damaged_instructions_give_no_row(instructions: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         last_row(debug_frame(instructions))
 
@@ -142,7 +144,7 @@ def test_a_relative_location_is_not_read_as_an_absolute_one() -> None:
         last_row(eh_frame(b"\x01" + struct.pack("<Q", START + 4), 0x1B))
 
 
-def test_no_augmentation() -> None:
+def test_entries_without_augmentation_are_read() -> None:
     common = struct.pack("<I", 0) + COMMON[4:]
     function = struct.pack("<IQQ", len(common) + 8, START, SIZE) + b"\x0e\x20"
     found = entries(entry(common) + entry(function), BEGIN, is_loaded=True)
@@ -150,16 +152,16 @@ def test_no_augmentation() -> None:
 
 
 @pytest.mark.parametrize("encoding", [0x9B, 0x3B, 0x50, 0x0F, 0xFF])
-def test_unknown_encodings(encoding: int) -> None:
+def test_unknown_encodings_are_refused(encoding: int) -> None:
     assert list(eh_frame(b"", encoding).starts()) == []
 
 
 @pytest.mark.parametrize("augmentation", [b"eh\0", b"zX\0", b"R\0"])
-def test_unknown_augmentations(augmentation: bytes) -> None:
+def test_unknown_augmentations_are_refused(augmentation: bytes) -> None:
     assert list(eh_frame(b"", 0x1B, augmentation).starts()) == []
 
 
-def test_entries_that_refer_to_each_other() -> None:
+def test_circular_entries_end() -> None:
     data = entry(struct.pack("<IQQ", 24, START, SIZE)) + entry(struct.pack("<IQQ", 0, START, SIZE))
     found = entries(data, 0, is_loaded=False)
     assert list(found.starts()) == []
@@ -168,8 +170,8 @@ def test_entries_that_refer_to_each_other() -> None:
             found.function(position)
 
 
-def test_a_number_without_end_takes_no_time() -> None:
-    """pyelftools needs seconds for it: the time grows with the square of the length."""
+def test_an_endless_number_takes_little_time() -> None:
+    """pyelftools needs seconds: its time grows with the square of the length."""
     began = time.thread_time()
     with pytest.raises(ValueError, match="a number is too long"):
         debug_frame(b"\x0e" + b"\x80" * 250_000).function(len(entry(COMMON)))

@@ -32,7 +32,7 @@ def memory() -> Memory:
     return Memory()
 
 
-def test_numbers_of_each_size_wherever_they_lie(memory: Memory) -> None:
+def test_numbers_of_each_size_are_read_at_any_address(memory: Memory) -> None:
     stack = StackMemory(BEGIN, memory.read)
     for address, size in ((0x18, 8), (0x10, 8), (0x5008, 4), (0x3FFD, 8), (0x18, 1), (0x18, 8)):
         wanted = int.from_bytes(memory.data[address : address + size], "little")
@@ -40,7 +40,7 @@ def test_numbers_of_each_size_wherever_they_lie(memory: Memory) -> None:
     assert stack.end == BEGIN + 0x500C
 
 
-def test_a_copy_has_what_was_copied_and_no_more() -> None:
+def test_a_copy_has_the_copied_bytes_alone() -> None:
     stack = StackMemory.copied(BEGIN, bytes(range(24)))
     assert stack.load(BEGIN + 16) == int.from_bytes(bytes(range(16, 24)), "little")
     with pytest.raises(StackCut):
@@ -62,7 +62,7 @@ def test_answers_are_in_the_order_of_queries(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(("at", "size"), [(-8, 8), (0x10, 4), (0x10000 - 4, 8), (SIZE, 8)])
-def test_other_queries_than_words_near_by_leave_no_answers(at: int, size: int) -> None:
+def test_a_query_of_another_sort_leaves_no_answers(at: int, size: int) -> None:
     memory = Memory(BEGIN - 4096)
     stack = StackMemory(BEGIN, memory.read)
     stack.load(BEGIN)
@@ -78,7 +78,7 @@ def test_other_queries_than_words_near_by_leave_no_answers(at: int, size: int) -
 
 
 def kept(memory: Memory, *queries: tuple[int, bool]) -> tuple[WalkCache, Unwound]:
-    """A cache with one walk, which queried words at these distances, each as a frame or not."""
+    """A cache with one walk that queried words at these distances, each as a frame or not."""
     walks, found = WalkCache(), Unwound((PC, 1), True, "")
     stack = StackMemory(memory.begin, memory.read)
     for distance, is_frame in queries:
@@ -108,7 +108,7 @@ def test_too_few_bytes_find_no_walk(memory: Memory) -> None:
     assert walks.find(PC, BEGIN, memory.data[:0x1010]) is found
 
 
-def test_frames_may_lie_elsewhere_return_addresses_may_not() -> None:
+def test_a_walk_fits_moved_frames_but_no_other_return_address() -> None:
     memory = Memory()
     memory.put(0x10, BEGIN + 0x80)
     memory.put(0x18, OTHER)
@@ -144,9 +144,8 @@ def test_walks_part_at_different_answers(memory: Memory) -> None:
     assert walks.find(PC, BEGIN, Memory().data) is first
 
 
-def test_the_cache_is_bounded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locktop.collector.unwind.walk_cache._MAX_KEPT", 10)
-    walks, found = WalkCache(), Unwound((PC,), True, "")
+def test_the_cache_is_bounded() -> None:
+    walks, found = WalkCache(max_kept=10), Unwound((PC,), True, "")
     for number in range(100):
         walks.keep(
             number, [(StackQuery(0, is_frame=False), 1), (StackQuery(8, is_frame=False), 2)], found
@@ -158,6 +157,6 @@ def test_the_cache_is_bounded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -
     assert sum(number in walks for number in range(100)) <= 10
 
 
-def test_rest_of_page() -> None:
+def test_the_rest_of_a_page_is_counted_from_the_address() -> None:
     assert rest_of_page(0x7000_0000) == 4096
     assert rest_of_page(0x7000_0FF8) == 8

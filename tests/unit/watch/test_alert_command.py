@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.eventually import until
 from unit.builders import scenarios
 
 from locktop.collector.watch.alert_command import AlertCommand
 from locktop.collector.watch.alert_snapshots import AlertSnapshots
 from locktop.collector.watch.alerts import AlertKind
 
-PATIENCE_S = 60.0
-
-
-def until(reached: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not reached():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.01)  # between two questions; what counts is the answer
-
 
 def ended(command: AlertCommand) -> str:
-    """Wait for its end; give what there is to be said of it."""
+    """Wait for the end of a command; return its message."""
     said: list[str] = []
 
     def over() -> bool:
@@ -37,7 +27,7 @@ def ended(command: AlertCommand) -> str:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether it has ended; who inherited it may be slow to notice."""
+    """Whether a process has ended; its parent may reap the process later."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -59,7 +49,7 @@ def test_a_command_need_not_read_its_input_and_a_failure_is_logged() -> None:
     command = AlertCommand("exec <&-; exit 3", 60.0)
     assert command.start({}, "x" * 1000) == ""
     assert ended(command) == "the command ended with status 3"
-    assert command.start({}, "again") == "", "it may be started again"
+    assert command.start({}, "again") == "", "the command may be started again"
     ended(command)
 
 
@@ -68,7 +58,7 @@ def pids_in(file: Path, count: int) -> list[int]:
     return [int(line) for line in file.read_text().split()]
 
 
-def test_it_is_not_started_while_it_runs_and_is_stopped_with_what_it_started(
+def test_a_running_command_is_not_started_again_and_ends_with_its_children(
     tmp_path: Path,
 ) -> None:
     pids = tmp_path / "pids"
@@ -84,21 +74,21 @@ def test_it_is_not_started_while_it_runs_and_is_stopped_with_what_it_started(
     command.stop()  # nothing to stop
 
 
-def test_it_has_a_time_and_is_killed_after_it_even_if_it_ignores_to_be_ended(
+def test_a_command_that_ignores_sigterm_is_killed_after_its_limit(
     tmp_path: Path,
 ) -> None:
     pids = tmp_path / "pids"
     line = (
         f"trap '' TERM; sleep 1000 & echo $! >> {pids}; echo $$ >> {pids}; while :; do wait; done"
     )
-    command = AlertCommand(line, 0.05)
+    command = AlertCommand(line, 0.05, grace_s=0.1)
     command.start({}, "")
     running = pids_in(pids, 2)
     assert ended(command) == "the command had not ended after 0.05 s and was killed"
     until(lambda: all(map(is_gone, running)), "the end of both")
 
 
-def test_what_it_leaves_in_the_background_ends_with_it(tmp_path: Path) -> None:
+def test_background_processes_end_with_the_command(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = AlertCommand(f"sleep 1000 & echo $! >> {pids}", 1000.0)
     command.start({}, "")
@@ -111,7 +101,7 @@ def names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def test_the_newest_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None:
+def test_the_newest_snapshots_stay_and_other_files_are_untouched(tmp_path: Path) -> None:
     shot = scenarios.deadlock()
     others = {
         "locktop-store-4711-20261121T031245Z.json",  # saved from the screen
@@ -125,10 +115,10 @@ def test_the_newest_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None
     saved = []
     for number in range(5):
         path = AlertSnapshots(tmp_path, 3).save(shot, AlertKind.DEADLOCK)
-        os.utime(path, ns=(number, number))  # one is older than the next
+        os.utime(path, ns=(number, number))  # each file is older than the next file
         saved.append(path)
         assert path.exists()
-    assert len({*saved[2:]}) == 3, "never over one that is there"
+    assert len({*saved[2:]}) == 3, "no file is overwritten"
     kept = names(tmp_path) - others - {link.name}
     assert kept == {path.name for path in saved[2:]}
     assert {(tmp_path / name).read_text() for name in others} == {"mine"}
@@ -137,7 +127,7 @@ def test_the_newest_are_kept_and_nothing_else_is_touched(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("count", [3])
-def test_those_of_earlier_runs_count(count: int, tmp_path: Path) -> None:
+def test_snapshots_of_earlier_runs_count(count: int, tmp_path: Path) -> None:
     for number in range(count):
         old = tmp_path / f"locktop-a-{number}-20261121T000000Z-wait.json"
         old.write_text("old")

@@ -1,45 +1,21 @@
-"""Which waits and deadlocks are worth an alert, and the line of an alert."""
+"""Waits and deadlocks that are alerts, and the line of an alert."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import records, scenarios
+from unit.builders import scenarios
+from unit.builders.waits import wait, waiting
 
-from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
-from locktop.collector.sources.base import OngoingWait
+from locktop.collector.model import CONTENTION_KINDS, Kind
 from locktop.collector.watch import alert_line
 from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
-
-
-def wait(seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, duration_s: float = 9.0) -> Wait:
-    idle = kind not in CONTENTION_KINDS
-    return Wait(lock, kind, duration_s, (4714,), 1, 0x401100, seq, idle=idle)
-
-
-def now(
-    holds: bool = False,
-    seq: int = 1,
-    kind: Kind = Kind.MUTEX,
-    lock: int = 1,
-    duration_s: float = 9.0,
-) -> OngoingWait:
-    return OngoingWait(lock, kind, duration_s, seq, holds, idle=kind not in CONTENTION_KINDS)
-
-
-def waiting(**by_name: Wait) -> Snapshot:
-    """Threads t1, t2, ... in these waits."""
-    threads = tuple(
-        records.thread(int(name[1:]), name, ThreadState.WAITING, waiting_for=one)
-        for name, one in by_name.items()
-    )
-    return replace(scenarios.normal(), threads=threads)
 
 
 def test_a_deadlock_is_due_until_it_is_reported_and_then_never() -> None:
     alerts, ring = Alerts(None), scenarios.deadlock()
     (alert,) = alerts.due(ring)
-    assert (alert.kind, alert.tid) == (AlertKind.DEADLOCK, 4732), "which waits longest"
+    assert (alert.kind, alert.tid) == (AlertKind.DEADLOCK, 4732), "the thread with the longest wait"
     assert alerts.due(ring) == [alert]
     assert alerts.is_pending(AlertKind.DEADLOCK)
     alerts.mark_reported(alert)
@@ -50,7 +26,7 @@ def test_a_deadlock_is_due_until_it_is_reported_and_then_never() -> None:
     other = replace(whole, cycle=(replace(whole.cycle[0], held_by=4730),))
     assert alerts.due(replace(ring, deadlocks=(other,))) == []
     assert alerts.due(scenarios.normal()) == []
-    assert alerts.due(ring) == [alert], "all of it was over: this is another one"
+    assert alerts.due(ring) == [alert], "the first deadlock was over: this is another deadlock"
     assert alerts.missed[AlertKind.DEADLOCK] == 0
 
 
@@ -61,7 +37,7 @@ def test_a_possible_deadlock_is_no_alert() -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_waits_for_what_somebody_holds_count_and_no_others(kind: Kind) -> None:
+def test_only_waits_for_held_objects_are_alerts(kind: Kind) -> None:
     found = Alerts(5.0).due(waiting(t1=wait(kind=kind)))
     assert len(found) == (kind in CONTENTION_KINDS)
     assert Alerts(None).due(waiting(t1=wait(kind=kind))) == []
@@ -79,7 +55,7 @@ def test_all_long_waits_for_a_lock_are_one_alert_and_each_is_reported_once() -> 
     alerts.mark_reported(first)
     assert alerts.due(two) == [second]
     alerts.mark_reported(second)
-    # The third one's wait gets long; the first one's is another one by now.
+    # The wait of the third thread gets long; the first thread has another wait by now.
     later = waiting(
         t1=wait(seq=3, duration_s=8.0), t2=wait(duration_s=9.0), t3=wait(duration_s=8.5)
     )
@@ -99,7 +75,7 @@ def test_an_alert_that_ends_before_it_is_reported_is_counted() -> None:
     assert alerts.missed[AlertKind.DEADLOCK] == 1, "one deadlock of three threads"
 
 
-def test_the_line_names_thread_lock_holder_and_place() -> None:
+def test_the_line_names_thread_lock_holder_and_location() -> None:
     snapshot = scenarios.normal()
     (alert, *_) = sorted(Alerts(0.1).due(snapshot), key=lambda alert: alert.lock)
     assert alert_line.line(alert, snapshot) == (

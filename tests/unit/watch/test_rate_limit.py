@@ -5,7 +5,7 @@ from __future__ import annotations
 from locktop.collector.watch.rate_limit import RateLimit
 
 
-def test_a_rate_counts_in_any_stretch_of_time() -> None:
+def test_a_rate_limit_holds_in_any_interval() -> None:
     limit = RateLimit(2, 10.0)
     assert [limit.allows(at) for at in (0.0, 6.0, 9.0, 10.0, 15.0, 16.0)] == [
         True,

@@ -1,4 +1,4 @@
-"""Idle and contended waits: what follows for threads, locks and sums."""
+"""Idle and contended waits: their effect on threads, locks and sums."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ def frames(*functions: str) -> tuple[Frame, ...]:
     return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
 
 
-# ---- what follows ----
-
-
 def classified(snapshot: Snapshot, *own: str) -> Snapshot:
     return Classifier(Rules(parse("\n".join(own), "x"))).classify(snapshot)
 
@@ -32,7 +29,7 @@ def lock_of(snapshot: Snapshot, name: str) -> Lock:
     return next(lock for lock in snapshot.locks if lock.name == name)
 
 
-def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
+def test_threads_and_locks_with_the_verdict_of_their_kind_stay_the_same_objects() -> None:
     before = scenarios.normal()
     after = classified(before)
     assert all(a is b for a, b in zip(before.threads, after.threads, strict=True))
@@ -43,13 +40,13 @@ def test_what_is_as_its_kind_stays_the_object_that_it_is() -> None:
     }  # fmt: skip
 
 
-def test_a_wait_for_a_mutex_that_is_for_work() -> None:
+def test_a_rule_makes_a_mutex_wait_idle() -> None:
     after = classified(scenarios.normal(), "idle serving kind=mutex function=serve_get")
     worker = thread_of(after, "worker-0")  # in stack 1, under serve_get
     assert worker.waiting_for is not None
     assert (worker.state, worker.waiting_for.idle) == (ThreadState.IDLE, True)
     assert after.why[worker.tid] == "serving"
-    # Of the last half second its wait took 0.234 s.
+    # The wait took 0.234 s of the last half second.
     assert worker.wait_share == pytest.approx(0.97 - 0.234 / 0.5)
     assert worker.idle_share == pytest.approx(0.234 / 0.5)
     other = thread_of(after, "worker-1")
@@ -61,7 +58,7 @@ def test_a_wait_for_a_mutex_that_is_for_work() -> None:
     assert lock.counted_wait_s == pytest.approx(1467.6)
 
 
-def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
+def test_a_lock_with_only_idle_waits_is_idle_and_sorted_last() -> None:
     before = scenarios.normal()
     after = classified(before, "idle all lock=g_table_lock", "idle cache lock=g_cache_lock")
     for name in ("g_table_lock", "g_cache_lock"):
@@ -74,7 +71,7 @@ def test_a_lock_whose_waits_were_all_for_work_is_idle_and_last() -> None:
     assert [t.state for t in again.threads] == [t.state for t in before.threads]
 
 
-def test_a_condition_that_is_contention() -> None:
+def test_a_rule_makes_a_condition_variable_contended() -> None:
     normal = scenarios.normal()
     stacks = (WaitStack(3, 10, 10_801.0),)
     locks = tuple(
@@ -84,7 +81,7 @@ def test_a_condition_that_is_contention() -> None:
     after = classified(replace(normal, locks=locks), "contended turn function=queue_take")
     lock = lock_of(after, "pool_ready")
     assert (lock.idle, lock.idle_s) == (False, 0.0)
-    assert after.locks[0] is lock, "most wait"
+    assert after.locks[0] is lock, "this lock has the most wait"
     assert thread_of(after, "pool-1").state is ThreadState.WAITING
     assert thread_of(after, "pool-1").wait_share == 1.0
     root = call_tree.tree(call_tree.branches(after, call_tree.WAIT))
@@ -100,7 +97,7 @@ def test_a_rule_on_a_thread_does_not_apply_to_sums() -> None:
     assert lock_of(after, "g_cache_lock").idle_s == 0.0
 
 
-def test_a_thread_in_a_deadlock_is_not_idle_whatever_the_rules_are() -> None:
+def test_no_rule_makes_a_deadlocked_thread_idle() -> None:
     after = classified(scenarios.deadlock(), "idle everything")
     for thread in after.threads:
         if thread.waiting_for is not None:
@@ -141,13 +138,15 @@ def test_a_verdict_by_functions_holds_for_waits_without_known_functions() -> Non
     assert why(0) == ["semaphore"]
     assert why(0, takes) == ["used-as-lock", "takes"]
     assert why(0, alone) == ["used-as-lock", "alone"]
-    assert why(0, rests) == ["semaphore", "rests"], "another one lies there by now"
-    assert why(0, alone) == ["semaphore", "alone"], "that rule is for no other"
+    assert why(0, rests) == ["semaphore", "rests"], "another semaphore lies at the address by now"
+    assert why(0, alone) == ["semaphore", "alone"], (
+        "the rule lacks for-all, so it decides about its own wait alone"
+    )
     assert why(0, takes) == ["used-as-lock", "takes"]
     assert why(0, generation=1) == ["semaphore"]
 
 
-def test_who_waits_behind_a_certain_deadlock_is_not_idle() -> None:
+def test_a_thread_behind_a_certain_deadlock_is_not_idle() -> None:
     ring = scenarios.deadlock()
     (deadlock,) = ring.deadlocks
     behind = replace(ring, deadlocks=(replace(deadlock, stuck=(4711,)),))
@@ -173,6 +172,6 @@ def test_the_idle_part_of_an_interval_is_separate() -> None:
 
     classifier = Classifier(Rules(parse("contended turn function=cache_get", "x")))
     before, after = classifier.classify(scan(10.0, 1.0)), classifier.classify(scan(14.0, 2.5))
-    assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "contention alone"
+    assert after.locks[0].rates.wait == pytest.approx(1.5 / 0.5), "the rate counts contention alone"
     interval = snapshot_codec.document(after, before)["locks"][0]["interval"]
     assert (interval["wait_s"], interval["idle_s"]) == (5.5, 4.0)

@@ -26,7 +26,7 @@ def waiting_in(*functions: str) -> Snapshot:
     return replace(made, stacks={9: frames} if frames else {})
 
 
-def test_a_futex_is_what_its_waiters_said_until_others_do_not() -> None:
+def test_a_futex_keeps_its_type_until_a_stack_contradicts() -> None:
     types = FutexTypes(Rules())
 
     def type_after(*functions: str) -> str:
@@ -35,16 +35,16 @@ def test_a_futex_is_what_its_waiters_said_until_others_do_not() -> None:
         return draft.locks[0].type
 
     assert type_after("GOMP_critical_start", "main") == "OpenMP lock"
-    assert type_after() == "OpenMP lock", "a stack that is not known says nothing"
-    assert type_after("", "main") == "OpenMP lock", "nor does one without all of its names"
-    assert type_after("something_else", "main") == "", "it is another one by now"
+    assert type_after() == "OpenMP lock", "an unknown stack changes nothing"
+    assert type_after("", "main") == "OpenMP lock", "a stack without all names changes nothing"
+    assert type_after("something_else", "main") == "", "another futex lies at the address by now"
 
 
 def unobserved_wait(tid: int, address: int) -> UnobservedWait:
     return UnobservedWait(tid, address, "", 1.0, 9, "lock", idle=False, why="r")
 
 
-def test_of_waits_that_are_not_seen_only_what_is_alike_is_said_together() -> None:
+def test_unobserved_waits_of_one_sort_share_a_description() -> None:
     waits = [
         unobserved_wait(1, 0x100),
         unobserved_wait(2, 0x100),

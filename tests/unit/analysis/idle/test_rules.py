@@ -1,30 +1,21 @@
-"""The idle rules: which wait is idle by which rule."""
+"""The idle rules: each wait is idle or contended by one rule."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
+from unit.builders.idle_verdicts import frames, verdict
 
 from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.classifier import Classifier
-from locktop.collector.analysis.idle.rules import Rules, choose, parse, shipped
+from locktop.collector.analysis.idle.rules import Rules, parse, shipped
 from locktop.collector.model import Frame, Kind, Snapshot
 from locktop.collector.symbols.python.merge_stacks import PYTHON
 
 
-def frames(*functions: str) -> tuple[Frame, ...]:
-    return tuple(Frame(0x10 + i, name, None, None, "app", i) for i, name in enumerate(functions))
-
-
 def python(function: str, file: str) -> Frame:
     return Frame(0x1, function, file, 1, PYTHON, 0)
-
-
-def verdict(rules: Rules, kind: Kind, *stack: Frame, held: bool = False, **names: str) -> str:
-    candidates = rules.candidates(kind, stack)
-    found = choose(candidates, names.get("lock", ""), names.get("thread", ""), held)
-    return f"{'idle' if found.idle else 'contended'} {found.name}"
 
 
 def verdict_by(text: str, kind: Kind, *functions: str, **names: str) -> str:
@@ -32,7 +23,7 @@ def verdict_by(text: str, kind: Kind, *functions: str, **names: str) -> str:
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_without_other_facts_the_kind_decides(kind: Kind) -> None:
+def test_the_kind_decides_without_other_facts(kind: Kind) -> None:
     contended = {Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM}
     found = verdict(Rules(), kind)
     assert found.split()[0] == ("contended" if kind in contended else "idle")
@@ -94,16 +85,18 @@ def test_without_other_facts_the_kind_decides(kind: Kind) -> None:
         (Kind.COND, frames("app::flush()", "main"), "idle condition"),
     ],
 )  # fmt: skip
-def test_known_functions(kind: Kind, stack: tuple[Frame, ...], says: str) -> None:
+def test_known_functions_decide_the_verdict(
+    kind: Kind, stack: tuple[Frame, ...], says: str
+) -> None:
     assert verdict(Rules(), kind, *stack) == says
 
 
-def test_a_semaphore_that_somebody_holds_is_a_lock() -> None:
+def test_a_held_semaphore_is_a_lock() -> None:
     assert verdict(Rules(), Kind.SEM, *frames("f"), held=True) == "contended used-as-lock"
     assert verdict(Rules(), Kind.SEM, *frames("f")) == "idle semaphore"
 
 
-def test_every_rule_that_ships_has_a_reason_and_can_be_reached() -> None:
+def test_every_shipped_rule_has_a_reason_and_is_reachable() -> None:
     assert all(rule.reason and rule.name for rule in shipped())
     reached = {
         rule.name
@@ -113,14 +106,14 @@ def test_every_rule_that_ships_has_a_reason_and_can_be_reached() -> None:
     }  # fmt: skip
     by_kind = {"mutex", "once", "condition", "semaphore", "barrier", "join", "futex"}
     assert by_kind <= reached
-    # A rule below one that fits every wait of its kinds would never match.
+    # A rule below a rule that matches every wait of its kinds would never apply.
     for number, rule in enumerate(shipped()):
         if not (rule.functions or rule.thread or rule.lock or rule.held):
             after = shipped()[number + 1 :]
             assert not any(later.kinds & rule.kinds for later in after), rule.name
 
 
-def test_the_first_rule_that_fits_counts() -> None:
+def test_the_first_matching_rule_decides() -> None:
     text = "idle one kind=mutex function=pool::*\ncontended two function=pool::take\n"
     assert verdict_by(text, Kind.MUTEX, "pool::take") == "idle one"
     assert verdict_by(text, Kind.COND, "pool::take") == "contended two"
@@ -141,7 +134,9 @@ def test_the_first_rule_that_fits_counts() -> None:
         ("function=*", ("get",), ("",)),
     ],
 )
-def test_what_a_glob_fits(condition: str, fits: tuple[str, ...], not_: tuple[str, ...]) -> None:
+def test_a_glob_matches_functions_and_modules(
+    condition: str, fits: tuple[str, ...], not_: tuple[str, ...]
+) -> None:
     text = f"contended mine kind=cond {condition}"
     for name in fits:
         assert verdict_by(text, Kind.COND, "outer", name) == "contended mine", name
@@ -155,7 +150,7 @@ def test_only_the_innermost_frames_count() -> None:
     assert verdict_by(text, Kind.COND, "x", "y", "a") == "idle condition"
 
 
-def test_names_of_threads_and_locks() -> None:
+def test_rules_match_names_of_threads_and_locks() -> None:
     text = 'idle gc thread="GC Thread#*"\nidle accept lock=g_accept*\n'
     assert verdict_by(text, Kind.MUTEX, thread="GC Thread#3") == "idle gc"
     assert verdict_by(text, Kind.MUTEX, thread="main", lock="g_accept_mutex") == "idle accept"
@@ -182,7 +177,7 @@ def test_names_of_threads_and_locks() -> None:
 )  # fmt: skip
 def test_the_waiters_show_the_type_of_a_futex(functions: tuple[str, ...], type_: str) -> None:
     assert Rules().type(frames(*functions)) == type_
-    # A verdict of the user's own takes nothing from that.
+    # A rule of the user changes the verdict, not the type.
     own = Rules(parse("contended mine function=*\nneither theirs function=app::* type=ours", "x"))
     mine = "ours" if any(name.startswith("app::") for name in functions) else type_
     assert own.type(frames(*functions)) == mine
@@ -190,14 +185,14 @@ def test_the_waiters_show_the_type_of_a_futex(functions: tuple[str, ...], type_:
         assert verdict(own, Kind.FUTEX, *frames(*functions)) == "contended mine"
 
 
-def test_a_rule_that_says_neither_is_no_verdict() -> None:
+def test_a_rule_with_neither_gives_no_verdict() -> None:
     rules = Rules(parse("neither theirs kind=futex function=take type=gate", "x"))
     assert rules.type(frames("take")) == "gate"
     assert verdict(rules, Kind.FUTEX, *frames("take")) == "idle futex"
 
 
 def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
-    """With a futex, lock 77, that a thread waits for in such a stack, if there is one."""
+    """A snapshot with a futex, lock 77; with functions, a thread waits for lock 77 in them."""
     wait = records.wait(77, Kind.FUTEX, 1.0, stack=78) if functions else None
     waiter = replace(snapshot.threads[0], waiting_for=wait)
     lock = records.lock(77, "futex 0x7000", Kind.FUTEX, generation=generation)
@@ -208,7 +203,7 @@ def futex(snapshot: Snapshot, *functions: str, generation: int = 0) -> Snapshot:
     )  # fmt: skip
 
 
-def test_a_futex_is_called_by_its_type_and_keeps_it() -> None:
+def test_a_futex_is_named_by_its_type_and_keeps_the_name() -> None:
     calm, classifier = scenarios.normal(), Classifier()
 
     def after(*functions: str, generation: int = 0) -> tuple[str, str]:
@@ -222,10 +217,10 @@ def test_a_futex_is_called_by_its_type_and_keeps_it() -> None:
     assert after(mutex) == ("Rust Mutex", "Rust Mutex 0x7000")
     assert after() == ("Rust Mutex", "Rust Mutex 0x7000")
     assert after("gomp_mutex_lock_slow") == ("OpenMP lock", "OpenMP lock 0x7000")
-    assert after(generation=1) == ("", "futex 0x7000"), "another lock at its place"
+    assert after(generation=1) == ("", "futex 0x7000"), "another lock at the same address"
 
 
-def test_functions_of_the_c_library_are_what_is_known_of_its_locks() -> None:
+def test_functions_of_the_c_library_name_its_locks() -> None:
     inside = Frame(0x10, "fputs", None, None, "libc.so.6", 0)
     classifier = Classifier()
     assert classifier.of_functions((inside, *frames("log")), "t") == ("libc's fputs", None)
@@ -235,5 +230,5 @@ def test_functions_of_the_c_library_are_what_is_known_of_its_locks() -> None:
     assert (type_, rule is not None and rule.idle) == ("OpenMP barrier", True)
 
 
-def test_the_file_that_ships_is_read_once() -> None:
+def test_the_shipped_rules_file_is_read_once() -> None:
     assert rules.shipped() is rules.shipped()

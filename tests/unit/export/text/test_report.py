@@ -1,4 +1,4 @@
-"""Strangers' text is made harmless; snapshots become JSON and plain text."""
+"""Hostile text is sanitized; snapshots become JSON and plain text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from locktop.collector.sanitize import clean
         ("\ud800", "?"),
     ],
 )
-def test_clean(raw: str | bytes, harmless: str) -> None:
+def test_clean_replaces_harmful_characters(raw: str | bytes, harmless: str) -> None:
     assert clean(raw) == harmless
 
 
@@ -54,14 +54,14 @@ def test_clean_shortens_in_the_middle() -> None:
     assert [len(clean("x" * 1000, n)) for n in (0, 1, 2, 50)] == [0, 1, 2, 50]
 
 
-def test_nothing_harmful_is_left_of_any_character() -> None:
+def test_clean_leaves_no_harmful_character() -> None:
     for number in range(0x11000):
         for character in clean(chr(number)):
             assert unicodedata.category(character)[0] != "C"
             assert character not in "\u2028\u2029"
 
 
-told = Classifier().classify
+classified = Classifier().classify
 
 
 def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) -> Snapshot:
@@ -92,8 +92,8 @@ def snapshot(contended: int = 7, wait_s: float = 0.8, duration_s: float = 10.0) 
     )  # fmt: skip
 
 
-def test_the_document_has_the_keys_others_rely_on() -> None:
-    document = snapshot_codec.document(told(snapshot()))
+def test_the_document_has_the_keys_that_users_rely_on() -> None:
+    document = snapshot_codec.document(classified(snapshot()))
     assert {
         "format", "version", "taken_at", "host", "source", "duration_s", "lost_events", "process",
         "threads", "locks", "deadlocks", "lock_order", "stacks",
@@ -132,7 +132,7 @@ def test_the_document_survives_json_and_msgpack() -> None:
     assert msgpack.unpackb(msgpack.packb(document)) == document
 
 
-def test_an_interval_is_what_was_added() -> None:
+def test_an_interval_has_the_differences_of_two_scans() -> None:
     document = snapshot_codec.document(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert document["duration_s"] == 5.0
     interval = document["locks"][0]["interval"]
@@ -151,7 +151,7 @@ def waited_for(*waiters: int, signals: int, name: str = "g_ready", id: int = 8) 
     )
 
 
-def test_signals_of_an_interval() -> None:
+def test_an_interval_counts_signals() -> None:
     seen, before = snapshot(), snapshot(duration_s=5.0)
     seen = replace(seen, locks=(waited_for(signals=12),))
     before = replace(before, locks=(waited_for(signals=9),))
@@ -159,14 +159,14 @@ def test_signals_of_an_interval() -> None:
     assert (lock["signals"], lock["interval"]["signals"]) == (12, 3)
 
 
-def test_what_was_not_there_before_counts_whole() -> None:
+def test_a_new_lock_counts_whole_in_an_interval() -> None:
     before = replace(snapshot(), threads=(), locks=())
     document = snapshot_codec.document(snapshot(), before)
     assert document["locks"][0]["interval"]["contended"] == 7
     assert document["threads"][1]["interval"]["acquisitions"] == 100
 
 
-def test_the_page_says_who_waits_for_what_held_by_whom() -> None:
+def test_the_text_report_names_waiter_lock_and_holder() -> None:
     page = report.render(snapshot(), width=120)
     assert "g_cache_lock" in page
     assert f"thread {PID + 1} (worker) for 1.20 s: mutex g_cache_lock" in page
@@ -175,8 +175,8 @@ def test_the_page_says_who_waits_for_what_held_by_whom() -> None:
     assert "libz.so.1+0xcc" in page
 
 
-def test_the_page_says_what_a_holder_waits_for_itself() -> None:
-    """Also where that is no lock: it is what everybody waits for in the end."""
+def test_the_text_report_says_the_wait_of_a_holder() -> None:
+    """The wait of the holder counts even for another object than a lock."""
     shot = snapshot()
     slots = replace(shot.locks[0], id=8, kind=Kind.SEM, name="g_slots", holders=())
     holder = replace(shot.threads[0], waiting_for=Wait(8, Kind.SEM, 1.5, (), 6, 0x99, 4))
@@ -206,7 +206,7 @@ def test_deadlocks_come_before_the_locks() -> None:
     assert "take at cache.c:7" in page
 
 
-def test_the_page_says_where_the_waits_were_though_nobody_waits_now() -> None:
+def test_the_text_report_has_call_sites_of_past_waits() -> None:
     calm = replace(snapshot(), threads=snapshot().threads[:1])
     page = report.render(calm)
     assert "THREADS WAITING" not in page
@@ -214,26 +214,26 @@ def test_the_page_says_where_the_waits_were_though_nobody_waits_now() -> None:
     assert f"WHERE THE WAITS WERE\n{title}      put at cache.c:42\n" in page
     before = snapshot(contended=5, wait_s=0.5, duration_s=5.0)
     assert "100 % of its wait: 300 ms in 2 waits" in report.render(calm, before)
-    # What goes on is among the threads.
+    # Ongoing waits are in the section of the threads.
     unchanged = replace(calm, duration_s=12.0)
     assert "WHERE" not in report.render(unchanged, calm)
 
 
-def test_the_page_counts_in_words() -> None:
+def test_the_text_report_counts_with_nouns() -> None:
     assert "\n2 threads (1 running, 1 waiting), 1 lock\n" in report.render(snapshot())
     one = replace(snapshot(), threads=snapshot().threads[:1], locks=(), lost_events=3)
     said = "\n1 thread (1 running), 0 locks, 3 records overwritten (counted all the same)\n"
     assert said in report.render(one)
 
 
-def test_no_line_is_wider_than_asked_and_no_word_is_lost() -> None:
+def test_no_line_exceeds_the_width_and_no_word_is_lost() -> None:
     wide, narrow = report.render(snapshot(), width=1000), report.render(snapshot(), width=40)
     assert max(map(len, narrow.splitlines())) <= 40
     assert wide.split() == narrow.split()
     assert all(line.isprintable() for line in narrow.splitlines())
 
 
-def test_a_deadlock_that_is_not_certain_says_why() -> None:
+def test_a_possible_deadlock_names_its_doubt() -> None:
     edges = (DeadlockEdge(PID, 7, PID, 5, 0x88),)
     seen = replace(snapshot(), deadlocks=(Deadlock(False, 4.0, edges, "who knows"),))
     assert "POSSIBLE DEADLOCK: 1 thread waits" in report.render(seen)
@@ -242,7 +242,7 @@ def test_a_deadlock_that_is_not_certain_says_why() -> None:
     assert (found["certain"], found["doubt"]) == (False, "who knows")
 
 
-def test_who_waits_behind_a_writer_is_not_told_that_it_holds() -> None:
+def test_a_reader_behind_a_waiting_writer_names_no_holder() -> None:
     edges = (
         DeadlockEdge(PID, 7, PID + 1, 5, 0, BlockReason.BEHIND),
         DeadlockEdge(PID + 1, 7, PID, 5, 0x88),
@@ -252,7 +252,7 @@ def test_who_waits_behind_a_writer_is_not_told_that_it_holds() -> None:
     assert f"    held by main ({PID})" in page
 
 
-def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
+def test_the_text_report_without_waits_claims_only_observed_facts() -> None:
     seen = snapshot()
     calm = replace(seen, threads=seen.threads[:1], locks=())
     page = report.render(calm)
@@ -260,25 +260,25 @@ def test_the_page_without_waits_claims_no_more_than_was_seen() -> None:
     assert "nothing was waited for" not in page
 
 
-def test_the_page_tells_waits_of_other_kinds() -> None:
+def test_the_text_report_has_waits_of_every_kind() -> None:
     seen = snapshot()
     futex = replace(seen.locks[0], id=8, kind=Kind.FUTEX, wait_s=2.5)
     other = replace(futex, id=9, wait_s=0.5)
-    page = report.render(told(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
+    page = report.render(classified(replace(seen, threads=(), locks=(*seen.locks, futex, other))))
     assert "g_cache_lock" in page
     assert "for work: futex 3.00 s" in page
-    page = report.render(told(replace(seen, threads=(), locks=(futex,))))
+    page = report.render(classified(replace(seen, threads=(), locks=(futex,))))
     assert "no wait for a mutex or rwlock was seen" in page
     assert "for work: futex 2.50 s" in page
 
 
-def test_the_page_says_how_often_what_is_waited_for_was_signalled() -> None:
+def test_the_text_report_counts_signals_of_a_semaphore() -> None:
     assert "SEMAPHORES AND CONDITIONS" not in report.render(snapshot())
     some = waited_for(PID + 1, signals=31)
     more = waited_for(PID + 1, PID, signals=0, name="g_never", id=9)
     left = waited_for(signals=5, name="g_left", id=10)
     seen = snapshot()
-    seen = told(replace(seen, locks=(*seen.locks, some, more, left)))
+    seen = classified(replace(seen, locks=(*seen.locks, some, more, left)))
     lines = report.render(seen).splitlines()
     at = lines.index(SIGNAL_TABLE)
     table = [line.split() for line in lines[at + 1 : at + 4]]
@@ -290,7 +290,7 @@ def test_the_page_says_how_often_what_is_waited_for_was_signalled() -> None:
     assert "g_left" not in "".join(lines[at:])
 
 
-def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_ever() -> None:
+def test_the_interval_report_counts_signals_of_the_interval_and_in_all() -> None:
     seen, before = snapshot(), snapshot(duration_s=5.0)
     seen = replace(seen, locks=(waited_for(PID + 1, signals=31),))
     before = replace(before, locks=(waited_for(signals=31),))
@@ -301,14 +301,14 @@ def test_the_page_of_an_interval_says_both_how_often_it_was_signalled_then_and_e
     assert lines[at + 2].split() == ["1", "1.20", "s", "0", "31", "cond", "g_ready"]
 
 
-def test_the_page_says_who_waits_unobserved() -> None:
+def test_the_text_report_names_unobserved_waiters() -> None:
     page = report.render(replace(snapshot(), unobserved_waiters=(PID,)))
     assert f"thread {PID} (main) waits for something that is not seen" in page
     assert "not seen" not in report.render(snapshot())
 
 
-def test_the_page_says_for_what_and_where_they_wait() -> None:
-    """Those at one place once, those for work last."""
+def test_the_text_report_names_object_and_call_site_of_unobserved_waits() -> None:
+    """Waits at one call site share a line; idle waits are last."""
     calm = snapshot()
     stack = next(iter(calm.stacks))
     function = calm.stacks[stack][0].function
@@ -338,14 +338,14 @@ def test_the_page_says_for_what_and_where_they_wait() -> None:
     ]
 
 
-def test_the_page_says_what_a_futex_of_a_name_is() -> None:
+def test_the_text_report_says_the_type_of_a_named_futex() -> None:
     calm = snapshot()
     (first, *rest) = calm.locks
     named = replace(first, kind=Kind.FUTEX, type="Rust Once")
     assert f"{first.name} (Rust Once)" in report.render(replace(calm, locks=(named, *rest)))
 
 
-def test_an_interval_on_the_page() -> None:
+def test_the_text_report_has_the_figures_of_an_interval() -> None:
     page = report.render(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert "in this time" in page
     assert "750 ms" in page
@@ -354,26 +354,26 @@ def test_an_interval_on_the_page() -> None:
     assert "max wait" not in page
 
 
-def test_the_page_of_one_scan_says_since_when_it_counts() -> None:
+def test_the_report_of_one_scan_says_since_when_it_counts() -> None:
     page = report.render(snapshot())
     assert "counting for 10.0 s" in page
     assert "max wait" in page
 
 
-def test_the_page_says_how_long_a_lock_is_held() -> None:
+def test_the_text_report_says_how_long_a_lock_is_held() -> None:
     seen = snapshot()
     holder = replace(seen.threads[0], holds=(Held(7, 0x88, 65.0),))
     page = report.render(replace(seen, threads=(holder, seen.threads[1])), width=120)
     assert f"held by thread {PID} (main) for 65.0 s, taken at take cache.c:7" in page
 
 
-def test_a_first_wait_that_goes_on_is_a_wait() -> None:
+def test_an_ongoing_first_wait_counts_as_a_wait() -> None:
     row = next(line for line in report.render(snapshot(0)).splitlines() if "g_cache_lock" in line)
     assert row.split()[2:4] == ["1", "waiting"]
     assert row.count("waiting") == 1
 
 
-def test_the_page_of_an_ended_process_tells_its_threads() -> None:
+def test_the_report_of_an_ended_process_lists_its_threads() -> None:
     seen = snapshot()
     dead = tuple(replace(thread, alive=False) for thread in seen.threads)
     page = report.render(replace(seen, threads=dead, ended=True))
@@ -381,7 +381,7 @@ def test_the_page_of_an_ended_process_tells_its_threads() -> None:
     assert "THREADS WAITING AT THE END" in page
 
 
-def test_a_class_of_locks_is_one_line_with_its_worst() -> None:
+def test_a_class_of_locks_is_one_line_with_its_worst_lock() -> None:
     page = report.render(scenarios.fleet())
     table = page.split("LOCKS, most wait first")[1].split("\n\n")[0]
     rows = [line for line in table.splitlines() if "conn::mu" in line]
@@ -397,11 +397,11 @@ def test_a_class_of_locks_is_one_line_with_its_worst() -> None:
     assert (
         "2 threads (worker-#: 4712, 4713) for up to 100 ms: mutex conn::mu at 0x55d000010a00, "
         "held by thread 4714" in joined
-    ), "who waits for it"
+    ), "the waiter of the class"
     assert all(len(line) <= 100 for line in page.splitlines())
 
 
-def test_a_class_of_locks_in_an_interval() -> None:
+def test_a_class_of_locks_has_figures_of_an_interval() -> None:
     page = report.render(scenarios.fleet(tick=3), scenarios.fleet())
     row = next(line for line in page.splitlines() if "shards[].mu, 8 locks" in line)
     assert row.split()[:5] == ["0", "0", "100", "ms", "0"]
@@ -426,12 +426,12 @@ def test_conditions_of_a_class_are_one_line() -> None:
     assert row.split()[:4] == ["3", "3.00", "s", "6"]
 
 
-def test_classes_of_locks_in_json() -> None:
+def test_the_json_has_classes_of_locks() -> None:
     found = snapshot_codec.document(scenarios.fleet(tick=3), scenarios.fleet())
     connections, shards = found["lock_classes"]
     assert (connections["name"], connections["kind"]) == ("conn::mu", "mutex")
     assert (connections["instances"], connections["destroyed"]) == (212, 53)
-    assert connections["locks"] == list(range(1000, 1064)), "most wait first, 64 at most"
+    assert connections["locks"] == list(range(1000, 1064)), "sorted by wait, at most 64"
     assert (connections["acquisitions"], connections["contended"]) == (212 * 1003, 21_200)
     assert (connections["holders"], connections["waiters"]) == ([4714], [4712, 4713])
     assert connections["interval"]["acquisitions"] == 212 * 3

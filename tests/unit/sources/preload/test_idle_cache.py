@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from unit.builders import records, scenarios
+from unit.builders import scenarios
+from unit.builders.waits import wait, waiting
 
-from locktop.collector.model import CONTENTION_KINDS, Kind, Snapshot, ThreadState, Wait
+from locktop.collector.model import Kind
 from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.probes.python_stacks import FIRST_ID
 
 
-def wait(seq: int = 1, kind: Kind = Kind.MUTEX, lock: int = 1, duration_s: float = 9.0) -> Wait:
-    idle = kind not in CONTENTION_KINDS
-    return Wait(lock, kind, duration_s, (4714,), 1, 0x401100, seq, idle=idle)
-
-
-def waiting(**by_name: Wait) -> Snapshot:
-    """Threads t1, t2, ... in these waits."""
-    threads = tuple(
-        records.thread(int(name[1:]), name, ThreadState.WAITING, waiting_for=one)
-        for name, one in by_name.items()
-    )
-    return replace(scenarios.normal(), threads=threads)
-
-
-def test_verdicts_are_kept_by_lock_and_place_and_follow_later_scans() -> None:
+def test_verdicts_are_kept_by_lock_and_call_site_and_follow_later_scans() -> None:
     idle_cache, idle = IdleCache(), replace(wait(kind=Kind.SEM), idle=True)
     place = (idle.lock, idle.stack, idle.site)
     idle_cache.learn(waiting(t1=idle), named=False)
-    assert idle_cache.idle(*place) is None, "its names were not known"
+    assert idle_cache.idle(*place) is None, "the names of the snapshot were not known"
     idle_cache.learn(waiting(t1=idle), named=True)
     assert idle_cache.idle(*place) is True
     assert idle_cache.idle(2, *place[1:]) is None
@@ -36,10 +23,10 @@ def test_verdicts_are_kept_by_lock_and_place_and_follow_later_scans() -> None:
     idle_cache.learn(waiting(t1=held), named=False)
     assert idle_cache.idle(*place) is False
     idle_cache.learn(waiting(t1=held, t2=idle), named=True)
-    assert idle_cache.idle(*place) is None, "something else than the place tells them apart"
+    assert idle_cache.idle(*place) is None, "lock and call site are equal, but the verdicts differ"
 
 
-def test_no_verdict_is_kept_of_a_deadlock_and_of_what_python_ran() -> None:
+def test_no_verdict_is_kept_of_deadlocks_and_merged_stacks() -> None:
     ring, idle_cache = scenarios.deadlock(), IdleCache()
     idle_cache.learn(ring, named=True)
     stuck = {edge.tid for edge in ring.deadlocks[0].cycle}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.shared_file import SharedFile, key, record
+from support.shared_file import SharedFile, key, record, scan
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.threads import KernelThreads
@@ -21,56 +19,8 @@ from locktop.collector.sources.attach import attach
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
 SECOND = 1_000_000_000
-#: Where every damaged file must end.
+#: Every damaged file must give one of these.
 SOUND = (Snapshot, LocktopError)
-
-
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
-def second_tid() -> Iterator[int]:
-    """The id of a second living thread of this process."""
-    release, started = threading.Event(), threading.Event()
-    tids: list[int] = []
-
-    def wait() -> None:
-        tids.append(threading.get_native_id())
-        started.set()
-        release.wait()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    started.wait()
-    yield tids[0]
-    release.set()
-    thread.join()
-
-
-def scan(file: SharedFile, directory: Path) -> Snapshot:
-    file.save(directory)
-    source = attach(file.pid)
-    try:
-        return source.scan()
-    finally:
-        source.close()
-
-
-def outcome(directory: Path) -> Snapshot | LocktopError:
-    try:
-        source = attach(os.getpid())
-    except LocktopError as error:
-        return error
-    try:
-        source.scan()
-        return source.scan()
-    except LocktopError as error:
-        return error
-    finally:
-        source.close()
 
 
 def test_figures_of_living_and_ended_threads_add_up(directory: Path) -> None:
@@ -93,7 +43,7 @@ def test_figures_of_living_and_ended_threads_add_up(directory: Path) -> None:
     assert (found[0].acquisitions, found[0].contended, found[0].trylock_failed) == (25, 10, 2)
     assert found[0].wait_s == pytest.approx(5)
     assert found[0].wait_max_s == pytest.approx(1)
-    # 2 + 3 s of the ended; of each living one 1 s measured and 1 s / 2 for each of 6 others
+    # 2 + 3 s of ended threads; of each living thread 1 s measured, and 1 s / 2 for 6 other holds
     assert found[0].hold_s == pytest.approx(5 + 2 * (1 + 3))
     assert found[0].hold_timed == 2 + 3 + 2 * (4 + 2)
 
@@ -120,7 +70,7 @@ def test_posts_and_signals_add_up_and_are_no_holds(directory: Path) -> None:
         assert (found[lock].hold_s, found[lock].hold_timed) == (0, 0)
 
 
-def test_signals_by_the_second(directory: Path) -> None:
+def test_signals_have_a_rate(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_SEM, 0x1000, retired_signals=5)
     path = file.save(directory)
@@ -139,7 +89,7 @@ def test_signals_by_the_second(directory: Path) -> None:
     assert after.rates.signals > 0
 
 
-def test_a_writer_and_a_reader_of_one_lock_are_scaled_apart(directory: Path) -> None:
+def test_sampled_holds_of_writers_and_readers_are_scaled_separately(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_RWLOCK, 0x1000)
     rwlock = key(lib.LT_KIND_RWLOCK, 0x1000)
@@ -151,7 +101,7 @@ def test_a_writer_and_a_reader_of_one_lock_are_scaled_apart(directory: Path) -> 
     assert scan(file, directory).locks[0].hold_s == pytest.approx(1 + 1000 * 1e-6)
 
 
-def test_a_wait_that_goes_on_counts(directory: Path, second_tid: int) -> None:
+def test_an_ongoing_wait_counts(directory: Path, second_tid: int) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     stack = file.add_stack([0x10, 0x20])
@@ -174,7 +124,7 @@ def test_a_wait_that_goes_on_counts(directory: Path, second_tid: int) -> None:
     assert [frame.address for frame in snapshot.stacks[stack]] == [0x10, 0x20]
 
 
-def test_waiting_for_work_is_idle_and_no_contention(directory: Path) -> None:
+def test_a_wait_for_work_is_idle_and_no_contention(directory: Path) -> None:
     file = SharedFile()
     cond = key(lib.LT_KIND_COND, 0x3000)
     lock = file.add_lock(lib.LT_KIND_COND, 0x3000)
@@ -188,7 +138,7 @@ def test_waiting_for_work_is_idle_and_no_contention(directory: Path) -> None:
     assert (me.acquisitions, me.contended) == (0, 0)
 
 
-def test_half_a_wait_and_the_list_of_an_old_epoch_are_not_taken(directory: Path) -> None:
+def test_a_half_written_wait_and_an_old_held_list_are_ignored(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     thread = file.add_thread(os.getpid(), mode=lib.LT_LEVEL_COUNTING)
@@ -202,11 +152,11 @@ def test_half_a_wait_and_the_list_of_an_old_epoch_are_not_taken(directory: Path)
 
 
 @pytest.mark.parametrize("waits_first", [False, True])
-@pytest.mark.parametrize("others", [0, 40])  # more than the block has room for
-def test_a_wait_and_a_held_list_of_two_moments_are_not_mixed(
+@pytest.mark.parametrize("others", [0, 40])  # more locks than the block has room for
+def test_a_wait_and_a_held_list_come_from_one_moment(
     directory: Path, monkeypatch: pytest.MonkeyPatch, waits_first: bool, others: int
 ) -> None:
-    """The thread takes or gives back the lock after its block was copied with all others."""
+    """The thread takes or releases the lock after the copy of all blocks."""
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     thread = file.add_thread(os.getpid())
@@ -250,7 +200,7 @@ def test_a_wait_and_a_held_list_of_two_moments_are_not_mixed(
         (lib.LT_KIND_RWLOCK, (0, lib.LT_HELD_SHARED), 1),
     ],
 )
-def test_a_lock_that_changed_hands_meanwhile_has_one_owner(
+def test_a_lock_that_changes_hands_during_a_scan_has_one_owner(
     directory: Path, second_tid: int, kind: int, flags: tuple[int, int], count: int
 ) -> None:
     file = SharedFile()
@@ -261,14 +211,14 @@ def test_a_lock_that_changed_hands_meanwhile_has_one_owner(
     assert scan(file, directory).locks[0].holders == both[-count:]
 
 
-def test_the_owner_seen_by_all_who_wait_long_has_what_nobody_lists(
+def test_the_owner_that_all_long_waiters_saw_holds_an_unlisted_lock(
     directory: Path, second_tid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = {"one": (second_tid,), "several": (second_tid, os.getpid())}
     for seen, duration_s, asleep, expected in (
         ("one", 10, True, (second_tid,)),
-        ("one", 10, False, ()),  # who was woken for it has yet to run
-        ("one", 0, True, ()),  # it changes hands
+        ("one", 10, False, ()),  # the woken thread has yet to run
+        ("one", 0, True, ()),  # the lock changes hands
         ("several", 10, True, ()),
     ):
         monkeypatch.setattr(KernelThreads, "are_asleep", lambda *_, asleep=asleep: asleep)
@@ -284,7 +234,7 @@ def test_the_owner_seen_by_all_who_wait_long_has_what_nobody_lists(
         assert snapshot.locks[0].holders == expected
 
 
-def test_a_newer_block_wins_its_tid(directory: Path) -> None:
+def test_the_newest_block_of_a_tid_counts(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     old, _new = file.add_thread(os.getpid(), birth=1), file.add_thread(os.getpid(), birth=2)
@@ -293,14 +243,14 @@ def test_a_newer_block_wins_its_tid(directory: Path) -> None:
     assert [thread.holds for thread in me] == [()]
 
 
-def test_a_thread_that_is_gone_keeps_its_row(directory: Path) -> None:
+def test_an_ended_thread_keeps_its_row(directory: Path) -> None:
     file = SharedFile()
     file.add_thread(4_000_000, name=b"gone\0".ljust(16, b"\0"))
     gone = next(thread for thread in scan(file, directory).threads if thread.tid == 4_000_000)
     assert (gone.alive, gone.name) == (False, "gone")
 
 
-def test_where_waits_came_from_includes_the_ended_and_the_unrecorded(directory: Path) -> None:
+def test_wait_stacks_include_ended_threads_and_ongoing_holds(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, retired_contended=1, retired_acquisitions=1)
     here, there = file.add_stack([1]), file.add_stack([2])
@@ -334,18 +284,20 @@ def test_records_written_before_the_first_scan_are_read(directory: Path) -> None
     written = [record(tid=os.getpid(), lock=lock, start=n, wait=1) for n in range(20)]
     file.give_ring(thread, 8, written)
     snapshot = scan(file, directory)
-    # Of 8 slots the oldest may just be written again, so 7 can be trusted.
+    # The oldest of 8 slots may be half overwritten, so 7 slots can be trusted.
     assert len(snapshot.events) == 7
     assert snapshot.lost_events == 13
     assert [event.lock for event in snapshot.events] == [lock] * 7
 
 
 @pytest.mark.parametrize(("seen", "found"), [(True, 1), (False, 0)])
-def test_who_holds_a_lock_that_found_no_room_the_waiters_tell(
+def test_waiters_name_the_holder_of_a_lock_without_an_entry(
     directory: Path, second_tid: int, seen: bool, found: int
 ) -> None:
-    """It was taken before it had an entry. That another thread gave it back would not be noted, so
-    the list of who took it is not enough."""
+    """The holder took the lock before the lock had an entry.
+
+    The library does not record a release by another thread then, so the held list proves nothing.
+    """
     file = SharedFile()
     tids, keys = (os.getpid(), second_tid), (MUTEX, OTHER_MUTEX)
     locks = [file.add_lock(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000)]
@@ -357,12 +309,12 @@ def test_who_holds_a_lock_that_found_no_room_the_waiters_tell(
     snapshot = scan(file, directory)
     assert len(snapshot.deadlocks) == found
     held = {thread.tid: [hold.lock for hold in thread.holds] for thread in snapshot.threads}
-    for n in (0, 1):  # by tid: the second thread's may be the lower one
+    for n in (0, 1):  # sorted by tid: the second thread may have the lower tid
         assert held[tids[n]] == [locks[n] if seen else 0]
 
 
-def test_of_a_lock_without_a_place_no_holder_is_told(directory: Path, second_tid: int) -> None:
-    """Who holds one of the others need not hold the one that is waited for."""
+def test_a_lock_among_other_locks_names_no_holder(directory: Path, second_tid: int) -> None:
+    """The holder of one of the "other locks" need not hold the requested lock."""
     file = SharedFile()
     file.wait(file.add_thread(os.getpid()), 0, MUTEX, since=time.monotonic_ns())
     file.hold(file.add_thread(second_tid), 0, OTHER_MUTEX)

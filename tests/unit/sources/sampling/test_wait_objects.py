@@ -1,4 +1,4 @@
-"""What is read of a process from outside may be anything: it is told only where all of it fits."""
+"""Sampled memory may have any content: only memory that fits in every field is an object."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cond(sequence: int, start: int, sizes: tuple[int, int], began_with: int, wai
     return context(before, bytes(8))
 
 
-# ---- what the kernel says ----
+# ---- system calls ----
 
 
 def test_a_call_is_parsed() -> None:
@@ -61,7 +61,7 @@ def test_a_call_is_parsed() -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"1 2 3 4", b"x 0x1 0x2", b"1 0x1 0xg", b"\xff\xfe", b"9"])
-def test_garbage_is_an_error_of_value(said: bytes) -> None:
+def test_a_garbled_call_is_a_value_error(said: bytes) -> None:
     try:
         syscalls.parse(said)
     except ValueError:
@@ -69,7 +69,7 @@ def test_garbage_is_an_error_of_value(said: bytes) -> None:
     pytest.fail("it was taken for something")
 
 
-def test_a_number_without_a_name_is_told_as_one() -> None:
+def test_an_unknown_call_is_named_by_its_number() -> None:
     assert syscalls.name(99999) == "syscall 99999"
     assert syscalls.name(-1) == ""
 
@@ -88,7 +88,7 @@ def test_a_futex_call_that_wakes_is_no_wait(operation: int) -> None:
 # ---- glibc's objects ----
 
 
-def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
+def test_a_mutex_is_recognized_by_all_its_fields() -> None:
     assert nptl_objects.recognised(MUTEX, mutex(), TIDS) == SyncObject(Kind.MUTEX, 0x1000, 101)
     assert nptl_objects.recognised(MUTEX, mutex(kind=1, count=7), TIDS) == SyncObject(
         Kind.MUTEX, 0x1000, 101, recursive=True
@@ -110,31 +110,33 @@ def test_a_mutex_is_known_by_all_that_is_in_it() -> None:
         (MUTEX._replace(address=0x1004), mutex()),
         (MUTEX, b""),
         (MUTEX, mutex()[:60]),
-        # A lock of a C file: whose lock it is tells a pointer, and then comes the next one.
+        # A lock of a C FILE: a pointer names the owner, and the next lock follows.
         (MUTEX, mutex(owner=0x2A6C0, users=0x7FF5)),
         (MUTEX, mutex(rest=struct.pack("=4xQQ", 0, 0x7FF545696427))),
         (MUTEX, mutex(rest=struct.pack("=4xQQ", 10000, 0))),
-        # Rust's: no time limit, yet a bit set.
+        # A mutex of Rust: no time limit, yet a bit set.
         (MUTEX._replace(plain=False), mutex()),
     ],
 )
-def test_a_field_that_does_not_fit_tells_that_it_is_none(wait: FutexWait, memory_: bytes) -> None:
+def test_a_wrong_field_is_no_mutex(wait: FutexWait, memory_: bytes) -> None:
     assert nptl_objects.recognised(wait, memory_, TIDS) is None
 
 
 @pytest.mark.parametrize(("kind", "is_once_wait"), [(32, True), (512 | 32, True), (0, False)])
-def test_one_that_lends_priority_is_known_by_its_kind(kind: int, is_once_wait: bool) -> None:
-    """PTHREAD_MUTEX_NORMAL is a plain one that may not be elided: 512."""
+def test_a_priority_inheriting_mutex_is_recognized_by_its_kind(
+    kind: int, is_once_wait: bool
+) -> None:
+    """PTHREAD_MUTEX_NORMAL is a plain mutex without elision: 512."""
     wait = MUTEX._replace(value=0, inherits=True)
     found = nptl_objects.recognised(wait, mutex(lock=0x80000000 | 101, kind=kind), TIDS)
     assert found == SyncObject(Kind.MUTEX if is_once_wait else Kind.FUTEX, 0x1000, 101)
 
 
-def test_what_others_call_is_none_of_its_objects() -> None:
+def test_a_call_by_other_code_is_no_glibc_object() -> None:
     assert nptl_objects.recognised(MUTEX, mutex(), TIDS, may_wait_at=lambda pc: False) is None
 
 
-def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
+def test_a_once_routine_is_recognized_by_its_call_site() -> None:
     wait = FutexWait(0x1004, 0x11, private=True, plain=True, inherits=False, timed=False, pc=0x70)
     word = context(b"", struct.pack("=I", 0x11))
 
@@ -144,8 +146,10 @@ def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
 
     assert kind(wait) is Kind.ONCE
     assert kind(wait, pc=0x71) is None, "another function"
-    assert kind(wait._replace(value=0x12), context(b"", struct.pack("=I", 0x12))) is None, "is over"
-    assert kind(wait, context(b"", struct.pack("=I", 0x12))) is None, "is over by now"
+    assert kind(wait._replace(value=0x12), context(b"", struct.pack("=I", 0x12))) is None, (
+        "the wait is over"
+    )
+    assert kind(wait, context(b"", struct.pack("=I", 0x12))) is None, "the wait is over by now"
     assert kind(wait._replace(private=False)) is None
     assert kind(wait._replace(timed=True)) is None
     assert kind(wait._replace(plain=False)) is None
@@ -155,11 +159,11 @@ def test_a_routine_that_runs_once_is_known_by_where_the_call_is_made() -> None:
     "memory_",
     [
         cond(2, 0, (0, 0), 0, 1),
-        cond(2 * 9, 0, (-8, 0), 0, 1),  # eight gave up before
-        cond(2 * 9 + 1, 2 * 4 + 1, (2, -1), 3, 4),  # of three one was signalled; of two one gave up
+        cond(2 * 9, 0, (-8, 0), 0, 1),  # eight waiters gave up before
+        cond(2 * 9 + 1, 2 * 4 + 1, (2, -1), 3, 4),  # one of three was signalled; one of two gave up
     ],
 )
-def test_a_condition(memory_: bytes) -> None:
+def test_a_condition_variable_is_recognized(memory_: bytes) -> None:
     assert nptl_objects.recognised(COND, memory_, TIDS, 36) == SyncObject(Kind.COND, 0x1000)
     assert nptl_objects.recognised(COND, memory_, TIDS, 41) is None
     assert nptl_objects.recognised(COND._replace(value=2), memory_, TIDS, 36) is None
@@ -170,8 +174,8 @@ def test_a_condition(memory_: bytes) -> None:
     "memory_",
     [
         cond(0, 0, (0, 0), 0, 0),
-        cond(0, 0, (0, 0), 1, 1),  # more left than came
-        cond(4, 0, (0, 0), 0, 1),  # more wait than there are
+        cond(0, 0, (0, 0), 1, 1),  # more threads left than came
+        cond(4, 0, (0, 0), 0, 1),  # more threads wait than came
         cond(4, 0, (1, 0), 0, 2),
         cond(4, 1, (0, 0), 0, 2),
         cond(4, 0, (0, 1), 0, 2),
@@ -179,7 +183,7 @@ def test_a_condition(memory_: bytes) -> None:
         cond(2, 0, (0, 0), 0, 1 << 23),
     ],
 )
-def test_nearly_a_condition(memory_: bytes) -> None:
+def test_inconsistent_counts_are_no_condition_variable(memory_: bytes) -> None:
     assert nptl_objects.recognised(COND, memory_, TIDS, 36) is None
 
 
@@ -187,7 +191,7 @@ def test_nearly_a_condition(memory_: bytes) -> None:
     ("words", "parties"),
     [
         ((5, 4, 4, 0, 4), 4),
-        ((5, 4, 4, 0, 2), 4),  # two have not left the round before
+        ((5, 4, 4, 0, 2), 4),  # two threads have not left the last round
         ((5, 3, 4, 0, 0), 0),
         ((4, 4, 4, 0, 4), 0),
         ((8, 4, 4, 0, 4), 0),
@@ -195,14 +199,14 @@ def test_nearly_a_condition(memory_: bytes) -> None:
         ((5, 4, 4, 128, 4), 0),
     ],
 )
-def test_a_barrier(words: tuple[int, ...], parties: int) -> None:
+def test_a_barrier_is_recognized(words: tuple[int, ...], parties: int) -> None:
     wait = FutexWait(0x1004, words[1], private=True, plain=True, inherits=False, timed=False)
     said = struct.pack("=5I", *words)
     found = nptl_objects.recognised(wait, context(said[:4], said[4:]), TIDS)
     assert found == (SyncObject(Kind.BARRIER, 0x1000, parties=parties) if parties else None)
 
 
-def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
+def test_random_memory_is_never_a_held_lock() -> None:
     chance = random.Random(5)
     for _ in range(20_000):
         wait = FutexWait(
@@ -216,8 +220,8 @@ def test_random_memory_is_never_taken_for_a_lock_that_is_held() -> None:
 # ---- between two owners ----
 
 
-def test_a_mutex_is_known_between_two_owners() -> None:
-    """Where it was one before, and nothing else lies there by now."""
+def test_a_mutex_is_recognized_between_two_owners() -> None:
+    """A known mutex stays a mutex while nothing else lies at its address."""
     place = ctypes.create_string_buffer(256)
     address = (ctypes.addressof(place) + 127) & ~63
     sleep_key = next(n for n in range(1000) if syscalls.name(n) == "futex")
@@ -238,7 +242,7 @@ def test_a_mutex_is_known_between_two_owners() -> None:
     assert seen(2, *free) == (Kind.MUTEX, 0)
     assert seen(3, 1, 0, 0, 0, 0, 0, 0) == (Kind.MUTEX, 0)
     assert seen(4, 2, 0, 101, 1, 0x200000, 0, 0) == (Kind.FUTEX, 0)
-    assert seen(5, 2, 0, 0, 0, 1, 0, 0) == (Kind.FUTEX, 0), "that one is recursive"
+    assert seen(5, 2, 0, 0, 0, 1, 0, 0) == (Kind.FUTEX, 0), "the other mutex is recursive"
     assert seen(6, 2, 0, 0, 0, 0, 7, 7) == (Kind.FUTEX, 0)
     assert seen(7, 9, 0, 0, 0, 0, 0, 0) == (Kind.FUTEX, 0)
     assert seen(8, *free) == (Kind.MUTEX, 0)
@@ -247,7 +251,7 @@ def test_a_mutex_is_known_between_two_owners() -> None:
 # ---- memory ----
 
 
-def test_what_cannot_be_read_is_empty() -> None:
+def test_unreadable_memory_is_empty() -> None:
     own = b"some bytes of ours"
     address = id(own) + bytes.__basicsize__ - 1
     assert process_memory.read(os.getpid(), address, len(own)) == own
@@ -260,10 +264,10 @@ def test_what_cannot_be_read_is_empty() -> None:
     assert process_memory.read_string(os.getpid(), address, 4) == b"some"
 
 
-def test_the_version_of_glibc() -> None:
+def test_the_version_of_glibc_is_read() -> None:
     version = os.confstr("CS_GNU_LIBC_VERSION") or ""
     recognised = CLibrary(os.getpid()).version
-    # Not each version defines a symbol of its own.
+    # Some versions define no symbol.
     assert 0 <= int(version.rpartition(".")[2]) - recognised <= 2
 
 
@@ -283,7 +287,7 @@ def test_one_wait_through_all_samples_is_exact() -> None:
     assert lock.blame == {101: 2.0}
 
 
-def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
+def test_a_reused_thread_id_begins_anew() -> None:
     sampled = WaitEstimator()
     for now in (10.0, 11.0):
         sampled.add(now, {100: wait(100, 1, 10.0)})
@@ -296,7 +300,7 @@ def test_another_thread_with_the_id_of_one_that_ended_begins_anew() -> None:
     assert sampled.by_thread[2][Kind.MUTEX] == 1.5
 
 
-def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
+def test_the_ended_owners_with_most_waiters_are_reported() -> None:
     sampled = WaitEstimator()
     for sleep_key in range(3000):
         owner = SyncObject(Kind.MUTEX, 0x1000, 1000 + sleep_key)
@@ -306,11 +310,11 @@ def test_of_many_owners_that_ended_those_waited_for_most_are_told() -> None:
         sampled.forget_threads({1}, {100, 1000}, set())
     (lock,) = sampled.locks.values()
     assert len(lock.blame) < 1100
-    assert {0, 1000} <= lock.blame.keys(), "one that lives stays"
+    assert {0, 1000} <= lock.blame.keys(), "the entry of a living thread stays"
     assert sum(lock.blame.values()) == pytest.approx(lock.wait.s)
 
 
-def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
+def test_an_ongoing_wait_changes_times_alone() -> None:
     sampled, stack = WaitEstimator(), 1 << 33
     resolver = Resolver(os.getpid())
     builder = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
@@ -347,7 +351,7 @@ def test_a_thread_that_waits_on_differs_in_its_times_alone() -> None:
     resolver.close()
 
 
-def test_a_lock_that_nobody_waits_for_is_the_same_object_until_something_of_it_changes() -> None:
+def test_a_lock_without_waiters_stays_the_same_object_until_a_change() -> None:
     sampled, resolver = WaitEstimator(), Resolver(os.getpid())
     builder = SamplingBuilder(resolver, sampled, lambda id_: (), lambda wait: ())
     at, seen = 10.0, list[Lock]()
@@ -369,7 +373,7 @@ def test_a_lock_that_nobody_waits_for_is_the_same_object_until_something_of_it_c
 
 
 def test_sums_of_short_waits_are_right_within_their_error() -> None:
-    """Waits that begin and end at any time, told by samples every 10 ms, many times over."""
+    """Random waits, estimated from samples every 10 ms, many times."""
     chance = random.Random(11)
     off = []
     for _ in range(60):
@@ -386,5 +390,5 @@ def test_sums_of_short_waits_are_right_within_their_error() -> None:
         true_s = sum(max(0.0, min(end, 9.99) - begin) for begin, end in waits)
         (lock,) = sampled.locks.values()
         off.append((lock.wait.s - true_s) / lock.wait.error_s)
-    assert abs(sum(off) / len(off)) < 0.5, "without bias"
-    assert sum(one * one for one in off) / len(off) < 1.2, "the error is not told too small"
+    assert abs(sum(off) / len(off)) < 0.5, "the estimate has no bias"
+    assert sum(one * one for one in off) / len(off) < 1.2, "the stated error is not too small"

@@ -1,6 +1,6 @@
 """Source lines and inlined functions, of programs that several compilers build in several ways.
 
-What is right is said by the program itself, or by binutils' addr2line.
+The program itself, or addr2line of binutils, has the right answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import locktop
 from locktop.collector.model import Frame
 from locktop.collector.symbols import modules
 from locktop.collector.symbols.disk_cache import DiskCache
-from locktop.collector.symbols.dwarf import abbrevs
+from locktop.collector.symbols.dwarf import abbrevs, reader
 from locktop.collector.symbols.dwarf.functions import function_name
 from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.elf.bounded_file import InMemory
@@ -94,7 +94,7 @@ def build(directory: Path, source: str, command: Sequence[str]) -> Path:
 
 @dataclass
 class Printed:
-    """What a program prints: a return address, and the lines of the calls."""
+    """The output of a program: a return address, and the lines of the calls."""
 
     process: subprocess.Popen[bytes]
     address: int
@@ -179,9 +179,11 @@ def library() -> Path:
 
 @pytest.mark.parametrize("which", ["library", "templates", "rust"])
 def test_addr2line_agrees(which: str, request: pytest.FixtureRequest) -> None:
-    """All lines must be equal. Its files are sometimes wrong (binutils 2.40: the unit's name
-    instead of the header's), and where DWARF has no mangled name it may give the innermost function
-    that of the symbol, so most of these must be equal."""
+    """All lines must be equal, and most files and functions.
+
+    addr2line of binutils 2.40 may print the file of the unit instead of the header. Without a
+    mangled name in DWARF, addr2line may give the innermost function the name of the symbol.
+    """
     if shutil.which("addr2line") is None:
         pytest.skip("addr2line is not installed")
     path = library() if which == "library" else request.getfixturevalue("templates")
@@ -213,7 +215,7 @@ def some_addresses(dwarf: Dwarf, count: int) -> list[int]:
 
 
 def addr2line(path: Path, addresses: list[int]) -> dict[int, list[tuple[str, int, str]]]:
-    """By address function, line and file of each source location, innermost first."""
+    """The function, line and file of each source location by address, innermost first."""
     command = ["addr2line", "-a", "-i", "-f", "-e", str(path)]
     queries = "\n".join(map(hex, addresses))
     said = subprocess.run(command, input=queries, capture_output=True, text=True, check=True).stdout
@@ -230,7 +232,7 @@ def addr2line(path: Path, addresses: list[int]) -> dict[int, list[tuple[str, int
 
 
 class Memory(dict[str, bytes]):
-    """Stands for the results on disk."""
+    """A substitute for the results on disk."""
 
     put = dict.__setitem__
 
@@ -250,7 +252,7 @@ def test_stored_results_serve_without_debug_information(templates: Path) -> None
 
 
 def without_debug_information(whole: bytes) -> bytes:
-    """Overwrite the debug information: a reader gets nothing from it."""
+    """Overwrite the debug information, so that a reader finds nothing."""
     file = ElfFile(InMemory(whole))
     data = bytearray(whole)
     for name in (".debug_info", ".debug_line", ".debug_aranges", ".debug_abbrev"):
@@ -275,7 +277,7 @@ def test_stored_results_may_be_damaged(templates: Path) -> None:
             kept[key] = bytes(bad[: chance.choice((len(bad), chance.randrange(len(bad))))])
             again = Dwarf(ElfFile(whole), lambda _: "", stored=kept)
             again.find_stored(address)
-            again.find(address)  # anything but an exception
+            again.find(address)  # any result but an exception
         kept[key] = good
     assert Dwarf(ElfFile(whole), lambda _: "", stored=kept).find(address) == right
 
@@ -290,7 +292,7 @@ def test_damaged_debug_information_is_not_stored(templates: Path) -> None:
 
 
 def test_discarded_code_names_no_address(tmp_path: Path) -> None:
-    """Discarded code keeps its debug information at address 0, here more than precedes main()."""
+    """Discarded code has debug information at address 0, here more bytes than precede main()."""
     many = "    kept = (char *)kept + 1;\n" * 2000
     source = f"{NESTED}void unused(void)\n{{\n{many}}}\n"
     printed = start(build(tmp_path, source, WAYS["sections"]))
@@ -314,7 +316,9 @@ def test_a_split_file_of_another_build_is_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", ["nothing", "a package by dwp", "a package by llvm-dwp"])
-def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Path) -> None:
+def test_split_debug_information_is_read_from_a_package_or_reported_missing(
+    kept: str, tmp_path: Path
+) -> None:
     """The dwp of binutils knows DWARF 4, that of LLVM also 5."""
     packer = kept.rpartition(" ")[2]
     if kept != "nothing" and shutil.which(packer) is None:
@@ -349,17 +353,17 @@ def test_split_debug_information_in_a_package_or_missing(kept: str, tmp_path: Pa
     resolver.close()
 
 
-def test_the_next_run_has_its_names_without_reading_the_program(
+def test_the_next_run_reads_stored_names_and_not_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     printed = start(build(tmp_path, NESTED, WAYS["dwarf 5"]))
     cache = DiskCache(tmp_path / "cache")
-    monkeypatch.setattr(modules, "_cache", lambda: cache)
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules, "disk_cache", lambda: cache)
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
     first = resolved(printed)
     assert [frame.function for frame in first] == FUNCTIONS
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
-    monkeypatch.setattr(Dwarf, "_build", refuse)
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
+    monkeypatch.setattr(reader, "CompileUnit", refuse)
     monkeypatch.setattr(modules.Module, "function", refuse)
     assert resolved(printed) == first
     printed.process.communicate()
@@ -368,14 +372,14 @@ def test_the_next_run_has_its_names_without_reading_the_program(
 def test_a_function_without_lines_is_searched_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To read the symbol table of a large program takes long."""
+    """Reading the symbol table of a large program takes long."""
     printed = start(build(tmp_path, NESTED, ["cc", "-fno-inline"]))
     cache = DiskCache(tmp_path / "cache")
-    monkeypatch.setattr(modules, "_cache", lambda: cache)
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules, "disk_cache", lambda: cache)
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
     first = resolved(printed)
     assert [(frame.function, frame.file) for frame in first] == [("main", None)]
-    monkeypatch.setattr(modules, "_modules", OrderedDict())
+    monkeypatch.setattr(modules, "open_modules", OrderedDict())
     monkeypatch.setattr(modules.Module, "function", refuse)
     assert resolved(printed) == first
     printed.process.communicate()

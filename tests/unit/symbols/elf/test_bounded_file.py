@@ -24,7 +24,7 @@ class Huge:
 
 
 class Unreadable:
-    """A file on a medium that is gone."""
+    """A file on a removed medium."""
 
     size = 100
 

@@ -20,11 +20,8 @@ from unit.builders.elf_program import (
     peak,
 )
 
-from locktop.collector.symbols.elf.bounded_file import InMemory
-from locktop.collector.symbols.elf.file import ElfFile
 
-
-def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
+def test_mini_debug_info_names_local_functions(built: Built, tmp_path: Path) -> None:
     built.run(
         "objcopy", "-S", "--remove-section=.comment", "--keep-symbol", LOCAL, built.path, "mini"
     )
@@ -38,7 +35,7 @@ def test_mini_debug_info(built: Built, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packing", ["zlib", "zlib-gabi", "zlib-gnu", "zstd"])
-def test_packed_sections(built: Built, packing: str) -> None:
+def test_packed_sections_are_read(built: Built, packing: str) -> None:
     debug = built.directory / "packed"
     built.run("objcopy", f"--compress-debug-sections={packing}", built.path, debug)
     packed = {section.name for section in elf(debug).sections}
@@ -50,7 +47,7 @@ def test_packed_sections(built: Built, packing: str) -> None:
 
 
 @pytest.mark.parametrize("packing", ["zlib", "zlib-gnu", "zstd"])
-def test_damaged_packed_sections(built: Built, packing: str) -> None:
+def test_damaged_packed_sections_are_refused(built: Built, packing: str) -> None:
     debug = built.directory / "packed"
     built.run("objcopy", f"--compress-debug-sections={packing}", built.path, debug)
     name = ".zdebug_str" if packing == "zlib-gnu" else ".debug_str"
@@ -77,19 +74,6 @@ def test_an_unknown_packing_gives_no_lines_and_no_error(built: Built) -> None:
     assert name(built.module(), built.addresses[LOCAL]) == LOCAL
 
 
-def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with another section, which may be marked as packed."""
-    (built.directory / "content").write_bytes(content)
-    built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
-    data = bytearray((built.directory / "forged").read_bytes())
-    if packed:
-        titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
-        table = struct.unpack_from("<Q", data, 40)[0]
-        at = table + 64 * titles.index(section) + 8
-        data[at : at + 8] = struct.pack("<Q", 0x800)
-    return ElfFile(InMemory(bytes(data)))
-
-
 def test_decompression_bombs_are_refused(built: Built) -> None:
     """Sections that are much larger than their header says, or whose header says a huge size."""
     nothing = bytes(70 << 20)
@@ -101,7 +85,7 @@ def test_decompression_bombs_are_refused(built: Built) -> None:
         (".zdebug_bomb", old + zlibbed, False),
     ]
     for section, content, packed in kinds:
-        bomb = forged(built, section, content, packed=packed)
+        bomb = built.with_section(section, content, packed=packed)
         assert peak(lambda bomb=bomb, section=section: bomb.content(section)) < 8 << 20
     for size in (1 << 34, 1 << 63):
         huge = [
@@ -110,10 +94,10 @@ def test_decompression_bombs_are_refused(built: Built) -> None:
             (".zdebug_bomb", b"ZLIB" + struct.pack(">Q", size) + zlibbed, False),
         ]
         for section, content, packed in huge:
-            bomb = forged(built, section, content, packed=packed)
+            bomb = built.with_section(section, content, packed=packed)
             with pytest.raises(ValueError, match="larger than is sane"):
                 bomb.content(section)
-    mini = forged(built, ".gnu_debugdata", lzma.compress(nothing, preset=0), packed=False)
+    mini = built.with_section(".gnu_debugdata", lzma.compress(nothing, preset=0), packed=False)
     with pytest.raises(ValueError, match="too large"):
         _ = mini.mini
     assert peak(lambda: mini.mini) < 140 << 20

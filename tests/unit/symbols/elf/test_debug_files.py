@@ -1,4 +1,4 @@
-"""Debug information outside the program: by build id, by link, by dwz."""
+"""Debug information in separate files: by build id, by link, by dwz."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from unit.builders.elf_program import (
 
 from locktop.collector.symbols.dwarf.reader import Dwarf
 from locktop.collector.symbols.elf import debug_files
-from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 
 
 @pytest.mark.parametrize("where", ["of the target", "ours"])
-def test_a_debug_file_by_build_id(built: Built, tmp_path: Path, where: str) -> None:
+def test_a_debug_file_is_found_by_its_build_id(built: Built, tmp_path: Path, where: str) -> None:
     root, other = tmp_path, tmp_path / "empty"
     built.separate(root / built.by_build_id)
     assert name(built.module(), built.addresses[LOCAL]) == ""
@@ -39,7 +38,7 @@ def test_a_debug_file_by_build_id(built: Built, tmp_path: Path, where: str) -> N
 
 @pytest.mark.parametrize("place", ["", ".debug", "usr/lib/debug/bin"])
 @pytest.mark.parametrize("flag", ["-Wl,--build-id=none", "-Wl,--build-id=sha1"])
-def test_a_debug_file_by_link(tmp_path: Path, place: str, flag: str) -> None:
+def test_a_debug_file_is_found_by_its_link(tmp_path: Path, place: str, flag: str) -> None:
     directory = tmp_path / "bin"
     directory.mkdir()
     built = Built(directory, flag)
@@ -84,13 +83,13 @@ def test_a_link_leads_to_no_other_directory(built: Built, tmp_path: Path) -> Non
     assert checksum in forged
     built.path.write_bytes(forged)
     (tmp_path / "p").mkdir()
-    (tmp_path / "d").mkdir()  # else ".." leads nowhere from there
+    (tmp_path / "d").mkdir()  # without the directory, ".." leads nowhere
     debug.rename(tmp_path / "p" / "x.debug")
     assert debug_files.find(elf(built.path), "/d/program", [str(tmp_path)]) is None
 
 
 @pytest.mark.parametrize("link", ["/usr/lib/debug/.dwz/common.debug", "common.debug"])
-def test_debug_information_that_dwz_moved(tmp_path: Path, link: str) -> None:
+def test_debug_information_that_dwz_moved_is_read(tmp_path: Path, link: str) -> None:
     need("dwz")
     members = "".join(f"long member_{n}; " for n in range(30))
     many = "".join(f"struct s{n} {{ {members} }} v{n};\n" for n in range(60))
@@ -117,19 +116,6 @@ def test_debug_information_that_dwz_moved(tmp_path: Path, link: str) -> None:
     assert supplement is not None
     origin = Dwarf(ElfFile(file), lambda _: "", supplement).find(first.addresses[LOCAL])
     assert origin[-1].function == LOCAL
-    shared.unlink()  # not installed: what is not shared is still there
+    shared.unlink()  # the shared file is not installed: unshared information remains
     assert name(first.module(tmp_path), first.addresses[LOCAL]) == LOCAL
     first.module(tmp_path).locations(first.addresses[LOCAL])
-
-
-def forged(built: Built, section: str, content: bytes, *, packed: bool) -> ElfFile:
-    """The program with another section, which may be marked as packed."""
-    (built.directory / "content").write_bytes(content)
-    built.run("objcopy", "--add-section", f"{section}=content", built.path, "forged")
-    data = bytearray((built.directory / "forged").read_bytes())
-    if packed:
-        titles = [found.name for found in ElfFile(InMemory(bytes(data))).sections]
-        table = struct.unpack_from("<Q", data, 40)[0]
-        at = table + 64 * titles.index(section) + 8
-        data[at : at + 8] = struct.pack("<Q", 0x800)
-    return ElfFile(InMemory(bytes(data)))

@@ -24,7 +24,7 @@ from locktop.collector.linux import procfs
 from locktop.collector.symbols.memory_map import parse
 
 
-def test_functions_by_name(built: Built) -> None:
+def test_functions_are_found_by_name(built: Built) -> None:
     whole = elf(built.path)
     for function in (LOCAL, GLOBAL, "main"):
         assert whole.function_named(function) == built.addresses[function]
@@ -34,7 +34,7 @@ def test_functions_by_name(built: Built) -> None:
     assert elf(built.path).function_named(GLOBAL) is None
 
 
-def test_a_program_with_everything(built: Built) -> None:
+def test_a_complete_program_has_functions_lines_data_and_build_id(built: Built) -> None:
     whole = built.module()
     for function in (LOCAL, GLOBAL, "main"):
         start = built.addresses[function]
@@ -51,8 +51,8 @@ def test_a_program_with_everything(built: Built) -> None:
     assert whole.note == ""
 
 
-def test_all_functions_of_the_c_library_as_in_readelf() -> None:
-    """At the first and the last byte of each; many are aliases or nested."""
+def test_functions_of_the_c_library_agree_with_readelf() -> None:
+    """The first and the last byte of each function; many functions are aliases or nested."""
     (path,) = {Path(m.path) for m in parse(procfs.maps(os.getpid())) if "/libc.so" in m.path}
     functions = []
     for line in run("readelf", "-sW", path, cwd=path.parent).splitlines():
@@ -68,7 +68,7 @@ def test_all_functions_of_the_c_library_as_in_readelf() -> None:
 
 
 def test_a_huge_symbol_table_is_not_sorted(built: Built) -> None:
-    """Its columns would take more memory than many machines have."""
+    """The columns would take more memory than many machines have."""
     section = elf(built.path).section(".symtab")
     assert section is not None
     data = bytearray(built.path.read_bytes())
@@ -82,8 +82,8 @@ def test_a_huge_symbol_table_is_not_sorted(built: Built) -> None:
 
 
 @pytest.mark.parametrize("moved", [0x10_0000, 0x3000_0000])
-def test_a_program_that_prelink_moved(built: Built, moved: int) -> None:
-    """Its addresses differ from those in its debug file."""
+def test_addresses_of_a_moved_program_fit_its_debug_file(built: Built, moved: int) -> None:
+    """The addresses of the program differ from those of its debug file."""
     debug = built.directory / built.by_build_id
     built.separate(debug)
     built.run("objcopy", f"--change-addresses={moved:#x}", built.path)
@@ -98,7 +98,7 @@ def test_a_program_that_prelink_moved(built: Built, moved: int) -> None:
 
 
 @pytest.mark.parametrize("flag", ["-pie", "-no-pie", "-static", "-Wl,-Ttext-segment=0x70000000"])
-def test_each_way_to_link(tmp_path: Path, flag: str) -> None:
+def test_programs_of_each_way_to_link_are_read(tmp_path: Path, flag: str) -> None:
     built = Built(tmp_path, flag)
     found = built.module()
     assert name(found, built.addresses[LOCAL]) == LOCAL
@@ -118,7 +118,7 @@ def test_a_segment_may_begin_within_a_page(tmp_path: Path) -> None:
     assert found.bias(segment.address - into, segment.offset - into) == 0
 
 
-def test_symbol_tables_of_32_bits(tmp_path: Path) -> None:
+def test_symbol_tables_of_32_bits_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.s").write_text(
         ".globl first\n.type first,@function\n.text\nnop\nfirst: nop\nnop\n.size first,.-first\n"
         ".data\n.type word,@object\nword: .long 7\n.size word,4\n"

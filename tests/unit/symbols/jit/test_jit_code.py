@@ -8,11 +8,11 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from locktop.collector.symbols.jit import jitdump, perf_map
 from locktop.collector.symbols.jit.code_index import CodeIndex
 from locktop.collector.symbols.jit.jit_code import JitCode
 from locktop.collector.symbols.jit.jitdump import JitDump
@@ -52,7 +52,7 @@ Write = Callable[[bytes], Path]
 
 @pytest.fixture
 def process() -> Iterator[int]:
-    """A process that does nothing."""
+    """An idle process."""
     with subprocess.Popen(["sleep", "600"]) as sleeper:
         yield sleeper.pid
         sleeper.kill()
@@ -60,22 +60,21 @@ def process() -> Iterator[int]:
 
 @pytest.fixture
 def path(process: int) -> Iterator[Path]:
-    """The path of its perf map."""
+    """The path of the perf map of the process."""
     path = Path(f"/tmp/perf-{process}.map")
     yield path
     path.unlink(missing_ok=True)
 
 
 @pytest.fixture
-def found(process: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[PerfMap]:
-    """Its perf map, read again for each query."""
-    monkeypatch.setattr(perf_map, "_AGAIN_S", 0.0)
-    names = PerfMap(process)
+def found(process: int) -> Iterator[PerfMap]:
+    """The perf map of the process, read again for each query."""
+    names = PerfMap(process, read_again_s=0.0)
     yield names
     names.close()
 
 
-def test_lines_of_a_perf_map(path: Path, found: PerfMap) -> None:
+def test_each_line_of_a_perf_map_is_read(path: Path, found: PerfMap) -> None:
     path.write_bytes(
         b"1000 10 plain\n0x2000 0x10 void Java.method(int, char)\n3000  20\t  JS:*f /a b.js:1\n"
         b"4000 10\n-5000 10 negative\n6000 zz name\n\n7000 0 empty\n11112222333344445 1 long\n"
@@ -101,7 +100,7 @@ def test_a_growing_perf_map_is_read_on(path: Path, found: PerfMap) -> None:
     assert (found.find(0x2000), found.find(0x1000)) == ("second", "third")
 
 
-def test_a_perf_map_that_is_written_anew(path: Path, found: PerfMap) -> None:
+def test_a_rewritten_perf_map_is_read_again(path: Path, found: PerfMap) -> None:
     path.write_bytes(b"1000 10 first\n2000 10 second\n")
     assert found.find(0x1000) == "first"
     path.write_bytes(b"1000 10 anew\n3000 10 third\n4000 10 longer than before\n")
@@ -112,32 +111,32 @@ def test_a_perf_map_that_is_written_anew(path: Path, found: PerfMap) -> None:
     path.write_bytes(b"6000 10 another file\n")
     assert (found.find(0x5000), found.find(0x6000)) == (None, "another file")
     path.unlink()
-    assert found.find(0x6000) == "another file", "gone, but known"
+    assert found.find(0x6000) == "another file", "the file is gone, but its names are known"
 
 
-def test_a_large_perf_map(path: Path, found: PerfMap, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_too_large_perf_map_is_read_in_part(path: Path, process: int) -> None:
     lines = b"".join(b"%x 10 function_%d\n" % (at, at) for at in range(0, 16 * 60_000, 16))
     nothing = b"x" * (3 << 20) + b"\n"
     path.write_bytes(lines + nothing + b"deadbeef 10 last\n")
-    for at in (0, 16 * 20_000, 16 * 59_999):
-        assert found.find(at + 5) == f"function_{at}"
-    assert found.find(0xDEADBEEF) == "last"
-    assert found.note == ""
-    monkeypatch.setattr(perf_map, "_MAX_FILE", path.stat().st_size)
-    with path.open("ab") as file:
-        file.write(b"cafe0000 10 too late\n")
-    assert found.find(0xCAFE0000) is None
-    assert "too large" in found.note
+    with closing(PerfMap(process, read_again_s=0.0, max_file=path.stat().st_size)) as found:
+        for at in (0, 16 * 20_000, 16 * 59_999):
+            assert found.find(at + 5) == f"function_{at}"
+        assert found.find(0xDEADBEEF) == "last"
+        assert found.note == ""
+        with path.open("ab") as file:
+            file.write(b"cafe0000 10 too late\n")
+        assert found.find(0xCAFE0000) is None
+        assert "too large" in found.note
 
 
-def test_files_that_are_not_trusted(path: Path, found: PerfMap, tmp_path: Path) -> None:
+def test_untrusted_perf_maps_are_not_read(path: Path, found: PerfMap, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(b"1000 10 somebody else's\n")
     path.symlink_to(elsewhere)
     assert found.find(0x1000) is None
     path.unlink()
     os.mkfifo(path)
-    assert found.find(0x1000) is None, "and the open does not wait"
+    assert found.find(0x1000) is None, "opening must not wait"
     path.unlink()
     path.mkdir()
     assert found.find(0x1000) is None
@@ -153,7 +152,7 @@ def test_files_that_are_not_trusted(path: Path, found: PerfMap, tmp_path: Path) 
         assert found.find(0x1000) == "of a process before"
 
 
-def test_the_perf_map_of_a_container() -> None:
+def test_the_perf_map_of_a_container_is_read() -> None:
     """The container has another /tmp, and the process has the pid 1 there."""
     container = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     if subprocess.run([*container, "true"], capture_output=True).returncode:
@@ -206,11 +205,11 @@ def lines(address: int, *entries: tuple[int, int, bytes]) -> bytes:
 
 
 class Dump:
-    """A jitdump file of this process's own."""
+    """A jitdump file of this process."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / f"jit-{os.getpid()}.dump"
-        self.dump = JitDump(os.getpid())
+        self.dump = JitDump(os.getpid(), read_again_s=0.0)
 
     def write(self, data: bytes) -> None:
         with self.path.open("ab") as file:
@@ -224,14 +223,13 @@ class Dump:
 
 
 @pytest.fixture
-def dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dump]:
-    monkeypatch.setattr(jitdump, "_AGAIN_S", 0.0)
+def dump(tmp_path: Path) -> Iterator[Dump]:
     made = Dump(tmp_path)
     yield made
     made.dump.close()
 
 
-def test_records_of_a_jitdump(dump: Dump) -> None:
+def test_each_record_of_a_jitdump_is_read(dump: Dump) -> None:
     dump.write(HEADER + record(4, bytes(24)) + lines(0x1000, (0, 5, b"/x/a.js"), (8, 6, b"\xff")))
     dump.write(load(0x1000, b"f") + load(0x2000, b"g") + record(3, b"") + record(99, bytes(8)))
     assert dump.find(0x1000) == ("f", "a.js", 5)
@@ -250,7 +248,7 @@ def test_records_of_a_jitdump(dump: Dump) -> None:
     assert dump.find(0x1000) == ("later", None, None)
 
 
-def test_lines_as_v8_has_them(dump: Dump) -> None:
+def test_lines_of_v8_are_read(dump: Dump) -> None:
     entries = (64, 3, b"/x/a.js"), (80, 4, b"/x/a.js")
     dump.write(HEADER + lines(0x1000, *entries) + load(0x1000, b"JS:*f /x/a.js:3:1"))
     dump.write(lines(0x2000, *entries) + load(0x2000, b"JS:^f /x/a.js:3:1"))
@@ -261,7 +259,7 @@ def test_lines_as_v8_has_them(dump: Dump) -> None:
     )
 
 
-def test_a_file_that_is_not_the_mapped_one(dump: Dump, tmp_path: Path) -> None:
+def test_a_jitdump_other_than_the_mapped_file_is_not_read(dump: Dump, tmp_path: Path) -> None:
     dump.write(HEADER + load(0x1000, b"f"))
     other = Mapping(0, 4096, True, 0, "00:00", 1, str(dump.path), False)
     assert dump.dump.find(0x1000, [other]) is None
@@ -272,7 +270,7 @@ def test_a_file_that_is_not_the_mapped_one(dump: Dump, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"JiTD", HEADER[:39], b"\0" * 64, HEADER[::-1]])
-def test_no_jitdump_at_all(data: bytes, dump: Dump) -> None:
+def test_a_foreign_file_is_no_jitdump(data: bytes, dump: Dump) -> None:
     dump.write(data)
     assert dump.find(0x1000) is None
     dump.write(HEADER + load(0x1000, b"f"))
@@ -286,13 +284,12 @@ def test_damage_gives_a_note_and_earlier_records_stay(dump: Dump) -> None:
     assert "damaged" in dump.dump.note
 
 
-def test_mutated_files_never_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutated_jitdumps_raise_nothing(tmp_path: Path) -> None:
     entries = [(at, at, b"/x/a.js" if at % 2 else b"\xff") for at in range(20)]
     whole = HEADER + b"".join(
         lines(at, *entries) + load(at, b"JS:*f" if at % 3 else b"g") + move(at, at + 0x10000)
         for at in range(0x1000, 0x8000, 0x1000)
     )
-    monkeypatch.setattr(jitdump, "_AGAIN_S", 0.0)
     chance = random.Random(11)
     began = time.process_time()
     for number in range(400):

@@ -1,50 +1,15 @@
-"""Python functions in native stacks: how both are merged, and when they belong together."""
+"""Python functions replace the evaluations of a native stack."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
-
 import pytest
 from msgspec.structs import replace
-from unit.builders import records
+from unit.builders.python_stacks import CALL, EVALUATION, WAIT, native, runs
 
-from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import (
-    Deadlock,
-    DeadlockEdge,
     Frame,
-    Kind,
-    Process,
-    Snapshot,
-    Thread,
-    ThreadState,
-    Wait,
 )
-from locktop.collector.sources.preload.stack_table import CUT
-from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks, WaitKeys
-from locktop.collector.symbols.python.frame_reader import PythonFrame, PythonReader, Runs, decoded
 from locktop.collector.symbols.python.merge_stacks import merged, runs_python
-
-EVALUATION = "_PyEval_EvalFrameDefault"
-WAIT = ["PyThread_acquire_lock_timed", "acquire_timed", "lock_PyThread_acquire_lock"]
-CALL = ["method_vectorcall", "PyObject_Vectorcall"]
-
-
-def native(*names: str) -> tuple[Frame, ...]:
-    """A stack of the interpreter's functions, or "module:function"."""
-    found = []
-    for number, name in enumerate(names):
-        module, _, function = name.rpartition(":")
-        found.append(Frame(number, function, None, None, module or "libpython3.so", number))
-    return tuple(found)
-
-
-def runs(*names: str) -> Runs:
-    """One run for each word, its functions divided by commas."""
-    return tuple(
-        tuple(PythonFrame(function, "app.py", 1) for function in run.split(",")) for run in names
-    )
 
 
 def functions(frames: tuple[Frame, ...] | None) -> list[str] | None:
@@ -60,17 +25,17 @@ def test_an_evaluation_becomes_the_functions_that_it_executes() -> None:
     assert (found[0].file, found[0].line, found[0].address) == ("app.py", 1, 3)
 
 
-def test_other_waits_of_the_interpreter_stay() -> None:
+def test_native_waits_of_the_interpreter_stay_in_the_stack() -> None:
     stack = native("take_gil", "PyEval_RestoreThread", EVALUATION, "pymain_main", "python3:main")
     assert functions(merged(stack, runs("loop"))) == ["take_gil", "loop", "main"]
 
 
-def test_modules_that_are_not_the_interpreter_stay_whole() -> None:
+def test_frames_of_other_modules_stay_in_the_stack() -> None:
     stack = native("libc.so.6:poll", "_ssl.so:", "_ssl.so:_PySSL_read", *CALL, EVALUATION)
     assert functions(merged(stack, runs("read"))) == ["poll", "", "_PySSL_read", "read"]
 
 
-def test_an_interpreter_without_its_own_symbols() -> None:
+def test_a_stripped_interpreter_is_merged() -> None:
     stack = native("PyThread_acquire_lock_timed", "", "", EVALUATION, "", EVALUATION, "")
     assert functions(merged(stack, runs("inner", "outer"))) == ["inner", "outer"]
 
@@ -83,259 +48,23 @@ def test_functions_inlined_into_the_evaluation_are_replaced() -> None:
     assert functions(merged(stack, runs("a", "b"))) == ["a", "list_sort", "b"]
 
 
-def test_a_separated_part_is_the_same_function() -> None:
+def test_a_cold_part_counts_as_its_function() -> None:
     assert functions(merged(native(EVALUATION + ".cold"), runs("a"))) == ["a"]
 
 
 @pytest.mark.parametrize("read", [(), ("a",), ("a", "b", "c")])
-def test_stacks_that_do_not_belong_together_are_not_merged(read: tuple[str, ...]) -> None:
+def test_stacks_of_different_depths_are_not_merged(read: tuple[str, ...]) -> None:
     assert merged(native(EVALUATION, EVALUATION), runs(*read)) is None
     assert merged(native("libc.so.6:main"), runs(*read)) is None
 
 
-def test_a_stack_that_was_cut_off_goes_on_in_python() -> None:
+def test_a_truncated_native_stack_continues_in_python() -> None:
     stack = native(EVALUATION, "libc.so.6:qsort", EVALUATION)
     found = merged(stack, runs("a", "b,c", "d", "e"), whole=False)
     assert functions(found) == ["a", "qsort", "b", "c", "d", "e"]
     assert merged(stack, runs("a"), whole=False) is None
 
 
-def test_only_evaluation_is_python() -> None:
+def test_only_the_evaluation_function_runs_python() -> None:
     assert runs_python(native("x", EVALUATION))
     assert not runs_python(native("_PyEval_EvalFrameDefaults", "PyEval_EvalCode", ""))
-
-
-# ---- when they belong together ----
-
-TID, STACK, CUT_STACK = 7, 5, 6
-
-
-class Stacks:
-    """Native stacks of the preload library."""
-
-    def of(self, stack: int) -> tuple[Frame, ...]:
-        if stack == CUT_STACK:
-            return (*native(*WAIT, EVALUATION), CUT)
-        return native(*WAIT, EVALUATION, "libc.so.6:start_thread") if stack == STACK else ()
-
-
-class Reader:
-    """A reader that answers when the test sets an answer."""
-
-    def __init__(self) -> None:
-        self.asking, self.gave_up, self.took_s, self.note = False, False, 0.0, ""
-        self.requests = 0
-        self.ready: Mapping[int, Runs] | None = None
-
-    def ask(self) -> None:
-        self.asking, self.requests = True, self.requests + 1
-
-    def answer(self, timeout_s: float = 0.0) -> Any:
-        if not self.asking:
-            return None
-        answer, self.ready = self.ready, None
-        self.asking = answer is None
-        return answer
-
-
-def snapshot(stack: int = STACK, lock: str = "g_lock") -> Snapshot:
-    """A snapshot with a thread in a wait, and in a deadlock with itself."""
-    wait = Wait(1, Kind.SEM, 1.0, (), stack, 0, 1)
-    thread = Thread(TID, "t", True, ThreadState.IDLE, wait, (), {}, 0.0, 0, 0)
-    return Snapshot(
-        taken_at="", host="", source="preload", duration_s=1.0, interval_s=1.0,
-        process=Process(1, "", (), "", ""), threads=(thread,),
-        locks=(records.lock(1, lock, Kind.SEM),),
-        deadlocks=(Deadlock(True, 1.0, (DeadlockEdge(TID, 1, TID, stack, 0),)),),
-        stacks={stack: Stacks().of(stack)},
-    )  # fmt: skip
-
-
-def merged_snapshot(stacks: PythonStacks, native: Snapshot, waits: WaitKeys) -> Snapshot:
-    """The snapshot with the Python functions that are known."""
-    draft = native.draft()
-    stacks.merge(draft, waits)
-    return draft.snapshot()
-
-
-def all_merged(stacks: PythonStacks, waits: WaitKeys, waits_after: WaitKeys) -> Snapshot:
-    """A snapshot with all Python functions that can be read."""
-    draft = snapshot().draft()
-    stacks.merge_all(draft, waits, lambda: waits_after)
-    return draft.snapshot()
-
-
-class Scans:
-    """Scans of the process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("locktop.collector.sources.probes.python_stacks._PAUSE_S", 0.0)
-        self.reader = Reader()
-        self.stacks = PythonStacks(cast(PythonReader, self.reader), Stacks().of)
-        self.last = snapshot()
-
-    def scan(self, seq: int | None, stack: int = STACK) -> list[str]:
-        """Return the functions of the thread's stack."""
-        waits = {} if seq is None else {TID: (1, seq)}
-        self.stacks.begin(lambda: waits)
-        self.last = merged_snapshot(self.stacks, snapshot(stack), waits)
-        (thread,) = self.last.threads
-        assert thread.waiting_for is not None
-        assert self.last.deadlocks[0].cycle[0].stack == thread.waiting_for.stack
-        frames = self.last.stacks[thread.waiting_for.stack]
-        assert frames == self.stacks.of(thread.waiting_for.stack)
-        return [frame.function for frame in frames]
-
-
-@pytest.fixture
-def scans(monkeypatch: pytest.MonkeyPatch) -> Scans:
-    return Scans(monkeypatch)
-
-
-NATIVE = [*WAIT, EVALUATION, "start_thread"]
-PYTHON = ["get", "start_thread"]
-ANSWER = {TID: runs("get")}
-
-
-def test_a_wait_is_read_once_it_lasts_and_then_known(scans: Scans) -> None:
-    assert scans.scan(1) == NATIVE
-    assert scans.reader.requests == 0, "the wait might end at once"
-    assert scans.scan(1) == NATIVE
-    assert scans.reader.requests == 1
-    scans.reader.ready = ANSWER
-    for _ in range(3):
-        assert scans.scan(1) == PYTHON
-        (stack,) = set(scans.last.stacks) - {STACK}
-        assert stack == FIRST_ID
-    assert scans.reader.requests == 1
-    assert document(scans.last)["stacks"][str(FIRST_ID)][0]["module"] == "python"
-
-
-def test_another_wait_has_other_functions(scans: Scans) -> None:
-    scans.scan(1)
-    scans.scan(1)
-    scans.reader.ready = ANSWER
-    assert scans.scan(2) == NATIVE, "the answer may be of either"
-    assert scans.scan(1) == NATIVE
-    assert scans.scan(2) == NATIVE
-    assert scans.scan(2) == NATIVE
-    assert scans.reader.requests == 2
-    scans.reader.ready = {TID: runs("put")}
-    assert scans.scan(2) == ["put", "start_thread"]
-    assert scans.scan(None) == NATIVE
-
-
-def test_an_answer_that_comes_while_waits_are_read_is_too_new(scans: Scans) -> None:
-    scans.scan(1)
-    scans.scan(1)
-    scans.stacks.begin(dict)
-    scans.reader.ready = ANSWER
-    merged_one = merged_snapshot(scans.stacks, snapshot(), {TID: (1, 1)})
-    assert set(merged_one.stacks) == {STACK}
-    assert scans.scan(1) == PYTHON, "the next scan may use it"
-
-
-def test_brief_waits_of_a_nameless_lock_are_read_at_once(scans: Scans) -> None:
-    nameless = "sem 0x55d000001040"
-
-    def scan(seq: int, before: int) -> bool:
-        """Whether the wait is known in a scan that follows another one."""
-        scans.stacks.begin(lambda: {TID: (1, before)})
-        scans.last = merged_snapshot(scans.stacks, snapshot(lock=nameless), {TID: (1, seq)})
-        return FIRST_ID in scans.last.stacks
-
-    assert not scan(1, 1)
-    assert (scans.reader.requests, scans.stacks.wants_another_scan) == (0, True)
-    scans.reader.ready = ANSWER
-    assert not scan(3, 2), "the wait was over before the answer"
-    assert not scans.stacks.learned
-    scans.reader.ready = ANSWER
-    assert scan(4, 4)
-    assert (scans.reader.requests, scans.stacks.learned) == (2, True)
-    for seq in range(5, 40):
-        scans.reader.ready = {}
-        assert not scan(seq, seq)
-    assert scans.reader.requests == 16, "not for ever"
-    assert not scans.stacks.wants_another_scan
-
-
-def test_brief_waits_of_a_named_lock_are_not_read(scans: Scans) -> None:
-    for seq in range(5):
-        scans.scan(seq)
-    assert scans.reader.requests == 0
-
-
-def test_a_stack_that_does_not_fit_is_not_requested_again(scans: Scans) -> None:
-    scans.scan(1)
-    scans.scan(1)
-    scans.reader.ready = {TID: runs("a", "b")}
-    for _ in range(3):
-        assert scans.scan(1) == NATIVE
-    assert scans.reader.requests == 1
-
-
-def test_a_cut_stack_is_marked_after_the_merge(scans: Scans) -> None:
-    scans.scan(1, CUT_STACK)
-    scans.scan(1, CUT_STACK)
-    scans.reader.ready = {TID: runs("a", "b")}
-    assert scans.scan(1, CUT_STACK) == ["a", "b", CUT.function]
-
-
-def test_a_missed_thread_is_requested_again(scans: Scans) -> None:
-    scans.scan(1)
-    for _ in range(20):
-        scans.scan(1)
-        scans.reader.ready = {}
-    assert scans.reader.requests == 8, "not for ever"
-    scans.scan(2)
-    for answer in {}, ANSWER:
-        scans.scan(2)
-        scans.reader.ready = answer
-    assert scans.scan(2) == PYTHON
-
-
-def test_without_python_nothing_is_requested(scans: Scans) -> None:
-    for _ in range(3):
-        scans.scan(1, stack=CUT_STACK + 1)
-    assert scans.reader.requests == 0
-
-
-def test_a_single_scan_waits_for_the_answer(scans: Scans) -> None:
-    scans.reader.ready = None
-    stacks, waits = scans.stacks, {TID: (1, 1)}
-
-    def answer(timeout_s: float = 0.0) -> Any:
-        return ANSWER if scans.reader.asking else None
-
-    scans.reader.answer = answer  # type: ignore[method-assign]
-    assert FIRST_ID in all_merged(stacks, waits, waits).stacks
-    other: dict[int, tuple[int, int]] = {TID: (1, 2)}
-    assert FIRST_ID + 1 not in all_merged(stacks, other, waits).stacks
-
-
-def test_an_answer_to_an_older_request_is_for_the_waits_of_then(scans: Scans) -> None:
-    scans.scan(1)
-    scans.scan(1)
-    waits = {TID: (1, 2)}
-    scans.reader.answer = lambda timeout_s=0.0: None  # type: ignore[method-assign, assignment]
-    assert set(all_merged(scans.stacks, waits, waits).stacks) == {STACK}
-    scans.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
-    assert set(all_merged(scans.stacks, waits, waits).stacks) == {STACK}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"", b"no JSON", b"[1]", b"{}", b'{"threads": 5}', b'{"threads": {"x": []}}',
-        b'{"threads": {"1": [["f"]]}}', b'{"threads": {"1": [[[1, 2, 3]]]}}', b"[" * 100_000,
-        b'{"threads": {"1": [[["f", "a.py", "x"]]]}}', b'{"failed": ["?"]}',
-    ],
-)  # fmt: skip
-def test_a_nonsense_answer_is_a_failure(line: bytes) -> None:
-    assert decoded(line) == "ended"
-
-
-def test_names_in_an_answer_are_cleaned() -> None:
-    line = b'{"threads": {"7": [[["\\u001b[31m", "/x/\\u202ea.py", 3]], [["<module>", "", 0]]]}}'
-    inner, outer = PythonFrame("?[31m", "?a.py", 3), PythonFrame("<module>", "", None)
-    assert decoded(line) == {7: ((inner,), (outer,))}

@@ -1,12 +1,13 @@
-"""``locktop callers`` as its users meet it: text, JSON and CSV out of files, one-line errors."""
+"""``locktop callers`` for its users: text, JSON and CSV from files, and one-line errors."""
 
 from __future__ import annotations
 
+import gc
+import io
 import json
-import os
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import msgpack
 import pytest
@@ -15,8 +16,7 @@ from unit.builders import scenarios
 
 from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Snapshot
-
-LOCKTOP = [sys.executable, "-m", "locktop.tui"]
+from locktop.tui import cli
 
 REPORT = """\
 Type,Function Name,Inclusive Samples,Exclusive Samples,Module Name,Root Function Name,
@@ -28,16 +28,28 @@ Type,Function Name,Inclusive Samples,Exclusive Samples,Module Name,Root Function
 """
 
 
-def callers(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LOCKTOP, "callers", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONUTF8": "1"},
-        timeout=120,
-        check=False,
-    )
+class Done(NamedTuple):
+    """The result of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def callers(*arguments: str | Path) -> Done:
+    """Run the command in this process; test_cli.py runs commands in processes of their own."""
+    output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    threshold = gc.get_threshold()
+    try:
+        with redirect_stdout(output), redirect_stderr(errors):
+            status = cli.main(["callers", *map(str, arguments)])
+    except SystemExit as end:
+        status = int(end.code or 0)
+    finally:
+        gc.set_threshold(*threshold)
+    for stream in (output, errors):
+        stream.seek(0)
+    return Done(status, output.read(), errors.read())
 
 
 def said(*arguments: str | Path) -> str:
@@ -56,7 +68,7 @@ def complaint(*arguments: str | Path) -> str:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    """A snapshot as `locktop snapshot` and the screen save it."""
+    """A snapshot as `locktop snapshot` and the screen save a snapshot."""
     path = tmp_path / "saved.json"
     path.write_text(json.dumps(document(scenarios.normal())))
     return path
@@ -69,7 +81,7 @@ def report(tmp_path: Path) -> Path:
     return path
 
 
-def test_text_of_a_snapshot(saved: Path) -> None:
+def test_the_text_of_a_snapshot_is_a_call_tree(saved: Path) -> None:
     assert said(saved) == (
         "locktop callers: store 4711 on db1, 2026-11-21T03:12:45.678Z\n"
         "time waited: 1 h 31 min\n"
@@ -94,19 +106,19 @@ def test_text_of_a_snapshot(saved: Path) -> None:
     )
 
 
-def test_msgpack_is_read_too(saved: Path, tmp_path: Path) -> None:
+def test_a_msgpack_snapshot_is_read(saved: Path, tmp_path: Path) -> None:
     packed = tmp_path / "saved.msgpack"
     packed.write_bytes(msgpack.packb(document(scenarios.normal())))
     assert said(packed) == said(saved)
 
 
-def test_waits_for_work_are_shown_when_asked_for_and_add_nothing(saved: Path) -> None:
+def test_idle_waits_are_listed_on_request_and_add_nothing(saved: Path) -> None:
     text = said(saved, "--idle")
     assert "time waited: 1 h 31 min\n" in text
     assert "    idle (3 h 00 min)               + cond pool_ready\n" in text
 
 
-def test_butterfly(saved: Path) -> None:
+def test_the_butterfly_of_a_function_has_callers_and_callees(saved: Path) -> None:
     lines = said(saved, "--function", "serve_one").splitlines()
     assert lines[-4:] == [
         "  94.4 %   1 h 26 min                   worker_main at worker.c:25",
@@ -117,7 +129,7 @@ def test_butterfly(saved: Path) -> None:
     assert said(saved, "--function", "e_on").splitlines() == lines
 
 
-def test_weights(saved: Path) -> None:
+def test_each_weight_has_its_figures(saved: Path) -> None:
     assert "\nwaits: 270,519" in said(saved, "--weight", "count")
     assert "held by worker-2\n" in said(saved, "--weight", "blame")
     assert "there are wait, count, blame" in complaint(saved, "--weight", "colour")
@@ -125,21 +137,21 @@ def test_weights(saved: Path) -> None:
 
 def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
-    bare: Snapshot = scenarios.normal()
-    locks = tuple(replace(lock, blame=()) for lock in bare.locks)
-    path.write_text(json.dumps(document(replace(bare, locks=locks))))
+    normal: Snapshot = scenarios.normal()
+    locks = tuple(replace(lock, blame=()) for lock in normal.locks)
+    path.write_text(json.dumps(document(replace(normal, locks=locks))))
     text = said(path, "--weight", "blame")
     assert "nothing was waited for\n" in text
     assert "  this snapshot has no blame\n" in text
 
 
-def test_a_deadlock_is_told_beside(tmp_path: Path) -> None:
+def test_a_deadlock_is_among_the_notes(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     path.write_text(json.dumps(document(scenarios.deadlock())))
     assert said(path).endswith("\nNOTES\n  3 threads deadlocked\n")
 
 
-def test_without_stacks_it_says_why(tmp_path: Path) -> None:
+def test_a_snapshot_without_stacks_says_why(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     locks = tuple(replace(lock, wait_stacks=()) for lock in scenarios.normal().locks)
     counting = replace(scenarios.normal(), locks=locks, level="counting")
@@ -164,7 +176,7 @@ def test_json_has_every_node_with_its_depth(saved: Path) -> None:
     assert len(idle["nodes"]) > len(whole["nodes"])
 
 
-def test_json_of_a_butterfly(saved: Path) -> None:
+def test_the_json_of_a_butterfly_has_its_parts(saved: Path) -> None:
     whole = json.loads(said(saved, "--format", "json", "--function", "cache_get"))
     assert "nodes" not in whole
     made = whole["butterfly"]
@@ -172,7 +184,9 @@ def test_json_of_a_butterfly(saved: Path) -> None:
     assert [wing["part"] for wing in made["callees"]] == ["lock", "lock"]
 
 
-def test_csv_is_written_whole_and_over_nothing_and_read_again(saved: Path, tmp_path: Path) -> None:
+def test_csv_is_written_whole_overwrites_nothing_and_is_read_back(
+    saved: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "ours.csv"
     assert said(saved, "--format", "csv", "-o", path) == ""
     assert path.read_text() == said(saved, "--format", "csv")
@@ -183,7 +197,7 @@ def test_csv_is_written_whole_and_over_nothing_and_read_again(saved: Path, tmp_p
     assert "mutex g_cache_lock\n" in text
 
 
-def test_a_report_of_visual_studio(report: Path) -> None:
+def test_a_report_of_visual_studio_is_read(report: Path) -> None:
     head, _, page = said(report).partition("\nsamples")
     assert " ".join(head.split()) == f"locktop callers: {report}, a caller/callee report"
     assert "samples" + page == (
@@ -200,7 +214,7 @@ def test_a_report_of_visual_studio(report: Path) -> None:
     assert "is such a report already" in complaint(report, "--format", "csv")
 
 
-def test_names_of_strangers_do_no_harm(tmp_path: Path) -> None:
+def test_hostile_names_are_sanitized(tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     path.write_text(json.dumps(document(scenarios.hostile())))
     for form in ("text", "json", "csv"):
@@ -209,7 +223,7 @@ def test_names_of_strangers_do_no_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 100])
-def test_no_line_is_longer_than_a_ticket_has_room_for(width: int) -> None:
+def test_no_line_exceeds_the_width_of_a_ticket(width: int) -> None:
     from locktop.collector.export.text import call_tree
     from locktop.collector.profile.profile import SnapshotProfile, weight_of
 
@@ -223,7 +237,7 @@ def test_no_line_is_longer_than_a_ticket_has_room_for(width: int) -> None:
     assert max(map(len, page.splitlines())) <= width
 
 
-def test_wrong_use_is_one_line(saved: Path, tmp_path: Path) -> None:
+def test_wrong_use_of_callers_is_a_one_line_error(saved: Path, tmp_path: Path) -> None:
     assert "one of -p PID and FILE" in complaint()
     assert "one of -p PID and FILE" in complaint("-p", "1", saved)
     assert "no such file" in complaint(tmp_path / "nothing")

@@ -1,4 +1,4 @@
-"""The view of callers driven by keys, over snapshots made by hand and over a report."""
+"""The call tree driven by keys, over snapshots made by hand and over a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.driven import row_under_cursor
+from support.driven import row_under_cursor, settle
 from support.feed import HandFeed, text_of
 from textual.app import App
 from textual.pilot import Pilot
@@ -39,7 +39,7 @@ Caller,other
 
 @dataclass
 class View:
-    """The app under test, with the feed and the clock in the test's hands."""
+    """The app under test; the test controls its feed and its clock."""
 
     app: App[int]
     pilot: Pilot[int]
@@ -52,8 +52,7 @@ class View:
             await self.settle()
 
     async def settle(self) -> None:
-        for _ in range(3):
-            await self.pilot.pause()
+        await settle(self.pilot)
 
     async def show(self, snapshot: Snapshot, after_s: float = 1.0) -> None:
         self.clock[0] += after_s
@@ -108,7 +107,7 @@ async def of_report(data: bytes = REPORT) -> AsyncIterator[View]:
         yield view
 
 
-async def test_c_shows_the_callers_and_escape_goes_back() -> None:
+async def test_c_opens_the_call_tree_and_escape_goes_back() -> None:
     async with live(scenarios.deadlock()) as view:
         assert isinstance(view.app.screen, CallTreeScreen)
         assert "94% ━━━━━━━╸  1h28m      - ▾ start_thread [libc.so.6]" in view.text
@@ -141,7 +140,7 @@ async def test_branches_open_and_close() -> None:
         assert "start_thread" in view.under_cursor
 
 
-async def test_waits_for_work_are_shown_by_a_key_and_add_nothing() -> None:
+async def test_a_key_adds_idle_waits_that_count_for_nothing() -> None:
     async with live(scenarios.deadlock()) as view:
         assert "for work 4h02m, hidden" in view.text
         assert "pool_ready" not in view.text
@@ -162,10 +161,10 @@ async def test_weights_change_by_a_key() -> None:
         assert " By time waited 1h33m" in view.text
 
 
-async def test_no_blame_is_said() -> None:
-    bare = scenarios.normal()
-    locks = tuple(replace(lock, blame=()) for lock in bare.locks)
-    async with live(replace(bare, locks=locks), callers=("blame", False)) as view:
+async def test_a_snapshot_without_blame_says_so_on_the_screen() -> None:
+    normal = scenarios.normal()
+    locks = tuple(replace(lock, blame=()) for lock in normal.locks)
+    async with live(replace(normal, locks=locks), callers=("blame", False)) as view:
         assert "nothing  this snapshot has no blame" in view.text
 
 
@@ -187,7 +186,7 @@ async def test_enter_walks_through_callers_and_callees_and_escape_back() -> None
         assert "worker_main > serve_one" in view.under_cursor
 
 
-async def test_on_a_wide_screen_both_are_seen_and_the_function_follows_the_cursor() -> None:
+async def test_a_wide_screen_has_tree_and_function_and_the_function_follows_the_cursor() -> None:
     async with live(scenarios.deadlock(), size=(200, 60)) as view:
         assert "● start_thread [libc.so.6]" in view.text
         await view.keys("down")
@@ -199,7 +198,7 @@ async def test_on_a_wide_screen_both_are_seen_and_the_function_follows_the_curso
         assert "▶ Callers" in view.text
 
 
-async def test_the_filter_leads_to_what_has_the_words() -> None:
+async def test_the_filter_opens_branches_that_match() -> None:
     async with live(scenarios.deadlock()) as view:
         await view.keys("slash", *"fork[1]", "enter")
         assert "mutex fork[1]" in view.text
@@ -210,7 +209,7 @@ async def test_the_filter_leads_to_what_has_the_words() -> None:
 
 
 def waits(*entries: tuple[str, float]) -> Snapshot:
-    """Waits by way: the names of functions, the entry first, in one text."""
+    """Waits by path; a path is a text of function names, the entry first."""
     stacks = {
         n: tuple(records.frame(name, f"{name}.c", 1) for name in reversed(way.split()))
         for n, (way, _) in enumerate(entries, 1)
@@ -316,7 +315,7 @@ async def test_a_click_beside_the_tree_chooses_and_escape_leads_back() -> None:
         assert "▶ Callers" in view.text
 
 
-async def test_without_any_wait_there_is_nothing_and_no_key_fails() -> None:
+async def test_every_key_works_without_any_wait() -> None:
     async with live(scenarios.empty()) as view:
         assert "By time waited nothing" in view.text
         await view.keys("enter", "tab", "right", "left", "i", "v", "v", "down", "end")
@@ -324,14 +323,14 @@ async def test_without_any_wait_there_is_nothing_and_no_key_fails() -> None:
         assert "Locks" in view.text
 
 
-async def test_a_tree_that_takes_long_is_added_up_less_often(
+async def test_an_expensive_tree_is_computed_less_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with live(waits(("main a", 5.0))) as view:
         add_up = SnapshotProfile.tree
 
         def slow(profile: SnapshotProfile, weight: str) -> Node:
-            view.clock[0] += 0.01  # as the screen's clock has it
+            view.clock[0] += 0.01  # by the clock of the screen
             return add_up(profile, weight)
 
         monkeypatch.setattr(SnapshotProfile, "tree", slow)
@@ -344,7 +343,7 @@ async def test_a_tree_that_takes_long_is_added_up_less_often(
         assert view.clock[0] == pytest.approx(before + 0.01)
 
 
-async def test_hostile_names_do_no_harm() -> None:
+async def test_hostile_names_are_plain_text_on_the_screen() -> None:
     async with live(scenarios.hostile()) as view:
         await view.keys("i", "end", "enter")
         assert all(line.isprintable() for line in view.text.splitlines())
@@ -367,5 +366,5 @@ async def test_help_has_the_keys_of_the_view() -> None:
         ("  ▾ first > second", 16, "  ▾ … > second  "),
     ],
 )
-def test_of_a_long_chain_the_end_is_seen(text: str, width: int, fitted: str) -> None:
+def test_a_long_chain_shows_its_end(text: str, width: int, fitted: str) -> None:
     assert fit_chain(text, width) == fitted

@@ -9,7 +9,7 @@ from unit.builders import scenarios
 from locktop.collector.model import Lock, ThreadState
 
 
-async def test_locks_are_sorted_by_wait_and_idle_ones_are_below() -> None:
+async def test_locks_are_sorted_by_wait_with_idle_locks_below() -> None:
     async with opened() as screen:
         await screen.keys("i")
         assert [name.split()[0] for name in screen.names("LOCK")] == [
@@ -18,7 +18,7 @@ async def test_locks_are_sorted_by_wait_and_idle_ones_are_below() -> None:
         ]
 
 
-async def test_sort_goes_through_all_orders_and_round() -> None:
+async def test_the_sort_key_cycles_through_all_sortings() -> None:
     async with opened() as screen:
         seen = []
         for _ in range(6):
@@ -29,7 +29,7 @@ async def test_sort_goes_through_all_orders_and_round() -> None:
         assert seen == ["wait", "contended", "rate", "hold", "name", "wait"]
 
 
-async def test_sort_leaves_out_what_is_not_shown() -> None:
+async def test_the_sort_key_skips_columns_that_do_not_fit() -> None:
     async with opened(size=(80, 24)) as screen:
         seen = []
         for _ in range(4):
@@ -40,7 +40,7 @@ async def test_sort_leaves_out_what_is_not_shown() -> None:
         assert seen == ["wait", "rate", "name", "wait"]
 
 
-async def test_reverse_turns_the_order_around_but_keeps_idle_below() -> None:
+async def test_reverse_reverses_the_rows_but_keeps_idle_rows_below() -> None:
     async with opened() as screen:
         await screen.keys("i")
         before = screen.names("LOCK")
@@ -61,7 +61,7 @@ async def test_the_cursor_stays_on_the_lock_when_the_order_changes() -> None:
         assert " stats_mutex  mutex" in screen.text
 
 
-async def test_before_anything_is_chosen_the_cursor_stays_on_top() -> None:
+async def test_the_cursor_stays_on_top_before_any_choice() -> None:
     async with opened() as screen:
         assert screen.locks.current == 1
         await screen.show(with_lock(scenarios.normal(), 3, wait_s=99_999.0))
@@ -83,7 +83,7 @@ async def test_the_order_changes_at_most_once_a_second() -> None:
 async def test_deadlocked_locks_and_threads_stand_above_the_others() -> None:
     async with opened(scenarios.deadlock()) as screen:
         assert [line[0] for line in screen.lines if "fork[" in line][3:6] == ["!"] * 3
-        # Closed as their class is.
+        # Both rows are closed classes.
         assert [line[1:10].strip() for line in screen.lines if "fork[" in line][3:7] == [
             "▸ fork[]",
             "fork[0]",
@@ -93,7 +93,7 @@ async def test_deadlocked_locks_and_threads_stand_above_the_others() -> None:
         assert all(name.startswith("philosopher") for name in screen.names("THREAD")[:3])
 
 
-async def test_what_is_idle_is_hidden_until_it_is_asked_for() -> None:
+async def test_idle_rows_are_hidden_until_a_key_adds_them() -> None:
     async with opened() as screen:
         assert "pool-" not in screen.text
         assert "by wait, 2 idle hidden (i)" in screen.text, "locks"
@@ -105,14 +105,14 @@ async def test_what_is_idle_is_hidden_until_it_is_asked_for() -> None:
         assert "pool-" not in screen.text
 
 
-async def test_nothing_is_called_idle_where_that_is_not_known() -> None:
+async def test_no_row_is_idle_if_idleness_is_unknown() -> None:
     for changed in ({"level": "dormant"}, {"ended": True}):
         async with opened(replace(scenarios.normal(), **changed)) as screen:
             assert "pool_ready" in screen.text
             assert "hidden" not in screen.text
 
 
-async def test_who_is_in_a_deadlock_is_never_hidden() -> None:
+async def test_a_deadlocked_thread_is_never_hidden() -> None:
     ring = scenarios.deadlock()
     calm = tuple(
         replace(one, state=ThreadState.IDLE, holds=(), wait_share=0.0) for one in ring.threads
@@ -133,7 +133,7 @@ async def test_a_thread_that_sleeps_while_it_holds_a_lock_is_not_idle() -> None:
         assert "pool-1" not in screen.text
 
 
-async def test_a_lock_that_went_away_leaves_the_list_at_once() -> None:
+async def test_a_destroyed_lock_leaves_the_list_at_once() -> None:
     async with opened() as screen:
         calm = scenarios.normal()
         fewer = replace(calm, locks=tuple(k for k in calm.locks if k.id != 1))
@@ -141,7 +141,7 @@ async def test_a_lock_that_went_away_leaves_the_list_at_once() -> None:
         assert "g_cache_lock" not in "\n".join(screen.names("LOCK"))
 
 
-async def test_paging_and_ends_in_a_long_list() -> None:
+async def test_page_keys_home_and_end_move_in_a_long_list() -> None:
     async with opened(scenarios.many()) as screen:
         first: list[Lock] = list(scenarios.many().locks)
         await screen.keys("end")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.driven import opened
+from support.driven import opened, settle
 from support.feed import HandFeed, strips_of
 from textual import events
 from unit.builders import records, scenarios
@@ -18,7 +18,7 @@ from locktop.tui.app import LocktopApp
 from locktop.tui.widgets.footer import Footer
 
 
-async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where() -> None:
+async def test_the_first_line_names_waiters_duration_holder_and_location() -> None:
     async with opened() as screen:
         assert screen.lines[1].strip() == (
             "reader waits for g_table_lock for 1.27s; held by journal for 1.31s "
@@ -27,7 +27,7 @@ async def test_says_first_what_is_stuck_for_how_long_because_of_whom_and_where()
 
 
 @pytest.mark.parametrize("before", [[], ["slash", "x"], ["question_mark"], ["enter"]])
-async def test_control_c_quits_whatever_is_shown(before: list[str]) -> None:
+async def test_control_c_quits_from_every_screen(before: list[str]) -> None:
     async with opened() as screen:
         await screen.keys(*before)
         await screen.keys("ctrl+c")
@@ -35,7 +35,7 @@ async def test_control_c_quits_whatever_is_shown(before: list[str]) -> None:
 
 
 @pytest.mark.parametrize("keys", [[], ["slash", "x"], ["question_mark"], ["d"], ["tab", "w"]])
-async def test_no_color_is_no_color_at_all(
+async def test_no_color_leaves_no_color_at_all(
     keys: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -43,14 +43,14 @@ async def test_no_color_is_no_color_at_all(
     app = LocktopApp(feed, environ={"NO_COLOR": "1"}, now=lambda: 0.0)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press(*keys)
-        await pilot.pause()
+        await settle(pilot)
         for strip in strips_of(app):
             for text, style, _ in strip:
                 colours = (style.color, style.bgcolor) if style is not None else ()
                 assert all(colour is None or colour.is_default for colour in colours), text
 
 
-async def test_keys_that_come_faster_than_they_are_heard_mean_the_same() -> None:
+async def test_keys_in_a_burst_have_the_same_effect() -> None:
     async with opened(scenarios.deadlock()) as screen:
         await screen.keys("d", "enter")
         slowly = screen.text
@@ -58,12 +58,11 @@ async def test_keys_that_come_faster_than_they_are_heard_mean_the_same() -> None
         assert screen.text != slowly
         for key, character in (("d", "d"), ("enter", "\r")):
             screen.app.post_message(events.Key(key, character))
-        await screen.pilot.pause()
-        await screen.pilot.pause()
+        await screen.settle()
         assert screen.text == slowly
 
 
-async def test_pause_holds_the_snapshot_and_the_newest_comes_afterwards() -> None:
+async def test_pause_keeps_the_snapshot_and_the_newest_follows() -> None:
     async with opened() as screen:
         await screen.keys("p")
         assert "PAUSED" in screen.lines[0]
@@ -76,7 +75,7 @@ async def test_pause_holds_the_snapshot_and_the_newest_comes_afterwards() -> Non
         assert "ENDED" in screen.lines[0]
 
 
-async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> None:
+async def test_the_deadlock_details_have_threads_locks_locations_and_stacks() -> None:
     async with opened() as screen:
         assert "DEADLOCK" not in screen.text
         await screen.show(scenarios.deadlock())
@@ -94,7 +93,7 @@ async def test_a_deadlock_is_called_with_threads_locks_places_and_stacks() -> No
         assert screen.locks.has_focus
 
 
-async def test_no_deadlock_says_so() -> None:
+async def test_the_deadlock_key_says_that_no_deadlock_is_present() -> None:
     async with opened() as screen:
         await screen.keys("d")
         await screen.says("There is no deadlock.")
@@ -114,7 +113,7 @@ async def test_small_terminal_shows_one_list_and_tab_goes_on() -> None:
         assert screen.locks.has_focus
 
 
-async def test_enter_gives_the_details_the_screen_and_escape_takes_it_back() -> None:
+async def test_enter_enlarges_the_details_and_escape_restores_the_lists() -> None:
     async with opened(size=(80, 24)) as screen:
         assert "cache_get" not in screen.text
         await screen.keys("enter")
@@ -134,7 +133,7 @@ async def test_details_of_a_lock_have_every_digit_of_the_counters() -> None:
         assert "cache_put cache.c:88; now running" in screen.text
 
 
-async def test_long_lines_of_the_details_are_wrapped_not_cut() -> None:
+async def test_long_lines_of_the_details_are_wrapped() -> None:
     async with opened(size=(200, 60)) as screen:
         panel = [line[142:].strip() for line in screen.lines]
         said = " ".join(panel)
@@ -159,15 +158,15 @@ async def test_details_of_a_thread_follow_the_chain_to_its_root() -> None:
         assert "because   journal took it at journal_write journal.c:210" in screen.text
 
 
-async def test_who_goes_from_a_deadlock_to_a_list_sees_what_is_in_the_list() -> None:
+async def test_moving_in_a_list_replaces_the_deadlock_details() -> None:
     async with opened(scenarios.deadlock(), size=(80, 24)) as screen:
         await screen.keys("d", "pagedown", "pagedown", "escape", "tab", "enter")
         assert "Details of the deadlock" not in screen.text
         (title,) = (line for line in screen.lines if "Details of" in line)
-        assert re.findall(r" (\d+)-\d+ of", title) in ([], ["1"]), "from its top"
+        assert re.findall(r" (\d+)-\d+ of", title) in ([], ["1"]), "the details begin at their top"
 
 
-async def test_a_deadlock_that_is_read_stays_when_the_list_moves_on_by_itself() -> None:
+async def test_deadlock_details_stay_while_the_list_changes_by_itself() -> None:
     ring = scenarios.deadlock()
     async with opened(ring) as screen:
         await screen.keys("tab", "end", "d")
@@ -179,10 +178,10 @@ async def test_a_deadlock_that_is_read_stays_when_the_list_moves_on_by_itself() 
         assert screen.threads.current != last
         assert "Details of the deadlock" in screen.text
         await screen.keys("tab", "tab", "up")
-        assert "Details of the deadlock" not in screen.text, "that was somebody's choice"
+        assert "Details of the deadlock" not in screen.text, "the user chose this row"
 
 
-async def test_save_writes_the_snapshot_that_is_seen_and_never_over_another(
+async def test_save_writes_the_visible_snapshot_and_overwrites_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -190,7 +189,7 @@ async def test_save_writes_the_snapshot_that_is_seen_and_never_over_another(
         for _ in range(2):
             await screen.keys("w")
             await screen.app.workers.wait_for_complete()
-            await screen.pilot.pause()
+            await screen.settle()
         saved = sorted(tmp_path.iterdir())
         assert [path.name for path in saved] == [
             "locktop-store-4711-20261121T031245Z-2.json",
@@ -201,7 +200,7 @@ async def test_save_writes_the_snapshot_that_is_seen_and_never_over_another(
         assert saved[1].stat().st_mode & 0o777 == 0o600
 
 
-async def test_what_is_told_covers_the_keys_and_nothing_else(
+async def test_a_notification_covers_the_line_of_keys_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = tmp_path / "a-directory-with-a-long-name" / "and-another-one"
@@ -213,7 +212,7 @@ async def test_what_is_told_covers_the_keys_and_nothing_else(
         await screen.app.workers.wait_for_complete()
         await screen.says("…")
         assert screen.lines[:-1] == before[:-1]
-        # The directory gives way, the name of the file does not.
+        # The path loses its directory, not its file name.
         assert screen.lines[-1].startswith(" Saved /")
         assert screen.lines[-1].endswith("e/locktop-store-4711-20261121T031245Z.json")
         assert len(screen.lines[-1]) <= 80
@@ -221,20 +220,20 @@ async def test_what_is_told_covers_the_keys_and_nothing_else(
         await screen.says(before[-1])
 
 
-async def test_what_is_known_of_the_snapshot_is_told_flagged_and_in_the_help() -> None:
+async def test_notes_of_the_snapshot_are_notified_flagged_and_in_the_help() -> None:
     notes = ("the shared memory is full: " + "details are missing " * 5, "other locks are one")
     async with opened(size=(80, 24)) as screen:
         assert "note" not in screen.lines[0]
         await screen.show(replace(scenarios.normal(), notes=notes))
         await screen.says("2 notes: ?")
-        told = " ".join(line.strip() for line in screen.lines[-4:])
-        assert all(note.strip() in told for note in notes)
+        notification = " ".join(line.strip() for line in screen.lines[-4:])
+        assert all(note.strip() in notification for note in notes)
         screen.app.screen.query_one(Footer).clear()
         await screen.keys("question_mark")
         await screen.says("other locks are one")
 
 
-async def test_a_snapshot_that_cannot_be_saved_is_told(
+async def test_an_error_of_saving_is_notified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
@@ -244,7 +243,7 @@ async def test_a_snapshot_that_cannot_be_saved_is_told(
     async with opened() as screen:
         await screen.keys("w")
         await screen.app.workers.wait_for_complete()
-        await screen.pilot.pause()
+        await screen.settle()
         await screen.says("Not saved: No such file or directory")
 
 
@@ -271,7 +270,7 @@ async def test_theme_switch_keeps_the_text() -> None:
         assert screen.lines[:12] == before[:12]
 
 
-async def test_a_strangers_names_are_only_text() -> None:
+async def test_hostile_names_are_only_text() -> None:
     async with opened(scenarios.hostile()) as screen:
         assert "[bold]a[/bold]" in screen.text
         assert "[@click=app.quit]x[/]" in screen.text
@@ -284,7 +283,7 @@ async def test_a_strangers_names_are_only_text() -> None:
         assert "\x1b" not in screen.text
 
 
-async def test_the_end_of_the_process_is_told_and_the_snapshot_stays() -> None:
+async def test_the_end_of_the_process_is_notified_and_the_snapshot_stays() -> None:
     async with opened() as screen:
         await screen.show(scenarios.ended())
         assert "ENDED" in screen.lines[0]
@@ -292,7 +291,7 @@ async def test_the_end_of_the_process_is_told_and_the_snapshot_stays() -> None:
         await screen.says("the process has ended")
 
 
-async def test_a_dormant_library_claims_nothing() -> None:
+async def test_a_dormant_library_makes_no_claims() -> None:
     calm = replace(scenarios.empty(), level="dormant")
     async with opened(calm, size=(80, 24)) as screen:
         assert "dormant" in screen.lines[0]
@@ -328,7 +327,6 @@ async def test_every_size_draws_without_a_line_too_long(size: tuple[int, int]) -
 
 async def test_growing_the_terminal_shows_more() -> None:
     async with opened(size=(80, 24)) as screen:
-        await screen.pilot.resize_terminal(200, 60)
-        await screen.pilot.pause()
+        await screen.resize(200, 60)
         assert "HOLDER NOW" in screen.text
         assert "Threads by state" in screen.text

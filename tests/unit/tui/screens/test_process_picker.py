@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.driven import settle
 from support.feed import text_of
 
 from locktop.collector.errors import LocktopError
@@ -33,7 +34,7 @@ def refuse(pid: int) -> Source:
 async def test_the_picker_says_why_no_process_is_ready(size: tuple[int, int]) -> None:
     app = PickerApp(lambda: [UNPREPARED, STATIC], refuse, "night")
     async with app.run_test(size=size) as pilot:
-        await pilot.pause()
+        await settle(pilot)
         lines = text_of(app).splitlines()
         assert lines[1].startswith(" No process runs with the library. Enter ")
         assert "; locktop run" in lines[1]
@@ -48,8 +49,8 @@ async def test_the_picker_says_why_no_process_is_ready(size: tuple[int, int]) ->
 async def test_the_picker_shows_a_refusal_and_stays() -> None:
     app = PickerApp(lambda: [UNPREPARED, STATIC], refuse, "night")
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await settle(pilot)
         await pilot.press("down", "enter")
-        await pilot.pause()
+        await settle(pilot)
         assert "no such process: 88" in text_of(app)
         assert app.is_running

@@ -1,16 +1,15 @@
-"""The driver's way out, where a signal is still on its way to the thread that writes."""
+"""The end of the driver while a signal is still pending for the writer thread."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-#: The writer gets to its signal only after the patience has ended: as one that was not scheduled.
+#: The writer handles its signal only after the end of the patience, as an unscheduled thread.
 _LATE = """
 import os, signal, threading, time
 from locktop.tui.terminal import driver
 
-driver._PATIENCE_S = 0.01
 blocked, sent, ended = threading.Event(), threading.Event(), threading.Event()
 
 class File:
@@ -28,7 +27,7 @@ def late():
 writer = threading.Thread(target=late)
 writer.start()
 blocked.wait()
-patience = driver._Patience(File(), lambda: writer)
+patience = driver.Patience(File(), lambda: writer, patience_s=0.01)
 patience.start()
 while not sent.is_set():
     time.sleep(0.01)
@@ -39,7 +38,7 @@ print("over", signal.getsignal(signal.SIGALRM) == signal.SIG_DFL)
 """
 
 
-def test_a_signal_that_comes_late_to_the_writer_ends_nothing() -> None:
+def test_a_late_signal_to_the_writer_does_not_end_the_process() -> None:
     child = [sys.executable, "-c", _LATE]
     done = subprocess.run(child, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "over True\n", "")

@@ -16,7 +16,7 @@ MOVE = re.compile(r"\x1b\[[0-9;]*H|\r?\n")
 def seen(
     data: str, before: Attributes = DEFAULT
 ) -> tuple[list[tuple[str, Attributes]], Attributes]:
-    """Every character with its attributes, and the attributes afterwards: a small terminal.
+    """Return every character with its attributes, and the attributes at the end.
 
     What moves the cursor paints nothing, so it has no attributes; of several such the last counts.
     """
@@ -63,12 +63,12 @@ def test_every_character_keeps_its_style_over_many_writes(seed: int) -> None:
     for _ in range(5):
         data = anything(chance)
         visible, plain = seen(data, plain)
-        shown_short, short = seen(shortener.shorten(data), short)
-        assert shown_short == visible
+        short_text, short = seen(shortener.shorten(data), short)
+        assert short_text == visible
         assert short == plain
 
 
-def test_what_textual_writes_becomes_much_shorter() -> None:
+def test_output_of_textual_becomes_much_shorter() -> None:
     spans = [("38;2;200;208;218", "name"), ("38;2;232;183;98", "waiting"), ("38;2;1;2;3", "x")]
     row = "".join(f"\x1b[{colour};48;2;17;21;27m{text}\x1b[0m" for colour, text in spans)
     short = Shortener().shorten(row)
@@ -96,7 +96,7 @@ def test_unknown_sequences_are_sent_as_they_are(odd: str) -> None:
     assert shortener.shorten("\x1b[1mbold\x1b[0m") == "\x1b[1mbold\x1b[m"
 
 
-def test_a_change_is_the_shorter_of_two_ways() -> None:
+def test_a_style_change_takes_the_shorter_of_two_sequences() -> None:
     bold = Attributes("31", "44", frozenset({1}))
     assert change(bold, DEFAULT) == "\x1b[m"
     assert change(bold, bold._replace(foreground="32")) == "\x1b[32m"

@@ -14,7 +14,7 @@ from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.styled_line import line_text
 
 
-def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
+def test_the_banner_has_all_locations_of_a_ring_within_its_height() -> None:
     index = SnapshotIndex(scenarios.deadlock())
     assert banner(SnapshotIndex(scenarios.normal()), 5, 120) == ()
     for width in (80, 120):
@@ -27,7 +27,7 @@ def test_banner_has_all_places_of_a_ring_and_is_no_higher_than_asked() -> None:
     assert "and 2 more: press d" in short[-1]
 
 
-def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
+def test_the_banner_distinguishes_each_sort_of_edge() -> None:
     stuck = scenarios.deadlock()
     whole = stuck.deadlocks[0]
     edges = (replace(whole.cycle[0], reason=BlockReason.BEHIND), *whole.cycle[1:])
@@ -55,7 +55,7 @@ def test_the_banner_tells_behind_from_held_and_itself_from_each_other() -> None:
     assert text[1] == " not certain: who knows"
 
 
-def test_the_banner_tells_all_edges_in_the_same_words() -> None:
+def test_the_banner_has_one_form_for_all_edges() -> None:
     stuck = scenarios.deadlock()
     whole = stuck.deadlocks[0]
     shorter = replace(whole, cycle=(replace(whole.cycle[0], site=0), *whole.cycle[1:]))
@@ -69,19 +69,21 @@ def test_the_banner_tells_all_edges_in_the_same_words() -> None:
     assert seen == {False, True}
 
 
-def test_banner_has_the_place_of_the_call_where_there_are_no_stacks() -> None:
+def test_the_banner_has_the_call_site_without_stacks() -> None:
     stuck = scenarios.deadlock()
     cycle = tuple(replace(edge, stack=0) for edge in stuck.deadlocks[0].cycle)
     threads = tuple(
         replace(t, waiting_for=replace(t.waiting_for, stack=0)) if t.waiting_for else t
         for t in stuck.threads
     )
-    bare = replace(stuck, deadlocks=(replace(stuck.deadlocks[0], cycle=cycle),), threads=threads)
-    for line in banner(SnapshotIndex(bare), 5, 120)[1:]:
+    without_stacks = replace(
+        stuck, deadlocks=(replace(stuck.deadlocks[0], cycle=cycle),), threads=threads
+    )
+    for line in banner(SnapshotIndex(without_stacks), 5, 120)[1:]:
         assert "; at cache_put cache.c:88, taken at take_left ring.c:31" in line_text(line)
 
 
-def test_banner_shares_the_room_between_a_long_name_and_the_places() -> None:
+def test_the_banner_divides_its_width_between_a_long_name_and_locations() -> None:
     stuck = scenarios.deadlock()
     locks = tuple(
         replace(k, name=f"customer_database_pool_{k.name}_manager_lock") for k in stuck.locks
@@ -104,7 +106,7 @@ def with_functions(**names: str) -> SnapshotIndex:
 
 @pytest.mark.parametrize("at", ["f", "account_debit_in_a_long_name", "線程" * 30])
 @pytest.mark.parametrize("taken", ["g", "store::Map<Key, std::less<Key>>::insert(Key const&)"])
-def test_banner_has_thread_lock_and_holder_however_long_the_functions(at: str, taken: str) -> None:
+def test_the_banner_has_thread_lock_and_holder_beside_long_functions(at: str, taken: str) -> None:
     index = with_functions(at=at, taken=taken)
     for width in range(60, 140, 4):
         for number, line in enumerate(banner(index, 5, width)[1:]):

@@ -1,4 +1,4 @@
-"""The line that says what is wrong."""
+"""The line that says the main problem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from locktop.tui.views.styled_line import line_text
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
-def test_headline_says_less_where_there_is_less_room(width: int) -> None:
+def test_a_narrow_headline_says_less(width: int) -> None:
     text = line_text(headline(SnapshotIndex(scenarios.normal()), width))
     assert "g_table_lock" in text
     assert "journal" in text
@@ -23,8 +23,8 @@ def test_headline_says_less_where_there_is_less_room(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 200])
-def test_headline_of_waits_that_were_met_for_the_first_time(width: int) -> None:
-    """From outside nothing is known of how long these last already."""
+def test_the_headline_gives_new_sampled_waits_a_lower_bound(width: int) -> None:
+    """Sampling does not know the begin of waits that began before the first scan."""
     calm = scenarios.normal()
     waiting = [t for t in calm.threads if t.waiting_for and t.state is ThreadState.WAITING]
     begun = {
@@ -40,7 +40,7 @@ def test_headline_of_waits_that_were_met_for_the_first_time(width: int) -> None:
         assert " 0" not in text
 
 
-def test_headline_says_what_was_waited_for_lately_in_the_room_there_is() -> None:
+def test_the_headline_names_recent_waits_within_its_width() -> None:
     calm = scenarios.normal()
     quiet = SnapshotIndex(replace(calm, threads=()))
     wide, narrow = (line_text(headline(quiet, width)) for width in (120, 80))
@@ -48,18 +48,20 @@ def test_headline_says_what_was_waited_for_lately_in_the_room_there_is() -> None
     assert narrow == " No thread waits now; lately most for g_cache_lock, 1.88s a second"
 
 
-def test_headline_of_a_process_that_has_ended_speaks_of_its_end() -> None:
+def test_the_headline_of_an_ended_process_says_so() -> None:
     over = scenarios.ended()
-    assert "g_table_lock" in line_text(headline(SnapshotIndex(over), 120)), "what it was stuck on"
+    assert "g_table_lock" in line_text(headline(SnapshotIndex(over), 120)), (
+        "the lock of the former deadlock"
+    )
     calm = SnapshotIndex(replace(over, threads=()))
     assert line_text(headline(calm, 80)) == " The process has ended; this is its last snapshot."
 
 
-def test_headline_without_anything_wrong() -> None:
+def test_the_headline_of_a_calm_process_says_so() -> None:
     assert "No thread waits" in line_text(headline(SnapshotIndex(scenarios.empty()), 80))
 
 
-def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None:
+def test_the_headline_names_a_wait_of_the_holder_other_than_for_a_lock() -> None:
     calm = scenarios.normal()
     locks = tuple(replace(lock, holder_activity=None) for lock in calm.locks)
     calm = replace(calm, locks=locks)
@@ -74,7 +76,7 @@ def test_headline_says_what_the_holder_waits_for_where_that_is_no_lock() -> None
     assert line_text(headline(stuck, 400)) == f"{text}, which waits for g_slots"
 
 
-def test_headline_names_waits_on_semaphores_where_no_lock_is_waited_for() -> None:
+def test_the_headline_names_semaphore_waits_if_no_thread_waits_for_a_lock() -> None:
     waits = [
         records.thread(
             5000 + i,
@@ -91,7 +93,7 @@ def test_headline_names_waits_on_semaphores_where_no_lock_is_waited_for() -> Non
     assert len(text) <= 80
 
 
-def test_headline_says_what_the_holder_does_where_there_is_room() -> None:
+def test_a_wide_headline_has_the_activity_of_the_holder() -> None:
     index = SnapshotIndex(scenarios.normal())
     wide = line_text(headline(index, 200))
     assert wide.endswith(", now in fsync(7 -> /var/lib/store/journal) for 1.30 s")

@@ -28,8 +28,8 @@ from locktop.tui.views.styled_line import STYLES, line_text
 from locktop.tui.views.thread_details import thread_details
 
 
-def test_latest_waits_say_how_long_ago_they_were_over() -> None:
-    """They are in that order, so the figures are too."""
+def test_recent_waits_have_their_age() -> None:
+    """Recent waits are sorted by their end, so their ages are sorted too."""
     index = SnapshotIndex(scenarios.normal())
     lock, thread = index.snapshot.locks[0], index.snapshot.threads[0]
 
@@ -41,7 +41,7 @@ def test_latest_waits_say_how_long_ago_they_were_over() -> None:
     assert [text.split(" ago ")[0].strip() for text in visible[2:]] == ["250ms", "1.00s"]
 
 
-def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
+def test_thread_details_name_an_unobserved_wait() -> None:
     calm = scenarios.normal()
     sleeper = next(thread for thread in calm.threads if thread.waiting_for is None)
     wait = UnobservedWait(sleeper.tid, 0x7F00, "", 2.5, 1, "OpenMP lock", False, "openmp-lock")
@@ -59,7 +59,7 @@ def test_a_thread_that_waits_where_the_library_does_not_see_it() -> None:
     assert cells == {"WAITS FOR": "unseen: OpenMP lock", "SINCE": ">2.50s"}
     group = ThreadGroup("key", (sleeper, replace(sleeper, tid=1)), "t", 0, "")
     (waits_for,) = (c for c in thread_list.columns(index) if c.title == "WAITS FOR")
-    assert waits_for.cell(group)[0] == "", "the other one does not wait"
+    assert waits_for.cell(group)[0] == "", "the other thread does not wait"
     quiet = replace(seen, threads=(replace(sleeper, waiting_for=None),))
     assert line_text(headline(SnapshotIndex(quiet), 120)) == (
         f" {sleeper.name} waits for OpenMP lock; its holder is not known: the library does not"
@@ -73,7 +73,7 @@ def details(index: SnapshotIndex, lock_id: int) -> str:
     return "\n".join(line_text(line) for line in lines)
 
 
-def test_blame_says_what_the_holder_waited_for_itself() -> None:
+def test_blame_names_the_wait_of_the_holder() -> None:
     calm = scenarios.normal()
     because = (Blame(4714, 0x401100, 3.0, through=2), Blame(0, 0x401100, 1.0), Blame(0, 0, 0.5))
     locks = tuple(replace(lock, blame=because if lock.id == 1 else ()) for lock in calm.locks)
@@ -83,7 +83,7 @@ def test_blame_says_what_the_holder_waited_for_itself() -> None:
     assert "no holder known" in text
 
 
-def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
+def test_the_mean_wait_excludes_ongoing_and_timed_out_waits() -> None:
     calm = replace(scenarios.normal(), events=())
     assert "310s in all, 376ms each, 4.21s at most" in details(SnapshotIndex(calm), 2)
     going_on = tuple(
@@ -100,7 +100,7 @@ def test_the_mean_wait_has_no_wait_that_goes_on_or_gave_up() -> None:
     assert "in all, 412ms at most" in details(SnapshotIndex(gave_up), 1)
 
 
-def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None:
+def test_a_zero_of_a_dormant_library_is_unknown() -> None:
     threads = tuple(replace(t, waiting_for=None, holds=()) for t in scenarios.normal().threads)
     locks = tuple(replace(k, holders=(), waiters=()) for k in scenarios.normal().locks)
     calm = replace(scenarios.normal(), threads=threads, locks=locks)
@@ -125,7 +125,7 @@ def test_while_the_library_is_dormant_nought_is_not_known_to_be_nought() -> None
     )
 
 
-def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
+def test_a_holder_is_uncertain_if_other_threads_release_the_lock() -> None:
     calm = scenarios.normal()
     assert "not certain" not in details(SnapshotIndex(calm), 2)
     assert "journal?" not in line_text(headline(SnapshotIndex(calm), 200))
@@ -139,7 +139,7 @@ def test_a_holder_is_doubted_where_other_threads_give_the_lock_back() -> None:
     assert index.holders((4716,), 1) == "journal"
 
 
-def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
+def test_a_hold_without_a_wait_is_no_recent_wait() -> None:
     calm = scenarios.normal()
     assert "\n Latest waits\n" in details(SnapshotIndex(calm), 1)
     (first, *others) = calm.events
@@ -150,7 +150,7 @@ def test_a_hold_without_a_wait_is_not_told_as_a_wait() -> None:
     assert "waited 0" not in text
 
 
-def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
+def test_a_lock_is_held_by_nobody_only_if_that_is_known() -> None:
     calm = scenarios.normal()
     free = replace(calm.locks[0], holders=(), waiters=())
     between = replace(calm.locks[0], holders=())
@@ -162,16 +162,16 @@ def test_who_holds_a_lock_is_nobody_only_where_that_is_known() -> None:
         text = details(SnapshotIndex(replace(calm, locks=(lock,), complete=complete)), 1)
         assert f"\n held by   {said}\n" in text
     assert "held by" not in details(SnapshotIndex(calm), 5), (
-        "a condition variable is held by nobody ever"
+        "no thread ever holds a condition variable"
     )
     sem = replace(between, kind=Kind.SEM, used_as_lock=True)
     text = details(SnapshotIndex(replace(calm, locks=(sem,))), 1)
     assert "\n held by   not known\n" in text
     text = details(SnapshotIndex(replace(calm, locks=(replace(sem, waiters=()),))), 1)
-    assert "held by" not in text, "it is known only while somebody waits"
+    assert "held by" not in text, "the holder is known only while a thread waits"
 
 
-def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
+def test_an_object_without_holders_has_its_signal_counts() -> None:
     calm = scenarios.normal()
     text = details(SnapshotIndex(calm), 5)
     assert "\n signalled 2,504 times  by this process\n" in text
@@ -186,7 +186,7 @@ def test_what_nobody_holds_says_how_often_it_was_signalled() -> None:
     assert "980ms held" in text
 
 
-def test_the_first_scan_says_nothing_of_what_takes_two() -> None:
+def test_the_first_scan_has_no_rates() -> None:
     first = SnapshotIndex(replace(scenarios.normal(), interval_s=0.0))
     lock, thread = first.locks[1], first.threads[4712]
     in_list = {column.title: column.cell(lock)[0] for column in lock_list.columns(first)} | {
@@ -199,7 +199,7 @@ def test_the_first_scan_says_nothing_of_what_takes_two() -> None:
     assert "  cpu -  " in line_text(status_line(first.snapshot, Pace(2.0, 2.0), False, 120))
 
 
-def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
+def test_a_stack_of_ongoing_waits_is_still_waiting() -> None:
     calm = scenarios.normal()
     locks = tuple(
         replace(k, wait_stacks=(WaitStack(5, 0, 70.0),)) if k.id == 2 else k for k in calm.locks
@@ -208,7 +208,7 @@ def test_a_stack_of_waits_that_have_not_ended_is_still_waiting() -> None:
     assert "100% of the wait, 70.0s, still in progress" in text
 
 
-def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
+def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_location() -> None:
     calm = scenarios.normal()
     gthread = Frame(0x401100, "__gthread_mutex_lock", "gthr-default.h", 749, "x", 0x1100, True)
     frames = (gthread, Frame(0x401100, "put", "cache.cc", 42, "x", 0x1100))
@@ -223,7 +223,7 @@ def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_place() -> None:
 
 
 @pytest.mark.parametrize("many", [1, 3, 11, 1234])
-def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) -> None:
+def test_names_of_many_waiters_stay_apart_from_their_number(many: int) -> None:
     calm = scenarios.normal()
     waiters = (4715,) * many
     locks = tuple(replace(k, waiters=waiters) if k.id == 2 else k for k in calm.locks)
@@ -232,7 +232,7 @@ def test_however_many_wait_their_names_stand_apart_from_their_number(many: int) 
     assert (f"and {many - 3} more" in text) == (many > 3)
 
 
-def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
+def test_a_sleeping_holder_is_not_idle() -> None:
     calm = scenarios.normal()
     threads = tuple(
         replace(t, state=ThreadState.IDLE) if t.name == "journal" else t for t in calm.threads
@@ -244,7 +244,7 @@ def test_one_that_sleeps_with_a_lock_is_not_called_idle() -> None:
     assert thread_list.state_word(index, index.threads[4720]) == "idle"
 
 
-def test_what_a_holder_does_has_its_stack_as_old_as_it_is() -> None:
+def test_holder_activity_has_a_stack_with_its_age() -> None:
     calm = scenarios.normal()
     said = details(SnapshotIndex(calm), 2)
     assert "; now in fsync(7 -> /var/lib/store/journal) for 1.30 s" in said

@@ -41,7 +41,7 @@ def test_long_names_in_lists_keep_both_ends() -> None:
     assert "customer…l_1_mutex" in line_text(waits.line(index.threads[4712]))
 
 
-def test_rows_have_few_runs() -> None:
+def test_rows_have_few_spans() -> None:
     index = SnapshotIndex(scenarios.normal())
     table = lay_out(lock_list.columns(index), 120)
     rows = [table.line(lock, lock_list.mark(index, lock)) for lock in index.locks.values()]
@@ -55,7 +55,7 @@ def test_every_kind_of_lock_has_room_for_its_name() -> None:
     assert max(len(kind.value) for kind in Kind) <= kinds.width
 
 
-def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
+def test_a_lock_without_a_release_is_held_all_the_time() -> None:
     lock = replace(scenarios.deadlock().locks[0], hold_timed=0)
     columns = {
         column.title: column for column in lock_list.columns(SnapshotIndex(scenarios.deadlock()))
@@ -64,7 +64,7 @@ def test_a_lock_that_is_never_let_go_of_is_held_all_the_time() -> None:
     assert columns["HELD%"].cell(records.lock(1, "new"))[0] == "-"
 
 
-def test_lists_name_a_place_by_function_and_line() -> None:
+def test_lists_name_a_location_by_function_and_line() -> None:
     index = SnapshotIndex(scenarios.deadlock())
     locks = {column.title: column for column in lock_list.columns(index)}
     threads = {column.title: column for column in thread_list.columns(index)}
@@ -75,13 +75,13 @@ def test_lists_name_a_place_by_function_and_line() -> None:
     assert threads["AT"].cell(index.threads[4714])[0] == ""
 
 
-def test_matches_wants_every_word_in_any_case() -> None:
+def test_a_filter_matches_every_word_in_any_case() -> None:
     assert matches("g_cache_lock mutex Worker", "CACHE worker")
     assert not matches("g_cache_lock mutex", "cache worker")
     assert matches("anything", "")
 
 
-def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
+def test_sorting_happens_when_due_and_keeps_the_rows_otherwise() -> None:
     ordering = StableSorter(every_s=1.0)
     assert ordering.arrange([1, 2, 3], 0.0, lambda: [3, 2, 1]) == [3, 2, 1]
     assert ordering.arrange([1, 2, 3, 4], 0.5, lambda: [4, 3, 2, 1]) == [3, 2, 1, 4]
@@ -91,7 +91,7 @@ def test_ordering_sorts_when_due_and_keeps_its_place_between() -> None:
     assert ordering.arrange([1, 4], 1.1, lambda: [1, 4]) == [1, 4]
 
 
-def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None:
+def test_a_wide_list_has_the_activity_of_each_holder() -> None:
     calm = scenarios.normal()
     waits = replace(calm.threads[4], holds=(Held(3, 0x401100, 1.0),))
     third = replace(
@@ -108,9 +108,9 @@ def test_on_a_wide_screen_each_contended_lock_has_what_its_holder_does() -> None
         )
     )
     table = lay_out(lock_list.columns(index), 180)
-    told = [line_text(table.line(lock)) for lock in index.snapshot.locks[:4]]
-    assert "runs cache_copy:61" in told[0]
-    assert "in fsync(7 -> /var/lib/sto" in told[1]
-    assert "waits for g_table_lock" in told[2]
+    rows = [line_text(table.line(lock)) for lock in index.snapshot.locks[:4]]
+    assert "runs cache_copy:61" in rows[0]
+    assert "in fsync(7 -> /var/lib/sto" in rows[1]
+    assert "waits for g_table_lock" in rows[2]
     assert lock_list.HOLDER_NOW in line_text(table.heading("WAIT"))
     assert not lay_out(lock_list.columns(index), 127).has(lock_list.HOLDER_NOW)

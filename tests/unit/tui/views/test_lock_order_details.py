@@ -1,4 +1,4 @@
-"""Potential deadlocks on the screen: counted quietly in the first line, told behind a key."""
+"""Potential deadlocks on the screen: a count in the first line, details behind a key."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from locktop.tui.views.styled_line import line_text
 ALERTING = {"alert", "stuck", "waiting"}
 
 
-def told(snapshot: Snapshot) -> str:
+def details(snapshot: Snapshot) -> str:
     return "\n".join(line_text(line) for line in lock_order_details(SnapshotIndex(snapshot)))
 
 
-def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() -> None:
-    text = told(scenarios.orders())
+def test_each_step_has_thread_locks_locations_and_confidence() -> None:
+    text = details(scenarios.orders())
     for said in (
         "2 locks taken in different orders, high confidence",
         "worker-0 (4712)",
@@ -34,7 +34,7 @@ def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() ->
         "taken in cache_put cache.c:88",
         "rwlock g_table_lock",
         "serve_get                    serve.c:130",
-        "thread    4999",  # has ended: its name is not known
+        "thread    4999",  # this thread has ended: its name is not known
         "medium confidence: a third thread has to want to write at that moment",
         "mutex stats_mutex (to read)",
         "no stack is known",
@@ -44,30 +44,32 @@ def test_each_step_has_its_thread_both_locks_both_places_and_how_sure_it_is() ->
         assert said in text
 
 
-def test_it_is_in_no_colour_of_an_alert() -> None:
+def test_a_potential_deadlock_has_no_alert_colour() -> None:
     lines = list(lock_order_details(SnapshotIndex(scenarios.orders(scenarios.deadlock()))))
     assert not {style for line in lines for _, style in line} & ALERTING
 
 
-def test_a_class_is_named_and_of_very_many_the_first_are_told() -> None:
+def test_a_cycle_of_classes_names_them_and_many_cycles_are_cut() -> None:
     cycle = OrderCycle((1, 2), (OrderEdge(1, 2, 4712, 1),), classes=("fork[]", "plate[]"))
-    text = told(replace(scenarios.normal(), lock_order=(cycle,) * 500))
+    text = details(replace(scenarios.normal(), lock_order=(cycle,) * 500))
     assert "classes   fork[], plate[]" in text
     assert "and 480 more" in text
     assert text.count("\n") < 300
 
 
-def test_a_strangers_names_are_harmless() -> None:
+def test_hostile_names_of_locks_are_sanitized() -> None:
     bad = Frame(1, "f\x1b[2Jg", "a\nb.c", 1, "m", 1)
     cycle = OrderCycle((1, 2), (OrderEdge(1, 2, 4712, 77, 0x77),), classes=("\x1b]0;x\x07",))
-    text = told(
+    text = details(
         replace(scenarios.hostile(), lock_order=(cycle,), stacks={77: (bad,)}, sites={0x77: bad})
     )
     assert text.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_the_first_line_counts_them_and_d_shows_them(size: tuple[int, int]) -> None:
+async def test_the_first_line_counts_potential_deadlocks_and_d_shows_them(
+    size: tuple[int, int],
+) -> None:
     async with opened(scenarios.orders(), size=size) as screen:
         assert "2 potential: d" in screen.lines[0]
         assert "DEADLOCK" not in screen.text
@@ -81,7 +83,7 @@ async def test_the_first_line_counts_them_and_d_shows_them(size: tuple[int, int]
         assert "different orders" not in screen.text
 
 
-async def test_a_deadlock_comes_first_and_d_once_more_shows_those_that_could_be() -> None:
+async def test_d_shows_a_deadlock_and_then_potential_deadlocks() -> None:
     async with opened(scenarios.orders(scenarios.deadlock())) as screen:
         await screen.keys("d")
         await screen.says("of the deadlock; d: 2 potential")
@@ -92,7 +94,7 @@ async def test_a_deadlock_comes_first_and_d_once_more_shows_those_that_could_be(
         await screen.says("of the deadlock; d: 2 potential")
 
 
-async def test_the_order_of_a_deadlock_that_is_there_is_not_told_again() -> None:
+async def test_the_cycle_of_a_present_deadlock_is_not_repeated() -> None:
     ring = scenarios.deadlock()
     edges = tuple(OrderEdge(10 + i, 10 + (i + 1) % 3, 4730 + i, 4) for i in range(3))
     order = replace(ring, lock_order=(OrderCycle((10, 11, 12), edges),))
@@ -105,14 +107,14 @@ async def test_the_order_of_a_deadlock_that_is_there_is_not_told_again() -> None
         assert "1 potential: d" in screen.lines[0]
 
 
-async def test_what_is_only_unproven_is_not_counted_but_told() -> None:
+async def test_unproven_cycles_are_mentioned_but_not_counted() -> None:
     async with opened(replace(scenarios.normal(), lock_order_unproven=7)) as screen:
         assert "potential" not in screen.lines[0]
         await screen.keys("d")
         await screen.says("7 left out, for other locks may have lain in their memory")
 
 
-async def test_they_go_when_they_are_no_longer_there() -> None:
+async def test_potential_deadlocks_leave_the_screen_with_the_snapshot() -> None:
     async with opened(scenarios.orders()) as screen:
         await screen.keys("d")
         await screen.show(scenarios.normal())
@@ -121,7 +123,7 @@ async def test_they_go_when_they_are_no_longer_there() -> None:
 
 
 class OneLook:
-    """A source of one snapshot, which ends with it."""
+    """A source of one snapshot that then ends."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = replace(snapshot, ended=True)
@@ -142,7 +144,7 @@ class OneLook:
         pass
 
 
-def test_a_suppression_file_counts_on_the_screen_too() -> None:
+def test_a_suppression_file_applies_to_the_screen() -> None:
     source: Source = OneLook(scenarios.orders())
     feed, seen = PollerFeed(source), queue.Queue[Snapshot]()
     feed.suppressions = suppressions.parse("take_right  # one thread only\n", "here")
@@ -152,10 +154,10 @@ def test_a_suppression_file_counts_on_the_screen_too() -> None:
     finally:
         feed.stop()
     assert [cycle.locks for cycle in visible.lock_order] == [(1, 2)]
-    assert "1 left out, as a suppression file says" in told(visible)
+    assert "1 left out, as a suppression file says" in details(visible)
 
 
-async def test_a_pattern_of_no_lock_is_in_the_first_line_and_in_the_help() -> None:
+async def test_a_pattern_without_a_lock_is_in_the_first_line_and_in_the_help() -> None:
     seen = scenarios.oversubscribed()
     async with opened(seen, size=(80, 24)) as screen:
         before = len(screen.lines)
@@ -168,7 +170,7 @@ async def test_a_pattern_of_no_lock_is_in_the_first_line_and_in_the_help() -> No
         assert len(screen.lines) == before
 
 
-def test_a_pattern_of_a_lock_is_told_with_the_lock_only() -> None:
+def test_a_pattern_of_a_lock_is_in_the_lock_details_alone() -> None:
     seen = scenarios.oversubscribed()
     of_lock = replace(seen, patterns=(replace(seen.patterns[0], lock=1),))
     assert notes(of_lock) == ()

@@ -1,4 +1,4 @@
-"""What is not known is said to be so, and is no nought, nobody or nothing."""
+"""The screen and the reports call unknown figures unknown, not zero or nobody."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def native_stacks() -> Snapshot:
 
 
 def of_python(count: int = 3) -> Snapshot:
-    """Threads that wait for locks of Python's, one each, of one name; nobody knows who has them."""
+    """Threads that each wait for a Python lock of one name, without known holders."""
     threads = tuple(
         records.thread(
             10 + n, f"w{n}", ThreadState.WAITING,
@@ -53,7 +53,7 @@ def details_of(seen: Snapshot, thread: Thread) -> str:
     return "\n".join(map(line_text, thread_details(SnapshotIndex(seen), thread)))
 
 
-def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
+def test_the_deadlock_line_distinguishes_none_from_unknown() -> None:
     assert no_deadlock(SnapshotIndex(scenarios.normal())).startswith("There is no deadlock.")
     hidden = SnapshotIndex(of_python())
     assert no_deadlock(hidden) == (
@@ -68,7 +68,7 @@ def test_no_deadlock_is_seen_is_not_that_there_is_none() -> None:
     assert "not every held lock is known" in no_deadlock(SnapshotIndex(dormant))
 
 
-async def test_the_key_says_so() -> None:
+async def test_keys_say_that_figures_are_unknown() -> None:
     async with opened(of_python()) as screen:
         await screen.keys("d")
         await screen.says("holders of what 3 threads wait for are not known")
@@ -76,7 +76,7 @@ async def test_the_key_says_so() -> None:
         await screen.says("There is no level to set: the process runs without the library.")
 
 
-def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
+def test_the_verdict_counts_waits_of_unknown_holders() -> None:
     line = verdict.line(of_python())
     assert "3 waiting for a lock (3 for one whose holder is not known)" in line
     calm = verdict.line(scenarios.normal())
@@ -84,7 +84,7 @@ def test_the_probe_says_of_how_many_the_holder_is_not_known() -> None:
     assert "not known" not in calm
 
 
-def test_who_holds_the_locks_of_a_class() -> None:
+def test_class_details_name_unknown_holders() -> None:
     index = SnapshotIndex(of_python())
     (of,) = index.classes.values()
     said = "\n".join(map(line_text, class_details(index, of)))
@@ -97,7 +97,7 @@ def test_who_holds_the_locks_of_a_class() -> None:
     assert "held by" not in "\n".join(map(line_text, class_details(index, of)))
 
 
-def test_a_thread_seen_by_sampling() -> None:
+def test_details_of_a_sampled_thread_name_unknown_figures() -> None:
     seen = native_stacks()
     thread = replace(seen.threads[0], holds=(), wait_s={}, waiting_for=None)
     seen = replace(seen, threads=(thread, *seen.threads[1:]))
@@ -113,7 +113,7 @@ def test_a_thread_seen_by_sampling() -> None:
 
 
 @pytest.mark.parametrize("sampled", [True, False])
-def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> None:
+def test_group_details_have_waits_for_objects_without_owners(sampled: bool) -> None:
     seen = of_python(1)
     same = tuple(
         replace(seen.threads[1], tid=20 + n, name=f"pool-{n}", wait_s={Kind.SEM: 7.0})
@@ -129,7 +129,7 @@ def test_threads_that_wait_for_what_nobody_owns_have_waited(sampled: bool) -> No
     assert ("acquired" in said) is not sampled
 
 
-def test_figures_that_samples_do_not_show_are_dashes() -> None:
+def test_unsampled_figures_are_dashes() -> None:
     index = SnapshotIndex(records.sampled(scenarios.fleet()))
     cells = {
         column.title: {
@@ -154,22 +154,22 @@ def test_a_group_with_one_thread_that_was_not_counted_has_no_count() -> None:
     assert "acquired" not in "\n".join(map(line_text, group_details(index, group)))
 
 
-def test_locks_without_counts_are_sorted_as_with_counts_of_nought() -> None:
+def test_locks_without_counts_are_sorted_as_with_counts_of_zero() -> None:
     seen = records.sampled(scenarios.fleet())
-    noughts = [
+    zeros = [
         replace(lock, hold_s=0.0, rates=replace(lock.rates, contended=0.0, hold=0.0))
         for lock in seen.locks
     ]
     for key in lock_list.SORT_KEYS:
         in_order = [lock.id for lock in sorted(seen.locks, key=key.key)]
-        assert in_order == [lock.id for lock in sorted(noughts, key=key.key)]
+        assert in_order == [lock.id for lock in sorted(zeros, key=key.key)]
     acquired = [replace(lock, acquisitions=0) for lock in seen.locks]
     assert [lock.id for lock in sorted(seen.locks, key=most_wait_first)] == [
         lock.id for lock in sorted(acquired, key=most_wait_first)
     ]
 
 
-def test_a_page_says_nothing_of_signals_and_holds_in_samples() -> None:
+def test_the_text_report_of_samples_has_no_signals_and_holds() -> None:
     seen = scenarios.normal()
     page = report.render(seen)
     sampled = report.render(records.sampled(seen))
@@ -179,12 +179,12 @@ def test_a_page_says_nothing_of_signals_and_holds_in_samples() -> None:
     assert re.search(r"^ +21.3 ms +- +900 us +- +-  mutex +stats_mutex$", sampled, re.MULTILINE)
 
 
-def test_the_first_line_has_room_for_it() -> None:
+def test_the_first_line_says_that_a_holder_is_unknown() -> None:
     assert line_text(headline(SnapshotIndex(of_python(1)), 75)).endswith("; holder not known")
     assert line_text(headline(SnapshotIndex(of_python(1)), 120)).endswith("its holder is not known")
 
 
-def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:
+def test_the_text_report_calls_a_sleeping_holder_asleep() -> None:
     seen = of_python(1)
     holder = replace(seen.threads[0], holds=(Held(50, 0, None),))
     page = report.render(replace(seen, threads=(holder, seen.threads[1])))
@@ -192,7 +192,7 @@ def test_who_holds_a_lock_is_not_idle_on_a_page() -> None:
     assert "2 threads (1 idle, 1 waiting)" in report.render(seen)
 
 
-def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
+def test_the_text_report_omits_call_sites_of_little_wait() -> None:
     seen = scenarios.normal()
     first, second, *rest = seen.locks
     stacks = (WaitStack(1, 5, 100.0),), (WaitStack(2, 5, 0.05),)
@@ -205,7 +205,7 @@ def test_a_page_leaves_out_where_hardly_anybody_waited() -> None:
     assert f"{second.name}, 5 % of its wait" in report.render(more)
 
 
-def test_a_long_name_loses_first_what_says_nothing() -> None:
+def test_a_long_name_loses_its_least_telling_part_first() -> None:
     name = "acme::storage::index_[abi:cxx11].rw"
     assert middle(name, 60) == name
     assert middle(name, 26) == "acme::storage::index_.rw"

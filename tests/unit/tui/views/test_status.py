@@ -10,7 +10,7 @@ from locktop.tui.views.status import Pace, status_line
 from locktop.tui.views.styled_line import line_text
 
 
-def test_status_line_keeps_a_gap_and_leaves_out_from_the_end() -> None:
+def test_the_status_line_keeps_a_gap_and_drops_parts_from_the_end() -> None:
     snapshot = replace(scenarios.normal(), host="vm2")
     whole = line_text(status_line(snapshot, Pace(2.0, 2.0), False, 300)).split("  2/s")[0].rstrip()
     for width in range(40, 160):
@@ -29,7 +29,7 @@ def test_status_line_counts_threads_in_words() -> None:
     )
 
 
-def test_status_line_keeps_the_level_where_little_fits() -> None:
+def test_a_narrow_status_line_keeps_the_level() -> None:
     process = replace(scenarios.normal().process, comm="locktop-demo", pid=32235)
     calm = replace(scenarios.normal(), process=process, level="contended", lost_events=4117)
     for snapshot, pace, paused in (

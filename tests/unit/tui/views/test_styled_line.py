@@ -1,4 +1,4 @@
-"""Lines of styled runs: merged, cut, wrapped, compared; and names made shorter."""
+"""Lines of styled spans: merged, cut, wrapped, compared; and shortened names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_merge_joins_adjacent_spans_and_blanks_take_the_style_before_them() -> N
     assert merge(spans) == (("ab  ", "text"), ("c", "dim"))
 
 
-def test_cut_and_wrap_keep_within_the_width_and_wrap_loses_nothing() -> None:
+def test_cut_and_wrap_respect_the_width_and_wrap_keeps_all_text() -> None:
     line = make_line("one two ", ("three", "strong"), " four-and-a-very-long-word 線程の名前 end")
     for width in range(12, 60):
         assert cell_len(line_text(cut(line, width))) <= width
@@ -26,7 +26,7 @@ def test_cut_and_wrap_keep_within_the_width_and_wrap_loses_nothing() -> None:
         assert joined == line_text(line).replace(" ", "")
 
 
-def test_changed_cells_are_no_more_than_needed_and_leave_out_nothing() -> None:
+def test_changed_cells_are_exact() -> None:
     old = make_line("name 線程 12.3ms", ("  held by x", "holder"))
     assert changed_cells(old, old, 40) == 0
     assert changed_cells(make_line("name 線程 12.4ms", ("  held by x", "holder")), old, 40) == 14
@@ -36,21 +36,21 @@ def test_changed_cells_are_no_more_than_needed_and_leave_out_nothing() -> None:
     assert changed_cells(make_line("name xx 12.3ms", ("  held by x", "holder")), old, 40) == 27
 
 
-def test_columns_draw_nearer_before_a_line_is_broken() -> None:
+def test_columns_move_together_before_a_line_breaks() -> None:
     line = make_line("  0 ", "cache_get".ljust(28), (" cache.c:42", "where"))
     assert len(wrap(line, 43, 11)) == 1
     assert [line_text(piece) for piece in wrap(line, 30, 11)] == ["  0 cache_get cache.c:42"]
     assert len(wrap(line, 22, 11)) == 2
 
 
-def test_a_word_is_not_broken_where_its_style_changes() -> None:
+def test_a_change_of_style_breaks_no_word() -> None:
     line = make_line("held by a, taken at ", ("put cache.c:64", "where"), ("; now asleep", "dim"))
     for width in range(16, 46):
         for piece in wrap(line, width, 4):
             assert ":64" not in line_text(piece) or ":64;" in line_text(piece)
 
 
-def test_names_are_shortened_where_they_say_least() -> None:
+def test_names_are_shortened_in_their_least_telling_part() -> None:
     assert middle("account_credit", 9) == "acco…edit"
     assert without_arguments("a<b<c>>::d(e, f<g>)") == "a::d"
     assert without_arguments("(anonymous namespace)::run()") == "run"
@@ -60,7 +60,7 @@ def test_names_are_shortened_where_they_say_least() -> None:
             assert cell_len(place_in(records.frame(name, "a.c", 210), room)) <= room
 
 
-def test_the_name_of_a_file_stays_whole_its_directory_gives_way() -> None:
+def test_a_path_loses_its_directory_before_its_file_name() -> None:
     path = Path("/var/lib/store/incidents/locktop-store-4711.json")
     assert path_in(path, 60) == str(path)
     assert path_in(path, 40) == "/var/li…ncidents/locktop-store-4711.json"

@@ -1,4 +1,4 @@
-"""Where threads' time went, on the screen: bars, words, what is counted and of whom it is asked."""
+"""The time of threads on the screen: bars, words, counters, and the threads with queries."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def test_a_bar_fills_its_width_whatever_the_shares() -> None:
         line = time_bar(TimeSplit(*shares), width)
         assert cell_len(line_text(line)) == width
         assert all(text for text, _ in line)
-        assert len(line) <= 4, "neighbours of one style are one run"
+        assert len(line) <= 4, "adjacent cells of one style are one span"
 
 
-def test_what_is_left_over_goes_to_the_part_that_was_cut_most() -> None:
+def test_the_remainder_goes_to_the_part_with_the_largest_cut() -> None:
     assert bar(contended=0.49, cpu=0.07, other=0.44) == "━━━━━█----"
 
 
 @pytest.mark.parametrize("width", [80, 99, 100, 120, 137, 138, 200])
-def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
+def test_a_list_has_one_bar_under_its_title(width: int) -> None:
     index = SnapshotIndex(scenarios.normal())
     table = lay_out(thread_list.columns(index), width)
     heading = line_text(table.heading())
@@ -69,7 +69,7 @@ def test_a_list_has_one_bar_and_it_is_where_its_title_is(width: int) -> None:
         assert row[at : at + 10] == "━━━▒██████"
         assert "╸" not in row
     else:
-        assert "━━╸" in row, "the bar of the wait alone, in the room of six cells"
+        assert "━━╸" in row, "the bar of the wait alone, in six cells"
 
 
 def test_a_group_shows_the_mean_of_its_threads() -> None:
@@ -96,7 +96,7 @@ def worker(**more: object) -> Thread:
     return replace(one, **more)  # type: ignore[arg-type]
 
 
-def test_details_name_the_parts_and_what_is_not_known() -> None:
+def test_details_name_known_and_unknown_parts() -> None:
     said = details(worker(time=TimeSplit(cpu=0.6, contended=0.3, other=0.1, unknown=("disk",))))
     assert " time      ━ lock 30%, █ on cpu 60%, - other 10%, disk not known" in said
     assert " time " not in details(worker(time=None))
@@ -104,7 +104,7 @@ def test_details_name_the_parts_and_what_is_not_known() -> None:
     assert words == ""
 
 
-def test_details_of_who_is_followed() -> None:
+def test_details_of_a_followed_thread_have_switches_and_counters() -> None:
     counted = PerfCounters(
         12.0,
         (
@@ -123,7 +123,7 @@ def test_details_of_who_is_followed() -> None:
     assert "to another cpu" not in details(worker(switches=Switches(1, 2, None)))
 
 
-def test_instructions_a_cycle_where_both_are_counted() -> None:
+def test_instructions_per_cycle_need_both_counts() -> None:
     counted = PerfCounters(
         1.0,
         (
@@ -148,19 +148,17 @@ async def test_the_thread_whose_details_are_open_is_followed() -> None:
         assert screen.feed.followed == 0
 
 
-async def test_holders_are_asked_of_the_locks_in_sight_alone() -> None:
+async def test_only_visible_locks_have_queries_for_holders() -> None:
     async with opened(size=(120, 40)) as screen:
-        worst = 2  # of which the headline speaks
-        assert screen.feed.followed_locks == {1, worst}, "the one that the details are about"
-        await screen.pilot.press("down", "down")
+        worst = 2  # the headline speaks of this lock
+        assert screen.feed.followed_locks == {1, worst}, "the lock of the details"
+        await screen.keys("down", "down")
         assert screen.feed.followed_locks == {3, worst}
-        await screen.pilot.resize_terminal(200, 60)
-        await screen.pilot.pause()
-        assert screen.feed.followed_locks > {1, 2, 3}, "each has a word in its row"
-        await screen.pilot.press("tab")
-        await screen.pilot.resize_terminal(80, 24)
-        await screen.pilot.pause()
-        assert screen.feed.followed_locks <= {0, worst}, "none can be seen"
+        await screen.resize(200, 60)
+        assert screen.feed.followed_locks > {1, 2, 3}, "each visible row has a word"
+        await screen.keys("tab")
+        await screen.resize(80, 24)
+        assert screen.feed.followed_locks <= {0, worst}, "no row is visible"
 
 
 async def test_a_group_is_not_followed() -> None:
@@ -171,7 +169,7 @@ async def test_a_group_is_not_followed() -> None:
         assert screen.feed.followed == 0
 
 
-async def test_the_help_tells_the_signs() -> None:
+async def test_the_help_explains_the_signs() -> None:
     async with opened(scenarios.normal(), size=(120, 60)) as screen:
         await screen.keys("question_mark", "end")
         help_said = screen.text
@@ -179,7 +177,7 @@ async def test_the_help_tells_the_signs() -> None:
         assert sign in help_said
 
 
-# ---- the page for a ticket ----
+# ---- the text report ----
 
 
 def page(*times: TimeSplit | None) -> list[str]:
@@ -189,7 +187,7 @@ def page(*times: TimeSplit | None) -> list[str]:
     return list(time_split.lines(threads, "0.5 s", lambda tid: f"thread {tid}"))
 
 
-def test_a_table_of_the_busiest() -> None:
+def test_the_text_report_has_a_table_of_the_busiest_threads() -> None:
     said = page(
         TimeSplit(idle=1.0),
         TimeSplit(cpu=0.2, contended=0.3, other=0.5),
@@ -208,5 +206,5 @@ def test_a_table_of_the_busiest() -> None:
     assert len(said) == 6
 
 
-def test_no_table_where_nothing_is_known_or_nothing_happened() -> None:
+def test_no_table_without_figures_or_activity() -> None:
     assert page() == page(None, None) == page(TimeSplit(idle=1.0), TimeSplit(other=1.0)) == []

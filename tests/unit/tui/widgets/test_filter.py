@@ -7,7 +7,7 @@ from textual.events import Key
 from textual.widgets import Input
 
 
-async def test_filter_is_live_and_escape_shows_everything_again() -> None:
+async def test_the_filter_is_live_and_escape_restores_all_rows() -> None:
     async with opened() as screen:
         await screen.keys("slash", *"TABLE")
         assert [name.split()[0] for name in screen.names("LOCK")] == ["g_table_lock"]
@@ -19,20 +19,19 @@ async def test_filter_is_live_and_escape_shows_everything_again() -> None:
         assert len(screen.names("LOCK")) == 4
 
 
-async def test_keys_that_arrive_in_one_burst_reach_the_filter() -> None:
+async def test_keys_in_one_burst_reach_the_filter() -> None:
     async with opened() as screen:
         for _ in range(2):
             for key, letter in (("slash", "/"), ("q", "q"), ("u", "u"), ("slash", "/"), ("s", "s")):
                 screen.app.post_message(Key(key, letter))
-            await screen.pilot.pause()
-            await screen.pilot.pause()
+            await screen.settle()
             assert screen.app.is_running
             assert screen.app.screen.query_one(Input).value == "qu/s"
             await screen.keys("escape")
             assert not screen.app.screen.query_one(Input).display
 
 
-async def test_keys_typed_before_the_filter_was_closed_are_for_what_comes_after() -> None:
+async def test_keys_after_the_closing_key_go_to_the_list() -> None:
     async with opened() as screen:
         keys = [("slash", "/"), ("c", "c"), ("x", "x"), ("backspace", "\x7f"), ("a", "a")]
         for key, letter in [*keys, ("enter", "\r"), ("S", "S"), ("slash", "/"), ("c", "c")]:
@@ -41,7 +40,7 @@ async def test_keys_typed_before_the_filter_was_closed_are_for_what_comes_after(
         assert screen.app.screen.query_one(Input).has_focus
 
 
-async def test_letters_typed_into_the_filter_are_no_keys() -> None:
+async def test_letters_in_the_filter_are_no_commands() -> None:
     async with opened() as screen:
         await screen.keys("slash", "q", "p", "w")
         assert "PAUSED" not in screen.text

@@ -21,7 +21,7 @@ async def test_the_level_is_in_the_first_line_on_every_size() -> None:
             assert "  level all  " in screen.lines[0]
 
 
-async def test_a_level_is_chosen_from_those_there_are() -> None:
+async def test_the_dialog_offers_every_level() -> None:
     async with opened(replace(scenarios.normal(), level="counting"), size=(80, 24)) as screen:
         await screen.keys("L")
         await screen.says("WHAT IT DOES")
@@ -35,7 +35,7 @@ async def test_a_level_is_chosen_from_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("key", ["escape", "q", "L"])
-async def test_the_choice_of_a_level_is_left_without_one(key: str) -> None:
+async def test_escape_leaves_the_dialog_without_a_change(key: str) -> None:
     async with opened() as screen:
         await screen.keys("L", "down")
         await screen.says("WHAT IT DOES")
@@ -45,7 +45,7 @@ async def test_the_choice_of_a_level_is_left_without_one(key: str) -> None:
         assert screen.app.is_running
 
 
-async def test_keys_that_arrive_in_one_burst_reach_the_choice_of_a_level() -> None:
+async def test_keys_in_one_burst_reach_the_level_dialog() -> None:
     async with opened() as screen:
         for key, letter in (("L", "L"), ("down", None), ("enter", "\r"), ("S", "S")):
             screen.app.post_message(Key(key, letter))
@@ -53,7 +53,7 @@ async def test_keys_that_arrive_in_one_burst_reach_the_choice_of_a_level() -> No
         assert "reversed" in screen.text
 
 
-async def test_a_level_that_cannot_be_set_is_told_in_the_last_line() -> None:
+async def test_the_last_line_says_why_a_level_cannot_be_set() -> None:
     async with opened(size=(80, 24)) as screen:
         screen.feed.refusal = "cannot set the level: process 4711 (store) has ended"
         await screen.keys("L", "up", "enter")

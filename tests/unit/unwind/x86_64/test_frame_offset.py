@@ -1,19 +1,17 @@
-"""The distance of rbp from rsp, in code that an assembler makes of these instructions."""
+"""The distance of rbp from rsp in assembled code."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from unit.builders.elf_program import assembled
 
-from locktop.collector.symbols.elf.bounded_file import InMemory
-from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.unwind.x86_64.frame_offset import FrameOffset, frame_offset, jumps_out
 
 RBP = 6
 BEGIN = "push %rbp; mov %rsp, %rbp; "
-#: What a function does before its call, and the distance of rbp from rsp at the call.
+#: The code of a function before its call, and the distance of rbp from rsp at the call.
 KNOWN = {
     BEGIN: FrameOffset(0),
     BEGIN + "push %r15; push %rbx; sub $24, %rsp": FrameOffset(40),
@@ -44,16 +42,8 @@ KNOWN = {
 START = 0x1000
 
 
-def assembled(directory: Path, text: str) -> bytes:
-    (directory / "a.s").write_text(text + "\n")
-    subprocess.run(["as", "--64", "-o", "a.o", "a.s"], cwd=directory, check=True)
-    code = ElfFile(InMemory((directory / "a.o").read_bytes())).content(".text")
-    assert code is not None
-    return code
-
-
 @pytest.mark.parametrize("before", KNOWN)
-def test_frame_offset(before: str, tmp_path: Path) -> None:
+def test_the_frame_offset_is_found_or_unknown(before: str, tmp_path: Path) -> None:
     code = assembled(tmp_path, f"{before}; call *%rax")
     wanted, end = KNOWN[before], START + len(code)
     assert frame_offset(code, START, end, RBP, is_return=True) == wanted
@@ -72,5 +62,5 @@ def test_frame_offset(before: str, tmp_path: Path) -> None:
         ("jmp *%rax", True),
     ],
 )
-def test_jumps_out(code: str, out: bool, tmp_path: Path) -> None:
+def test_jumps_out_of_the_function_are_recognized(code: str, out: bool, tmp_path: Path) -> None:
     assert jumps_out(assembled(tmp_path, code), START) is out

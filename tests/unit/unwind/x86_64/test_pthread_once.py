@@ -1,19 +1,17 @@
-"""The slot of pthread_once, in code that an assembler makes of these instructions."""
+"""The slot of pthread_once in assembled code."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from unit.builders.elf_program import assembled
 
-from locktop.collector.symbols.elf.bounded_file import InMemory
-from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.unwind.x86_64.pthread_once import is_left_for, once_code
 
 START = 0x1000
 BEGIN = "push %rbp; push %rbx; mov %rsi, %rbp; mov %rdi, %rbx; sub $72, %rsp; "
-#: If a routine has run already, to 9; else again from 1, or run from 2.
+#: Jump to 9 if a routine has run; else try again from 1, or run the routine from 2.
 WAYS = "1: mov (%rbx), %eax; test $2, %al; jne 9f; test $1, %al; je 2f; syscall; jmp 1b; 2: "
 END = "; movl $2, (%rbx); 9: add $72, %rsp; pop %rbx; pop %rbp; ret"
 #: The code before the call of the routine, and the distance of the slot from the stack pointer.
@@ -22,11 +20,11 @@ SLOTS = {
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movl $1, 16(%rsp); movups %xmm0, 20(%rsp); call *%rbp": 8,
     BEGIN + "mov %rbx, 8(%rsp); call *%rbp": 8,
     "push %r12; mov %rdi, %r12; mov %rsi, %rbp; sub $64, %rsp; mov %r12, (%rsp); call *%rbp": 0,
-    # The control is not stored, or in code that a jump may skip.
+    # The control is not stored, or a jump may skip the store.
     BEGIN + WAYS + "call *%rbp": None,
     BEGIN + "mov %rbx, 8(%rsp); test %eax, %eax; je 3f; nop; 3: call *%rbp": None,
     BEGIN + "test %eax, %eax; je 3f; mov %rbx, 8(%rsp); 3: nop; call *%rbp": None,
-    # Something else is stored in the slot, or may be.
+    # Another value is stored in the slot, or may be.
     BEGIN + WAYS + "mov %rax, 8(%rsp); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); mov %rax, 8(%rsp); call *%rbp": None,
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movb $0, 15(%rsp); call *%rbp": None,
@@ -47,16 +45,8 @@ SLOTS = {
 }  # fmt: skip
 
 
-def assembled(directory: Path, text: str) -> bytes:
-    (directory / "a.s").write_text(text + "\n")
-    subprocess.run(["as", "--64", "-o", "a.o", "a.s"], cwd=directory, check=True)
-    code = ElfFile(InMemory((directory / "a.o").read_bytes())).content(".text")
-    assert code is not None
-    return code
-
-
 @pytest.mark.parametrize("before", SLOTS)
-def test_the_slot_of_the_control(before: str, tmp_path: Path) -> None:
+def test_the_slot_of_the_once_control_is_found_or_unknown(before: str, tmp_path: Path) -> None:
     returns = START + len(assembled(tmp_path, before + "; 9:"))
     found = once_code(assembled(tmp_path, before + END), START)
     slot = SLOTS[before]
@@ -68,7 +58,7 @@ def test_an_exception_handler_may_change_the_register(tmp_path: Path) -> None:
     assert list(once_code(assembled(tmp_path, text), START).slots.values()) == [8]
 
 
-def test_a_function_that_goes_on_as_another(tmp_path: Path) -> None:
+def test_a_tail_call_leaves_the_function(tmp_path: Path) -> None:
     code = assembled(tmp_path, "mov (%rdi), %eax; je 1f; xor %eax, %eax; ret; 1: jmp . + 0x4000")
     target = START + len(code) - 5 + 0x4000
     assert is_left_for(code, START, target)
@@ -78,5 +68,5 @@ def test_a_function_that_goes_on_as_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [b"", b"\xff", b"\x06" * 300, bytes(range(256)) * 4])
-def test_nonsense_has_no_slot(code: bytes) -> None:
+def test_random_code_has_no_slot(code: bytes) -> None:
     assert once_code(code, START).slots == {}

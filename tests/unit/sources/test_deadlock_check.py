@@ -3,58 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.shared_file import SharedFile, key
+from support.shared_file import SharedFile, key, scan
 
-from locktop.collector.model import Snapshot
 from locktop.collector.native import lib
-from locktop.collector.sources.attach import attach
 
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
 OTHER_MUTEX = key(lib.LT_KIND_MUTEX, 0x2000)
 
 
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOCKTOP_DIR", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
-def second_tid() -> Iterator[int]:
-    """The id of a second living thread of this process."""
-    release, started = threading.Event(), threading.Event()
-    tids: list[int] = []
-
-    def wait() -> None:
-        tids.append(threading.get_native_id())
-        started.set()
-        release.wait()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    started.wait()
-    yield tids[0]
-    release.set()
-    thread.join()
-
-
-def scan(file: SharedFile, directory: Path) -> Snapshot:
-    file.save(directory)
-    source = attach(file.pid)
-    try:
-        return source.scan()
-    finally:
-        source.close()
-
-
 def ring(file: SharedFile, tids: tuple[int, int], **wait: int) -> None:
-    """Two threads that each wait for the mutex that the other one holds."""
+    """Two threads that each wait for the mutex of the other thread."""
     locks = [file.add_lock(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000)]
     keys = [MUTEX, OTHER_MUTEX]
     for n, tid in enumerate(tids):
@@ -71,19 +33,19 @@ def test_a_deadlock_is_certain_in_one_scan(directory: Path, second_tid: int) -> 
     assert {edge.tid for edge in deadlocks[0].cycle} == {os.getpid(), second_tid}
 
 
-def test_no_deadlock_of_waits_that_give_up(directory: Path, second_tid: int) -> None:
+def test_waits_with_a_time_limit_are_no_deadlock(directory: Path, second_tid: int) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), second_tid), flags=lib.LT_WAIT_TIMED)
     assert scan(file, directory).deadlocks == ()
 
 
-def test_no_deadlock_with_a_dead_thread(directory: Path) -> None:
+def test_an_ended_thread_is_in_no_deadlock(directory: Path) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), 4_000_000))
     assert scan(file, directory).deadlocks == ()
 
 
-def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
+def test_a_recursive_mutex_is_no_deadlock(directory: Path) -> None:
     for recursive in (True, False):
         file = SharedFile()
         lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000, type=int(recursive))
@@ -93,7 +55,9 @@ def test_no_deadlock_of_a_recursive_mutex(directory: Path) -> None:
         assert len(scan(file, directory).deadlocks) == (0 if recursive else 1)
 
 
-def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid: int) -> None:
+def test_a_lock_released_by_other_threads_is_in_no_deadlock(
+    directory: Path, second_tid: int
+) -> None:
     file = SharedFile()
     ring(file, (os.getpid(), second_tid))
     file.lock(1).foreign_releases = 1
@@ -106,10 +70,10 @@ def test_no_deadlock_over_a_lock_that_others_release(directory: Path, second_tid
         (lib.LT_KIND_MUTEX, 0, False),
         (lib.LT_KIND_RWLOCK, 16, False),
         (lib.LT_KIND_SEM, 0, True),
-        (lib.LT_KIND_MUTEX, 16, True),  # robust: it was taken over from a dead thread
+        (lib.LT_KIND_MUTEX, 16, True),  # robust: taken over from a dead thread
     ],
 )
-def test_no_deadlock_is_certain_where_locks_are_handed_over(
+def test_no_deadlock_is_certain_if_locks_are_handed_over(
     directory: Path, second_tid: int, kind: int, type_: int, certain: bool
 ) -> None:
     file = SharedFile()
