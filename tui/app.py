@@ -215,7 +215,7 @@ def run_app(
         launched: the program that the app shows, if locktop started that program.
     """
     try:
-        with Watchdog(lambda: app.meter.abandon(), launched):
+        with Watchdog(lambda number: app.meter.abandon(number), launched):
             app.run(mouse="SSH_CONNECTION" not in environ)
     except Exception:
         traceback.print_exc()

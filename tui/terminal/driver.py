@@ -43,8 +43,8 @@ class Meter:
         self.taken = 0  # bytes that the terminal has taken from it
         #: Limits the seconds that the terminal may take from now on. A signal handler may call it.
         self.hurry: Callable[[], None] = lambda: None
-        #: Discards all further output, and leaves the terminal to the caller. Any thread may call.
-        self.abandon: Callable[[], None] = lambda: None
+        #: Leaves the terminal to the caller for ever; see Patience.give_up().
+        self.abandon: Callable[[int], bool] = lambda _: True
 
     @property
     def drained(self) -> bool:
@@ -67,6 +67,8 @@ class _MeteredFile:
         self._passed = 0
         self._gone = False
         self.dropping = False  # whether output is discarded
+        self.abandoned = False  # whether the terminal belongs to another thread
+        self.busy = False  # whether a thread may be writing
 
     def write(self, text: str) -> int:
         if not self.dropping:
@@ -79,13 +81,15 @@ class _MeteredFile:
         self._meter.taken = self._passed
 
     def _try(self, output: Callable[[], object]) -> None:
-        if self._gone:
-            return
+        self.busy = True
         try:
-            output()
+            if not self._gone and not self.abandoned:
+                output()
         except OSError:
             self._gone = True
             _report_lost_terminal()
+        finally:
+            self.busy = False
 
     def fileno(self) -> int:
         return self._file.fileno()
@@ -113,7 +117,6 @@ class Patience:
         self._patience_s = patience_s
         self._before: Any = None
         self._started = False
-        self.has_given_up = False
 
     def start(self) -> None:
         """Begin to count the seconds."""
@@ -133,21 +136,31 @@ class Patience:
         signal.signal(signal.SIGALRM, self._before)
         self._started = False
 
-    def give_up(self) -> None:
-        """Flush no more: another thread now writes to the terminal."""
-        self.has_given_up = True
-        self._file.dropping = True
+    def give_up(self, number: int) -> bool:
+        """Discard all output from now on; return whether the writer has left the terminal.
+
+        Any thread may call, and calls again until the result is true.
+
+        Args:
+            number: a signal that wakes the writer, and has a handler without an effect.
+        """
+        self._file.abandoned = True
+        if self._file.busy:
+            self._free_writer(number)
+        return not self._file.busy
 
     def _over(self, number: int, frame: FrameType | None) -> None:
-        if self.has_given_up:
-            return
-        self._file.dropping = True
+        if not self._file.abandoned:
+            self._file.dropping = True
+            self._free_writer(signal.SIGALRM)
+
+    def _free_writer(self, number: int) -> None:
         with contextlib.suppress(termios.error):
             termios.tcflush(self._file.fileno(), termios.TCOFLUSH)
         writer = self._writer()
         # The kernel does not wake the writer when there is room again, so a signal does.
         if writer is not None and writer.ident is not None and writer.is_alive():
-            signal.pthread_kill(writer.ident, signal.SIGALRM)
+            signal.pthread_kill(writer.ident, number)
 
 
 class _MeteredDriver(LinuxDriver):
@@ -194,7 +207,7 @@ class _MeteredDriver(LinuxDriver):
         super().close()
         # Before the reset: a later timer would discard the reset too.
         self._patience.stop()
-        if self._metered.dropping and not self._patience.has_given_up:
+        if self._metered.dropping and not self._metered.abandoned:
             with contextlib.suppress(termios.error):
                 termios.tcflush(self.fileno, termios.TCOFLUSH)
             with contextlib.suppress(OSError):

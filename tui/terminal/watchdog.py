@@ -18,10 +18,13 @@ from typing import Protocol, Self
 
 #: Seconds from the signal to the end of the process. The promise of the documents is 5 s.
 LIMIT_S = 4.0
-#: Seconds for the last bytes, if the terminal still takes some.
-_RESET_WITHIN_S = 0.3
-#: Seconds for what another thread does to the terminal at that moment.
-_ABANDON_WITHIN_S = 0.02
+#: Seconds for the writer to leave the terminal, and for the reset.
+_ABANDON_WITHIN_S = 0.4
+_RESET_WITHIN_S = 0.2
+#: Seconds between two attempts to wake the writer.
+_PAUSE_S = 0.01
+#: Wakes a thread that is blocked in a write. Nothing else uses this signal.
+_WAKE_SIGNAL = signal.SIGURG
 _END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _STOP = b"\0"  # no signal has this number
 #: Undoes what Textual sets: wrapping, mouse, paste, keyboard, other screen, cursor, focus, colours.
@@ -47,9 +50,9 @@ class Watchdog:
     A terminal that is lost counts as SIGHUP, which the kernel sends only to some processes.
     """
 
-    def __init__(self, abandon: Callable[[], None], launched: Launched | None = None) -> None:
+    def __init__(self, abandon: Callable[[int], bool], launched: Launched | None = None) -> None:
         """Args:
-        abandon: makes all other threads leave the terminal alone.
+        abandon: makes other threads leave the terminal; see Patience.give_up().
         launched: the program that the screen shows, if locktop started that program.
         """
         self._abandon = abandon
@@ -67,6 +70,7 @@ class Watchdog:
         for end in (self._wake, self._woken):
             os.set_blocking(end, False)
         # The kernel's handler writes there, even while the main thread runs no Python code.
+        self._handler = signal.signal(_WAKE_SIGNAL, lambda *_: None)
         self._before = signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         self._thread.start()
         return self
@@ -79,6 +83,7 @@ class Watchdog:
         self._decided.wait()
         if self._signal is None:
             self._thread.join()
+            signal.signal(_WAKE_SIGNAL, self._handler)
             os.close(self._wake)
             os.close(self._woken)
 
@@ -117,8 +122,9 @@ class Watchdog:
                 return None
 
     def _restore_terminal(self) -> None:
-        self._abandon()
-        time.sleep(_ABANDON_WITHIN_S)
+        end = time.monotonic() + _ABANDON_WITHIN_S
+        while not self._abandon(_WAKE_SIGNAL) and time.monotonic() < end:
+            time.sleep(_PAUSE_S)
         for number, attributes in self._attributes.items():
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(number, termios.TCSANOW, attributes)
