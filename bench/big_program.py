@@ -1,8 +1,8 @@
 """Builds a C++ program with a given amount of debug information, in a minute or two.
 
 The compiler makes two different units. The linker takes each unit many times, with another name of
-its one global function each time. At run time, a thread calls through 13 units, prints the return
-addresses of its stack, and waits there for a lock until the input ends.
+its one global function each time. At run time, a thread calls through 13 units and prints the
+return addresses of its stack. The thread then waits there for a lock until the input ends.
 """
 
 from __future__ import annotations

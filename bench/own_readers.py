@@ -1,4 +1,4 @@
-"""What the readers of our own save against pyelftools (docs/internals/adr/0001 to 0004).
+"""Measure what locktop's own readers save against pyelftools (docs/internals/adr/0001 to 0004).
 
 Each figure is processor time, the least of some rounds.
 """
@@ -59,7 +59,7 @@ def opened(path: Path) -> ElfFile:
     return ElfFile(file)
 
 
-def least_ms(work: Callable[[], object], rounds: int = ROUNDS) -> float:
+def min_ms(work: Callable[[], object], rounds: int = ROUNDS) -> float:
     """Return the least processor time of some rounds."""
     times = []
     for _ in range(rounds):
@@ -83,7 +83,7 @@ def headers(path: Path) -> None:
             list(elf.iter_sections())
 
     count = len(opened(path).sections)
-    report("headers", count, least_ms(lambda: opened(path)), least_ms(theirs))
+    report("headers", count, min_ms(lambda: opened(path)), min_ms(theirs))
 
 
 def scanned(elf: ElfFile) -> list[tuple[int, int]]:
@@ -107,7 +107,7 @@ def entries(path: Path) -> None:
         return [entry for entry in info.get_entries() if isinstance(entry, FDE)]
 
     found = scanned(elf)
-    report("scan of .eh_frame", len(found), least_ms(lambda: scanned(elf)), least_ms(theirs, 2))
+    report("scan of .eh_frame", len(found), min_ms(lambda: scanned(elf)), min_ms(theirs, 2))
     addresses = [start for start, _ in found[::10]]
 
     def rows() -> None:
@@ -115,7 +115,7 @@ def entries(path: Path) -> None:
         for address in addresses:
             table.row(address)
 
-    each = 1000 * least_ms(rows) / len(addresses)
+    each = 1000 * min_ms(rows) / len(addresses)
     failed = 0
     for entry in theirs():
         try:
@@ -139,8 +139,8 @@ def symbols(path: Path) -> None:
             )
             return section.num_symbols()
 
-    ours = least_ms(lambda: opened(path).functions)
-    report("symbols", theirs(), ours, least_ms(theirs))
+    ours = min_ms(lambda: opened(path).functions)
+    report("symbols", theirs(), ours, min_ms(theirs))
 
 
 def debug_information(path: Path) -> None:
@@ -163,15 +163,15 @@ def debug_information(path: Path) -> None:
             dwarf = ELFFile(stream).get_dwarf_info()
             return sum(1 for _ in dwarf.get_CU_at(largest.cu_offset).iter_DIEs())
 
-    ours = least_ms(lambda: read_lines(DebugSections(opened(path)), line_offset))
-    report("line table", their_lines(), ours, least_ms(their_lines, 2))
+    ours = min_ms(lambda: read_lines(DebugSections(opened(path)), line_offset))
+    report("line table", their_lines(), ours, min_ms(their_lines, 2))
     units = Units(DebugSections(elf))
 
     def our_entries() -> None:
         units.release_memory()
         read_functions(units.unit_at(largest.cu_offset))
 
-    report("entries of a unit", their_entries(), least_ms(our_entries), least_ms(their_entries, 2))
+    report("entries of a unit", their_entries(), min_ms(our_entries), min_ms(their_entries, 2))
 
 
 def frame_offsets(name: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the library costs real servers under load, as a table for docs/overhead.md.
+"""Measure what the library costs real servers under load, as a table for docs/overhead.md.
 
     make programs-bench ROUNDS=40
 
@@ -104,10 +104,10 @@ def row(name: str, unit: str, turns: Sequence[tuple[Turn, Turn]]) -> str:
     best_rate = max(watched.rate for _, watched in turns) / max(
         unprepared.rate for unprepared, _ in turns
     )
-    least = min(watched.cpu_us for _, watched in turns) / min(
+    best_cost = min(watched.cpu_us for _, watched in turns) / min(
         unprepared.cpu_us for unprepared, _ in turns
     )
-    for ratios, best in ((rates, best_rate), (costs, least)):
+    for ratios, best in ((rates, best_rate), (costs, best_cost)):
         low, middle, high = statistics.quantiles(ratios, n=4)
         cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}", f"{best:.3f}"]
     return f"| {' | '.join(cells)} |"

@@ -2,11 +2,11 @@
 
     make outside-bench TURNS=100
 
-The first table has the CPU time of the tool at two scans a second, when the stacks of all sleeping
-threads are known. Its columns are each scan, samples and scans together, and both with the screen,
-in a terminal of 120 columns and 40 lines. A virtual machine also counts the time in which other
-machines had its processors. Beside the scans, a process therefore does a fixed amount of work as
-often as the scans; a column has the CPU time of that work.
+The first table has the CPU time of the tool at two scans a second. The stacks of all sleeping
+threads are known then. The columns are each scan, samples and scans together, and both with the
+screen. The terminal has 120 columns and 40 lines. A virtual machine also counts the time in which
+other machines had its processors. Beside the scans, a process therefore does a fixed amount of work
+as often as the scans. A column has the CPU time of that work.
 
 The second table has the loss of a watched process. The process runs on one processor and the tool
 on another. In turns of half a second the tool is stopped, or scans twice a second, or scans without
@@ -45,7 +45,7 @@ SCANS = 20
 WARM_UP = 60  # scans
 STEPS = 300_000  # of the work that is always the same: some 15 ms
 
-#: What is watched: name, program and arguments, with the library or not.
+#: The watched programs: name, program and arguments, with the library or not.
 WATCHED = (
     ("7 threads in pools", ("six_pools", "1"), False),
     ("499 threads in pools", ("six_pools", "83"), False),
@@ -55,7 +55,8 @@ WATCHED = (
     ("501 threads, half of them move, with the library", ("thousand_threads", "500"), True),
 )
 UNWATCHED = "unwatched"
-#: What loses: name and arguments of tests/targets/contention/threads_take_turns.c.
+#: The programs that lose speed: name and arguments of
+#: tests/targets/contention/threads_take_turns.c.
 TURNING = (
     ("4 threads take turns at a mutex", ("lock", "4")),
     ("32 threads take turns at a mutex", ("lock", "32")),
@@ -64,8 +65,8 @@ TURNING = (
 
 
 def scans(source: Source, count: int) -> tuple[list[float], list[float]]:
-    """Scan ``count`` times; return the CPU seconds of each scan, and the CPU share of the whole
-    process in each interval."""
+    """Scan ``count`` times. Return the CPU seconds of each scan, and the CPU share of the process
+    in each interval."""
     took, shares = [], []
     at, used = time.monotonic(), time.process_time()
     for _ in range(count):
@@ -257,10 +258,10 @@ def row(name: str, how: str, unwatched: Sequence[Turn], watched: Sequence[Turn])
     cells = [name, how, f"{100 * statistics.median(turn.share for turn in watched):.1f} %"]
     pairs = list(zip(watched, unwatched, strict=True))
     best = max(turn.per_s for turn in watched) / max(turn.per_s for turn in unwatched)
-    least = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in unwatched)
+    best_cost = min(turn.cpu_us for turn in watched) / min(turn.cpu_us for turn in unwatched)
     for ratios, extreme in (
         ([one.per_s / other.per_s for one, other in pairs], best),
-        ([one.cpu_us / other.cpu_us for one, other in pairs], least),
+        ([one.cpu_us / other.cpu_us for one, other in pairs], best_cost),
     ):
         low, middle, high = statistics.quantiles(ratios, n=4)
         cells += [f"{middle:.3f}", f"{low:.3f}-{high:.3f}", f"{extreme:.3f}"]

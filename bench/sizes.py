@@ -1,11 +1,11 @@
 """Measures memory and time for many locks and threads: ``python bench/sizes.py`` prints a table.
 
 Each case runs tests/targets/limits/locks_and_threads_by_count.c without the library and with it.
-"memory" is the size of the target's file. "first" and "later" are nanoseconds for a lock and unlock
-of an uncontended mutex: the first time of a thread, and later times. "snapshot" and "check" are the
-times of these commands, with the start of Python and all names. "scan" is the time of one more
-scan, after the first scans. All these times are CPU times, so other busy programs do not count.
-"screen" is the wall time from ``locktop -p PID`` to the first full screen.
+"memory" is the size of the target's file. "first" is the time of a thread's first lock
+and unlock of a free mutex in nanoseconds. "later" is the time of later ones. "snapshot" and "check"
+are the times of these commands, with the start of Python and all names. "scan" is the time of one
+more scan, after the first scans. All these times are CPU times, so other busy programs do not
+count. "screen" is the wall time from ``locktop -p PID`` to the first full screen.
 """
 
 from __future__ import annotations

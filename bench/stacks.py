@@ -77,7 +77,7 @@ def warm(unwinder: Unwinder, tid: int) -> Took:
 def stops(pid: int, tid: int) -> list[float]:
     """Return the seconds between the request to stop and the request to go on."""
     times: list[float] = []
-    ptrace, found = ptrace_stop._ptrace, architecture()
+    ptrace, found = ptrace_stop.ptrace, architecture()
     assert found is not None
 
     def timed(request: int, *rest: object) -> int:
@@ -88,14 +88,14 @@ def stops(pid: int, tid: int) -> list[float]:
             times[-1] += time.perf_counter()
         return done
 
-    ptrace_stop._ptrace = timed
+    ptrace_stop.ptrace = timed
     for _ in range(WARM):
         ptrace_stop.copy(pid, tid, found)  # on a busy machine it may not stop in time
-    ptrace_stop._ptrace = ptrace
+    ptrace_stop.ptrace = ptrace
     return times
 
 
-def least_and_median(seconds: list[float]) -> str:
+def min_and_median(seconds: list[float]) -> str:
     """Format the least and the median, in ms."""
     return f"{min(seconds) * 1000:.2f} / {statistics.median(seconds) * 1000:.2f}"
 
@@ -103,7 +103,7 @@ def least_and_median(seconds: list[float]) -> str:
 def both(times: list[Took]) -> str:
     """Format wall times and CPU times."""
     clock, processor = [one.clock for one in times], [one.processor for one in times]
-    return f"{least_and_median(clock)} ms, processor {least_and_median(processor)} ms"
+    return f"{min_and_median(clock)} ms, processor {min_and_median(processor)} ms"
 
 
 def main() -> None:
@@ -128,7 +128,7 @@ def main() -> None:
                     later = [warm(unwinder, tids[way]) for _ in range(WARM)]
                     print(f"{name}, {way}, {len(stack.addresses)} frames:")
                     print(f"  first {both(first)}\n  later {both(later)}")
-                print(f"stopped for {least_and_median(stops(target.pid, tids['deep']))} ms")
+                print(f"stopped for {min_and_median(stops(target.pid, tids['deep']))} ms")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The collector: from a watched process to snapshots of the model. It draws nothing."""
+"""The collector: from a watched process to snapshots of the model. The collector draws nothing."""

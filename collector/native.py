@@ -25,7 +25,7 @@ class Record(Generic[R]):
     """Reads and packs a NamedTuple as a C struct.
 
     The match is by name. The fields of the NamedTuple and the format of the struct module come from
-    one list of names; the compiled header gives each name its offset and type. A field that is
+    one list of names. The compiled header gives each name its offset and type. A field that is
     missing in the header, or out of order there, raises an exception at import.
 
     Args:

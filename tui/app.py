@@ -2,109 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import os
-import signal
 import time
-import traceback
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING
 
-from textual.app import App
-from textual.binding import Binding, BindingType
-
-from locktop.tui import themes
-from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.monitor import MonitorScreen
-from locktop.tui.terminal.driver import Meter, metered_driver
-from locktop.tui.terminal.watchdog import Launched, Watchdog
+from locktop.tui.terminal.driver import Meter
+from locktop.tui.themed_app import ThemedApp
 from locktop.tui.views.styled_line import Line, cut, make_line
-from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.quit_dialog import QuitDialog
 
 if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile, Weight
     from locktop.tui.screens.call_tree import CallTreeScreen
-
-Result = TypeVar("Result")
-
-#: Textual's own status after an exception. An error outside Textual's main task gives None.
-_TEXTUAL_FAULT = 1
-
-
-class ThemedApp(App[Result]):
-    """An app with the themes of locktop and without animations."""
-
-    # Beside this file: the picker's app, a subclass, lies in another folder.
-    CSS_PATH = Path(__file__).with_name("app.tcss")
-    ENABLE_COMMAND_PALETTE = False
-    # Also in the filter and in the help, where Textual would copy text.
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "quit", show=False, priority=True),
-        Binding("ctrl+z", "suspend_process", show=False, priority=True),
-    ]
-
-    def __init__(self, theme: str | None, meter: Meter, environ: Mapping[str, str]) -> None:
-        colourless = bool(environ.get("NO_COLOR"))
-        self._themes, self._wrong = themes.load_all()
-        self.meter = meter
-        super().__init__(
-            driver_class=metered_driver(meter), ansi_color=True if colourless else None
-        )
-        self.animation_level = "none"
-        for file in self._themes.values():
-            self.register_theme(themes.to_textual(file))
-        fallback = themes.default_name(dict(environ))
-        if theme is not None and theme not in self._themes:
-            self._wrong.append(f"there is no theme {theme!r}; there are {', '.join(self._themes)}")
-        wanted = "mono" if colourless else theme
-        self.theme = wanted if wanted in self._themes else fallback
-        self._colourless = colourless
-        self._handlers: dict[int, Any] = {}
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The CSS variables of locktop for a theme without them, which is one of Textual's."""
-        # App.__init__ calls this too, before the themes are loaded.
-        known = getattr(self, "_themes", {})
-        return themes.variables(known["night"]) if "night" in known else {}
-
-    def on_mount(self) -> None:
-        """Handle the signals that end the app, and paint everything after a suspension."""
-        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
-        if not self.is_headless:
-            self._handlers = _close_on_end_signals(self, asyncio.get_running_loop())
-
-    def on_ready(self) -> None:
-        """After the first layout: report wrong theme files, and enable the garbage collector.
-
-        The collector skips the objects that exist by now.
-        """
-        if self._wrong:
-            self._list_screen().show_message(*self._wrong, style="waiting", seconds=15)
-        gc.freeze()
-        gc.enable()
-
-    def restore_handlers(self) -> None:
-        """Restore the signal handlers from before the app."""
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def _list_screen(self) -> ListScreen:
-        """The visible screen of lists, maybe below a dialogue. Each app begins with one."""
-        return next(one for one in reversed(self.screen_stack) if isinstance(one, ListScreen))
-
-    def action_next_theme(self) -> None:
-        """Change to the next theme by name."""
-        if self._colourless:
-            self._list_screen().show_message("NO_COLOR is set: there is one theme.")
-            return
-        names = sorted(self._themes)
-        self.theme = names[(names.index(self.theme) + 1) % len(names)]
-        self._list_screen().show_message(f"Theme {self.theme}", seconds=2)
 
 
 class LocktopApp(ThemedApp[int]):
@@ -197,46 +110,3 @@ class CallTreeApp(ThemedApp[int]):
     def get_default_screen(self) -> CallTreeScreen:
         """The call tree is the only screen."""
         return self._call_tree
-
-
-def run_app(
-    app: ThemedApp[Any],
-    environ: Mapping[str, str] = os.environ,
-    launched: Launched | None = None,
-) -> int:
-    """Run the app on this terminal until the user quits; return the exit status.
-
-    Over SSH the terminal reports no movements of the mouse. After a fault the traceback is on the
-    standard error.
-
-    Args:
-        app: the app.
-        environ: the environment variables.
-        launched: the program that the app shows, if locktop started that program.
-    """
-    try:
-        with Watchdog(lambda number: app.meter.abandon(number), launched):
-            app.run(mouse="SSH_CONNECTION" not in environ)
-    except Exception:
-        traceback.print_exc()
-        return EXIT_SCREEN_FAULT
-    finally:
-        app.restore_handlers()
-    status = app.return_code
-    return EXIT_SCREEN_FAULT if status is None or status == _TEXTUAL_FAULT else status
-
-
-def _close_on_end_signals(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
-    """Close the app at SIGTERM and SIGHUP; return the handlers from before.
-
-    The handlers are not the event loop's. When the loop had ended, a signal would end the process
-    at once and leave a launched program behind. A shell and the kernel may both send a signal.
-    """
-
-    def close(number: int, _: object) -> None:
-        if loop.is_closed():
-            raise SystemExit(128 + number)
-        app.meter.hurry()
-        loop.call_soon_threadsafe(app.exit, None, 128 + number)
-
-    return {number: signal.signal(number, close) for number in (signal.SIGTERM, signal.SIGHUP)}

@@ -43,7 +43,7 @@ without a command:
 `locktop COMMAND --help` says more about each."""
 
 #: New objects before Python's cycle collector examines the young objects. The modules and the first
-#: scan make tens of thousands of objects that stay; to examine them takes a tenth of the start.
+#: scan make tens of thousands of objects that stay. Their examination takes a tenth of the start.
 _NEW_OBJECTS_BEFORE_COLLECTION = 100_000
 
 

@@ -48,7 +48,7 @@ class PollerFeed:
     """The collector's poller thread as a feed; owns the source and closes it.
 
     The first scan is after ``start``. To resolve names earlier would delay the import of the
-    screen, for only one thread of Python runs at a time.
+    screen. Only one thread of Python runs at a time.
     """
 
     def __init__(self, source: Source) -> None:

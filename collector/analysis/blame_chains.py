@@ -2,7 +2,7 @@
 
 A holder may wait for a second lock while other threads wait for the holder. Then its blame goes to
 the holders of the second lock, in the shares of their blame. If several threads held the second
-lock, the result is an estimate: these are the shares of all waits for that lock, not of this
+lock, the result is an estimate. These are then the shares of all waits for that lock, not of this
 holder's wait alone.
 """
 

@@ -172,7 +172,7 @@ def _rates(figures: Mapping[str, float | None], per_s: float) -> _Rates | None:
 def _find_convoys(index: _ContentionIndex) -> Iterator[Convoy]:
     """At least 3 threads wait, and half of the acquisitions had to wait. The mean hold takes at
     most 100 us. The wait is at least 0.5 s per second, and during 40 % of the wait no thread held
-    the lock: its holder had released the lock, and the next thread had not woken up.
+    the lock. In that time its holder had released the lock, and the next thread had not woken up.
 
     There is no such finding if the holders were not known at all times.
     """
@@ -402,8 +402,8 @@ def _is_held_up(thread: Thread) -> bool:
 
 def _find_oversubscribed(index: _ContentionIndex) -> Iterator[Oversubscribed]:
     """More than 2 threads for each CPU of the process want a CPU, while threads wait for locks.
-    Each of these threads was on a CPU in the last interval and waited for less than half of the
-    interval: threads that have only just woken up do not count."""
+    Each of these threads was on a CPU in the last interval and waited less than half of it. Threads
+    that have only just woken up do not count."""
     cpus = index.snapshot.process.cpus
     runnable = [thread for thread in index.snapshot.threads if _computes(thread)]
     waiters = [thread for _, waiters in index.contended for thread in waiters]

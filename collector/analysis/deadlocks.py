@@ -1,14 +1,14 @@
 """Deadlocks: threads that can never go on, whatever the other threads do.
 
-Two scans are enough to be certain. If a wait has the same sequence number in both scans, the thread
-was in that wait all the time between the scans, and a waiting thread releases nothing. So at a
-moment between the scans, each thread of the cycle waited for the next thread. One scan alone proves
-nothing, because it reads the threads one after the other while they run.
+Two readings in one scan are enough to be certain. If a wait has the same sequence number in both
+readings, the thread was in that wait throughout. A waiting thread releases nothing. So at
+a moment between the readings, each thread of the cycle waited for the next thread. One reading
+alone proves nothing, because it reads the threads one after the other while they run.
 
-A thread can go on if it waits for nothing, or if threads that can go on satisfy all its requests.
-All other threads are stuck for good. This is the graph reduction of Holt ("Some deadlock properties
-of computer systems", ACM Computing Surveys 1972). Among the stuck threads there are two sorts of
-deadlock:
+A thread can go on if it waits for nothing. A thread also can go on if threads that can go on
+satisfy all its requests. All other threads are stuck for good. This is the graph reduction of Holt
+("Some deadlock properties of computer systems", ACM Computing Surveys 1972). Among the stuck
+threads there are two sorts of deadlock:
 
 - A strongly connected component of threads that wait for each other. A shortest cycle in the
   component stands for the deadlock.
@@ -32,8 +32,8 @@ from locktop.collector.analysis.wait_for_graph import (
 )
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge
 
-#: How many nodes the search for a component's shortest cycle may visit after its first search: a
-#: cycle of thousands of threads must not take long.
+#: How many nodes the search for a component's shortest cycle may visit after its first search. The
+#: limit exists because a cycle of thousands of threads must not take long.
 _MAX_STEPS = 4_000
 #: A component without one of these reasons is threads that wait for work.
 _LOCK_REASONS = frozenset({BlockReason.HELD, BlockReason.BEHIND, BlockReason.RUNS, BlockReason.GOT})
@@ -47,11 +47,11 @@ HANDED_OVER = (
 def find_confirmed(
     before: WaitForGraph, now: WaitForGraph, awake: Set[int] = frozenset(), doubt: str = ""
 ) -> tuple[Deadlock, ...]:
-    """Return the deadlocks that two scans show, the oldest first.
+    """Return the deadlocks that two readings show, the oldest first.
 
     Args:
-        before: The graph of the first scan.
-        now: The graph of the second scan.
+        before: The graph of the first reading.
+        now: The graph of the second reading.
         awake: See ``wait_for_graph.unchanged``.
         doubt: Why no deadlock of this process is certain, "" for no doubt.
     """
@@ -122,8 +122,8 @@ class _Edge(Struct, frozen=True):
 
 
 class _StuckGraph:
-    """The stuck threads and their requests as a graph: from a thread to its requests, and from a
-    request to its providers.
+    """The stuck threads and their requests as a graph, from threads to requests and from requests
+    to providers.
 
     So the graph has as many edges as there are waits and providers, not as many as their pairs. The
     node of a thread is its tid; the nodes of requests are numbers below 0.

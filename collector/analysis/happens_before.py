@@ -2,7 +2,7 @@
 
 The life of a thread is divided into segments. A new segment begins when the thread creates or joins
 another thread. Segments of two threads are ordered if one thread was created after, or joined
-before, a segment of the other one.
+before, a segment of the other.
 """
 
 from __future__ import annotations

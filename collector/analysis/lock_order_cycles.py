@@ -1,7 +1,7 @@
 """Potential deadlocks: cycles in the order in which threads took locks.
 
-The algorithm follows iGoodlock (Joshi, Park, Sen and Naik, "A randomized dynamic program analysis
-technique for detecting real deadlocks", PLDI 2009). An ``ObservedOrder`` says that a thread
+The algorithm follows iGoodlock: Joshi, Park, Sen, Naik, "A randomized dynamic program analysis
+technique for detecting real deadlocks", PLDI 2009. An ``ObservedOrder`` says that a thread
 requested a lock while it held other locks. A cycle of them can become a deadlock only if
 
 - each order is of another thread,
@@ -235,8 +235,8 @@ class _Search:
     def _shortest(
         self, graph: Mapping[_Node, Mapping[_Node, object]], component: Sequence[_Node], at: int
     ) -> Sequence[_Node]:
-        """Return a shortest cycle through the node at a position of ``component``, without
-        the nodes before that position; () if there is none."""
+        """Return a shortest cycle through the node at a position of ``component``, () if there is
+        none. The cycle has no node from before that position."""
         first, allowed = component[at], set(component[at:])
         came_from: dict[_Node, _Node] = {}
         level: list[_Node] = [first]

@@ -2,8 +2,8 @@
 
 Each thread of the cycle holds one lock and requests the next lock. So each of these threads could
 take its two locks in the opposite order. The cycle alone does not show which thread is wrong. But
-other threads may: the pair to change is the pair that other threads take least often in this order
-and most often in the opposite order.
+other threads may. The advice changes the pair that other threads take least often in this order
+and most often in the other.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def avoidance(snapshot: Snapshot, deadlock: Deadlock) -> Avoidance:
         return Avoidance(Remedy.ONCE_ONLY, change=again)
     if len({step.has for step in steps}) < max(len(steps), 2):
         return Avoidance(Remedy.NONE)
-    if len({step.place for step in steps}) == 1 and None not in steps[0].place:
+    if len({step.locations for step in steps}) == 1 and None not in steps[0].locations:
         by_address = sorted((step.has for step in steps), key=lambda id_: _address(id_, locks))
-        return Avoidance(Remedy.ONE_PLACE, tuple(by_address), steps[0])
+        return Avoidance(Remedy.ONE_LOCATION, tuple(by_address), steps[0])
     return _in_order(steps, _orders_elsewhere(snapshot, {step.tid for step in steps}))
 
 
@@ -67,7 +67,7 @@ def _in_order(
         return len(elsewhere.get((step.wants, step.has), ()))
 
     def rank(step: LockingStep) -> tuple[int, int, int, float]:
-        alike = sum(step.place == other.place for other in steps)
+        alike = sum(step.locations == other.locations for other in steps)
         return (
             len(elsewhere.get((step.has, step.wants), ())),
             -against(step),

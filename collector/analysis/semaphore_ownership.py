@@ -5,7 +5,7 @@ first, and a thread posts the semaphore only after the thread got it. ``Semaphor
 semaphores from scan to scan, by the counts of each thread.
 
 ``annotate_holders`` finds the holder of such a semaphore with one unit. Each count is exact at the
-moment of its reading, so a thread that is one ahead (one acquisition more than posts) has the unit.
+moment of its reading. So a thread that is one ahead (one acquisition more than posts) has the unit.
 
 Two facts limit that. A semaphore that was destroyed while a thread had it leaves that thread one
 ahead. If a new semaphore has the same address, that thread and the holder are both ahead. And a
@@ -20,7 +20,6 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis.idle.rules import IdleRule
 from locktop.collector.model import Contents, Draft, Held, Kind, Lock, LockUse, Thread
 
 _NO_USE = LockUse(0, 0)
@@ -28,8 +27,20 @@ _NO_USE = LockUse(0, 0)
 _MIN_POSTS = 3
 
 
+class RuleVerdict(Protocol):
+    """The verdict of an idle rule (analysis/idle/rules.py), as far as it is about semaphores."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether the wait is for work."""
+
+    @property
+    def for_all(self) -> bool:
+        """Whether the verdict on one wait for a semaphore holds for its other waits too."""
+
+
 class SemaphoreUse(Protocol):
-    """What a thread did with a semaphore; both types named ``Use`` are such."""
+    """The use that a thread made of a semaphore; both types named ``Use`` match."""
 
     @property
     def lock(self) -> int:
@@ -85,7 +96,7 @@ class SemaphoreLocks:
         self._generations = {lock.id: lock.generation for lock in as_locks}
         return frozenset(self._generations)
 
-    def observe_rules(self, snapshot: Contents, rules: Mapping[int, IdleRule]) -> frozenset[int]:
+    def observe_rules(self, snapshot: Contents, rules: Mapping[int, RuleVerdict]) -> frozenset[int]:
         """Apply the verdict of a rule with ``for_all`` on one wait to all waits for that semaphore.
         Other waits may end before the names of their functions are known.
 

@@ -12,7 +12,7 @@ def strong_components(graph: Mapping[Node, Iterable[Node]]) -> list[list[Node]]:
     """Return the strongly connected components of more than one node.
 
     The algorithm is Tarjan's ("Depth-first search and linear graph algorithms", SIAM Journal on
-    Computing 1972). It has no recursion, because a chain of threads may be long.
+    Computing 1972). This form has no recursion, because a chain of threads may be long.
 
     Args:
         graph: The successors of each node. A node may appear as a successor alone.

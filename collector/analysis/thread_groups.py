@@ -1,5 +1,5 @@
-"""Thread groups: threads in the same state that wait for the same lock, or class of locks, in the
-same stack, and hold the same locks."""
+"""Thread groups: threads in one state with one stack, that wait for one lock or class and hold the
+same."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Splits the wall clock time of a thread into shares that add up to 1.
 
-The figures of the kernel come first, because a thread is in one state at a time: on a CPU, in the
+The figures of the kernel come first. In these, a thread is in one state at a time: on a CPU, in the
 run queue, or asleep. The library observes a wait from before its call to after its return. So a
-wait also has time on a CPU (the way into the kernel and back, spinning) and time in the run queue
-(after the wake-up). The rules are:
+wait also has time on a CPU: the way into the kernel and back, and spinning. After the wake-up, a
+wait has time in the run queue. The rules are:
 
 - ``cpu`` and ``runnable`` are the kernel's figures. A thread that spins for a lock is on a CPU.
 - The rest of the interval is sleep. ``disk`` is the kernel's figure.
@@ -11,9 +11,9 @@ wait also has time on a CPU (the way into the kernel and back, spinning) and tim
   are longer, the excess was spent on a CPU or in the run queue. Each loses its part of the excess.
 - ``other`` is the rest: sleep without a known reason.
 
-Waits may be partly spent on a CPU or in the run queue by a thread that also sleeps for other
-reasons. Then ``contended`` and ``idle`` are too large, at most by ``cpu`` plus ``runnable``, and
-``other`` is too small.
+A thread may spend a part of its waits on a CPU or in the run queue. The thread may also sleep for
+other reasons. Then ``contended`` and ``idle`` are too large, at most by ``cpu`` plus ``runnable``,
+and ``other`` is too small.
 """
 
 from __future__ import annotations

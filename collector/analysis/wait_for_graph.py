@@ -28,9 +28,9 @@ class Request(NamedTuple):
     is_or: bool = False  # one provider is enough; otherwise all providers must go on
     doubt: str = ""  # why the wait may end although the providers are stuck
     sites: Mapping[int, int] = _NO_SITES  # by tid: the call site where it took the lock
-    #: Only of semaphores: the counts of each thread (tid, acquisitions, posts). A scan reads the
-    #: threads one after the other. If two scans show the same counts, the counts were so between
-    #: the scans.
+    #: Only of semaphores: the counts of each thread (tid, acquisitions, posts). A reading takes
+    #: the threads one after the other. If two readings show the same counts, the counts were so
+    #: between the readings.
     uses: Set[tuple[int, int, int]] = frozenset()
 
 
@@ -72,13 +72,13 @@ def without(graph: WaitForGraph, tids: Set[int]) -> WaitForGraph:
 def unchanged(
     before: WaitForGraph, now: WaitForGraph, awake: Set[int] = frozenset()
 ) -> WaitForGraph:
-    """Return the part of the graph that did not change between two scans: the waits that went on,
-    with the requests that both scans show.
+    """Return the part of the graph that did not change between two readings. These are the waits
+    that went on, with the requests that both readings show.
 
     Args:
-        before: The graph of the first scan.
-        now: The graph of the second scan.
-        awake: Threads that the kernel showed awake, or alive, between the scans.
+        before: The graph of the first reading.
+        now: The graph of the second reading.
+        awake: Threads that the kernel showed awake, or alive, between the readings.
     """
     common: dict[tuple[int, int], Request] = {}
     blocked: dict[int, BlockedThread] = {}
@@ -90,7 +90,7 @@ def unchanged(
             continue
         requests = tuple(_common_requests(earlier.requests, thread.requests, common))
         if requests:
-            # The first scan is the one that the snapshot shows, so its duration counts.
+            # The snapshot shows the first reading, so its duration counts.
             blocked[tid] = thread._replace(requests=requests, duration_s=earlier.duration_s)
     return WaitForGraph(blocked, (before.ended & now.ended) - awake)
 
@@ -98,7 +98,7 @@ def unchanged(
 def _common_requests(
     before: Sequence[Request], now: Sequence[Request], common: dict[tuple[int, int], Request]
 ) -> Iterator[Request]:
-    """Yield the requests of a wait that both scans show. ``common``: the results so far by the
+    """Yield the requests of a wait that both readings show. ``common``: the results so far by the
     identities of the two requests, so that waits still share their requests."""
     for request in now:
         for earlier in before:
@@ -106,8 +106,8 @@ def _common_requests(
                 continue
             key = (id(earlier), id(request))
             if key not in common:
-                # A provider of an AND request blocked the wait all the time if both scans show it.
-                # A provider of an OR request is a way out if one of the scans shows it.
+                # A provider of an AND request blocked the wait all the time if both readings agree.
+                # A provider of an OR request is a way out if one of the readings shows it.
                 same = (
                     earlier.providers | request.providers
                     if request.is_or

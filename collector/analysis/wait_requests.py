@@ -1,6 +1,6 @@
 """Builds the wait-for graph of one scan: what each wait requests, and from which threads.
 
-- A wait for a mutex, a reader-writer lock, a spin lock or a once routine needs its holder to go on.
+- A wait for a mutex, reader-writer lock, spin lock or once routine needs its holder to go on.
 - A reader also needs the writers that go first.
 - A join needs the thread that is to end.
 - A wait for a semaphore needs one of the threads that may post it.
@@ -16,9 +16,9 @@ not contradict the list. A wait with a time limit ends by itself, so it blocks n
 
 No thread owns a semaphore. A semaphore counts as a lock under two conditions. Each post came from a
 thread that had got the semaphore. And the threads that got it account for all units of its first
-value. The second condition also holds if the address had other semaphores before: the units that
+value. The second condition also holds if the address had other semaphores before. The units that
 these left behind would be too many. If the library did not count calls for a time, the counts since
-the start are not known, and nothing certain follows from them.
+the start are not known. Then nothing certain follows from the counts.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _ACCURACY_S = 0.1
 #: A wait that has just begun may end soon: it has no doubtful requests.
 _MIN_DOUBTFUL_S = 1.0
 _MAX_WRITERS = 8
-#: So many posts by a holder make a semaphore a lock even in a program that signals by semaphores
-#: and conditions. Python is such a program: a thread may take a Python lock only to wait for the
-#: thread that releases it.
+#: So many posts by a holder make a semaphore a lock. This holds even in a program that signals by
+#: semaphores and conditions. Python is such a program. A thread may take a Python lock only to wait
+#: for the thread that releases the lock.
 _MIN_POSTS = 3
 
 #: locktop.h has no way to say that a wait has a time limit.
@@ -238,9 +238,9 @@ class _GraphBuilder:
     ) -> bool:
         """Return whether the list of ``holder`` may be right: a lock has one owner.
 
-        A holder that has waited for longer than this thread took the lock before, so this thread
-        observed it as the owner. The same holds for a thread that waits for its own lock, and for
-        a holder that has ended. Releases by other processes are not recorded.
+        If a holder has waited for longer than this thread, the holder took the lock before. So this
+        thread observed the holder as the owner. The same holds for a thread that waits for its own
+        lock, and for a holder that has ended. Releases by other processes are not recorded.
         """
         if lock is not None and lock.foreign_releases:
             # Each release by another thread left an entry behind. A thread that lists the lock and
@@ -326,8 +326,8 @@ class _GraphBuilder:
     def _semaphore_doubt(
         self, lock: Lock, wait: Wait, waiter: int, holders: Set[int]
     ) -> str | None:
-        """Return why the threads with units may not be the holders of a lock: "" if they are, None
-        if nothing suggests that."""
+        """Return why the threads with units may not hold a lock: "" if they do, None if nothing
+        suggests so."""
         if wait.pshared:
             return OTHER_PROCESS
         if not self._complete:

@@ -67,9 +67,9 @@ def verdicts(costs: Costs | None, growths: Sequence[Growth]) -> list[Verdict]:
     found = []
     for budget in BUDGETS:
         row = rows.get((budget.primitive, budget.threads, budget.flavour))
-        bare = rows.get((budget.primitive, budget.threads, UNPREPARED))
-        if costs and row and bare:
-            found.append(check_row(budget, row, bare, costs.ticks_read_ns))
+        unprepared = rows.get((budget.primitive, budget.threads, UNPREPARED))
+        if costs and row and unprepared:
+            found.append(check_row(budget, row, unprepared, costs.ticks_read_ns))
     return found + [check_growth(growths, one) for one in growths if one.level != "all"]
 
 
@@ -77,20 +77,20 @@ def _rows(costs: Costs | None) -> Iterable[CostRow]:
     return costs.rows if costs else ()
 
 
-def check_row(budget: Budget, row: CostRow, bare: CostRow, read_ns: float) -> Verdict:
+def check_row(budget: Budget, row: CostRow, unprepared: CostRow, read_ns: float) -> Verdict:
     """Compare one row with its budget.
 
-    For several threads the medians decide. For one thread the least time of all rounds decides:
-    work on the other hardware thread of the processor can only make that time longer.
+    For several threads the medians decide. For one thread the least time of all rounds decides.
+    Work on the other hardware thread of the processor can only make that time longer.
     """
     ratio, more, said = row.ratio.median, row.more_ns.median, ""
     if budget.threads == 1:
         said = f"; medians {ratio:.2f}, {more:.0f} ns"
-        ratio, more = row.least_ns / bare.least_ns, row.least_ns - bare.least_ns
+        ratio, more = row.least_ns / unprepared.least_ns, row.least_ns - unprepared.least_ns
     over, limits = [], []
     if budget.ratio is not None:
-        limits.append(f"{budget.ratio:.2f} times bare")
-        over.append((ratio > budget.ratio, f"{ratio - budget.ratio:.2f} times bare"))
+        limits.append(f"{budget.ratio:.2f} times unprepared")
+        over.append((ratio > budget.ratio, f"{ratio - budget.ratio:.2f} times unprepared"))
     if budget.more_ns is not None:
         limits.append(f"{budget.more_ns:.0f} ns more")
         over.append((more > budget.more_ns, f"{more - budget.more_ns:.0f} ns"))
@@ -99,7 +99,7 @@ def check_row(budget: Budget, row: CostRow, bare: CostRow, read_ns: float) -> Ve
     return Verdict(
         f"{budget.primitive}, {threads}, {budget.flavour}",
         "at most " + " or ".join(limits),
-        f"{ratio:.2f} times bare, {more:.0f} ns more{said}",
+        f"{ratio:.2f} times unprepared, {more:.0f} ns more{said}",
         " or ".join(text for _, text in over) if missed else "",
         budget.why.format(read=read_ns) if missed else "",
     )

@@ -2,8 +2,8 @@
 
 A round runs each case with all flavours, one right after the other. Each round begins with another
 flavour, so other work on the machine disturbs all flavours alike. Ratios and differences are taken
-within a round, before the median. For one thread alone, the least time of all rounds counts too:
-other work on the machine can only add to a time.
+within a round, before the median. For one thread alone, the least time of all rounds counts too.
+Other work on the machine can only add to a time.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class CostRow(Struct, frozen=True):
     flavour: str  # a key of FLAVOURS
     ns: Spread  # wall time of one operation
     ticks: Spread  # ticks of the processor's counter for one operation
-    ratio: Spread  # to the bare run of the same round
-    more_ns: Spread  # than the bare run of the same round
+    ratio: Spread  # to the unprepared run of the same round
+    more_ns: Spread  # than the unprepared run of the same round
     least_ns: float  # the least wall time of all rounds
 
 
@@ -63,9 +63,9 @@ def measure(
     found: dict[Case, list[Round]] = {case: [] for case in cases}
     done, of = 0, rounds * len(cases) * len(FLAVOURS)
     for number in range(rounds):
-        for place, case in enumerate(cases):
+        for position, case in enumerate(cases):
             one: Round = {}
-            for flavour in rotated(list(FLAVOURS), number + place):
+            for flavour in rotated(list(FLAVOURS), number + position):
                 one[flavour] = cost(case, flavour, seconds)
                 done += 1
                 if progress:

@@ -24,7 +24,7 @@ class Effort(Struct, frozen=True):
 
     rounds: int
     seconds: float  # for each run
-    most_threads: int
+    max_threads: int
 
 
 QUICK = Effort(1, 0.01, 2)
@@ -56,13 +56,13 @@ def measure(
     Raises: LocktopError when a run fails, or for an unknown name.
     """
     here = machine_info.this_machine()
-    cases = _chosen(runner.cases(), only, effort.most_threads)
+    cases = _chosen(runner.cases(), only, effort.max_threads)
     measured = costs.measure(cases, effort.rounds, effort.seconds, progress) if cases else None
     growths = trace_growth.measure() if only is None or TRACE in only else ()
     return BenchReport(here, measured, growths, tuple(budgets.verdicts(measured, growths)))
 
 
-def _chosen(cases: Sequence[Case], only: Sequence[str] | None, most_threads: int) -> list[Case]:
+def _chosen(cases: Sequence[Case], only: Sequence[str] | None, max_threads: int) -> list[Case]:
     names = [*dict.fromkeys(case.primitive for case in cases), TRACE]
     for name in only or ():
         if name not in names:
@@ -72,7 +72,7 @@ def _chosen(cases: Sequence[Case], only: Sequence[str] | None, most_threads: int
     return [
         case
         for case in cases
-        if (only is None or case.primitive in only) and case.threads <= most_threads
+        if (only is None or case.primitive in only) and case.threads <= max_threads
     ]
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources import launch
 
-#: The flavour without the library; the command prints its rows as "bare".
+#: The flavour without the library; the JSON rows call it "bare".
 UNPREPARED = "bare"
 #: flavour -> (flavour of the library, LOCKTOP_LEVEL), in the order of the table
 FLAVOURS: dict[str, tuple[str, str] | None] = {
@@ -25,7 +25,7 @@ FLAVOURS: dict[str, tuple[str, str] | None] = {
     "blocks": ("", "blocks"),
     "all": ("", "all"),
 }
-_PATIENCE_S = 60
+_PATIENCE_S = 300  # the warm-up of "deep-wait" takes a minute on a busy machine
 
 
 class Case(Struct, frozen=True):

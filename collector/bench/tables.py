@@ -44,7 +44,7 @@ def markdown(report: BenchReport) -> str:
         parts.append(_piped(_with_reasons(report.verdicts)))
     if report.costs:
         parts += [
-            "Times the bare run of the same round, median (quartiles):",
+            "Times the unprepared run of the same round, median (quartiles):",
             _piped(_ratios(report.costs)),
             "Nanoseconds, median (quartiles) / ticks of the processor's counter, median:",
             _piped(_times(report.costs)),
@@ -82,11 +82,11 @@ def _by_case(found: Costs) -> dict[Case, dict[str, CostRow]]:
 def _compact(found: Costs) -> _Table:
     lines = []
     for case, rows in _by_case(found).items():
-        bare = rows[UNPREPARED]
-        times = [_figure(bare.ns.median, 1), _figure(bare.ticks.median, 0)]
+        unprepared = rows[UNPREPARED]
+        times = [_figure(unprepared.ns.median, 1), _figure(unprepared.ticks.median, 0)]
         ratios = [_with_half(rows[flavour].ratio, found.rounds) for flavour in _WATCHED]
         lines.append([case.primitive, str(case.threads), *times, *ratios])
-    return _Table(["", "threads", "bare ns", "ticks", *_WATCHED], lines, 1)
+    return _Table(["", "threads", "unprepared ns", "ticks", *_WATCHED], lines, 1)
 
 
 def _ratios(found: Costs) -> _Table:

@@ -82,12 +82,12 @@ def _figures(node: Node | Wing | Butterfly, whole: float) -> dict[str, Any]:
         "function": node.step.name,
         "module": node.step.module,
         "part": str(node.step.kind),
-        "place": _place(node.location),
+        "place": _location(node.location),
         "value": node.value,
         "share": node.value / whole if whole > 0 else 0.0,
         "idle": node.idle,
     }
 
 
-def _place(place: SourceLine | None) -> dict[str, Any] | None:
-    return {"file": place.file, "line": place.line} if place is not None else None
+def _location(line: SourceLine | None) -> dict[str, Any] | None:
+    return {"file": line.file, "line": line.line} if line is not None else None

@@ -21,8 +21,8 @@ from locktop.collector.model import (
 def document(report: DeadlockReport) -> dict[str, Any]:
     """Return the object. Keys may be added; those that are there keep their meaning.
 
-    "order" has the ids of the locks in the order that would avoid it, [] where there is none;
-    "advice" and "to_do" are sentences for a person.
+    "order" has the ids of the locks in the order that would avoid the deadlock, [] where there is
+    none. "advice" and "to_do" are sentences for a person.
     """
     found = report.avoidance
     return {
@@ -47,11 +47,11 @@ def _member(member: Member) -> dict[str, Any]:
         "name": member.name,
         "waits_for": _lock(member.waits_for),
         "for_s": member.duration_s,
-        "at": _place(member.at),
+        "at": _location(member.at),
         "stack": member.stack_id,
         "held_by": member.held_by,
         "how": str(member.reason),
-        "taken_at": _place(member.taken_at),
+        "taken_at": _location(member.taken_at),
         "holder_now": activity_document(member.now) if member.now is not None else None,
         "has": [_taken(taken) for taken in member.has],
     }
@@ -61,7 +61,7 @@ def _taken(taken: Taken) -> dict[str, Any]:
     return {
         "lock": _lock(taken.lock),
         "for_s": taken.duration_s,
-        "at": _place(taken.at),
+        "at": _location(taken.at),
         "shared": taken.shared,
         "wanted_by": list(taken.wanted_by),
     }
@@ -74,7 +74,7 @@ def _follower(follower: Follower) -> dict[str, Any]:
         "waits_for": _lock(follower.waits_for) if follower.waits_for is not None else None,
         "held_by": list(follower.holders),
         "for_s": follower.duration_s,
-        "at": _place(follower.at),
+        "at": _location(follower.at),
     }
 
 
@@ -82,9 +82,9 @@ def _step(step: LockingStep) -> dict[str, Any]:
     return {
         "tid": step.tid,
         "has": step.has,
-        "has_at": _place(step.has_at),
+        "has_at": _location(step.has_at),
         "wants": step.wants,
-        "wants_at": _place(step.wants_at),
+        "wants_at": _location(step.wants_at),
     }
 
 
@@ -93,5 +93,5 @@ def _lock(lock: LockName) -> dict[str, Any]:
     return {"id": lock.id, "kind": kind, "name": lock.name}
 
 
-def _place(frame: Frame | None) -> str | None:
+def _location(frame: Frame | None) -> str | None:
     return full_location(frame) if frame is not None else None

@@ -87,8 +87,8 @@ def _write_new(path: Path, data: bytes, replace: bool) -> None:
 
 
 def words(error: OSError) -> str:
-    """What the system says, without the path, which may be one nobody has asked for; and what to
-    do about it."""
+    """Return the system's reason in words, and a remedy if one is known. The path is left out,
+    because the user may not have named it."""
     said = error.strerror or "cannot be written"
     cure = "; make room there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return said[:1].lower() + said[1:] + cure
@@ -100,8 +100,8 @@ def _forget(name: str) -> None:
 
 
 def save_new(name: str, suffix: str, data: bytes, directory: Path | None = None) -> Path:
-    """Save to a new file in ``directory`` (default: where we are), with a number where there is one
-    of that name, and give its path.
+    """Save to a new file in ``directory`` (default: the working directory), and return its path. If
+    the name exists, the new name gets a number.
 
     Raises NotWrittenError.
     """

@@ -53,8 +53,8 @@ def encode(snapshot: Snapshot, before: Snapshot | None = None, *, packed: bool =
 
     Args:
         snapshot: the scan.
-        before: an earlier scan of the same process. With it each thread, lock and class of locks
-            has "interval", the part of its figures from between the two scans.
+        before: an earlier scan of the same process. With it each thread, lock and lock class has
+            "interval": the part of its figures from between the scans.
         packed: msgpack.
     """
     described = describe(snapshot, before)

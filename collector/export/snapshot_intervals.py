@@ -1,4 +1,4 @@
-"""What was added to the figures of threads and locks between two scans of a process."""
+"""Intervals: the growth of the figures of threads and locks between two scans of a process."""
 
 from __future__ import annotations
 

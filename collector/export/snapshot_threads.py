@@ -110,7 +110,7 @@ class CountersEntry(Struct, kw_only=True, gc=False, rename={"duration_s": "for_s
 class ActivityEntry(
     Struct, kw_only=True, gc=False, rename={"duration_s": "for_s", "is_lower_bound": "at_least"}
 ):
-    """What a thread does now, as the kernel reports it."""
+    """The activity of a thread, as the kernel reports it."""
 
     tid: Annotated[Tid, meaning("The thread.")]
     doing: Annotated[ActivityState, meaning("The state of the thread.")] = ActivityState.UNKNOWN
@@ -143,8 +143,8 @@ class ThreadEntry(Struct, kw_only=True, gc=False, rename={"holds": "held", "held
     state: Annotated[ThreadState, meaning("What the thread does now.")]
     waiting_for: Annotated[WaitEntry | None, meaning("The wait that the thread is in.")] = None
     holds: Annotated[list[HeldEntry], meaning("The held locks in detail.")] = []
-    #: Behind ``holds``: msgspec reads a model by the names of fields or by keys, as the first field
-    #: that has two names tells.
+    #: This field stands behind ``holds``. msgspec takes the first field that has two names to tell
+    #: whether a model has names or keys.
     held_locks: Annotated[list[LockId], meaning("The ids of the held locks.")] = []
     wait_s: Annotated[
         dict[Kind, Number],

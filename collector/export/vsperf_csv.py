@@ -74,7 +74,8 @@ class _Rows:
         return one.value + (one.idle if self._idle else 0.0)
 
     def _own(self, found: Butterfly) -> float:
-        """What is waited in a function goes to the lock, a function of its own here."""
+        """Return the waits of the lock itself. A wait inside a function goes to the lock, which is
+        a function of its own here."""
         return self._value(found) if _is_end(found.step) else 0.0
 
     def _row(

@@ -1,4 +1,4 @@
-"""What a thread does now, as text."""
+"""The activity of a thread as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from locktop.collector.model import ActivityState, Thread, ThreadActivity, Threa
 _PLAIN = {
     ActivityState.RUNNING: "running",
     ActivityState.STOPPED: "stopped",
-    ActivityState.ENDED: "ended, and it never gave it back",
+    ActivityState.ENDED: "ended, and never released the lock",
 }
 
 
@@ -27,8 +27,8 @@ def doing(now: ThreadActivity | None, tid: int) -> str:
 
     Args:
         now: the activity; None if it is not known.
-        tid: the holder. The result is "" if ``now`` is that of another thread, and if the holder
-            waits for a lock, because other sentences say so.
+        tid: the holder. The result is "" if ``now`` is the activity of another thread. The result
+            is also "" if the holder waits for a lock, because other sentences say so.
     """
     if now is None or now.tid != tid:
         return ""

@@ -1,4 +1,4 @@
-"""What there is to say of a deadlock, in sentences: the page, the screen and JSON say the same."""
+"""The sentences about a deadlock: the text report, the screen and JSON say the same."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from locktop.collector.model import (
 _MAX_TIDS = 8
 #: Of the threads behind a circle, or of those that wait for one lock.
 MAX_NAMED = 3
-_OTHERS, _NOBODY = "each other", "what nobody is left to give"
+_OTHERS, _NOBODY = "each other", "what no thread is left to give"
 #: The advice if one source location takes all locks of the cycle.
-_ONE_PLACE = (
-    "One place in the code takes all of these locks, so it needs a rule: every thread takes them in"
-    " one order, that of their addresses, say. That is"
+_ONE_LOCATION = (
+    "One source location takes all of these locks. Let every thread take them in one order, for"
+    " example by address. That is"
 )
 
 
@@ -60,8 +60,8 @@ SHORTLY = {
 
 
 def who_for_whom(deadlocks: Sequence[Deadlock]) -> tuple[int, str]:
-    """How many threads wait for good, and for whom: one that is a circle of its own waits for
-    itself, one that is in no circle for what nobody is left to give."""
+    """Return how many threads wait for good, and for whom. A thread that is a cycle of its own
+    waits for itself. A thread in no cycle waits for something that no thread is left to give."""
     count = len({edge.tid for deadlock in deadlocks for edge in deadlock.cycle})
     selves = "itself" if count == 1 else "themselves"
     found = {_whom(deadlock.cycle, selves) for deadlock in deadlocks}
@@ -100,7 +100,7 @@ def _more(report: DeadlockReport) -> str:
 
 
 def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
-    """Return who waits for whom: ``alice -> bob -> alice``."""
+    """Return the threads in the order of their waits: ``alice -> bob -> alice``."""
     names = [member.name or str(member.tid) for member in report.circle]
     if len(set(names)) < len(names):
         names = [f"{member.name}:{member.tid}".lstrip(":") for member in report.circle]
@@ -137,7 +137,7 @@ def lock(name: LockName) -> str:
 def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
     """Return what a thread waits for: ``mutex g_lock``, ``the end of bob (4712)``."""
     if member.waits_for is None:
-        return "what one of them has"
+        return "a lock that one of them holds"
     if isinstance(member, Follower):
         is_join = member.waits_for.kind is Kind.JOIN
         return "the end of a thread" if is_join else lock(member.waits_for)
@@ -147,8 +147,8 @@ def waits_for(report: DeadlockReport, member: Member | Follower) -> str:
 
 
 def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
-    """Return the threads that are stuck behind, those of one pool that wait at one place for one
-    lock together: of these the longest wait first."""
+    """Return the threads that are stuck behind. Threads of one pool that wait at one source
+    location for one lock are together, the longest wait first."""
     found: dict[object, list[Follower]] = {}
     for one in report.behind:
         at = full_location(one.at) if one.at is not None else ""
@@ -157,7 +157,7 @@ def alike(report: DeadlockReport) -> tuple[tuple[Follower, ...], ...]:
 
 
 def followers(report: DeadlockReport, group: Sequence[Follower]) -> tuple[str, str, str]:
-    """Return who they are, what they wait for, and for how long."""
+    """Return the names of a group of followers, their request, and their wait time."""
     first, many = group[0], len(group) > 1
     lasts = lasting(first.duration_s, first.is_lower_bound)
     what = waits_for(report, first)
@@ -178,9 +178,9 @@ def reading(member: Member) -> str:
 
 
 def whose(report: DeadlockReport, member: Member) -> str:
-    """Return who has what a thread waits for; "" where that was said with what it waits for."""
+    """Return the holder of the requested lock; "" where the text of the request has it."""
     if not member.held_by:
-        return "and nobody is left who could end that wait"
+        return "and no thread is left that could end that wait"
     holder = "itself" if _self(member) else thread(report, member.held_by)
     return _WHOSE[member.reason].format(holder) + _gone(member)
 
@@ -211,8 +211,8 @@ def has(
     of: Member,
     location: Callable[[Frame], str] = full_location,
 ) -> str:
-    """Return what a thread has, for how long, from where, and who wants it."""
-    parts = [f"has {lock(taken.lock)}{' (to read)' * taken.shared}"]
+    """Return a held lock, its hold time and source location, and the threads that want it."""
+    parts = [f"holds {lock(taken.lock)}{' (to read)' * taken.shared}"]
     if taken.duration_s is not None:
         parts.append(f" for {duration(taken.duration_s)}")
     if taken.at is not None:
@@ -241,11 +241,11 @@ def avoiding(report: DeadlockReport) -> Iterator[str]:
         yield _given_back(report)
         return
     if found.remedy is Remedy.NONE or (found.change is None and not found.order):
-        yield "No order of locks would: it is not locks alone that these threads wait for."
+        yield "No order of locks would avoid it: these threads do not wait for locks alone."
         return
     order = ", then ".join(_lock_of(report, id_) for id_ in found.order)
-    if found.remedy is Remedy.ONE_PLACE:
-        yield f"{_ONE_PLACE}: {order}."
+    if found.remedy is Remedy.ONE_LOCATION:
+        yield f"{_ONE_LOCATION}: {order}."
     elif found.remedy is Remedy.ORDER:
         yield f"Take {order}."
     if found.change is not None:
@@ -260,21 +260,22 @@ def _reordered(report: DeadlockReport, step: LockingStep) -> str:
     does = "does" if len(report.avoidance.others) == 1 else "do"
     return (
         f"{kept} {does}. {thread(report, step.tid)} takes {first} first{_at(step.has_at)} and then"
-        f" wants {second}{_at(step.wants_at)}: it would have to take {second} before {first}, or"
-        f" give {first} back before it wants {second}."
+        f" wants {second}{_at(step.wants_at)}. This thread would have to take {second} before"
+        f" {first}, or release {first} before it wants {second}."
     )
 
 
 def _ruled(report: DeadlockReport, step: LockingStep) -> str:
-    return f"Each has its first{_at(step.has_at)} and wants its second{_at(step.wants_at)}."
+    held, wanted = _at(step.has_at), _at(step.wants_at)
+    return f"Each thread holds its first lock{held} and wants the second{wanted}."
 
 
 def _once(report: DeadlockReport, step: LockingStep) -> str:
     name = _lock_of(report, step.has)
     return (
         f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and wants it"
-        f" again{_at(step.wants_at)}: what is called with the lock held should not take it, or the"
-        " lock be given back before that."
+        f" again{_at(step.wants_at)}. A function that is called with the lock held should not take"
+        " it; or release the lock before that call."
     )
 
 
@@ -282,12 +283,12 @@ def _released(report: DeadlockReport, step: LockingStep) -> str:
     found = report.locks.get(step.has)
     name = _lock_of(report, step.has)
     if found is not None and found.kind is Kind.ONCE:
-        change = "what runs once should not wait for who may call it"
+        change = "A once routine should not wait for a thread that may call the routine"
     else:
-        change = f"give {name} back before that wait"
+        change = f"Release {name} before that wait"
     return (
-        f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and has it while it"
-        f" waits{_at(step.wants_at)}: {change}."
+        f"{thread(report, step.tid)} took {name}{_at(step.has_at)} and holds it while it"
+        f" waits{_at(step.wants_at)}. {change}."
     )
 
 
@@ -295,21 +296,21 @@ def _given_back(report: DeadlockReport) -> str:
     member = report.circle[0]
     if not member.taken_at:
         return (
-            f"{thread(report, member.held_by)} had {lock(member.waits_for)} and is gone: a thread"
-            " should give back what it has before it ends, and no other thread should have a lock"
-            " when a process forks (pthread_atfork)."
+            f"{thread(report, member.held_by)} held {lock(member.waits_for)} and is gone. A thread"
+            " should release its locks before it ends. No other thread should hold a lock when a"
+            " process forks (pthread_atfork)."
         )
     return (
         f"{thread(report, member.held_by)} took {lock(member.waits_for)}{_at(member.taken_at)} and"
-        " ended: a thread should give back what it has before it ends, cancelled or not."
-        + " A robust mutex goes to whoever waits, and says so."
+        " ended. A thread should release its locks before it ends, also if it is cancelled."
+        + " A robust mutex goes to the next waiter, which gets EOWNERDEAD."
         * (member.waits_for.kind is Kind.MUTEX)
     )
 
 
 _CHANGES = {
     Remedy.ORDER: _reordered,
-    Remedy.ONE_PLACE: _ruled,
+    Remedy.ONE_LOCATION: _ruled,
     Remedy.ONCE_ONLY: _once,
     Remedy.RELEASE: _released,
 }
@@ -321,20 +322,21 @@ def _reason(report: DeadlockReport) -> str:
     if count:
         verb = "takes" if count == 1 else "take"
         return (
-            f"{counted(count, 'thread')} beside the circle {verb} these two in that order as well."
+            f"{counted(count, 'thread')} outside the cycle {verb} these two in that order as well."
         )
     return (
-        "Nothing else tells which order was meant. This thread's wait closed the circle; any other"
-        " one's order could be turned instead."
+        "The intended order is not known. This thread's wait closed the cycle. The order of another"
+        " thread of the cycle could be reversed instead."
         if _closed_it(report)
-        else "Nothing else tells which order was meant; any other one's could be turned instead."
+        else "The intended order is not known. The order of another thread of the cycle could be"
+        " reversed instead."
     )
 
 
 def _closed_it(report: DeadlockReport) -> bool:
     change = report.avoidance.change
     if change is None or report.is_lower_bound:
-        return False  # which of them came last nobody saw
+        return False  # no scan showed which thread came last
     return change.duration_s <= min(member.duration_s for member in report.circle)
 
 
@@ -350,24 +352,25 @@ def _at(frame: Frame | None) -> str:
 def to_do(report: DeadlockReport) -> Iterator[str]:
     """Yield what can be done about it now."""
     pid = report.process.pid
-    yield _scan_first(report)
+    yield _first_step(report)
     if report.ended:
         return
     if not report.certain:
         yield (
-            f"It is not certain, see above: look again (`locktop check -p {pid}`) before anything"
-            " is ended because of it."
+            "The deadlock is not certain, see above. Check again before you end anything because"
+            f" of it: `locktop check -p {pid}`."
         )
         return
-    behind = ", nor does what is stuck behind" if report.behind else ""
-    yield (f"Nothing of this goes on by itself{behind}: ending the process is the only way out.")
-    yield f"Keep what there is to be seen before that: `locktop snapshot -p {pid} -o FILE`."
+    behind = ", nor the threads stuck behind" if report.behind else ""
+    yield f"No thread of this deadlock goes on by itself{behind}."
+    yield "The only way out is to end the process."
+    yield f"Save a snapshot before that: `locktop snapshot -p {pid} -o FILE`."
 
 
-def _scan_first(report: DeadlockReport) -> str:
+def _first_step(report: DeadlockReport) -> str:
     change = report.avoidance.change
     if change is None:
         return f"Look first at {thread(report, report.circle[0].tid)}."
-    if report.avoidance.remedy is Remedy.ONE_PLACE:
-        return f"Look first at {thread(report, change.tid)}; the others are in the same place."
-    return f"Look first at {thread(report, change.tid)}: what it does would have to change."
+    if report.avoidance.remedy is Remedy.ONE_LOCATION:
+        return f"Look first at {thread(report, change.tid)}; the others are at the same location."
+    return f"Look first at {thread(report, change.tid)}. Its code would have to change."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from locktop.collector.model import OrderCycle, Snapshot
 
 #: The end of the title.
-NEED_NOT = "none of which need ever come about"
+NEED_NOT = "which may never happen"
 
 
 def cycle(found: OrderCycle) -> str:
@@ -32,9 +32,9 @@ def left_out(snapshot: Snapshot) -> Iterator[str]:
     """Yield how many cycles are left out, and why."""
     suppressed, unproven = snapshot.lock_order_suppressed, snapshot.lock_order_unproven
     if suppressed:
-        yield f"{suppressed} left out, as a suppression file says"
+        yield f"{suppressed} left out by a suppression file"
     if unproven:
         yield (
-            f"{unproven} left out, for other locks may have lain in their memory in between:"
-            " a run with LOCKTOP_ORDER=mark tells"
+            f"{unproven} left out, because their memory may have had other locks in between"
+            " (a run with LOCKTOP_ORDER=mark decides)"
         )

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from locktop.collector.model import Misuse, MisuseKind
 
 _DID = {
-    MisuseKind.RELEASED_OTHERS: "gave it back while {other} had it",
-    MisuseKind.RELEASED_FREE: "gave it back while nobody had it",
-    MisuseKind.TAKEN_AGAIN: "asked for it while it had it itself, and it is not recursive",
-    MisuseKind.DESTROYED_HELD: "destroyed it while {other} had it",
-    MisuseKind.DESTROYED_WAITED: "destroyed it while it was waited for",
-    MisuseKind.TWO_MUTEXES: "waited for it with another mutex than others at that time: {other}",
-    MisuseKind.KEPT_AT_END: "ended and still had it",
-    MisuseKind.HELD_AT_FORK: "waits for it for good: {other} of the parent process had it when"
-    " that forked this one, and nobody gives it back here",
+    MisuseKind.RELEASED_OTHERS: "released it while {other} held it",
+    MisuseKind.RELEASED_FREE: "released it while no thread held it",
+    MisuseKind.TAKEN_AGAIN: "requested the lock while it held it, and the lock is not recursive",
+    MisuseKind.DESTROYED_HELD: "destroyed it while {other} held it",
+    MisuseKind.DESTROYED_WAITED: "destroyed it while a thread waited for it",
+    MisuseKind.TWO_MUTEXES: "waited with another mutex than other threads at that time: {other}",
+    MisuseKind.WAITED_UNHELD: "waited for a condition with it while {other} held it",
+    MisuseKind.KEPT_AT_END: "ended while it held the lock",
+    MisuseKind.HELD_AT_FORK: "waits for it for good: {other} of the parent process held it at the"
+    " fork, and no thread of this process releases it",
 }
 
 
@@ -28,7 +29,8 @@ def misuse_sentence(
     elif misuse.other == misuse.tid:
         other = "it"
     else:
-        other = thread(misuse.other) if misuse.other else "somebody"
-    least = "at least " if misuse.kind is MisuseKind.RELEASED_OTHERS else ""
-    again = f", {least}{misuse.count} times" if misuse.count > 1 else ""
+        nobody = "no thread" if misuse.kind is MisuseKind.WAITED_UNHELD else "a thread"
+        other = thread(misuse.other) if misuse.other else nobody
+    prefix = "at least " if misuse.kind is MisuseKind.RELEASED_OTHERS else ""
+    again = f", {prefix}{misuse.count} times" if misuse.count > 1 else ""
     return f"{thread(misuse.tid)} {_DID[misuse.kind].format(other=other)}{again}"

@@ -20,22 +20,22 @@ from locktop.collector.model import Pattern, PatternName
 
 #: One sentence for each pattern: what to change in the program.
 ADVICE = {
-    PatternName.CONVOY: "Take it less often and do more each time, or split what it guards:"
-    " handing it on takes longer than what is done under it.",
-    PatternName.SERIALISED: "Do less while holding it, or split what it guards: more threads make"
+    PatternName.CONVOY: "Take the lock less often and do more each time, or split its data:"
+    " the hand-over takes longer than the critical section.",
+    PatternName.SERIALISED: "Do less while the lock is held, or split its data: more threads make"
     " this no faster.",
     PatternName.THUNDERING_HERD: "Where one thread is enough, use pthread_cond_signal instead of"
     " pthread_cond_broadcast, or give threads that wait for different things a condition each.",
-    PatternName.STARVED_WRITER: "Make it prefer writers"
+    PatternName.STARVED_WRITER: "Make the lock prefer writers"
     " (PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP), or let readers overlap less.",
-    PatternName.LONG_HOLD: "Make the call that sleeps before the lock is taken or after it is given"
-    " back.",
-    PatternName.FALSE_IDLE: "Look at what the threads that signal it wait for: that lock keeps"
+    PatternName.LONG_HOLD: "Make the call that sleeps before the lock is taken or after it is"
+    " released.",
+    PatternName.FALSE_IDLE: "Find out what the threads that signal it wait for: that lock keeps"
     " these from their work too.",
-    PatternName.OVERSUBSCRIBED: "Run no more threads that compute than there are CPUs: one that has"
-    " a lock and no CPU keeps all the others waiting.",
-    PatternName.HIGH_RATE: "Take it once for many steps, or keep a part for each thread: nobody"
-    " waits for it, but taking it so often costs time by itself.",
+    PatternName.OVERSUBSCRIBED: "Run no more threads that compute than there are CPUs: a thread"
+    " with a lock and without a CPU keeps all others waiting.",
+    PatternName.HIGH_RATE: "Take the lock once for many steps, or give each thread its own part:"
+    " no thread waits for the lock, but to take it so often costs time.",
 }
 
 
@@ -74,7 +74,7 @@ def evidence(finding: Finding) -> str:
 def _convoy(found: Convoy) -> str:
     return (
         f"{found.waiters} threads wait; {_percent(found.contended)} of"
-        f" {_number(found.acquisitions_per_s)} acquisitions a second had to; nobody had it in"
+        f" {_number(found.acquisitions_per_s)} acquisitions a second had to; no thread held it in"
         f" {_percent(found.unheld)} of the wait; a hold takes {duration(found.hold_s)}"
     )
 
@@ -82,7 +82,7 @@ def _convoy(found: Convoy) -> str:
 def _serialised(found: Serialised) -> str:
     return (
         f"held {_percent(found.held)} of the time; {found.involved} of {found.active} threads"
-        f" that are not idle have it or wait for it; {_percent(found.contended)} of"
+        f" that are not idle hold it or wait for it; {_percent(found.contended)} of"
         f" {_number(found.acquisitions_per_s)} acquisitions a second had to wait"
     )
 

@@ -63,12 +63,12 @@ class SnapshotIndex:
     def groups(self) -> dict[Hashable, ThreadGroup]:
         """The groups of threads by key. A thread in a deadlock is in no group."""
         restless = {thread.tid for thread in self.snapshot.threads if _is_restless(thread)}
-        folded = thread_groups.find(
+        found = thread_groups.find(
             self.snapshot.threads, self.locks, self.class_of, self.stuck_threads, restless
         )
         return {
             group.key: group
-            for group in folded
+            for group in found
             if len(group.threads) >= _MIN_OF_A_GROUP[group.first.tid in restless]
         }
 

@@ -9,18 +9,18 @@ from locktop.collector.model import Frame, Snapshot, UnobservedWait
 
 _MAX_GROUPS = 20
 _MAX_TIDS = 8
-_HEADING = "THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first"
+_HEADING = "THREADS IN UNOBSERVED WAITS, longest first"
 
 
 def what(waits: Sequence[UnobservedWait]) -> str:
     """Return what threads of one group wait for: "OpenMP lock, futex 0x7f3a5c001230".
 
     With the name of the variable: "g_slots (OpenMP lock)". Without a known futex: the type, else
-    "something that is not known".
+    "an unknown object".
     """
     first = waits[0]
     if not first.address:
-        return first.type or "something that is not known"
+        return first.type or "an unknown object"
     count = len({wait.address for wait in waits})
     if count == 1 and first.name:
         return f"{first.name} ({first.type or 'futex'})"
@@ -32,7 +32,7 @@ def what(waits: Sequence[UnobservedWait]) -> str:
 def verdict(wait: UnobservedWait) -> str:
     """Return whether the wait is idle, and the rule that decided."""
     if wait.idle is None:
-        return "whether for work is not known"
+        return "not known whether for work"
     return f"{'idle' if wait.idle else 'contended'}, by the rule {wait.why}"
 
 

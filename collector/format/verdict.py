@@ -7,10 +7,23 @@ from collections.abc import Sequence
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.units import counted, lasting
-from locktop.collector.model import Deadlock, DeadlockReport, Snapshot, ThreadState
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Deadlock,
+    DeadlockReport,
+    Kind,
+    Snapshot,
+    ThreadState,
+    Wait,
+)
 from locktop.collector.sanitize import clean
 
 _LONGEST = 1000
+#: Seconds. A shorter wait for a lock with an unknown holder says nothing.
+MIN_UNKNOWN_S = 10.0
+#: Kinds of lock that a thread holds, or may hold.
+_HELD_KINDS = CONTENTION_KINDS | {Kind.SEM, Kind.FUTEX}
+_CANNOT_TELL = "cannot tell whether there is a deadlock"
 
 
 def is_deadlocked(snapshot: Snapshot) -> bool:
@@ -21,6 +34,28 @@ def is_deadlocked(snapshot: Snapshot) -> bool:
 def is_complete(snapshot: Snapshot) -> bool:
     """Return whether all held locks are known: recording began with the program and is on."""
     return snapshot.level != "dormant" and snapshot.complete
+
+
+def is_doubtful(snapshot: Snapshot) -> bool:
+    """Return whether there may be a deadlock although none is certain.
+
+    A deadlock is possible, held locks are not known, or a long wait has no known holder.
+    """
+    return bool(snapshot.deadlocks or unknown_waits(snapshot)) or not is_complete(snapshot)
+
+
+def unknown_waits(snapshot: Snapshot) -> list[Wait]:
+    """Return the waits of MIN_UNKNOWN_S or more for locks whose holders are not known."""
+    waits = (thread.waiting_for for thread in snapshot.threads if thread.alive)
+    return [
+        wait
+        for wait in waits
+        if wait is not None
+        and not wait.idle
+        and not wait.holders
+        and wait.kind in _HELD_KINDS
+        and wait.duration_s >= MIN_UNKNOWN_S
+    ]
 
 
 def line(snapshot: Snapshot) -> str:
@@ -46,16 +81,32 @@ def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
 
 
 def _of(oldest: DeadlockReport, count: int) -> str:
-    which = f"{count} circles, the oldest " if count > 1 else ""
+    which = f"{count} cycles, the oldest " if count > 1 else ""
     return f"{which}for {lasting(oldest.since_s, oldest.is_lower_bound)}: {words.circle(oldest)}"
 
 
 def _not_certain(snapshot: Snapshot, who: str) -> str:
     possible = len(snapshot.deadlocks)
-    maybe = f", {possible} possible" if possible else ""
     if not is_complete(snapshot):
-        why = "; ".join(snapshot.notes) or "locks were taken while nothing was recorded"
-        return f"cannot tell whether there is a deadlock{maybe}: {who}: {why}"
+        maybe = f", {possible} possible" if possible else ""
+        why = "; ".join(snapshot.notes) or "threads took locks before the recording began"
+        return f"{_CANNOT_TELL}{maybe}: {who}: {why}"
+    return f"{_answer(snapshot)}: {who}, {_threads(snapshot)}"
+
+
+def _answer(snapshot: Snapshot) -> str:
+    if snapshot.deadlocks:
+        return f"{counted(len(snapshot.deadlocks), 'possible deadlock')}, none certain"
+    if unknown := len(unknown_waits(snapshot)):
+        verb = "has" if unknown == 1 else "have"
+        return (
+            f"{_CANNOT_TELL}: {counted(unknown, 'thread')} {verb} waited {MIN_UNKNOWN_S:.0f} s or"
+            " more for a lock whose holder is not known"
+        )
+    return "no deadlock found"
+
+
+def _threads(snapshot: Snapshot) -> str:
     alive = sum(thread.alive for thread in snapshot.threads)
     waiting = sum(
         thread.waiting_for is not None and thread.state is ThreadState.WAITING
@@ -65,9 +116,8 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
     hidden = sum(not wait.idle and not wait.holders for wait in waits)
     unobserved_waits = len(snapshot.unobserved_waiters)
     return (
-        f"no deadlock found{maybe}: {who}, {counted(alive, 'thread')},"
-        f" {waiting} waiting for a lock"
+        f"{counted(alive, 'thread')}, {waiting} waiting for a lock"
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
-        + (f", {unobserved_waits} for something that is not seen" if unobserved_waits else "")
-        + ("; sampled from outside, which shows not all that is held" * snapshot.is_sampled)
+        + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
+        + ("; a sampled process does not show all held locks" * snapshot.is_sampled)
     )

@@ -50,7 +50,7 @@ def _unix(file: str, inode: bytes) -> str:
     """Return the description of a socket in the table of Unix sockets; "" if it is not there.
 
     The table has names unescaped, with blanks and line ends. A name may look like the row of
-    another socket, but then two rows match, and the path is left out.
+    another socket. But then two rows match, and the path is left out.
     """
     try:
         table = procfs.read(file)

@@ -1,7 +1,7 @@
 """Reads the files of /proc about a process; nothing is cached.
 
-All functions raise OSError as the kernel gives it: FileNotFoundError or ProcessLookupError when the
-process is gone, PermissionError when the process belongs to another user.
+All functions raise OSError as the kernel gives it. FileNotFoundError and ProcessLookupError mean
+that the process is gone. PermissionError means that the process belongs to another user.
 """
 
 from __future__ import annotations

@@ -133,11 +133,11 @@ def lost_insight(pid: int, owner: Callable[[], str], call: Callable[[], object])
     except OSError:
         return ""  # its first thread has ended
     refused = memory_refused(pid)
-    return f"stacks from outside are not seen: {refused}" if refused else ""
+    return f"unwound stacks are missing: {refused}" if refused else ""
 
 
 def _unobserved(pid: int, owner: str) -> str:
-    missing = "what the holders of locks do now, and stacks from outside, are not seen"
+    missing = "activities of holders, and unwound stacks, are missing"
     to_trace = True
     try:
         os.readlink(f"/proc/{pid}/exe")
@@ -154,8 +154,8 @@ def memory_refused(pid: int) -> str:
     if number in (0, errno.ESRCH):
         return ""
     return (
-        f"its memory cannot be read ({os.strerror(number)}), for a filter of system calls forbids"
-        " process_vm_readv here: allow that, or run locktop outside of the container"
+        f"its memory cannot be read ({os.strerror(number)}), because a filter of system calls"
+        " forbids process_vm_readv here: allow that call, or run locktop outside of the container"
     )
 
 
@@ -173,11 +173,11 @@ _OBSTACLE_TEXTS = {
     Obstacle.USER: "belongs to user {owner}",
     Obstacle.GROUP: "runs with another group (gid {group}) than this user",
     Obstacle.USERS: "has the rights of several users or groups",
-    Obstacle.UNDUMPABLE: "lets nobody but root (CAP_SYS_PTRACE) look into it (it changed its user,"
-    " forbade it by prctl, or its program file may not be read)",
+    Obstacle.UNDUMPABLE: "lets only root (CAP_SYS_PTRACE) read it (the process changed its user,"
+    " or forbade it by prctl, or its program file may not be read)",
     Obstacle.NAMESPACE: "runs in another user namespace",
     Obstacle.CAPABILITIES: "has capabilities that this user lacks",
-    Obstacle.OTHER: "may not be looked into: a security module (AppArmor, SELinux), a filter of"
+    Obstacle.OTHER: "may not be read: a security module (AppArmor, SELinux), a filter of"
     " system calls or a user namespace forbids it",
 }
 

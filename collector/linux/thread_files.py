@@ -131,7 +131,8 @@ class ThreadFiles:
             self._table.directory = -1
 
     def _directory(self) -> int:
-        """Return an open descriptor. It stays valid for this process if its pid is reused."""
+        """Return an open descriptor. The descriptor stays valid for this process if its pid is
+        reused."""
         if self._table.directory < 0:
             path = f"/proc/{self._pid}/task"
             self._table.directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -74,7 +74,7 @@ class KernelThreads:
 
         Args:
             waits: a token of each thread's wait, by tid. A thread with the token of the former scan
-                has used no CPU time since, so the result has the same object again.
+                has used no CPU time since. So the result has the same object again.
         """
         self._round += 1
         known: dict[int, tuple[object, KernelThread]] = {}

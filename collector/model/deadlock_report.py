@@ -17,10 +17,10 @@ from locktop.collector.model.threads import ThreadActivity
 
 
 class Remedy(Enum):
-    """What would avoid the deadlock."""
+    """The change that would avoid the deadlock."""
 
     ORDER = "order"  # to take the locks in one order
-    ONE_PLACE = "one place"  # the same, where one line of code takes all of them
+    ONE_LOCATION = "one location"  # the same, where one line of code takes all of them
     ONCE_ONLY = "once only"  # to take once a lock that a thread takes again
     RELEASE = "release"  # to release a lock before a wait that is for no lock
     GIVE_BACK = "give back"  # to release a lock before the thread that holds it ends
@@ -28,7 +28,8 @@ class Remedy(Enum):
 
 
 class LockingStep(Struct, frozen=True, gc=False):
-    """What one thread of the cycle did: it took ``has`` and then wanted ``wants`` (lock ids)."""
+    """The locks of one thread of the cycle: it took ``has`` and then wanted ``wants`` (lock
+    ids)."""
 
     tid: int
     has: int
@@ -38,7 +39,7 @@ class LockingStep(Struct, frozen=True, gc=False):
     duration_s: float  # seconds that the thread has waited
 
     @property
-    def place(self) -> tuple[Frame | None, Frame | None]:
+    def locations(self) -> tuple[Frame | None, Frame | None]:
         """The two lines of code."""
         return self.has_at, self.wants_at
 

@@ -1,4 +1,7 @@
-"""The choice of the frame that stands for a stack: functions that only wrap a lock are skipped."""
+"""Frames of a stack: the frame that stands for the stack, and the end of an incomplete stack.
+
+Functions that only wrap a lock do not stand for a stack.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,25 @@ _WRAPPERS = (
     "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # Go
 )  # fmt: skip
 _WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++", "libgomp", "libomp")
+
+#: The outer end of a stack that was too deep to be recorded completely.
+CUT_WHEN_RECORDED = Frame(
+    address=0,
+    function="(further callers were not kept)",
+    file=None,
+    line=None,
+    module="",
+    offset=0,
+)
+#: The outer end of a stack that could not be unwound further.
+CUT_WHEN_UNWOUND = Frame(
+    address=0,
+    function="(further callers are not known)",
+    file=None,
+    line=None,
+    module="",
+    offset=0,
+)
 
 
 def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:

@@ -23,7 +23,7 @@ class Kind(StrEnum):
     __hash__ = str.__hash__
 
 
-#: Kinds whose waits are contention unless an idle rule says otherwise (analysis/idle/rules.py): a
+#: Kinds whose waits are contention unless an idle rule says otherwise (analysis/idle/rules.py). A
 #: thread holds the lock that the waiter wants.
 CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
 
@@ -82,6 +82,7 @@ class MisuseKind(StrEnum):
     DESTROYED_HELD = "destroyed_held"
     DESTROYED_WAITED = "destroyed_waited"  # destroyed while a thread waited
     TWO_MUTEXES = "two_mutexes"  # threads wait for one condition with different mutexes
+    WAITED_UNHELD = "waited_unheld"  # a condition wait with a mutex that the thread did not hold
     KEPT_AT_END = "kept_at_end"  # the thread ended while it held the lock
     #: held by another thread of the parent: no thread of the child releases it
     HELD_AT_FORK = "held_at_fork"

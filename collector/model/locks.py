@@ -35,7 +35,7 @@ class Blame(Struct, frozen=True, gc=False):
         """The text for a holder that is no thread with a name; "" for a thread with a name."""
         if self.tid:
             return ""
-        return "threads that ended" if self.site else "no holder known"
+        return "threads that ended" if self.site else "woken, or no holder known"
 
 
 class LockRates(Struct, frozen=True, gc=False):
@@ -60,8 +60,8 @@ WAITS_ALONE = LockRates(acquisitions=None, contended=None, hold=None, signals=No
 class Lock(Struct, frozen=True, gc=False):
     """One lock. All counters cover the time since the process started.
 
-    Samples show waits alone: ``acquisitions``, ``trylock_failed``, ``signals``, ``unheard``,
-    ``hold_s`` and ``hold_max_s`` of a sampled lock are None, and ``contended`` counts the waits
+    Samples show waits alone. So ``acquisitions``, ``trylock_failed``, ``signals``, ``unheard``,
+    ``hold_s`` and ``hold_max_s`` of a sampled lock are None. Its ``contended`` counts the waits
     that samples showed.
     """
 

@@ -33,7 +33,7 @@ class Wait(Struct, frozen=True, gc=False):
 class UnobservedWait(Struct, frozen=True, gc=False):
     """A wait in a futex call that the kernel shows and the library does not observe.
 
-    The call is compiled into the program, or lies inside the C library, or began before the library
+    The call is compiled into the program, lies inside the C library, or began before the library
     watched the thread.
     """
 

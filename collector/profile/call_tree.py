@@ -28,7 +28,7 @@ _MIN_WITHOUT_STACK = 0.01
 
 
 class StepKind(StrEnum):
-    """What a step stands for; the value is the word in JSON."""
+    """The kind of thing that a step stands for; the value is the word in JSON."""
 
     FUNCTION = "function"
     LOCK = "lock"  # the lock that was waited for: the end of a branch

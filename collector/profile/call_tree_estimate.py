@@ -1,8 +1,8 @@
 """Estimates a call tree from caller/callee sums.
 
-Such sums have no whole stacks. They say which value a callee had from this caller, but not from
-which of the caller's own callers that value came. So the value is divided as the caller's own value
-is divided between its branches:
+Such sums have no whole stacks. They say which value a callee had from this caller. They do not say
+from which of the caller's own callers that value came. So the value is divided as the caller's own
+value is divided between its branches:
 
     value of a branch = the callee's value in its caller's group
                         x (value of the branch so far / the caller's own value)
@@ -100,8 +100,8 @@ def _wings(rows: Sequence[FunctionRow]) -> tuple[Wing, ...]:
 
 
 def _follow(root: _Estimated, groups: FunctionGroups) -> Iterator[str]:
-    """Give the largest branch its children, again and again, until all branches have their children
-    or the tree is too large. Yield notes."""
+    """Give the largest branch its children, again and again. Stop when all branches have their
+    children, or when the tree is too large. Yield notes."""
     count = len(root.children)
     pending = [(-node.value, n, node) for n, node in enumerate(root.children)]
     heapq.heapify(pending)

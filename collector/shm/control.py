@@ -121,7 +121,7 @@ class Claim:
     """Raises the level of a dormant process to "contended", and keeps that level until ``close()``.
 
     A thread renews the claim, however rare the scans are. ``close()`` does not lower the level,
-    because another reader may still scan; a claim that no reader renews lapses by itself. If a user
+    because another reader may still scan. A claim that no reader renews lapses by itself. If a user
     sets a level meanwhile, the claim ends and the level of the user stays.
 
     ``note`` says why the level could not be raised; "" if it was raised or was not dormant.

@@ -42,7 +42,7 @@ class Header(NamedTuple):
     forked_from: int
 
 
-# ``count`` is the name of the C field. It hides tuple.count(), which no caller needs.
+# ``count`` is the name of the C field. The field hides tuple.count(), which no caller needs.
 class ArrayHead(NamedTuple):
     """struct lt_array without its chunks."""
 
@@ -89,6 +89,13 @@ class WaitBlock(NamedTuple):
     site: int
     holder: int
     parties: int
+
+
+class ConditionRecord(NamedTuple):
+    """The fields of struct lt_condition that Python reads."""
+
+    signalled: int
+    mutex: int
 
 
 class UseRecord(NamedTuple):
@@ -211,6 +218,8 @@ NAME = Record(NameRecord, "struct lt_name")
 MISUSE = Record(MisuseRecord, "struct lt_misuse")
 STACK = Record(StackHead, "struct lt_stack")
 
+CONDITIONS_AT = offset_of("struct lt_header", "conditions")
+CONDITION = Record(ConditionRecord, "struct lt_condition")
 WAIT_AT = offset_of("struct lt_thread", "wait")
 THREADS_AT = offset_of("struct lt_header", "threads")
 LOCKS_AT = offset_of("struct lt_header", "locks")

@@ -14,6 +14,7 @@ _KINDS = {
     lib.LT_MISUSE_TAKEN_AGAIN: MisuseKind.TAKEN_AGAIN,
     lib.LT_MISUSE_ENDED_HELD: MisuseKind.DESTROYED_HELD,
     lib.LT_MISUSE_ENDED_WAITED: MisuseKind.DESTROYED_WAITED,
+    lib.LT_MISUSE_WAITED_UNHELD: MisuseKind.WAITED_UNHELD,
     lib.LT_MISUSE_TWO_MUTEXES: MisuseKind.TWO_MUTEXES,
     lib.LT_MISUSE_KEPT: MisuseKind.KEPT_AT_END,
 }
@@ -29,11 +30,8 @@ class MisuseLog:
         self._changed = 0
         self._known: list[layout.MisuseRecord] = []
 
-    def read(self, now: int) -> tuple[Misuse, ...]:
-        """Return the misuses, the oldest first.
-
-        ``now``: reading of the target's clock, ticks. Raises LocktopError for a damaged file.
-        """
+    def refresh(self) -> None:
+        """Read the misuses again if there are new ones. Raises LocktopError for a damaged file."""
         changed = int.from_bytes(self._memory.read(layout.MISUSES_CHANGED_AT, 8), layout.BYTE_ORDER)
         if changed != self._changed:
             self._changed = changed
@@ -41,6 +39,14 @@ class MisuseLog:
             data = self._entries.copy()
             found = [layout.MISUSE.at(data, at) for at in range(0, len(data), layout.MISUSE.size)]
             self._known = _merged(found)
+
+    @property
+    def locks(self) -> frozenset[int]:
+        """The ids of the locks. Such a lock may have no other figures."""
+        return frozenset(entry.lock for entry in self._known)
+
+    def of(self, now: int) -> tuple[Misuse, ...]:
+        """Return the misuses, the oldest first. ``now``: reading of the target's clock, ticks."""
         return tuple(
             Misuse(
                 kind=_KINDS[entry.kind],

@@ -390,7 +390,7 @@ def _fill_in_lock_ids(threads: list[RawThread]) -> None:
 
     The lock table had no room when such a lock was acquired, but had room when another thread
     waited. The waiting thread knows the lock's id, and the holder that it saw. The held list alone
-    would not do: without an entry in the table nothing shows that another thread released the lock.
+    would not do. Without an entry in the table nothing shows that another thread released the lock.
     """
     late = [
         at

@@ -22,7 +22,7 @@ class SharedMemory:
 
     ``size`` is the size of the file in bytes. The target reserves the size that the file may grow
     to, so most of the file is a hole. ``max_bytes`` limits each copy to the bytes that the file
-    takes: a forged count must not take all memory of this process.
+    takes. A forged count must not take all memory of this process.
     """
 
     def __init__(self, fd: int, path: str) -> None:

@@ -16,7 +16,7 @@ def paused() -> Iterator[None]:
     """Pause the cycle collector.
 
     A scan makes no cycles. A scan makes thousands of objects, and the collector would examine all
-    living objects again and again meanwhile. That takes as long as the scan itself.
+    living objects again and again meanwhile. These examinations take as long as the scan itself.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -149,8 +149,8 @@ class LaunchedProgram:
             if self._ended_within(_ATTACH_EVERY_S):
                 break
         raise EndedEarlyError(
-            f"{self._command[0]} {_how_ended(self._process.returncode)} before it could be looked "
-            f"at{self._output_end()}"
+            f"{self._command[0]} {_how_ended(self._process.returncode)} before the first "
+            f"scan{self._output_end()}"
         )
 
     def messages(self) -> list[str]:

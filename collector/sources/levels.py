@@ -21,10 +21,10 @@ class Level(NamedTuple):  # no Struct: the help of the commands loads nothing la
 
 
 LEVELS: tuple[Level, ...] = (
-    Level("dormant", "nothing: the hooks call straight through", "1.0x"),
-    Level("counting", "counters, who holds, who waits; no stacks, no records", "1.3x"),
+    Level("dormant", "nothing: the hooks only pass calls on", "1.0x"),
+    Level("counting", "counters, holders and waits; no stacks, no records", "1.3x"),
     Level("contended", "also stacks, and a record of each wait (default)", "1.3x"),
-    Level("blocks", "also a record of each hold that somebody waited for", "2.3x"),
+    Level("blocks", "also a record of each hold that a thread waited for", "2.3x"),
     Level("all", "also a record of every other hold", "3.8x"),
 )
 NAMES = tuple(level.name for level in LEVELS)

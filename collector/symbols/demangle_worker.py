@@ -1,8 +1,8 @@
 """LLVM's demanglers, with a bound on the memory that a name unfolds to.
 
-A mangled name may refer to parts of itself, so 300 characters of a forged name unfold to more than
-any memory holds. Each level of a nested name takes stack. Names that could become large or deep
-are demangled by a worker with little memory and little time.
+A mangled name may refer to parts of itself. So 300 characters of a forged name unfold to more than
+any memory holds. Each level of a nested name takes stack. Names that could become large or deep are
+demangled by a worker with little memory and little time.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _python_owner(frames: Sequence[Frame]) -> Frame | None:
 
 
 def _is_made_for_a_wait(frames: Sequence[Frame]) -> bool:
-    """Tell whether a lock was made for one wait, as threading.Condition does: the lock of the next
+    """Tell whether a lock was made for one wait, as threading.Condition does. The lock of the next
     wait may have the same address."""
     first = next((f for f in frames if f.module == PYTHON), None)
     return first is not None and (first.function, first.file) == ("wait", "threading.py")

@@ -108,8 +108,8 @@ class AddressSpace:
         """Return the first mapping of the module that a mapping belongs to.
 
         Offsets grow with addresses. Two parts of a small program may begin in its first page. If
-        the lower one of them is larger than a page, or has equal rights, it is not of the module:
-        the program mapped its own file to read it, as some do to name functions.
+        the lower one of them is larger than a page, or has equal rights, the module lacks it. The
+        program mapped its own file to read it, as some do to name functions.
         """
         at = bisect_left(self._file_starts, mapping.start) - 1
         lowest = mapping

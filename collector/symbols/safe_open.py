@@ -37,7 +37,7 @@ class OpenFile:
 def open_regular(path: str | Path) -> OpenFile | None:
     """Open a regular file; None for anything else, or if it cannot be opened.
 
-    The type is checked before: to open a FIFO may wait for ever, and to open a device may have an
+    The type is checked before. To open a FIFO may wait for ever, and to open a device may have an
     effect.
     """
     try:

@@ -1,8 +1,7 @@
 """Differences between processors: DWARF's numbers of registers, and the kernel's order of them.
 
-DWARF's numbers are in the System V ABI for AMD64 (figure 3.36) and in DWARF for the Arm 64-bit
-Architecture (4.1). The order of perf is in the kernel's asm/perf_regs.h, that of ptrace in
-sys/user.h.
+The System V ABI for AMD64 (figure 3.36) and DWARF for the Arm 64-bit Architecture (4.1) give
+DWARF's numbers. The order of perf is in the kernel's asm/perf_regs.h, that of ptrace in sys/user.h.
 """
 
 from __future__ import annotations

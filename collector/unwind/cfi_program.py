@@ -1,8 +1,8 @@
 """Rows of call frame information: what the instructions give for one address (DWARF 5, 6.4).
 
-pyelftools parses the instructions. Its table of rows is not used: it takes no
-DW_CFA_GNU_args_size, which libc has, leaves out DW_CFA_AARCH64_negate_ra_state, and scales
-DW_CFA_def_cfa_sf by the wrong factor (docs/internals/adr/0002).
+pyelftools parses the instructions. The table of rows of pyelftools is not used
+(docs/internals/adr/0002). The table takes no DW_CFA_GNU_args_size, which libc has, and leaves out
+DW_CFA_AARCH64_negate_ra_state. The table also scales DW_CFA_def_cfa_sf by the wrong factor.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class CfaRule(NamedTuple):
 
 
 class UnwindRow(NamedTuple):
-    """What holds at one address. Addresses are those of the file."""
+    """The rule for the CFA and those for the registers at one address. Addresses are those of the
+    file."""
 
     start: int  # of the function, or of the part of a function, around the address
     end: int

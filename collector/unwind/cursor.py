@@ -1,9 +1,8 @@
 """From frame to frame: each row of call frame information says where the caller's registers are.
 
-The kernel gives two registers of a sleeping thread. The others become known where a frame has
-saved them. Until then the dictionary lacks them, and nothing is guessed. A saved register is read
-when a frame needs it: a word that is not read does not decide where the walk leads
-(walk_cache.py).
+The kernel gives two registers of a sleeping thread. The others become known where a frame has saved
+them. Until then the dictionary lacks them, and nothing is guessed. A saved register is read when a
+frame needs it. A word that is not read does not decide where the walk leads (walk_cache.py).
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ class Unwound(Struct, frozen=True):
     reason: str  # why not; "" if complete
     #: Indexes of the addresses that are no return addresses: that instruction would be next.
     exact: tuple[int, ...] = (0,)
-    #: By how many bytes the stack pointer is higher at each address than at the first one; at a
-    #: return address, after the return.
+    #: By how many bytes the stack pointer is higher at each address than at the first one. For a
+    #: return address, the figure is after the return.
     heights: tuple[int, ...] = (0,)
 
 
@@ -143,8 +142,8 @@ class Walk:
         return fitting[0]
 
     def _contradicted(self, registers: _Registers) -> bool:
-        """Tell whether a caller is impossible: its frame, or a frame above, has not the size that
-        its code gives, or returns to code that called nothing."""
+        """Tell whether a caller is impossible. Its frame, or one above, has not the size that its
+        code gives, or returns to code that called nothing."""
         architecture, frames = self._architecture, self._frames
         for _ in range(_CHECKED_AHEAD):
             pc, sp = self._position(registers)
@@ -228,7 +227,7 @@ class Walk:
         return registers[source]
 
     def _evaluated(self, code: bytes, registers: _Registers, *first: int) -> int:
-        """Evaluate an expression. It may do anything with the address of the stack."""
+        """Evaluate an expression. The expression may do anything with the address of the stack."""
         self._stack.pin()
         known = {one: self._known(one, registers) for one in registers}
         numbers = {one: number for one, number in known.items() if number is not None}

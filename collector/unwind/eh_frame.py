@@ -38,8 +38,8 @@ class FrameTable:
 
     Args:
         elf: The file.
-        debug: Returns the separate debug file, and by how much addresses are higher there. It is
-            called only if the file itself has no row for an address.
+        debug: Returns the separate debug file, and by how much addresses are higher there. The
+            function is called only if the file itself has no row for an address.
     """
 
     def __init__(

@@ -44,9 +44,9 @@ class _IoVector(ctypes.Structure):
 
 # PyDLL keeps the GIL: another thread of ours would have it for 5 ms, while the target is stopped.
 _libc = ctypes.PyDLL(None, use_errno=True)
-_ptrace = _libc.ptrace
-_ptrace.restype = ctypes.c_long
-_ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+ptrace = _libc.ptrace
+ptrace.restype = ctypes.c_long
+ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _waitpid = _libc.waitpid
 _waitpid.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
@@ -88,11 +88,11 @@ def _is_resumed(pid: int, call: SystemCall) -> bool:
 
 
 def _copies(pid: int, tid: int, architecture: Architecture) -> list[StackCopy]:
-    if _ptrace(_SEIZE, tid, None, None) != 0:
+    if ptrace(_SEIZE, tid, None, None) != 0:
         return []
     pending = 0
     try:
-        if _ptrace(_INTERRUPT, tid, None, None) != 0:
+        if ptrace(_INTERRUPT, tid, None, None) != 0:
             return []
         status = _stopped(tid)
         if status is None:
@@ -103,7 +103,7 @@ def _copies(pid: int, tid: int, architecture: Architecture) -> list[StackCopy]:
         sp = registers.get(architecture.sp, 0)
         return [StackCopy(registers, process_memory.read(tid, sp, _MAX_STACK, at_once=True), sp)]
     finally:
-        _ptrace(_DETACH, tid, None, pending)
+        ptrace(_DETACH, tid, None, pending)
 
 
 def _stopped(tid: int) -> int | None:
@@ -124,7 +124,7 @@ def _stopped(tid: int) -> int | None:
 def _registers(tid: int, architecture: Architecture) -> dict[int, int]:
     words = (ctypes.c_uint64 * 64)()
     piece = _IoVector(ctypes.addressof(words), ctypes.sizeof(words))
-    if _ptrace(_GETREGSET, tid, _PRSTATUS, ctypes.byref(piece)) != 0:
+    if ptrace(_GETREGSET, tid, _PRSTATUS, ctypes.byref(piece)) != 0:
         return {}
     values = zip(architecture.ptrace, words[: piece.size // 8], strict=False)
     return {register: value for register, value in values if register >= 0}

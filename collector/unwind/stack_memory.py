@@ -28,9 +28,9 @@ Read = Callable[[int, int], bytes]
 
 
 class StackQuery(NamedTuple):
-    """What a walk reads of a stack."""
+    """A question of a walk about a stack."""
 
-    #: The distance in bytes of a word from the first stack pointer; None: the query is for the
+    #: The distance in bytes of a word from the first stack pointer. None: the query is for the
     #: address of the stack itself.
     distance: int | None
     #: Whether only the word's own distance from the first stack pointer matters.

@@ -102,17 +102,17 @@ class Unwinder:
                 self._pid, [(call.sp, size) for call, _, size in wanted]
             )
             further = []
-            for (call, least, size), stack in zip(wanted, read, strict=True):
+            for (call, minimum, size), stack in zip(wanted, read, strict=True):
                 if not stack:
-                    if size > least:  # the stack may end there
-                        further.append((call, least, least))
+                    if size > minimum:  # the stack may end there
+                        further.append((call, minimum, minimum))
                     continue
                 one = self._walks.find(call.pc, call.sp, stack)
                 if isinstance(one, Unwound):
                     found[call] = one
                 elif one is not None:  # twice as much each time: a deep stack takes few reads
-                    least = one + rest_of_page(call.sp + one)
-                    further.append((call, least, max(least, 2 * size)))
+                    minimum = one + rest_of_page(call.sp + one)
+                    further.append((call, minimum, max(minimum, 2 * size)))
             wanted = further
         return found
 

@@ -1,8 +1,8 @@
 """Earlier walks, found again by what they read of the stack.
 
-A walk depends on its first program counter and on the words that it reads, and on nothing else:
-the same words lead to the same callers. The address of the stack does not matter unless the walk
-queried it, so a walk of one thread of a pool serves the others.
+A walk depends only on its first program counter and on the words that it reads. The same words lead
+to the same callers. The address of the stack does not matter unless the walk queried it. So a walk
+of one thread of a pool serves the others.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class AlertCommand:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether the process has ended, without reaping it: then another process could get its
-    number, which is that of its group."""
+    """Return whether the process has ended, without reaping it. After reaping, another process
+    could get its number, which is that of its group."""
     flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
     return os.waitid(os.P_PID, process.pid, flags) is not None
 

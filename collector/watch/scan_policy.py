@@ -1,11 +1,10 @@
 """Decides whether a full scan could find a new deadlock or a new long wait.
 
 A full scan takes several times as long as a reading of the waits. A new deadlock has a wait that
-goes on now and was not in the last full scan. Another thread also waits for that thread, for one of
-these reasons: the thread holds a lock, it wants to write before others read, or its end or its
-arrival is awaited. Two cases are not visible here: a semaphore used as a lock by a thread that
-holds no other lock, and a lock taken before the library counted. The scan at a fixed interval finds
-these.
+goes on now and was not in the last full scan. Another thread also waits for that thread. The reason
+is that the thread holds a lock, wants to write before others read, or must end or arrive. Two cases
+are not visible here. One is a semaphore used as a lock by a thread that holds no other lock. The
+other is a lock taken before the library counted. The scan at a fixed interval finds these.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Watcher:
         return self.count > before
 
     def _save(self, snapshot: Snapshot, alert: Alert) -> str:
-        """Save the snapshot of an alert and return its path, "" if that fails: an alert without a
+        """Save the snapshot of an alert and return its path, "" if that fails. An alert without a
         snapshot is still reported."""
         if self._snapshots is None:
             return ""

@@ -1,4 +1,4 @@
-/* What a contended wait for a mutex costs without the sleep, with a known stack of 13 frames. */
+/* Measures a contended wait for a mutex without the sleep, with a known stack of 13 frames. */
 #ifndef BENCH_DEEP_WAIT_H
 #define BENCH_DEEP_WAIT_H
 

@@ -34,7 +34,7 @@ struct moment moment(void)
                            ticks_now()};
 }
 
-/* What a row of pairs of atomic exchanges costs at best, with or without a reading in each pair. */
+/* The best time of a row of pairs of atomic exchanges, with or without a reading in each pair. */
 static double quickest_row(bool reading)
 {
     static atomic_int word;
@@ -88,7 +88,7 @@ bool has_two_cpus(void)
     return sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) >= 2;
 }
 
-/* The number of the first or the second CPU that the process may use; -1 if it may use only one. */
+/* The first or the second CPU that the process may use, -1 if it may use only one. */
 static int usable_cpu(int which)
 {
     cpu_set_t usable;

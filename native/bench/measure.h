@@ -16,7 +16,7 @@ struct moment {
     uint64_t ticks; /* the processor's counter */
 };
 
-/* What one operation costs, in wall time. */
+/* The cost of one operation, in wall time. */
 struct cost {
     double ns;
     double ticks;
@@ -32,7 +32,7 @@ struct fighter {
 struct moment moment(void);
 uint64_t ticks_now(void);
 
-/* What a reading of the processor's counter adds to a lock and an unlock, at best. */
+/* The time that a reading of the processor's counter adds to a lock and an unlock, at best. */
 double ticks_reading_ns(void);
 
 /* The figure below which `share` of all figures lie: 0.5 for the median. Sorts the figures. */
@@ -57,7 +57,7 @@ bool has_two_cpus(void);
 void stay_on_cpu(int which);
 
 /* `batch` does n operations. Returns the tenth percentile of many batches: other work of the
- * machine makes a batch longer, never shorter. Runs in a second thread: in a program with one
+ * machine makes a batch longer, never shorter. Runs in a second thread. In a program with one
  * thread libc leaves out the atomic instruction, and no such program needs locks. */
 struct cost measure_batches(void (*batch)(unsigned n), double seconds);
 

@@ -16,7 +16,7 @@
 #include "locktop.h"
 #include "waiters.h"
 
-/* Steps of work() in a fight. Without work there is hardly a fight: the thread that has the lock
+/* Steps of work() in a fight. Without work there is hardly a fight. The thread that has the lock
  * gets it again, thousands of times in a row. Then the figure is that of one thread, with more
  * noise. */
 enum { WORK_WITH = 32, WORK_WITHOUT = 64 };
@@ -105,7 +105,7 @@ static void nested_batch(unsigned n)
 
 LOCK(trylock, own, bool got = !pthread_mutex_trylock(&mutex), if (got) pthread_mutex_unlock(&mutex))
 
-enum { HUNDRED = 100, NEIGHBOURS_MAX = 256 };
+enum { HUNDRED = 100, MAX_GAP = 256 };
 static pthread_mutex_t *hundred[HUNDRED];
 
 /* The mutexes lie in objects of different sizes, as on a program's heap. */
@@ -114,7 +114,7 @@ static void hundred_set_up(void)
     uint64_t random = (uint64_t)(uintptr_t)&random;
     for (int i = 0; i < HUNDRED; i++) {
         random = work(random, 1);
-        hundred[i] = malloc(sizeof(pthread_mutex_t) + (random >> 32) % NEIGHBOURS_MAX);
+        hundred[i] = malloc(sizeof(pthread_mutex_t) + (random >> 32) % MAX_GAP);
         check(hundred[i] ? pthread_mutex_init(hundred[i], NULL) : ENOMEM);
     }
 }

@@ -1,4 +1,4 @@
-/* What is measured: everything that threads wait for, in one thread and in several. */
+/* The measurements: everything that threads wait for, in one thread and in several. */
 #ifndef BENCH_PRIMITIVES_H
 #define BENCH_PRIMITIVES_H
 

@@ -25,8 +25,9 @@
 #define LOCKTOP_NAME_MAX 111 /* bytes of a name that are kept */
 #define LOCKTOP_MARK_MAX 44  /* bytes of a mark that are kept */
 
-/* The function in the preloaded library, or NULL. Found through the global offset table: in an
- * executable at a fixed address the linker would make a plain weak reference NULL for good. */
+/* The function in the preloaded library, or NULL. The function is found through the global offset
+ * table. In an executable at a fixed address the linker would make a plain weak reference NULL for
+ * good. */
 #if defined(__x86_64__)
 #define LOCKTOP_FIND(function, symbol)                                                             \
     __asm__(".weak " symbol "\n\tmovq " symbol "@GOTPCREL(%%rip), %0" : "=r"(function))

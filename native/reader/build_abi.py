@@ -1,9 +1,8 @@
 """Make locktop/_abi.py from the C headers: build_abi.py OUTPUT HEADER...
 
-cffi understands declarations, not the preprocessor, so lines that begin with "#" are left out. cffi
-works out the layout of the structs; a test compares that layout with the compiler's. The module is
-plain Python that loads a plain shared library. So building locktop needs no Python headers, and one
-wheel serves every Python.
+cffi understands declarations, not the preprocessor, so lines that begin with "#" are left out. The
+module is plain Python that loads a plain shared library. So building locktop needs no Python
+headers, and one wheel serves every Python.
 """
 
 from __future__ import annotations

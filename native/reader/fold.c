@@ -13,8 +13,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* Estimates the holds that were not timed from the timed holds of the same thread. Threads use one
- * lock in different ways (a writer for long, a reader briefly), and sample at rates of their
- * own. */
+ * lock in different ways (a writer for long, a reader briefly), and sample at different rates. */
 static void add_untimed(struct lt_lock_sum *sum, const struct lt_counts *counts,
                         const struct lt_waits *waits, uint64_t uncontended)
 {

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* Ranks: locks that the caller wants, then locks by the magnitude of their waits, then the rest by
- * the magnitude of their use. The magnitudes are counted first. That tells without sorting a
- * million locks which of them find room. */
+/* Ranks. Locks that the caller wants come first, then locks by the magnitude of their waits. The
+ * rest follows by the magnitude of its use. The magnitudes are counted first. So a million locks
+ * need no sorting to tell which of them find room. */
 enum { WANTED = 130, WAITED = 65, RANKS = 131, NOT_IN_USE = 0 };
 
 static uint32_t magnitude(uint64_t value)

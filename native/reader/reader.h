@@ -1,13 +1,13 @@
-/* What the tool does in C: it folds the tables of a watched process into sums, reads /proc and
+/* The part of the tool that is C. This part sums the tables of a watched process, reads /proc and
  * counts events.
  *
  * Every function works on private copies that the caller owns (lt_read_threads() makes the copies
- * itself, with pread). It checks every count, kind and id against the sizes that the caller gave,
- * and trusts nothing in the copies. No function allocates or keeps state of its own, so all may run
- * without Python's lock.
+ * itself, with pread). Each function checks every count, kind and id against the sizes that the
+ * caller gave. No function trusts the copies. No function allocates or keeps state of its own, so
+ * all may run without Python's lock.
  *
- * Like abi.h this file is read by cffi without the lines that begin with '#': nothing but comments,
- * structs, enums with plain numbers and prototypes. */
+ * Like abi.h this file is read by cffi without the lines that begin with '#'. So it has only
+ * comments, structs, enums with plain numbers and prototypes. */
 #ifndef LOCKTOP_READER_H
 #define LOCKTOP_READER_H
 
@@ -35,7 +35,7 @@ struct lt_lock_sum {
     uint64_t hold_unscaled;     /* uncontended acquisitions of threads that timed no hold */
 };
 
-/* What a thread did at a lock that no thread owns: a semaphore, a condition, a barrier. */
+/* The use that a thread made of a lock without an owner: a semaphore, a condition, a barrier. */
 struct lt_use {
     uint32_t lock; /* id */
     uint32_t kind; /* enum lt_kind */
@@ -54,8 +54,9 @@ struct lt_thread_sum {
     struct lt_use uses[1024]; /* LT_USES */
 };
 
-/* The waits for one lock with one stack, of all threads. With `blame` 1: the waits of other threads
- * for a lock that the thread `holder` had taken at `stack`, which is one frame (struct lt_site). */
+/* The waits for one lock with one stack, of all threads. With `blame` 1, the row counts waits of
+ * other threads for a lock. The thread `holder` had taken that lock at `stack`, which is one frame
+ * (struct lt_site). */
 struct lt_site_sum {
     uint32_t lock;
     uint32_t stack;
@@ -121,8 +122,8 @@ void lt_fold_other(const struct lt_thread *block, struct lt_lock_sum *sums, uint
 uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum *sums,
                          uint32_t sum_count);
 
-/* Counts the mutexes and rwlocks in `size` bytes of struct lt_lock that were released by a thread
- * which had not taken them. */
+/* Counts the mutexes and rwlocks in `size` bytes of struct lt_lock that threads released which had
+ * not taken them. */
 uint32_t lt_count_handed_over(const void *locks, uint64_t size);
 
 /* Adds the sites of the thread `tid`, in `size` bytes, to an open-addressing table of `capacity` (a
@@ -148,7 +149,7 @@ enum lt_read_result {
     LT_READ_CHANGED = 5
 };
 
-/* What the reading of a thread needs and returns. The caller sets the first part once a cycle. */
+/* The input and the result of reading a thread. The caller sets the first part once a cycle. */
 struct lt_thread_read {
     int32_t fd;
     uint32_t clock;     /* enum lt_clock */
@@ -171,7 +172,7 @@ struct lt_thread_read {
     struct lt_thread block;
 };
 
-/* What one reading found of a thread. */
+/* The findings of one reading of a thread. */
 struct lt_thread_seen {
     uint64_t size; /* bytes of `data`; 0: nothing is known, or the data does not fit */
     uint64_t data[255];
@@ -191,7 +192,7 @@ struct lt_thread_seen {
 int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint64_t *offsets,
                     uint32_t count, struct lt_thread_seen *seen, uint64_t *now);
 
-/* Writes at most `capacity` rows: first the locks marked in `wanted`, then locks with waits, then
+/* Writes at most `capacity` rows. Locks marked in `wanted` come first, then locks with waits, then
  * the others, each group by use. `locks` holds `count` struct lt_lock; `before` holds the sums of
  * the scan before (`before_count` of them, 0 for none). Returns the number of rows. `left_out` gets
  * the number of used locks that found no room. */
@@ -200,7 +201,7 @@ uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_s
                        const uint8_t *wanted, struct lt_lock_row *rows, uint32_t capacity,
                        uint32_t *left_out);
 
-/* What is known of a task. */
+/* The facts that are known of a task. */
 enum lt_task_known {
     LT_TASK_THERE = 1,  /* the task's stat line, without which nothing is known */
     LT_TASK_SCHED = 2,  /* the task's schedstat */
@@ -226,8 +227,8 @@ struct lt_task {
     uint8_t call[192];
 };
 
-/* An entry of the table of tasks: a thread's id, 0 for an empty entry, and the descriptors that are
- * kept open for the thread, each -1 for none. */
+/* An entry of the table of tasks: a thread's id, 0 for an empty entry. The descriptors are kept
+ * open for the thread, each -1 for none. */
 struct lt_task_files {
     int32_t tid;
     int32_t stat;
@@ -252,10 +253,10 @@ void lt_add_task(struct lt_task_table *table, uint32_t index, int32_t tid);
 void lt_forget_task(struct lt_task_table *table, uint32_t index);
 
 /* Reads the schedstat and the stat of the threads at `indexes`, and with `calls` the syscall file.
- * That a thread sleeps (LT_TASK_ASLEEP) is certain only if lt_still_sleeps() confirms it
- * afterwards. Returns 0 or a negative errno. The errno is that of a lack of descriptors or memory.
- * It is -EPERM or -EACCES if a thread's call may not be seen. A lack is returned only after all
- * kept descriptors have been closed. */
+ * A sleeping thread (LT_TASK_ASLEEP) is certain only if lt_still_sleeps() confirms it afterwards.
+ * Returns 0 or a negative errno. The errno is that of a lack of descriptors or memory. The errno is
+ * -EPERM or -EACCES if a thread's call may not be seen. A lack is returned only after all kept
+ * descriptors have been closed. */
 int lt_read_tasks(struct lt_task_table *table, const uint32_t *indexes, uint32_t count, int calls);
 
 /* Reads the schedstat of all threads. Reads the rest of the threads that did not sleep all the time
@@ -299,8 +300,8 @@ struct lt_sample {
 };
 
 /* Prepares to sample a thread each `period_ns` of its processor time, with the `registers` (a bit
- * for each number); with `user_only` not while the kernel works for the thread. Returns a
- * descriptor, of which the caller maps a page and a ring, or the negative errno. */
+ * for each number). With `user_only`, no sample is taken while the kernel works for the thread.
+ * Returns a descriptor, of which the caller maps a page and a ring, or the negative errno. */
 int lt_open_sampler(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only);
 
 /* Takes one sample the next time that the thread runs, and no other: poll(2) tells when. Returns 0

@@ -70,7 +70,7 @@ static int take_registers(struct reading *from, uint64_t wanted, struct lt_sampl
     return 1;
 }
 
-/* The record has all bytes, also those that the kernel could not copy: its last word is how many it
+/* The record has all bytes, also those that the kernel could not copy. The last word is how many it
  * could. */
 static int take_stack(struct reading *from, struct lt_sample *sample)
 {

@@ -255,9 +255,9 @@ static int is_same_sleep(const struct lt_task *before, const struct lt_task *now
            before->queued_ns == now->queued_ns;
 }
 
-/* Whether a call is a wait for a futex, by the text of the syscall file: futex(2), its number, an
- * address, the operation. A program of another architecture has other numbers: then the wait is not
- * seen. */
+/* Whether a call is a wait for a futex, by the text of the syscall file (futex(2)). The text is the
+ * call's number, an address and the operation. A program of another architecture has other numbers:
+ * then the wait is not seen. */
 static int is_futex_wait(const struct lt_task *task)
 {
     char text[sizeof task->call + 1];
@@ -277,10 +277,11 @@ static int is_futex_wait(const struct lt_task *task)
     }
 }
 
-/* Reads all of one thread; `now` has its schedstat. What is read must belong together: the thread
- * slept all the while, or it runs (then its call is the word "running"). A thread that waits for a
- * futex sleeps. So its stat is read only for the name, if that is `due`: reading it costs as much
- * as all else. Descriptors are kept for a thread that moves: the others are not read again soon. */
+/* Reads all of one thread; `now` has its schedstat. All parts of a reading must belong together.
+ * Either the thread slept all the while, or it runs (then its call is the word "running"). A thread
+ * that waits for a futex sleeps. So its stat is read only for the name, if that is `due`. Reading
+ * it costs as much as all else. Descriptors are kept for a thread that moves: the others are not
+ * read again soon. */
 static int sample(struct lt_task_table *table, uint32_t index, const struct lt_task *now, int due)
 {
     struct lt_task *task = &table->tasks[index];

@@ -1,5 +1,5 @@
-/* Tests of the shared file: growth over segments, arrays that do not move, a full file system, a
- * file size limit. */
+/* Tests of the shared file: growth over segments, arrays that do not move, a full file
+ * system, a limited file. */
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>

@@ -31,7 +31,7 @@ static uint64_t at(uint64_t units)
 
 static void take(uint64_t now, uint64_t since, uint64_t expected)
 {
-    CHECK_EQUAL(blame_take(id, at(now), since ? at(since) : 0) / unit, expected);
+    CHECK_EQUAL(blame_take(id, at(now), since ? at(since) : 0, true).ticks / unit, expected);
 }
 
 static void two_wait_for_two_holders(void)
@@ -85,6 +85,19 @@ static void a_reader_is_not_charged_for_others(void)
     CHECK_EQUAL(lock->waits, 0);
 }
 
+/* The waiter that was woken before the hold began waited for a processor until then. */
+static void a_holder_is_not_charged_for_the_time_before(void)
+{
+    fresh_lock(8);
+    blame_wait_begins(lock, at(100));
+    blame_wait_begins(lock, at(100));
+    CHECK_EQUAL(blame_take(id, at(1000), at(990), false).ticks / unit, 2 * 10);
+    take(1000, 0, 0);
+    blame_wait_ends(lock, at(1000));
+    blame_wait_ends(lock, at(1000));
+    CHECK_EQUAL(lock->waits, 0);
+}
+
 /* The word keeps only the lowest 48 bits of a moment. */
 static void the_clock_may_be_far(void)
 {
@@ -127,7 +140,7 @@ static void *wait_and_hold(void *number)
         begun[self] += 7;
         blame_wait_ends(lock, at(now + 7));
         now += 11;
-        charged[self] += blame_take(id, at(1000000000), 0) / unit;
+        charged[self] += blame_take(id, at(1000000000), 0, true).ticks / unit;
     }
     return NULL;
 }
@@ -146,7 +159,7 @@ static void sums_are_exact_among_threads(void)
         taken += charged[i];
     }
     CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
-    /* What remains are waits that a holder took for running ones, but which had ended before. */
+    /* The rest are waits that a holder took for running ones, but which had ended before. */
     int64_t left = (int64_t)(0 - (lock->waits & ~WAITS_MASK)) >> LT_WAITS_BITS;
     CHECK_EQUAL(waited, taken + (uint64_t)left);
 }
@@ -195,6 +208,7 @@ int main(void)
     who_gives_up_has_waited();
     no_wait_adds_nothing();
     a_reader_is_not_charged_for_others();
+    a_holder_is_not_charged_for_the_time_before();
     the_clock_may_be_far();
     too_many_are_not_counted();
     sums_are_exact_among_threads();

@@ -71,7 +71,7 @@ static void *writer(void *unused)
 }
 
 /* The reader's protocol: copy, read the head again, and keep only records that cannot have been
- * overwritten meanwhile; the record being written counts as overwritten. */
+ * overwritten meanwhile. The record being written counts as overwritten. */
 static uint64_t read_once(const struct lt_thread *t, uint8_t *copy)
 {
     uint64_t head = __atomic_load_n(&t->ring_head, __ATOMIC_ACQUIRE);

@@ -1,4 +1,4 @@
-/* Tests of taking a free mutex in place: it works with this libc, and is not used if another
+/* Tests of taking a free mutex in place. The code works with this libc, and is not used if another
  * library must see each call. */
 #include <stdint.h>
 

@@ -89,8 +89,7 @@ static void grows(struct lt_thread *t)
 /* As in a program that locks all of a large table and releases in the same order, or from within.
  * The program does so again and again in the same room. */
 /* Another thread may still read a list that was outgrown, to find out who holds a lock. If the
- * list's pages had gone back, the read would take new ones, and without free pages that is a
- * SIGBUS. */
+ * list's pages had gone back, the read would take new ones. Without free pages that is a SIGBUS. */
 static void an_outgrown_list_can_be_read(struct lt_thread *t)
 {
     uint64_t n = 0, offset = t->held;

@@ -1,5 +1,5 @@
-/* Tests of lock cookies: a lock is known again by its cookie, but not if it was made anew or
- * copied. No cookie is written where the library may not write. */
+/* Tests of lock cookies. The library knows a lock again by its cookie, but not if it was made anew
+ * or copied. No cookie is written where the library may not write. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>

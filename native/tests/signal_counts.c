@@ -1,5 +1,5 @@
-/* Tests of posts and signals: counted in the thread's table if there is room, else in the lock
- * table; never lost. */
+/* Tests of posts and signals: none is lost. They are counted in the thread's table if there is
+ * room, else in the lock table. */
 #include "account/signal_counts.h"
 
 #include <pthread.h>
@@ -78,8 +78,8 @@ static void in_the_midst(struct lt_thread *t)
     CHECK_EQUAL(beside(key_number(1)), 3);
 }
 
-/* A thread that has not seen the new level yet counts all the same, and sees the level at its next
- * lock. */
+/* A thread that has not seen the new level yet counts all the same. The thread sees the level at
+ * its next lock. */
 static void at_another_level(void)
 {
     uint32_t before = lt_own.mode;

@@ -1,5 +1,5 @@
-/* Tests of the stack cache: it gives what a fresh unwinding gives. It does so also for the same
- * call site at the same depth, reached through other callers. And it saves unwindings. */
+/* Tests of the stack cache: it gives what a fresh unwinding gives. The cache also does so for the
+ * same call site at the same depth, reached through other callers. And it saves unwindings. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -113,9 +113,9 @@ static OPAQUE uint32_t elastic(unsigned size, volatile int *work)
     return id;
 }
 
-/* A trip through functions chosen at random, of every kind of frame. It ends with the hook at one
- * of a few addresses. There the same call was made before, from the same address, by other callers.
- * Their return addresses may still lie in room that a function took and never wrote to. */
+/* A trip through functions chosen at random, of every kind of frame. The trip ends with the hook at
+ * one of a few addresses. There the same call was made before, from the same address, by other
+ * callers. Their return addresses may still lie in room that a function took and never wrote to. */
 struct trip {
     uint32_t random;
     unsigned left; /* functions that are still to be called */

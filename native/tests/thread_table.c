@@ -1,4 +1,4 @@
-/* Tests of the tables of threads: a thread's tables grow far beyond their first size, and many
+/* Tests of the tables of threads. A thread's tables grow far beyond their first size, and many
  * threads enter locks into the lock table at once. */
 #include <pthread.h>
 #include <stdbool.h>
@@ -73,7 +73,7 @@ static void sites_count_exactly(void)
     CHECK_EQUAL(used, LOCKS);
 }
 
-/* What only a lock that was waited for needs is made for that lock alone. */
+/* The memory that only a lock with waits needs is made for that lock alone. */
 static void waits_lie_apart(void)
 {
     struct lt_thread *t = watched();

@@ -56,7 +56,7 @@ def all_healthy(compiler: Compiler) -> dict[str, list[Healthy]]:
 #: Targets that run or wait until they are killed, with their arguments.
 _TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("nested_locks_one_order", ()),
-    ("rolling_contention", ("1",)),
+    ("rolling_contention", ()),
     ("array_and_heap_mutexes", ()),
     ("hold_100ms", ()),
     ("semaphore_ping_pong", ()),

@@ -204,7 +204,7 @@ def identified(name: str, memory: bytes) -> nptl_objects.SyncObject | None:
     return nptl_objects.recognised(wait, memory, TIDS, 36)
 
 
-def memory_around(name: str) -> bytes:
+def memory_of(name: str) -> bytes:
     *_, before, after = OBJECTS[name]
     return before.rjust(BEFORE, b"\0") + after.ljust(AFTER, b"\0")
 
@@ -212,11 +212,11 @@ def memory_around(name: str) -> bytes:
 @pytest.mark.parametrize("name", OBJECTS)
 def test_damaged_objects(name: str) -> None:
     """Only a lock has an owner, and only if its owner field has a thread id."""
-    sound = identified(name, memory_around(name))
+    sound = identified(name, memory_of(name))
     assert sound is not None
     known = 0
     for seed in SEEDS:
-        memory = damaged(memory_around(name), seed, [(BEFORE - 48, 96)])
+        memory = damaged(memory_of(name), seed, [(BEFORE - 48, 96)])
         found = identified(name, memory)
         if found is None:
             continue

@@ -66,7 +66,7 @@ def test_threads_of_java(need: Need) -> None:
     assert watched.total(seen.last, "wait_s", "cond") > 0, "parked threads"
 
 
-def test_what_threads_of_java_wait_for(need: Need, tmp_path: Path) -> None:
+def test_waits_of_java_threads_have_their_idle_rules(need: Need, tmp_path: Path) -> None:
     source = tmp_path / "Waits.java"
     source.write_text(WAITS)
     command = [str(need("java", "default-jdk-headless")), str(source)]

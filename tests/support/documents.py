@@ -18,9 +18,11 @@ _LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+\s+(.*)$")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _TABLE_RULE = re.compile(r"^\s*\|?[\s:|-]+\|?\s*$")
-#: Names in small letters may begin a sentence too.
+#: Names in small letters may begin a sentence too, and so may a quotation and a parameter.
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_]*(?:[A-Z0-9\[]|(?:locktop|glibc|systemd)\b))"
+    r"(?<=[.!?])[\"')*_]*\s+"
+    r"(?=[\"'(*_]*(?:[A-Z0-9\[]|(?:locktop|glibc|libc|msgspec|pyelftools|pystack|systemd)\b)"
+    r"|\w+(?:[._(]|: )|\"\w)"
 )
 _WORD = re.compile(r"\S*\w\S*")
 

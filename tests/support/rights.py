@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
+
+from support.targets import PATIENCE_S
 
 NOBODY = 65534
 
@@ -19,6 +23,7 @@ def as_nobody(work: Callable[[], Any]) -> Any:
     """
     if os.geteuid() != 0:
         return work()
+    _wait_for_other_threads()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -41,3 +46,14 @@ def as_nobody(work: Callable[[], Any]) -> Any:
     if not done:
         raise AssertionError(result)
     return result
+
+
+def _wait_for_other_threads() -> None:
+    """Wait until this is the only thread: a lock of another thread stays locked in the child.
+
+    The threads of a closed source end soon after.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while threading.active_count() > 1:
+        assert time.monotonic() < deadline, threading.enumerate()
+        time.sleep(0.001)

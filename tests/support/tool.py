@@ -13,8 +13,9 @@ from typing import Any
 
 COMMAND = str(Path(sys.executable).with_name("locktop"))
 
-#: Far longer than any command takes; ends a command that hangs.
-PATIENCE_S = 60.0
+#: Far longer than any command takes; ends a command that hangs. A snapshot alone may wait twice
+#: for names, 30 s each time.
+PATIENCE_S = 180.0
 
 
 def start(

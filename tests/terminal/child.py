@@ -24,8 +24,9 @@ from support.feed import HandFeed, text_of
 from textual.pilot import Pilot
 from unit.builders import scenarios
 
-from locktop.tui.app import LocktopApp, run_app
+from locktop.tui.app import LocktopApp
 from locktop.tui.terminal import driver
+from locktop.tui.themed_app import run_app
 
 
 def main() -> None:

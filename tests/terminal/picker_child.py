@@ -10,8 +10,8 @@ from typing import Any
 from parent_watch import end_with_parent
 
 from locktop.collector.sources.discover import Candidate
-from locktop.tui.app import run_app
 from locktop.tui.screens.process_picker import PickerApp
+from locktop.tui.themed_app import run_app
 
 FOUND = [
     Candidate(311, "squid", "squid -f /etc/squid.conf", "app", 24, True, ""),

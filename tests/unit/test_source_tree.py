@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from locktop.collector.analysis.strong_components import strong_components
+
 ROOT = Path(__file__).resolve().parents[2]
 MAX_FILE, MAX_FUNCTION = 500, 60  # lines
 #: Words that the project used before it took the field's terms, as parts of a name.
@@ -14,6 +16,9 @@ OLD_WORDS = re.compile(
     r"(^|_)(look|looked|told|shown|asked|knots?|judged|around|spent|outside|births|lineage"
     r"|neighbours?|alarms?|unseen|picture|at_least|for_s|blockers?)(_|$)"
 )
+#: Words that the tests may use.
+OLD_WORDS_OF_THE_PRODUCT = re.compile(r"(^|_)(bare|places?)(_|$)")
+_C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
 def test_a_fresh_checkout_resolves_every_import_of_the_package() -> None:
@@ -57,6 +62,47 @@ def test_files_and_functions_are_short() -> None:
     assert not long
 
 
+def test_packages_import_each_other_in_one_direction() -> None:
+    """No circle of imports leads through two packages, or through a package and a module."""
+    assert [found for top in ("collector", "tui") for found in _circles(top)] == []
+
+
+def _circles(top: str) -> Iterator[str]:
+    """Yield the members of each package that import each other, directly or by other members.
+
+    Members are the modules and packages that lie in one package. An import inside a function and
+    an import for types alone count too.
+    """
+    imports: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for path in _python_files(top):
+        importer = _module(path)
+        for imported in _imported(ast.parse(path.read_text())):
+            pairs = zip(importer, imported, strict=False)
+            common = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
+            if common is not None:
+                members = imports.setdefault(importer[:common], {})
+                members.setdefault(importer[common], set()).add(imported[common])
+    for package, members in imports.items():
+        for component in strong_components(members):
+            yield f"{'.'.join(package)}: {', '.join(sorted(component))}"
+
+
+def _module(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ("locktop", *(parts[:-1] if parts[-1] == "__init__" else parts))
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
+    """Yield the modules of the project that a module imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            base = tuple(node.module.split("."))
+            yield from (
+                (*base, alias.name) if _source(f"{node.module}.{alias.name}") else base
+                for alias in node.names
+            )
+
+
 def test_no_class_name_stands_for_two_things() -> None:
     places: dict[str, list[str]] = {}
     for path in _python_files("collector", "tui"):
@@ -67,14 +113,43 @@ def test_no_class_name_stands_for_two_things() -> None:
 
 
 def test_names_are_terms_of_the_field() -> None:
-    """The names on the left of CONTRIBUTING's table of terms name no class, function or field."""
-    found = set()
+    """No class, function, field or variable has a name of the time before the terms."""
+    product = ("collector", "tui", "bench")
     tests = ("tests/unit", "tests/support", "tests/terminal", "tests/snapshot")
-    for path in _python_files("collector", "tui", *tests):
+    found = set()
+    for path in _python_files(*product, *tests):
+        is_product = path.relative_to(ROOT).parts[0] in product
         for name in _defined(ast.parse(path.read_text())):
-            if OLD_WORDS.search(name.lower()):
+            if OLD_WORDS.search(name.lower()) or (
+                is_product and OLD_WORDS_OF_THE_PRODUCT.search(name.lower())
+            ):
                 found.add((str(path.relative_to(ROOT)), name))
     assert not found
+
+
+def test_names_in_c_are_terms_of_the_field() -> None:
+    """Functions, variables, fields, macros and constants of ``native/``."""
+    found = set()
+    for path in sorted((ROOT / "native").rglob("*")):
+        if path.suffix in (".c", ".h", ".def"):
+            for name in _c_names(path.read_text()):
+                if OLD_WORDS.search(name.lower()) or OLD_WORDS_OF_THE_PRODUCT.search(name.lower()):
+                    found.add((str(path.relative_to(ROOT)), name))
+    assert not found
+
+
+def test_only_c_code_has_names() -> None:
+    code = """#define MAX_KNOTS 1 /* told */
+    enum { LT_LOOK };
+    // asked
+    struct picture { int *spent[MAX_KNOTS]; } a = {"bare", '"', "around"};
+    """
+    found = {name for name in _c_names(code) if OLD_WORDS.search(name.lower())}
+    assert found == {"MAX_KNOTS", "LT_LOOK", "picture", "spent"}
+
+
+def _c_names(code: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", _C_TEXT.sub(" ", code)))
 
 
 def test_no_record_is_a_dataclass() -> None:
@@ -98,6 +173,10 @@ def _defined(tree: ast.Module) -> Iterator[str]:
             yield node.name
         elif isinstance(node, ast.arg):
             yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
 

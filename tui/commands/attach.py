@@ -61,8 +61,9 @@ def watch(
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
     from locktop.collector.config import suppressions
-    from locktop.tui.app import LocktopApp, run_app
+    from locktop.tui.app import LocktopApp
     from locktop.tui.feed import PollerFeed
+    from locktop.tui.themed_app import run_app
 
     feed = PollerFeed(source)
     try:

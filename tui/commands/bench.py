@@ -8,7 +8,7 @@ import sys
 NAME = "bench"
 HELP = "what the library costs on this machine"
 DESCRIPTION = """\
-Measures the cost of every lock and wait: without the library (bare), with a library that only
+Measures the cost of every lock and wait: without the library (unprepared), with a library that only
 passes calls through (nop), and with the real library at each level, in turns. Prints a table.
 Takes about a minute."""
 

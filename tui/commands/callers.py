@@ -79,7 +79,8 @@ def _show(arguments: argparse.Namespace) -> int:
         return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
     found = open_profile(arguments.file, rules(arguments))
     weight = profile.weight_of(found.weights, arguments.weight)
-    from locktop.tui.app import CallTreeApp, run_app
+    from locktop.tui.app import CallTreeApp
+    from locktop.tui.themed_app import run_app
 
     return run_app(CallTreeApp(found, arguments.theme, weight=weight, idle=arguments.idle))
 

@@ -15,20 +15,26 @@ if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
 
 NAME = "check"
-HELP = "exit status 0: no deadlock, 1: deadlocked, 2: cannot tell"
+HELP = "exit status 0: no deadlock, 1: deadlocked, 2: no answer, 3: cannot tell"
 DESCRIPTION = """\
 Scans a process twice and prints whether threads are deadlocked. The first line is the answer. A
 report follows for each deadlock: which thread waits for which one, where, and what would have
 avoided it.
 
-exit status: 0 no deadlock found; 1 deadlocked; 2 the scan failed or cannot tell, as when locks
-were taken while the library was dormant, or when the process ended between the two scans. A cycle
-with an owner that is not certain is reported as possible and does not count as a deadlock. With
---potential the status is 1 too if locks were taken in different orders since the process started,
-with at least medium confidence. That is for tests, not for probes: no thread hangs because of it,
-and the answer never changes back."""
+exit status: 0 no deadlock found; 1 a deadlock is certain; 2 no answer, as when the process does
+not exist or ended between the two scans; 3 a deadlock is possible, or locktop cannot tell. locktop
+cannot tell if threads took locks while the library was dormant. The same holds if a thread has
+waited 10 s or more for a lock whose holder is not known. With --certain-only the status is 0
+instead of 3: use that for health checks.
+
+With --potential the status is 1 too if threads took locks in different orders since the process
+started, with at least medium confidence. That is for tests, not for health checks: no thread hangs
+because of it, and the answer never changes back."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
+
+#: The exit status if a deadlock is possible, or if locktop cannot tell.
+DOUBTFUL = 3
 
 #: Between the two scans, which must show the same waits.
 _BETWEEN_S = 0.25
@@ -49,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--potential",
         action="store_true",
         help="also report, with status 1, locks that were taken in different orders",
+    )
+    parser.add_argument(
+        "--certain-only",
+        action="store_true",
+        help="status 0 instead of 3: for health checks, which must act on certain deadlocks alone",
     )
     add_suppressions(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="only the exit status")
@@ -72,7 +83,8 @@ def execute(arguments: argparse.Namespace) -> int:
         report(form, path)
     if not arguments.quiet:
         report("line" if path is not None else form, None)
-    return exit_status(snapshot, arguments.potential)
+    status = exit_status(snapshot, arguments.potential)
+    return 0 if status == DOUBTFUL and arguments.certain_only else status
 
 
 def _form(arguments: argparse.Namespace) -> str:
@@ -123,7 +135,7 @@ def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
 
 
 def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
-    """1 deadlocked, 2 if a deadlock may be missed, else 0.
+    """Return 1 if a deadlock is certain, DOUBTFUL if there may be one, else 0.
 
     With ``potential`` a potential deadlock is status 1 too.
     """
@@ -132,4 +144,4 @@ def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
 
     if verdict.is_deadlocked(snapshot) or (potential and lock_order.likely(snapshot)):
         return 1
-    return 0 if verdict.is_complete(snapshot) else 2
+    return DOUBTFUL if verdict.is_doubtful(snapshot) else 0

@@ -12,11 +12,11 @@ from locktop.tui.commands.options import add_screen, has_terminal, rules, second
 NAME = "demo"
 HELP = "watch a small program with lock problems"
 DESCRIPTION = """\
-Starts a program of locktop's: it has a hot lock, an idle pool of threads, a slow reader-writer
+Starts a small program that has a hot lock, an idle pool of threads, a slow reader-writer
 lock and, with --deadlock, a deadlock. Without a terminal the command prints a snapshot."""
 
 #: Long enough for every problem of the program to appear.
-_SCAN_FOR_S = 3.0
+_SCAN_S = 3.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def _print_snapshot(command: list[str]) -> int:
         try:
             before = source.scan()
             # Two scans in a row confirm a deadlock.
-            end = time.monotonic() + _SCAN_FOR_S
+            end = time.monotonic() + _SCAN_S
             while time.monotonic() < end:
                 time.sleep(0.5)
                 source.scan()

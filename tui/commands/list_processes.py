@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 NAME = "list"
 HELP = "which processes run with the library"
-DESCRIPTION = (
-    "Lists the processes that run with the library, which locktop watches exactly. With --all also"
-    " the others, which locktop can sample from outside, and why they run without the library."
-)
+DESCRIPTION = """\
+Lists the processes that run with the library, which locktop watches exactly. With --all the
+command also lists the other processes, and why each of them runs without the library. locktop can
+only sample these."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

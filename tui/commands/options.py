@@ -85,7 +85,8 @@ def add_pid_or(parser: argparse.ArgumentParser) -> None:
 
 
 def add_pid_of_screen(parser: argparse.ArgumentParser) -> None:
-    """-p PID without a command. It has a name of its own, for before a command it is an error."""
+    """-p PID without a command. The option has a name of its own, because before a command it is an
+    error."""
     _add_pid(parser, "screen_pid", required=False)
 
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 NAME = "run"
 HELP = "start a program with the library and watch it"
 DESCRIPTION = """\
-Starts CMD with the library and shows it on the screen. The output of CMD goes to a file, whose
-path is printed at the end; its input is empty. When CMD ends, its last snapshot stays until q.
-While CMD runs, q asks whether CMD ends too. CMD then gets SIGTERM, and SIGKILL five seconds later.
-SIGTERM for locktop ends CMD in the same way. CMD goes on if the terminal is lost, or if the screen
-fails.
+Starts CMD with the library and shows it on the screen. The output of CMD goes to a file,
+and the command prints its path at the end. CMD has no input. When CMD ends, its last snapshot stays
+until q. While CMD runs, q asks whether CMD ends too. CMD then gets SIGTERM, and SIGKILL five
+seconds later. SIGTERM for locktop ends CMD too. CMD goes on if the terminal is lost, or if the
+screen fails.
 
 exit status: that of CMD (128 + N if signal N ended CMD), also if CMD ended before the first scan;
 0 if closing the screen ended CMD or left it running; 2 if CMD could not be started or watched;

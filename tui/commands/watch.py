@@ -20,16 +20,16 @@ NAME = "watch"
 HELP = "print, save and run a command when threads deadlock or wait too long"
 DESCRIPTION = """\
 Watches a process without a screen. An alert is one line, a snapshot with --snapshot-dir, and a
-command, which gets the line as its input. A certain deadlock is always an alert. A wait is one if
-it is in contention, not for work, by the rules of the screen: those of --idle-matching, of
-~/.config/locktop/idle.rules and those of locktop. What goes on is one alert.
+command, which gets the line as its input. A certain deadlock is always an alert. A long wait is an
+alert if it is in contention and not for work. Idle rules decide that, as on the screen: those of
+--idle-matching, of ~/.config/locktop/idle.rules and of locktop. A wait that goes on is one alert.
 
 /bin/sh runs CMD, with the variables LOCKTOP_ALARM (deadlock or wait), LOCKTOP_PID, LOCKTOP_TID,
-LOCKTOP_LOCK, LOCKTOP_WAITED (seconds) and LOCKTOP_SNAPSHOT. CMD is not started while it still
-runs. CMD and all that it started are ended when its time is over or its first process ends.
+LOCKTOP_LOCK, LOCKTOP_WAITED (seconds) and LOCKTOP_SNAPSHOT. CMD does not start again while it
+runs. When its time is over or its first process ends, locktop ends CMD and all that CMD started.
 
-Goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once after an
-alert; 2 the process cannot be watched."""
+The command goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once
+after an alert; 2 the process cannot be watched."""
 
 
 class _OnWait(argparse.Action):

@@ -185,7 +185,7 @@ class CallTreeScreen(ListScreen):
         row = self._rows.get(current) if current is not None else None
         return row.node.step if row is not None else None
 
-    # What happens
+    # Events
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the shape for the new size."""

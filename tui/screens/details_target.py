@@ -1,4 +1,4 @@
-"""What the details panel of the monitor is about, and how that changes by itself."""
+"""The subject of the details panel of the monitor, and how it changes by itself."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the two lists show: which things, in what order, as which lines.
+"""The contents of the two lists: which things, in what order, as which lines.
 
-What is alike is one row until it is opened: locks of one class, threads that do the same.
+Equal things are one row until the row is opened: locks of one class, threads in one activity.
 """
 
 from __future__ import annotations

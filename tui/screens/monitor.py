@@ -216,8 +216,8 @@ class MonitorScreen(ListScreen):
         return status_line(self._index.snapshot, self._pacer.pace, self._paused, width)
 
     def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
-        most = max(3, self.size.height // 5)
-        return banner(index, most, self.size.width) or (headline(index, self.size.width),)
+        max_lines = max(3, self.size.height // 5)
+        return banner(index, max_lines, self.size.width) or (headline(index, self.size.width),)
 
     def _draw_details(self) -> None:
         index = self._index

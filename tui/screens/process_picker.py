@@ -12,9 +12,9 @@ from textual.binding import Binding, BindingType
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources.discover import Candidate
-from locktop.tui.app import ThemedApp, run_app
 from locktop.tui.bindings import bindings
 from locktop.tui.terminal.driver import Meter
+from locktop.tui.themed_app import ThemedApp, run_app
 from locktop.tui.views.cells import fit_right
 from locktop.tui.views.sorting import matches
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -152,7 +152,7 @@ def _advice(ready: int) -> Line:
     return make_line(
         (" No process runs with the library. ", "waiting"),
         ("Enter", "key"),
-        " samples one from outside; ",
+        " samples one without it; ",
         ("locktop run", "strong"),
         " starts one with it.",
     )

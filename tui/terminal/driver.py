@@ -2,7 +2,7 @@
 
 Textual hands its output to a thread. A full queue of this thread blocks the event loop. The screen
 reads the meter before it draws, so the queue never fills up. When the app ends, the driver waits
-for the output, but only for some seconds: perhaps no terminal reads any more. The input may have
+for the output, but only for some seconds. Perhaps no terminal reads any more. The input may have
 any bytes.
 """
 
@@ -244,8 +244,8 @@ class _MeteredDriver(LinuxDriver):
     def _get_terminal_size(self) -> tuple[int, int]:
         """The size of the terminal.
 
-        For a terminal of size 0 x 0 (a serial line, a container that has just started) Textual
-        and its console assume different sizes, and would change the size for ever.
+        For a terminal of size 0 x 0 (serial line, new container), Textual and its console
+        assume different sizes. They would change the size for ever.
         """
         width, height = self._app.console.size
         return width, height

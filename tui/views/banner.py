@@ -14,19 +14,19 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
-from locktop.tui.views.shorten import middle, place_in
+from locktop.tui.views.shorten import location_in, middle
 from locktop.tui.views.styled_line import Line, make_line
 
 #: A name in fewer cells cannot be recognized.
 _MIN_NAME = 8
 
 
-def banner(index: SnapshotIndex, most: int, width: int) -> tuple[Line, ...]:
+def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
     """The lines of the banner; none without a deadlock.
 
     Args:
         index: the snapshot.
-        most: the number of lines that the banner may have.
+        max_lines: the number of lines that the banner may have.
         width: the cells of a line.
     """
     deadlocks = index.snapshot.deadlocks
@@ -34,7 +34,7 @@ def banner(index: SnapshotIndex, most: int, width: int) -> tuple[Line, ...]:
         return ()
     lines = [_title(deadlocks)]
     edges = [edge for deadlock in deadlocks for edge in deadlock.cycle]
-    room = most - 1
+    room = max_lines - 1
     visible = edges if len(edges) <= room else edges[: room - 1]
     lines += _edges(index, visible, width)
     if len(visible) < len(edges):
@@ -54,7 +54,7 @@ def no_deadlock(index: SnapshotIndex) -> str:
         holders, verb = ("holders", "are") if several else ("holder", "is")
         return f"No deadlock is found, but the {holders} of what {many} for {verb} not known."
     if snapshot.is_sampled:
-        return "No deadlock is found. From outside, potential deadlocks are not known."
+        return "No deadlock is found. Potential deadlocks of a sampled process are not known."
     if index.dormant or not snapshot.complete:
         return "No deadlock is found, but not every held lock is known: see the notes (?)."
     return "There is no deadlock. No potential deadlock is found."
@@ -78,19 +78,21 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
 
 def _edges(index: SnapshotIndex, edges: Sequence[DeadlockEdge], width: int) -> list[Line]:
     """A line for each edge, all in one wording: the longest that fits."""
-    for format_place in (short_location, shortest_location):
-        texts = [_in_full(index, edge, format_place) for edge in edges]
+    for format_location in (short_location, shortest_location):
+        texts = [_in_full(index, edge, format_location) for edge in edges]
         if all(cell_len(text) <= width for text in texts):
             return [make_line((text, "alert")) for text in texts]
     return [_in_brief(index, edge, width) for edge in edges]
 
 
-def _in_full(index: SnapshotIndex, edge: DeadlockEdge, format_place: Callable[[Frame], str]) -> str:
+def _in_full(
+    index: SnapshotIndex, edge: DeadlockEdge, format_location: Callable[[Frame], str]
+) -> str:
     thread, lock = index.thread_name(edge.tid), index.lock_name(edge.waits_for)
     holder = _holder(index, edge, SHORTLY[edge.reason])
     frame, site = _waits_at(index, edge), index.snapshot.sites.get(edge.site)
-    at = f"; at {format_place(frame)}" if frame else ""
-    taken = f", taken at {format_place(site)}" if site else ""
+    at = f"; at {format_location(frame)}" if frame else ""
+    taken = f", taken at {format_location(site)}" if site else ""
     return f"    {thread} waits for {lock}, {holder}{at}{taken}"
 
 
@@ -101,9 +103,9 @@ def _in_brief(index: SnapshotIndex, edge: DeadlockEdge, width: int) -> Line:
     frame, site = _waits_at(index, edge), index.snapshot.sites.get(edge.site)
     room = width - cell_len(f" {thread} wants  {holder}")
     # A long name leaves half of the room to the locations, and still shows both its ends.
-    room = max(_MIN_NAME, room // 2, room - cell_len(_places(frame, site, width)))
+    room = max(_MIN_NAME, room // 2, room - cell_len(_locations(frame, site, width)))
     text = f" {thread} wants {middle(lock, room)} {holder}"
-    return make_line((text + _places(frame, site, width - cell_len(text)), "alert"))
+    return make_line((text + _locations(frame, site, width - cell_len(text)), "alert"))
 
 
 def _holder(index: SnapshotIndex, edge: DeadlockEdge, how: str) -> str:
@@ -116,14 +118,14 @@ def _waits_at(index: SnapshotIndex, edge: DeadlockEdge) -> Frame | None:
     return index.top_frame(edge.stack) or (index.wait_frame(waiter) if waiter else None)
 
 
-def _places(frame: Frame | None, site: Frame | None, room: int) -> str:
+def _locations(frame: Frame | None, site: Frame | None, room: int) -> str:
     """Where the thread waits, and where the lock was taken, in at most ``room`` cells."""
     if frame is None or room < len(", at ") + _MIN_NAME:
         return ""
     room -= len(", at ")
     if site is None or room < len(" ()") + 2 * _MIN_NAME:
-        return f", at {place_in(frame, room)}"
+        return f", at {location_in(frame, room)}"
     room -= len(" ()")
     # Each location has half of the room, and what the other one does not need.
-    at = place_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
-    return f", at {at} ({place_in(site, room - cell_len(at))})"
+    at = location_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
+    return f", at {at} ({location_in(site, room - cell_len(at))})"

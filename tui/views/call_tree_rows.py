@@ -28,23 +28,23 @@ def figure(value: float, weight: Weight) -> str:
     return duration(value) if weight.unit is WeightUnit.SECONDS else count(value)
 
 
-def place_of(step: Step, place: SourceLine | None) -> str:
+def location_of(step: Step, location: SourceLine | None) -> str:
     """``function file:line``, or ``function [module]`` without a known line."""
     if step.kind is StepKind.THREAD:
         return f"held by {step.name}"
     if step.kind is not StepKind.FUNCTION:
         return step.name
     name = without_arguments(step.name)
-    if place is not None:
-        file = place.file.replace("\\", "/").rsplit("/", 1)[-1]
-        return f"{name} {file}:{place.line}" if place.line else f"{name} {file}"
+    if location is not None:
+        file = location.file.replace("\\", "/").rsplit("/", 1)[-1]
+        return f"{name} {file}:{location.line}" if location.line else f"{name} {file}"
     known = step.module and not step.name.startswith(f"{step.module}+")
     return f"{name} [{step.module}]" if known else name
 
 
 def _marked(node: Node | Wing) -> str:
     inlined = " (inlined)" if node.inlined else ""
-    return place_of(node.step, node.location) + inlined
+    return location_of(node.step, node.location) + inlined
 
 
 # ---- the tree ----
@@ -110,7 +110,9 @@ def fit_chain(text: str, width: int) -> str:
 
 
 def _short(step: Step) -> str:
-    return without_arguments(step.name) if step.kind is StepKind.FUNCTION else place_of(step, None)
+    return (
+        without_arguments(step.name) if step.kind is StepKind.FUNCTION else location_of(step, None)
+    )
 
 
 # ---- the butterfly ----

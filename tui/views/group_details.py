@@ -78,7 +78,7 @@ def _threads(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
     yield heading("Threads")
     threads = group.threads
     if group.wait is None or group.wait.duration_s < LONG_WAIT_S:
-        # What each thread does changes with every scan, so the order is by tid.
+        # The activity of each thread changes with every scan, so the order is by tid.
         threads = tuple(sorted(threads, key=lambda thread: thread.tid))
     for thread in threads[:_MAX_THREADS]:
         wait = thread.waiting_for

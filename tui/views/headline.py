@@ -24,7 +24,7 @@ def headline(index: SnapshotIndex, width: int) -> Line:
         full, now = _stuck_line(index, worst), _activity_spans(index, worst)
         brief, root = _short_stuck_line(index, worst)
         call = _call_spans(worst) if now else []
-        # What the holder does is worth more than a long wording of the wait.
+        # The activity of the holder is worth more than a long wording of the wait.
         tries = (
             make_line(*full, *now), make_line(*brief, *root, *now), make_line(*full, *call),
             make_line(*brief, *root, *call), full, make_line(*brief, *root), brief,
@@ -175,7 +175,7 @@ def _holder_spans(index: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Span
 
 
 def _activity_spans(index: SnapshotIndex, lock: Lock) -> list[Span | str]:
-    """What the holder does, unless it waits: ``_root_spans`` has that."""
+    """The activity of the holder, unless it waits: ``_root_spans`` has that."""
     now = lock.holder_activity
     holding = index.threads.get(now.tid) if now is not None else None
     if holding is None or holding.waiting_for is not None:

@@ -18,7 +18,7 @@ from locktop.tui.views.thread_list import state_word
 _MAX_WAITERS = 3
 #: The library keeps no more of one lock.
 _MAX_STACKS = 64
-#: What threads do to a lock of a kind that no thread holds.
+#: The calls of threads at a lock of a kind that no thread holds.
 _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
@@ -66,7 +66,7 @@ def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     for number, tid in enumerate(lock.holders):
         yield labelled("" if number else "held by", *_holder(index, lock, tid))
     if lock.holders and lock.foreign_releases:
-        yield labelled("", ("not certain: other threads give it back too", "waiting"))
+        yield labelled("", ("not certain: other threads release it too", "waiting"))
 
 
 def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
@@ -160,7 +160,7 @@ def _estimator(lock: LockRow) -> Iterator[Line]:
     """The figures of a lock of a sampled process."""
     error_s = lock.wait_error_s if isinstance(lock, Lock) else 0.0
     error = f" +-{duration(error_s)}" if error_s else ""
-    yield labelled("acquired", ("the number is not known from outside", "dim"))
+    yield labelled("acquired", ("the number is not known of a sampled process", "dim"))
     yield labelled(
         "waited",
         f"{duration(lock.wait_s)}{error} in all, {duration(lock.wait_max_s)} at most",

@@ -10,18 +10,18 @@ from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.model import ActivityState, Lock, LockClass
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import count, duration, fit_right, percent
-from locktop.tui.views.shorten import fit_middle, place_in
+from locktop.tui.views.shorten import fit_middle, location_in
 from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Span
 from locktop.tui.views.table import Cell, Column
 
 LockRow = Lock | LockClass
 
-_PLACE_WIDTH = 24
+_AT_WIDTH = 24
 #: The title of the column that says what the holders do.
 HOLDER_NOW = "HOLDER NOW"
 #: A name made of a source location: the function and the line.
-_PLACE = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
+_INIT_LOCATION = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
 #: In the order in which the key goes through them.
 SORT_KEYS: tuple[SortKey[LockRow], ...] = (
@@ -75,7 +75,7 @@ def columns(
         _figure("CONTEND", 7, lambda lock: _contended(index, lock), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
         _figure("ACQ/s", 5, lambda lock: index.waited(count(lock.rates.acquisitions)), 150),
-        Column("HELD AT", _PLACE_WIDTH, lambda lock: _held_at(index, lock), grow=4, from_width=158),
+        Column("HELD AT", _AT_WIDTH, lambda lock: _held_at(index, lock), grow=4, from_width=158),
     )
 
 
@@ -124,7 +124,7 @@ def _label(index: SnapshotIndex, lock: LockRow, is_open: Callable[[LockClass], b
 
 def _fit_name(text: str, width: int) -> str:
     """A name made of a source location becomes ``function:line`` where it does not fit."""
-    return row_groups.fit_label(text, width, lambda name: _PLACE.sub(r"\1\2", name))
+    return row_groups.fit_label(text, width, lambda name: _INIT_LOCATION.sub(r"\1\2", name))
 
 
 def _holder(index: SnapshotIndex, lock: LockRow) -> Cell:
@@ -165,11 +165,11 @@ def _held_at(index: SnapshotIndex, lock: LockRow) -> Cell:
         return "", "where"
     held = index.held(lock.holders[0], lock.id) if lock.holders else None
     frame = index.snapshot.sites.get(held.site) if held is not None else None
-    return place_in(frame, _PLACE_WIDTH) if frame is not None else "", "where"
+    return location_in(frame, _AT_WIDTH) if frame is not None else "", "where"
 
 
 def holder_activity_span(index: SnapshotIndex, lock: Lock) -> Span:
-    """What the holder does, in a few words; "" where that was not measured.
+    """The activity of the holder in a few words, "" where that was not measured.
 
     For example ``in fsync(7 -> /var/lib/x/wal) for 1.3 s``, ``runs parse:120``,
     ``waits for g_lock``.
@@ -184,5 +184,5 @@ def holder_activity_span(index: SnapshotIndex, lock: Lock) -> Span:
     if now.doing is ActivityState.RUNNING and stack and not now.stack_age_s:
         # In a library function, such as a copy, the location in the program says more.
         own = next((frame for frame in stack if frame.line is not None), stack[0])
-        return f"runs {place_in(own, _PLACE_WIDTH)}", "running"
+        return f"runs {location_in(own, _AT_WIDTH)}", "running"
     return activity.doing(now, now.tid), "text"

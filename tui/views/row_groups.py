@@ -16,7 +16,7 @@ from locktop.tui.views.styled_line import Line, make_line
 MAX_INSIDE = 50
 
 _MARKS = ("▸ ", "▾ ")  # closed, open
-#: What is before the name in a row of a group.
+#: The text before the name in a row of a group.
 INSIDE = "  "
 
 

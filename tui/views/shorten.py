@@ -57,7 +57,7 @@ def without_arguments(function: str) -> str:
     return "".join(kept).strip().removeprefix("::") if depth == 0 and kept else function
 
 
-def place_in(frame: Frame, room: int) -> str:
+def location_in(frame: Frame, room: int) -> str:
     """``function:line`` in at most ``room`` cells, with as much of the name as fits."""
     text = shortest_location(frame)
     if cell_len(text) <= room or not frame.function:

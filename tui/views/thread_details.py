@@ -63,7 +63,7 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
 
 
 def does_now(index: SnapshotIndex, now: ThreadActivity) -> Iterator[Line]:
-    """What a thread does that has no known wait, and where."""
+    """The activity and the source location of a thread without a known wait."""
     yield labelled("now", (activity.doing(now, now.tid), "strong"))
     if now.stack:
         yield from stack_of(index, now.stack, 0)

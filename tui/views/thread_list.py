@@ -14,7 +14,7 @@ from locktop.collector.format.snapshot_index import (
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
-from locktop.tui.views.shorten import fit_middle, place_in
+from locktop.tui.views.shorten import fit_middle, location_in
 from locktop.tui.views.sorting import SortKey
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column
@@ -36,7 +36,7 @@ _STATE_STYLE = {
     ThreadState.IDLE: "text",
 }
 
-_PLACE_WIDTH = 24
+_AT_WIDTH = 24
 #: From this width the TIME bar replaces the bar of the wait.
 _TIME_FROM = 100
 
@@ -122,7 +122,7 @@ def columns(
         Column("HOLDS", 5, _holds, fitting=fit_right, from_width=104),
         _figure(index, "WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
         _figure(index, "CONTEND", 7, lambda row: count(row.contended), 120),
-        Column("AT", _PLACE_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
+        Column("AT", _AT_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
     )
 
 
@@ -182,7 +182,7 @@ def contention_wait(thread: Thread) -> float:
 
 
 def state_word(index: SnapshotIndex, thread: Thread) -> str:
-    """What the thread does, in one word."""
+    """The activity of the thread in one word."""
     if not thread.alive:
         return "ended"
     if index.dormant and thread.state is ThreadState.IDLE and thread.waiting_for is None:
@@ -191,7 +191,7 @@ def state_word(index: SnapshotIndex, thread: Thread) -> str:
 
 
 def states_word(index: SnapshotIndex, row: ThreadRow) -> str:
-    """What the threads of a row do; where they differ, how many wait, else how many run."""
+    """The activity of the threads of a row. Where they differ, how many wait, else how many run."""
     threads = threads_of(row)
     if isinstance(row, ThreadGroup) and len(row.states) > 1:
         for state, verb in ((ThreadState.WAITING, "wait"), (ThreadState.RUNNING, "run")):
@@ -207,7 +207,7 @@ def _quiet(index: SnapshotIndex, row: ThreadRow) -> str:
 
 def _where(index: SnapshotIndex, row: ThreadRow) -> Cell:
     frame = index.wait_frame(threads_of(row)[0])
-    text = place_in(frame, _PLACE_WIDTH) if frame is not None else ""
+    text = location_in(frame, _AT_WIDTH) if frame is not None else ""
     return text, "dim" if index.is_idle(row) else "where"
 
 
@@ -240,8 +240,8 @@ def _unobserved_type(index: SnapshotIndex, row: ThreadRow) -> str:
     waits = {index.unobserved_waits.get(thread.tid) for thread in threads_of(row)}
     types = {wait.type if wait is not None else None for wait in waits}
     type_ = types.pop()
-    # A longer word does not fit the column on a terminal of 120 columns.
-    return "" if types or type_ is None else f"unseen: {type_ or 'futex'}"
+    # "unobserved" does not fit the column on a terminal of 120 columns.
+    return "" if types or type_ is None else f"futex: {type_}" if type_ else "futex"
 
 
 def _since(index: SnapshotIndex, row: ThreadRow) -> str:

@@ -38,8 +38,8 @@ def _cells(shares: list[float], width: int) -> list[int]:
         return [*([0] * (len(shares) - 1)), width]
     exact = [share / whole * width for share in shares]
     cells = [int(one) for one in exact]
-    most_cut = sorted(range(len(shares)), key=lambda i: (cells[i] - exact[i], i))
-    for i in most_cut[: width - sum(cells)]:
+    by_lost_part = sorted(range(len(shares)), key=lambda i: (cells[i] - exact[i], i))
+    for i in by_lost_part[: width - sum(cells)]:
         cells[i] += 1
     return cells
 

@@ -96,18 +96,18 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
         """The title, a rule, and the visible lines: ``─ Locks ── by wait ──── 1-9 of 43 ─``."""
         title, detail = self._titles
         used = self.has_focus
-        place = self._place()
+        position = self._position()
         width = self.size.width - 1
         left = make_line(
             ("▶ " if used else "─ ", "title" if used else "rule"),
             (title, "title" if used else "strong"),
             (f" {detail} " if detail else " ", "label"),
         )
-        left = cut(left, max(0, width - cell_len(place)))
-        rule = "─" * max(0, width - cell_len(line_text(left)) - cell_len(place))
-        return merge((*left, (rule + place + "─", "rule")))
+        left = cut(left, max(0, width - cell_len(position)))
+        rule = "─" * max(0, width - cell_len(line_text(left)) - cell_len(position))
+        return merge((*left, (rule + position + "─", "rule")))
 
-    def _place(self) -> str:
+    def _position(self) -> str:
         count = self.count()
         if not count:
             return ""

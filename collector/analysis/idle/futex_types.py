@@ -2,7 +2,7 @@
 
 A futex is a word in memory, and its value does not say which lock it belongs to. The functions of
 the waiting thread do. The known functions are data (idle.rules, ``type=``). If a function of the C
-library waits for a lock of the library, the type is the name of that function.
+library waits for a lock of the library, the type is that function's name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SYSCALL = "syscall"
 
 
 class FutexTypes:
-    """The types of the futexes of one process, kept from scan to scan: a futex keeps its type when
+    """The types of the futexes of one process, kept from scan to scan. A futex keeps its type when
     no thread waits for it."""
 
     def __init__(self, rules: Rules) -> None:

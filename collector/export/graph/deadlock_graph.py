@@ -1,6 +1,7 @@
 """Deadlocks as nodes and arrows with words on them: what DOT and Mermaid have in common.
 
-An arrow leads from a thread to the lock that it waits for, and from that to the thread that has it.
+An arrow leads from a thread to the lock that it waits for. Another arrow leads from that lock to
+its holder.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LONGEST = 80
 
 
 class Part(Enum):
-    """What a node stands for."""
+    """The kind of thing that a node stands for."""
 
     CIRCLE = "circle"  # a thread of a circle
     BEHIND = "behind"  # a thread behind one, or how many more there are

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from locktop.collector.export.graph.deadlock_graph import Part, graph
 from locktop.collector.model import DeadlockReport
 
-_SCANS = {
+_STYLES = {
     Part.CIRCLE: 'shape=box, style="filled", fillcolor="#f8d7da"',
     Part.BEHIND: 'shape=box, style="dashed"',
     Part.LOCK: 'shape=box, style="rounded"',
@@ -19,7 +19,7 @@ def render(reports: Iterable[DeadlockReport]) -> str:
     found = graph(reports)
     lines = ["digraph deadlocks {", f"  label={quoted([found.title])};"]
     lines += [
-        f"  {node.key} [label={quoted(node.lines)}, {_SCANS[node.part]}];" for node in found.nodes
+        f"  {node.key} [label={quoted(node.lines)}, {_STYLES[node.part]}];" for node in found.nodes
     ]
     lines += [
         f"  {arrow.start} -> {arrow.end} [label={quoted(arrow.lines)}];" for arrow in found.arrows
@@ -29,7 +29,7 @@ def render(reports: Iterable[DeadlockReport]) -> str:
 
 def quoted(lines: Sequence[str]) -> str:
     """Return lines of a stranger's text as one quoted string. In a label a backslash begins an
-    escape of dot's own (``\\N`` is the node's name), and an ampersand an entity."""
+    escape of dot (``\\N`` is the node's name), and an ampersand an entity."""
     escaped = (
         line.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") for line in lines
     )

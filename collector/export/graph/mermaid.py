@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from locktop.collector.export.graph.deadlock_graph import GraphNode, Part, graph
 from locktop.collector.model import DeadlockReport
 
-#: What means nothing to Mermaid, Markdown or HTML within quotes; the rest goes by its number.
+#: Characters without a meaning for Mermaid, Markdown and HTML within quotes. Other characters are
+#: written as their numbers.
 _PLAIN = frozenset(string.ascii_letters + string.digits + " _.,:/+-=?")
-_SCANS = (
+_STYLES = (
     "  classDef circle fill:#f8d7da,stroke:#842029",
     "  classDef behind stroke-dasharray:4",
     "  classDef lock fill:#ffffff",
@@ -25,7 +26,7 @@ def render(reports: Iterable[DeadlockReport]) -> str:
         lines.append(f"  none[{quoted([found.title])}]")
     lines += [f"  {_node(node)}" for node in found.nodes]
     lines += [f"  {arrow.start} -->|{quoted(arrow.lines)}| {arrow.end}" for arrow in found.arrows]
-    return "\n".join([*lines, *_SCANS]) + "\n"
+    return "\n".join([*lines, *_STYLES]) + "\n"
 
 
 def _node(node: GraphNode) -> str:

@@ -33,7 +33,7 @@ def lines(
         snapshot: the scan.
         when: the end of the heading.
         name: returns the name of a thread by its tid.
-        stack: yields the lines of frames, with an indent and a most number of frames.
+        stack: yields the lines of frames, with an indent and a maximum number of frames.
     """
     groups = _groups(snapshot.threads)
     if groups:
@@ -65,9 +65,9 @@ def _does(group: Sequence[_Active]) -> str:
         return activity.doing(first, first.tid) if len(group) == 1 else str(first.doing)
     where = {activity.asleep_in(now) for _, now in group}
     longest = max((now for _, now in group), key=lambda now: now.duration_s)
-    most = "up to " if len(group) > 1 and not longest.is_lower_bound else ""
+    prefix = "up to " if len(group) > 1 and not longest.is_lower_bound else ""
     since = (
-        f" for {most}{lasting(longest.duration_s, longest.is_lower_bound)}"
+        f" for {prefix}{lasting(longest.duration_s, longest.is_lower_bound)}"
         if longest.duration_s
         else ""
     )

@@ -22,8 +22,8 @@ _MAX_HOLDERS = 5
 
 
 def wait_locations(context: ReportContext) -> Iterator[str]:
-    """Yield the stacks of the waits that ended, so that the report names code even if no thread
-    waits during the scan."""
+    """Yield the stacks of the waits that ended. So the report names code even if no thread waits
+    during the scan."""
     headed = False
     rows = context.rows_with_waits()[:_MAX_LOCKS]
     min_s = max(map(context.contention_s, rows), default=0.0) * _MIN_SHARE
@@ -125,10 +125,10 @@ def holder_activities(context: ReportContext) -> Iterator[str]:
         if (now := lock.holder_activity) is not None and now.stack in stacks
     ]
     if active:
-        yield from ("", "HOLDERS NOW, of locks that others wait for")
+        yield from ("", "HOLDERS NOW, of locks that other threads wait for")
     for lock, now in active[:_MAX_HOLDERS]:
-        has = f"  {context.thread(now.tid)} has {context.lock(lock.id)}"
+        has = f"  {context.thread(now.tid)} holds {context.lock(lock.id)}"
         yield f"{has} and is {activity.doing(now, now.tid)}"
         if now.stack_age_s:
-            yield f"      seen asleep {units.duration(now.stack_age_s)} ago:"
+            yield f"      its stack, {units.duration(now.stack_age_s)} ago:"
         yield from context.stack(now.stack, "      ")

@@ -57,7 +57,7 @@ class _Page:
         yield from self._head(root)
         if not root.children:
             yield ""
-            yield "nothing was waited for"
+            yield "no thread waited"
         else:
             yield ""
             yield f"{'share':>8}{'in all':>{_FIGURE}}{'itself':>{_FIGURE}}  function"
@@ -76,8 +76,8 @@ class _Page:
             yield f"waits for work, {where_to_find}: {self._figure(root.idle)}"
 
     def _children(self, root: Node, indent: int) -> Iterator[str]:
-        """Depth first; only below a function of several callees the lines go further in, and each
-        of the several begins with a mark."""
+        """Yield the lines of all children, depth first. Only the several callees of a function are
+        indented, and each of them begins with a mark."""
         line = [(node, indent, "") for node in reversed(self._visible_children(root))]
         while line:
             node, indent, mark = line.pop()

@@ -1,4 +1,4 @@
-"""What all sections of the text report share: names, stacks, figures of rows, tables."""
+"""The common parts of all sections of the text report: names, stacks, figures of rows, tables."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ class ReportContext:
         """The end of a heading."""
         return "AT THE END" if self.snapshot.ended else "NOW"
 
-    def stack(self, stack: int, indent: str, most: int = MAX_FRAMES) -> Iterator[str]:
+    def stack(self, stack: int, indent: str, max_frames: int = MAX_FRAMES) -> Iterator[str]:
         """Yield the frames of the stack with this id."""
-        yield from self.frames(self.snapshot.stacks.get(stack, ()), indent, most)
+        yield from self.frames(self.snapshot.stacks.get(stack, ()), indent, max_frames)
 
     def frames(
-        self, frames: Sequence[Frame], indent: str = "      ", most: int = MAX_FRAMES
+        self, frames: Sequence[Frame], indent: str = "      ", max_frames: int = MAX_FRAMES
     ) -> Iterator[str]:
-        """Yield one line for each of the first ``most`` frames, innermost first."""
-        for frame in frames[:most]:
+        """Yield one line for each of the first ``max_frames`` frames, innermost first."""
+        for frame in frames[:max_frames]:
             yield indent + full_location(frame) + (" (inlined)" if frame.inlined else "")
-        if len(frames) > most > 1:
-            yield f"{indent}and {len(frames) - most} frames more"
+        if len(frames) > max_frames > 1:
+            yield f"{indent}and {len(frames) - max_frames} frames more"
 
     def thread(self, tid: int) -> str:
         """Return the tid and name of a thread."""

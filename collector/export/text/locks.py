@@ -18,7 +18,7 @@ from locktop.collector.model import SIGNALLED_KINDS, Kind, Lock, LockClass
 
 _MAX_LOCKS = 20
 _HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
-_NO_WAIT_SEEN = "LOCKS: no wait for a mutex or rwlock was seen"
+_NO_WAIT_SEEN = "LOCKS: no thread waited for a mutex or rwlock"
 #: Headings with -d. The longest wait is known only since the process started.
 _HEADINGS_OF_AN_INTERVAL = (
     "wait", "waited", "max since start", "taken", "held", "kind", "lock",
@@ -36,7 +36,7 @@ def lock_table(context: ReportContext) -> Iterator[str]:
         yield _NO_WAIT_SEEN
     else:
         sampled = context.snapshot.is_sampled
-        whole = "while it was looked at" if sampled else "since the process started"
+        whole = "while it was sampled" if sampled else "since the process started"
         when = "in this time" if context.before is not None else whole
         yield f"LOCKS, most wait first, {when}"
         yield from table(_HEADINGS if context.before is None else _HEADINGS_OF_AN_INTERVAL, rows)
@@ -52,7 +52,7 @@ def _other_waits(context: ReportContext) -> Iterator[str]:
     most_first = sorted(waited.items(), key=lambda entry: -entry[1])
     listed = ", ".join(f"{kind} {units.duration(time)}" for kind, time in most_first if time)
     if listed:
-        yield f"  waits whose holder is not known, or that are for work: {listed}"
+        yield f"  waits without a known holder, or for work: {listed}"
 
 
 def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:

@@ -68,14 +68,14 @@ def _head(context: ReportContext) -> Iterator[str]:
     yield f"process {process.pid} {process.comm}: {' '.join(process.cmdline) or process.exe}"
     yield (
         f"started {process.started_at}, {units.size(process.rss_bytes)} resident,"
-        f" {'counting' if counts else 'looked at'} for"
+        f" {'counting' if counts else 'sampled'} for"
         f" {units.duration(context.span_s)}"
     )
     yield _counts(context)
     if snapshot.unobserved_waiters:
         yield _unobserved(context)
     if snapshot.ended:
-        yield "the process has ended; this is the last that was seen of it"
+        yield "the process has ended; these are its last figures"
 
 
 def _counts(context: ReportContext) -> str:
@@ -98,15 +98,15 @@ def _lost(context: ReportContext) -> str:
 
 def _unobserved(context: ReportContext) -> str:
     waiters = context.snapshot.unobserved_waiters
-    verb = "waits" if len(waiters) == 1 else "wait"
+    verb = "is in an unobserved wait" if len(waiters) == 1 else "are in unobserved waits"
     where = "below" if context.snapshot.unobserved_waits else "the notes"
-    return f"{context.threads_named(waiters)} {verb} for something that is not seen: see {where}"
+    return f"{context.threads_named(waiters)} {verb}: see {where}"
 
 
 def _patterns(context: ReportContext) -> Iterator[str]:
     found = context.snapshot.patterns
     if found:
-        yield from ("", "WHAT IT LOOKS LIKE")
+        yield from ("", "CONTENTION PATTERNS")
     for pattern in found[:_MAX_PATTERNS]:
         at = f" at {context.lock(pattern.lock)}" if pattern.lock else ""
         yield f"  {pattern.name.words}{at}: {pattern.evidence}"
@@ -117,7 +117,7 @@ def _patterns(context: ReportContext) -> Iterator[str]:
 
 def _misuses(context: ReportContext) -> Iterator[str]:
     if context.snapshot.misuses:
-        yield from ("", "AGAINST THE RULES OF PTHREADS")
+        yield from ("", "MISUSES OF LOCKS")
     for misuse in context.snapshot.misuses[:_MAX_MISUSES]:
         said = misuse_sentence(misuse, context.thread, context.lock)
         yield f"  {context.lock(misuse.lock)}: {said}"

@@ -1,8 +1,8 @@
 """Other watched processes that share locks with this one: the holds and waits of their threads.
 
-A lock in shared memory has another address and another id in each process. It lies at the same
-location of the same file. Thread ids distinguish the threads of all processes only within one pid
-namespace. So only processes of locktop's own pid namespace are combined.
+A lock in shared memory has another address and another id in each process. The lock lies at the
+same location of the same file. Thread ids distinguish the threads of all processes only within one
+pid namespace. So only processes of locktop's own pid namespace are combined.
 """
 
 from __future__ import annotations

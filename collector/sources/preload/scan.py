@@ -37,12 +37,12 @@ from locktop.collector.sources.probes.python_stacks import WaitKeys
 _EVENTS_BUDGET_S = 0.02
 _MAX_ROUNDS = 6  # a name may lead to a second name, and that one to a third
 _DORMANT = (
-    "the library is dormant: nothing is counted, and who waits and who holds is not known, until"
-    " another level is set"
+    "the library is dormant: nothing is counted, and waits and holders are not known until another"
+    " level is set"
 )
 _WAS_DORMANT = (
-    "the library was dormant for a time: what happened then is not counted, and who took a lock"
-    " before that was over may not be known"
+    "the library was dormant for a time: calls of that time are not counted, and holders that took"
+    " a lock before its end may not be known"
 )
 #: Kinds of lock whose waiters may use a CPU.
 _MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
@@ -50,18 +50,19 @@ _USE_CPU = frozenset({Kind.SPIN, Kind.CUSTOM})
 _SLEEPS = "SD"
 #: By the state of the process's first thread.
 _STOPPED = {
-    "T": "the process is stopped by a signal, so nothing in it goes on: `kill -CONT {pid}` lets it",
-    "t": "a debugger or tracer has stopped the process, or its first thread: that does not go on",
+    "T": "a signal has stopped the process: no thread goes on before `kill -CONT {pid}`",
+    "t": "a debugger or tracer has stopped the process, or its first thread: no stopped thread goes"
+    " on",
 }
 _NOTES = {
     lib.LT_NOTE_NO_ROOM: "the process's shared memory is full: details are missing"
     " (raise LOCKTOP_MEMORY where it is set, else the size of /dev/shm, or set LOCKTOP_DIR for it)",
-    lib.LT_NOTE_CONFINED: "the program confined itself (seccomp): since then locktop asks"
+    lib.LT_NOTE_CONFINED: "the program confined itself (seccomp): since then the library asks"
     " the kernel for no more memory, and details may be missing",
-    lib.LT_NOTE_NO_CLOCK: "watching ended when the program gave up reading the clock"
-    " (strict seccomp or PR_SET_TSC)",
+    lib.LT_NOTE_NO_CLOCK: "the watch ended when the program gave up the clock (strict seccomp or"
+    " PR_SET_TSC)",
     lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks", those'
-    " waited for last: a lock may have had more acquisitions than are shown",
+    " with waits last: a lock may have had more acquisitions than are shown",
 }
 
 
@@ -103,8 +104,12 @@ class PreloadScan(Scan):
         if not self.has_ended:
             session.python.begin(session.read_waits)
         session.orders.refresh()
-        reading = self._reading = session.reader.read(session.orders.locks)
+        session.misuses.refresh()
+        wanted = session.misuses.locks.union(session.orders.locks)
+        reading = self._reading = session.reader.read(wanted)
         session.rows = {row.lock: row for row in reading.rows}
+        if not self.has_ended:
+            reading.newest = session.wakeups.apply(reading.newest, session.rows)
         session.keep_waits(reading.newest)
         if session.unloads != reading.header.unloads:
             session.unloads = reading.header.unloads
@@ -161,9 +166,9 @@ class PreloadScan(Scan):
         notes = [text for bit, text in _NOTES.items() if bits & bit]
         unwatched = reading.header.threads_unwatched
         if unwatched or reading.header.notes & lib.LT_NOTE_NO_THREAD_BLOCK:
-            notes.append(f"{max(unwatched, 1)} threads run unwatched: there was no room for them")
+            notes.append(f"{max(unwatched, 1)} threads run unwatched, because no room was left")
         if reading.torn:
-            notes.append("threads ended while they were read: figures may be off by theirs")
+            notes.append("threads ended during the reading: sums may lack their figures")
         if session.claim.note:
             notes.append(session.claim.note)
         elif control.level_name(reading.control) == "dormant":
@@ -212,7 +217,8 @@ class PreloadScan(Scan):
             if self.has_ended:
                 return suspects
             session = self._session
-            again = session.threads.waiting_threads(session.reader.read_threads(), self._tasks)
+            threads = session.wakeups.apply(session.reader.read_threads(), session.rows)
+            again = session.threads.waiting_threads(threads, self._tasks)
             peers = self._peers.threads(again, by_id)
             return build_graph((*again, *peers), by_id, draft.complete)
 
@@ -238,7 +244,7 @@ class PreloadScan(Scan):
         return wait_for_graph.without(suspects, _elsewhere(doing, self.draft.threads)), awake
 
     def _doing(self, tids: Set[int]) -> Mapping[int, ThreadMoment]:
-        """What threads do now; of none where locktop lacks descriptors."""
+        """Activities of threads, none where locktop lacks descriptors."""
         try:
             return self.watched.tasks.moments(tids)
         except OSError:
@@ -266,7 +272,7 @@ class PreloadScan(Scan):
         inherited = fork_inherited.held_at_fork(
             self.watched.target.pid, reading.header.forked_from, draft.threads, by_id
         )
-        draft.misuses = (*session.misuses.read(reading.now), *inherited)
+        draft.misuses = (*session.misuses.of(reading.now), *inherited)
 
     # ---- conclusions ----
 

@@ -20,6 +20,7 @@ from locktop.collector.shm.misuse_log import MisuseLog
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.sources.pipeline import Probes
+from locktop.collector.sources.preload.condition_wakeups import ConditionWakeups
 from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.preload.lock_builder import LockBuilder
 from locktop.collector.sources.preload.lock_orders import LockOrders
@@ -53,6 +54,7 @@ class PreloadSession:
         self.clock = Clock(self.header)
         self.unloads = self.header.unloads
         self.reader = Reader(memory, self.clock)
+        self.wakeups = ConditionWakeups(pid, memory, self.clock, watched.tasks)
         self.recorder = FlightRecorder(memory)
         self.resolver = resolver = Resolver(pid)
         self.classifier = Classifier(rules)

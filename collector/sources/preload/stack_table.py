@@ -6,20 +6,11 @@ import struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Frame
+from locktop.collector.model.frames import CUT_WHEN_RECORDED
 from locktop.collector.native import lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.symbols.resolver import Resolver
-
-#: The outer end of a stack that was too deep to be recorded completely.
-CUT = Frame(
-    address=0,
-    function="(further callers were not kept)",
-    file=None,
-    line=None,
-    module="",
-    offset=0,
-)
 
 
 class StackFrames:
@@ -36,7 +27,7 @@ class StackFrames:
         if not stack:
             return ()
         frames = self._resolver.stack(stack, self.addresses(stack))
-        return (*frames, CUT) if stack in self._cut else frames
+        return (*frames, CUT_WHEN_RECORDED) if stack in self._cut else frames
 
     def addresses(self, stack: int) -> tuple[int, ...]:
         """Return a stack's return addresses as recorded."""

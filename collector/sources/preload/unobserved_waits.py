@@ -34,8 +34,7 @@ _SEQ_AND_KEY = struct.Struct("=I4xQ")  # the head of struct lt_wait
 
 _NOTE = (
     "some threads wait in futex calls that do not pass through the library (compiled in, as in"
-    " OpenMP and Go, or inside libc, or begun before it watched): who has what they wait for is not"
-    " known"
+    " OpenMP and Go, or inside libc, or begun before the watch): the holders are not known"
 )
 
 

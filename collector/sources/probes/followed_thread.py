@@ -62,16 +62,16 @@ class FollowedThread:
         """
         threads = snapshot.threads
         wanted = self._wanted
-        query = {wanted, *self.also_queried} - {0}
+        queried = {wanted, *self.also_queried} - {0}
         if include_all:
             alive = (thread for thread in threads if thread.alive)
             busiest = heapq.nlargest(_MAX_QUERIED, alive, key=lambda thread: thread.cpu_s)
-            query.update(thread.tid for thread in busiest)
+            queried.update(thread.tid for thread in busiest)
         counters = self._read_counters(wanted)
         by_tid = {
             thread.tid: thread
             for thread in threads
-            if thread.tid in query and thread.alive and not thread.pid
+            if thread.tid in queried and thread.alive and not thread.pid
         }
         now = self._activities(by_tid, stacks)
         if not by_tid:

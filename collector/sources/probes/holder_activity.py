@@ -91,23 +91,24 @@ class HolderProbe:
         by_tid = {thread.tid: thread for thread in snapshot.threads if not thread.pid}
         self._stack_ids = set()
         chosen = {lock.id: _holder_to_query(lock, by_tid) for lock in contended}
-        query = self._probe.query({tid: by_tid.get(tid) for tid in chosen.values()})
-        # A holder in a system call may have released the lock since the scan. It has not if it was
-        # in the same sleep at the last scan. It has not either if it holds the lock now and has
-        # slept since.
+        activities = self._probe.query({tid: by_tid.get(tid) for tid in chosen.values()})
+        # A holder in a system call may have released the lock since the scan. But the holder still
+        # has the lock if it was in the same sleep at the last scan. The same is true if the holder
+        # has the lock now and has slept since.
         having = self._holds([
             (now.tid, lock)
             for lock in contended
-            if (now := query[chosen[lock.id]]).doing is ActivityState.BLOCKED and not now.duration_s
+            if (now := activities[chosen[lock.id]]).doing is ActivityState.BLOCKED
+            and not now.duration_s
         ])  # fmt: skip
         held: dict[int, Lock] = {}  # by tid: a lock for which the holder is queried
         found: dict[int, int] = {}  # by lock: tid
         for lock in contended:
             tid = chosen[lock.id]
-            if query[tid].doing is ActivityState.BLOCKED:
-                if not query[tid].duration_s and lock.id not in having:
+            if activities[tid].doing is ActivityState.BLOCKED:
+                if not activities[tid].duration_s and lock.id not in having:
                     continue
-                query[tid] = self._probe.described(query[tid])
+                activities[tid] = self._probe.described(activities[tid])
                 if not self._tasks.still_sleeps(tid):
                     continue
             found[lock.id] = tid
@@ -120,22 +121,23 @@ class HolderProbe:
                 held.setdefault(tid, lock)
         if not found:
             return tuple(locks)
-        self._last_sleeps = {tid: last for tid, last in self._last_sleeps.items() if tid in query}
-        query |= self._with_blocked_stacks(query, held)
-        query |= self._with_running_stacks(query, held, by_tid)
-        query |= self._with_python(query)
-        self._stack_ids = {now.stack for now in query.values() if now.stack}
+        sleeps = self._last_sleeps.items()
+        self._last_sleeps = {tid: last for tid, last in sleeps if tid in activities}
+        activities |= self._with_blocked_stacks(activities, held)
+        activities |= self._with_running_stacks(activities, held, by_tid)
+        activities |= self._with_python(activities)
+        self._stack_ids = {now.stack for now in activities.values() if now.stack}
         return tuple(
-            replace(lock, holder_activity=query[found[lock.id]]) if lock.id in found else lock
+            replace(lock, holder_activity=activities[found[lock.id]]) if lock.id in found else lock
             for lock in locks
         )
 
     def _with_blocked_stacks(
-        self, query: Mapping[int, ThreadActivity], held: Mapping[int, Lock]
+        self, activities: Mapping[int, ThreadActivity], held: Mapping[int, Lock]
     ) -> dict[int, ThreadActivity]:
         found: dict[int, ThreadActivity] = {}
         for tid in held:
-            now = query[tid]
+            now = activities[tid]
             if (
                 now.doing is ActivityState.BLOCKED and self._probe.sleep(tid)[0].pc
             ):  # else locktop may not see the call
@@ -150,11 +152,11 @@ class HolderProbe:
                     )
         return found
 
-    def _with_python(self, query: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:
+    def _with_python(self, activities: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:
         """Return the activities whose Python functions are known."""
         blocked = {
             tid: now
-            for tid, now in query.items()
+            for tid, now in activities.items()
             if now.doing is ActivityState.BLOCKED
             and now.stack
             and self._python.runs_in({now.stack: self._stacks.frames(now.stack)})
@@ -168,26 +170,26 @@ class HolderProbe:
 
     def _with_running_stacks(
         self,
-        query: Mapping[int, ThreadActivity],
+        activities: Mapping[int, ThreadActivity],
         held: Mapping[int, Lock],
         threads: Mapping[int, Thread],
     ) -> dict[int, ThreadActivity]:
         """Return the activities of running holders, with stacks.
 
-        A running thread may have released the lock since the scan, and be anywhere. It has not if
-        all waiters slept all the while and it holds the lock afterwards. The release of a lock with
-        waiters wakes one of them.
+        A running thread may have released the lock since the scan, and be anywhere. But the thread
+        still holds the lock if all waiters slept all the while and it holds the lock afterwards.
+        The release of a lock with waiters wakes one of them.
         """
         asleep = {
             tid: self._asleep(lock) if _wakes(lock, tid, threads) else None
             for tid, lock in held.items()
-            if query[tid].doing is ActivityState.RUNNING
+            if activities[tid].doing is ActivityState.RUNNING
         }
         kernel_tids = {tid: self._tasks.kernel_tid(tid) for tid in asleep}
         stacks = self._stacks.running([kernel_tids[tid] for tid, known in asleep.items() if known])
         found: dict[int, ThreadActivity] = {}
         for tid, kernel_tid in kernel_tids.items():
-            lock, now = held[tid], query[tid]
+            lock, now = held[tid], activities[tid]
             stack = stacks.get(kernel_tid, 0)
             if stack and self._asleep(lock) == asleep[tid] and self._holds([(tid, lock)]):
                 found[tid] = replace(now, stack=stack)
@@ -230,7 +232,7 @@ class HolderProbe:
     def notes(self) -> Iterable[str]:
         """Yield what cannot be known of holders, and why."""
         if self._stacks.refused:
-            yield f"of threads that run it is not seen where in the code: {self._stacks.refused}"
+            yield f"the stacks of running threads are not known: {self._stacks.refused}"
 
 
 def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:

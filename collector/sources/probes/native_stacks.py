@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.model import Frame
+from locktop.collector.model.frames import CUT_WHEN_UNWOUND
 from locktop.collector.symbols.resolver import Resolver
 
 if TYPE_CHECKING:
@@ -20,15 +21,6 @@ if TYPE_CHECKING:
 SleepCheck = tuple[SystemCall, Callable[[], bool]]
 #: Ids of unwound stacks begin here (model.Wait.stack).
 FIRST_ID = 1 << 33
-#: The outer end of a stack that could not be unwound further.
-CUT = Frame(
-    address=0,
-    function="(further callers are not known)",
-    file=None,
-    line=None,
-    module="",
-    offset=0,
-)
 #: Frames inside the C library say nothing about a wait; their caller does.
 _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
 #: The function that makes any system call for its caller.
@@ -267,6 +259,6 @@ class NativeStacks:
         inside = 0 if found.running else next(outer_frames, 0)
         if found.entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
             inside = 0
-        visible = frames[inside:] if found.complete else (*frames[inside:], CUT)
+        visible = frames[inside:] if found.complete else (*frames[inside:], CUT_WHEN_UNWOUND)
         self._frames[stack] = frames, visible
         return visible

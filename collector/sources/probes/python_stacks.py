@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from locktop.collector.analysis.lock_classes import is_unnamed
 from locktop.collector.model import Deadlock, Draft, Frame, Thread
-from locktop.collector.sources.preload import stack_table as recorded
+from locktop.collector.model.frames import CUT_WHEN_RECORDED, CUT_WHEN_UNWOUND
 from locktop.collector.sources.probes import native_stacks
 from locktop.collector.symbols.python import merge_stacks
 from locktop.collector.symbols.python.frame_reader import PythonReader, Runs
@@ -24,7 +24,7 @@ from locktop.collector.symbols.python.frame_reader import PythonReader, Runs
 FIRST_ID = 1 << 32
 _IDS = range(FIRST_ID, native_stacks.FIRST_ID)
 #: The outer ends of incomplete native stacks.
-_CUTS = recorded.CUT, native_stacks.CUT
+_CUTS = CUT_WHEN_RECORDED, CUT_WHEN_UNWOUND
 PAUSE_S = 1.0  # seconds between two readings, and at least ten times the duration of one
 _PATIENCE_S = 10.0
 _TRIES = 8  # for one wait; a reading may miss a thread while threads come and go

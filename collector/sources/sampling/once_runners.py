@@ -96,7 +96,7 @@ class OnceRunnerProbe:
             if code is not None
             for returns, slot in code.slots.items()
         }
-        assert sample.call is not None, "it was asked for"
+        assert sample.call is not None, "the caller queried the call"
         words = [
             (sample.call.sp + height + slots[address], 8)
             for address, height in zip(unwound.addresses[1:], unwound.heights[1:], strict=True)

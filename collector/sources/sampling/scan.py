@@ -26,12 +26,10 @@ _FIRST_S = 0.05
 #: Stacks whose memory is read at once, before it is known whether the time suffices for all.
 _STACKS_AT_ONCE = 32
 _NOTE = (
-    "there is a sample every {every:.0f} ms: shorter waits are met by chance; how often locks were"
-    " taken, and how long they were held, is not known"
+    "there is a sample every {every:.0f} ms: shorter waits are met by chance; the numbers of"
+    " acquisitions and the hold times are not known"
 )
-_UNKNOWN_FUTEX = (
-    "some threads wait in futex calls of which it cannot be told for what, or who holds it"
-)
+_UNKNOWN_FUTEX = "some threads wait in futex calls whose object or holder is not known"
 
 
 class SamplingScan(Scan):
@@ -56,7 +54,7 @@ class SamplingScan(Scan):
 
     @property
     def session(self) -> SamplingSession:
-        """What all scans of the program share."""
+        """The state that all scans of the program share."""
         return self._session
 
     # ---- reading ----
@@ -90,7 +88,7 @@ class SamplingScan(Scan):
         ))  # fmt: skip
         main = session.samples.get(watched.target.own_pid)
         notes = [
-            f"sampled from outside: {self._without_library}",
+            f"sampled, not counted: {self._without_library}",
             _NOTE.format(every=1000 * interval_s / max(session.taken, 1)),
             *([_UNKNOWN_FUTEX] if unknown else ()),
             *discover.notes(watched.target),

@@ -48,7 +48,7 @@ class SamplingSession:
         pid = target.pid
         if preloadable.is_of_32_bits(f"{procfs.shared(pid)}/exe"):
             raise LocktopError(
-                f"process {target} is a 32-bit program: what its threads wait for is not told"
+                f"process {target} is a 32-bit program: the locks of its waits are not known"
             )
         self.program = executed_program(pid)
         self.resolver = Resolver(pid)

@@ -24,7 +24,7 @@ from locktop.collector.sources.sampling.session import SamplingSession, executed
 from locktop.collector.sources.watched_process import WatchedProcess
 
 _UNCOUNTED = (
-    "this kernel does not tell when its threads sleep (CONFIG_SCHED_INFO);"
+    "this kernel does not report when threads sleep (CONFIG_SCHED_INFO);"
     f" {ptrace_access.HOW_TO_PRELOAD}"
 )
 #: Share of locktop's descriptors for the threads of holders. Samples keep other files of all
@@ -183,7 +183,7 @@ class SamplingSource:
         if isinstance(error, PermissionError):
             return discover.not_traceable_error(target)
         if thread_files.is_ours(error):
-            return LocktopError(f"cannot look at process {target}: {error.strerror}")
+            return LocktopError(f"cannot read process {target}: {error.strerror}")
         return LocktopError(f"process {target} has ended")
 
 

@@ -118,7 +118,7 @@ class Abbreviation:
         sizes = [size for _, _, size, _ in fields]
         fixed = not sizes or min(sizes) >= 0
         self.size = sum(sizes) if fixed else -1  # -1: the sizes of entries differ
-        #: Offset and size of the field with the offset of the next entry at this depth; (0, 0) if
+        #: Offset and size of the field with the offset of the next entry at this depth. (0, 0) if
         #: there is no such field, or if its offset differs.
         self.sibling = _sibling(fields) if fixed else (0, 0)
         self._steps = _steps(sizes)
@@ -176,7 +176,7 @@ class Abbreviation:
 
 
 def _read_fields(fields: list[Field]) -> list[tuple[int, int, int, int, int]]:
-    """Return the fields to read, each with the bytes to skip before it; attribute 0 marks a field
+    """Return the fields to read, each with the bytes to skip before it. Attribute 0 marks a field
     that is read for its size only."""
     kept, before = [], 0
     for attribute, form, size, implicit in fields:

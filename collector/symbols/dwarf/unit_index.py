@@ -1,5 +1,5 @@
-"""The index of one compilation unit, in tables that can be stored: by address the source line, the
-function, and the functions inlined there."""
+"""The index of one compilation unit, in tables that can be stored. By address they give the source
+line, the function, and the functions inlined there."""
 
 from __future__ import annotations
 

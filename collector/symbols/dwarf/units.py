@@ -177,8 +177,8 @@ class CompileUnit:
         return (self._skeleton or self).address(top[dw.LOW_PC]) if dw.LOW_PC in top else 0
 
     def follow(self, value: Reference) -> tuple[CompileUnit, int] | None:
-        """Return the entry that an attribute refers to: its unit and its offset in .debug_info;
-        None if it is in a file that is missing."""
+        """Return the entry that an attribute refers to, as its unit and offset in .debug_info.
+        Return None if the entry is in a file that is missing."""
         form, offset = value
         if form in dw.UNIT_REFERENCES:
             return self, self.offset + offset

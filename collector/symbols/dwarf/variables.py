@@ -83,8 +83,8 @@ class Variables:
 
 
 def _locations(sections: DebugSections) -> Iterator[tuple[int, int]]:
-    """Yield address and offset of what looks like the location of a variable: nine bytes with an
-    address in the lower half of memory (DWARF 5, 2.6.1.1.2)."""
+    """Yield address and offset of possible locations of variables. Such a location is nine bytes
+    with an address in the lower half of memory (DWARF 5, 2.6.1.1.2)."""
     size, found = min(sections.size("info"), _MAX_SEARCHED), 0
     for begin in range(0, size, _READ_SIZE):
         data = sections.read("info", begin, min(_READ_SIZE + _LOCATION_SIZE - 1, size - begin))

@@ -1,7 +1,7 @@
 """The bytes of an ELF file, with bounds on what a forged file can make the reader read.
 
-pyelftools reads nothing from the file itself. It gets a stream of bytes that were read here, and
-such a stream ends where they end.
+pyelftools reads nothing from the file itself. pyelftools gets a stream of bytes that were read
+here, and such a stream ends where they end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Separate debug files: symbols and debug information that were stripped off a program.
 
-The search is in the target's root and then in ours, in the directories that gdb uses: by build id,
-then by the name in `.gnu_debuglink`. No server (debuginfod) is queried: the tool opens no
+The search is in the target's root and then in ours, in the directories that gdb uses. The build id
+comes first, then the name in `.gnu_debuglink`. No server (debuginfod) is queried: the tool opens no
 connection.
 """
 

@@ -1,9 +1,9 @@
 """One ELF file: its loaded segments, its sections, its build id, its symbols.
 
 pyelftools reads the headers, the tables of segments and sections, and the notes. A forged file
-leads to ValueError, and no number in the file makes us read or unpack more than a bounded amount.
-Content and compression are read here: pyelftools knows no zstd, and its `ELFFile` builds an
-object for each section, of the size that the file claims (docs/internals/adr/0003).
+leads to ValueError. No number in the file makes the reader read or unpack more than a bounded
+amount. Content and compression are read here, because pyelftools knows no zstd. Also its `ELFFile`
+builds an object for each section, of the size that the file claims (docs/internals/adr/0003).
 """
 
 from __future__ import annotations
@@ -399,7 +399,7 @@ class ElfFile:
 
 
 class _NoteFile(NamedTuple):
-    """What pyelftools's `iter_notes` uses of an `ELFFile`."""
+    """The part of an `ELFFile` that pyelftools's `iter_notes` uses."""
 
     structs: ELFStructs
     stream: io.BytesIO

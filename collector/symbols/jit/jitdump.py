@@ -1,9 +1,9 @@
 """Names and lines of compiled code from a jit-PID.dump file, which has perf's format.
 
 A compiler that writes the file maps a page of it executable, so the memory map has its path. A
-record is a header (type, size, time) and, by type, code that was made, code that was moved, or
-lines of code to come. The format is in tools/perf/Documentation/jitdump-specification.txt of the
-kernel.
+record is a header (type, size, time) and a body. The body, by type, is code that was made, code
+that was moved, or lines of code to come. The format is in
+tools/perf/Documentation/jitdump-specification.txt of the kernel.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _NOTES = {
     "elsewhere": "Python functions are not shown: the interpreter's file is not here where the"
     " process has it (in a container, run locktop inside)",
     "unreadable": "Python functions are not shown: the interpreter's data cannot be read",
-    _ENDED: "Python functions are not shown: what reads them failed again and again",
+    _ENDED: "Python functions are not shown: their reader failed again and again",
 }
 
 
@@ -36,7 +36,7 @@ class PythonFrame(NamedTuple):
     line: int | None
 
 
-#: What one call of the evaluation function executes, innermost frame first.
+#: The Python functions that one call of the evaluation function executes, innermost frame first.
 Run = tuple[PythonFrame, ...]
 #: The runs of a thread's stack, innermost first.
 Runs = tuple[Run, ...]

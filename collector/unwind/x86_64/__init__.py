@@ -1,1 +1,1 @@
-"""What the unwinder learns from x86-64 instructions."""
+"""Facts that the unwinder learns from x86-64 instructions."""

@@ -1,6 +1,6 @@
 """Functions without a frame: which function of a library its caller called (x86-64).
 
-A function that ended in a jump to another one has no frame any more, and the other one seldom has
+A function that ended in a jump to another one has no frame any more. The other function seldom has
 a name. The call instruction in the caller's code still names the first one.
 """
 
@@ -22,8 +22,8 @@ _MASK = (1 << 64) - 1
 def entered(code: CodeMap, addresses: Sequence[int]) -> list[tuple[int, int]]:
     """Return the functions without a frame that a stack leads through.
 
-    A function is left out if its caller called it through a register, or if it is not of the
-    module whose frames come before.
+    A function is left out if its caller called it through a register. The same is true of a
+    function outside the module whose frames come before.
 
     Args:
         code: The code of the process.

@@ -1,8 +1,8 @@
 """The distance of a frame register from the stack pointer, from the machine code (x86-64).
 
 The kernel gives the stack pointer of a sleeping thread, but not rbp. Some call frame information
-counts from rbp. The code between the function's first instruction and the call then says how much
-was pushed and reserved since rbp was set. The distance is known only if all paths to the call
+counts from rbp. The code between the function's first instruction and the call then shows the
+pushes and reservations since rbp was set. The distance is known only if all paths to the call
 agree (docs/internals/adr/0004).
 """
 

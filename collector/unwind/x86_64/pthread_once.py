@@ -1,5 +1,5 @@
-"""The machine code of glibc's pthread_once (x86-64): which function threads wait in, and where the
-thread that runs the routine keeps the address of the control.
+"""The machine code of glibc's pthread_once (x86-64). The code shows in which function threads wait.
+The code also shows where the thread that runs the routine keeps the address of the control.
 
 The function has no name in a stripped library, but pthread_once, which has one, jumps to it. A
 thread runs the routine if its stack returns behind the call of the routine. Before that call the
@@ -46,8 +46,8 @@ class OnceCode(NamedTuple):
     """The function in which threads wait. Addresses are those of the program."""
 
     start: int
-    #: By the address behind a call of the routine: the distance in bytes from the stack pointer
-    #: to the slot with the address of the control.
+    #: By return address of the routine's call: bytes from the stack pointer to the slot with the
+    #: control's address.
     slots: Mapping[int, int]
 
 
@@ -120,7 +120,7 @@ def _keeper(
     instructions: Mapping[int, Instruction], start: int, targets: Collection[int]
 ) -> tuple[int, int] | None:
     """Return the instruction that copies the first argument to a preserved register, and that
-    register; None if the argument may change before."""
+    register. Return None if the argument may change before."""
     ip = start
     while (one := instructions.get(ip)) is not None and (ip == start or ip not in targets):
         if one.mnemonic == Mnemonic.MOV and one.op1_register == _RDI and one.op0_register in _KEPT:

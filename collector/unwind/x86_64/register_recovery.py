@@ -68,8 +68,8 @@ class FrameRegisters:
     def may_return_to(self, address: int) -> bool:
         """Tell whether a function may return to an address.
 
-        The address follows a call, or it is the first of code that the kernel, or the maker of the
-        stack, has put there to be returned to.
+        The address follows a call, or begins code that the kernel or the stack's maker put there to
+        return to.
         """
         if not self._code.is_code(address):
             return False

@@ -1,5 +1,5 @@
-/* The layout of the shared memory of one watched process, for the library that writes it and for
- * the tool that reads it.
+/* The layout of the shared memory of one watched process. The library writes this memory, and the
+ * tool reads it.
  *
  * The tool reads this very file through cffi. So it holds nothing but comments, an include guard,
  * enums with plain numbers and structs of fixed-width integers. Everything is in the byte order of
@@ -21,8 +21,10 @@
 
 #include <stdint.h>
 
+#include "locktop/abi_orders.h"
+
 enum {
-    LT_ABI_VERSION = 7,
+    LT_ABI_VERSION = 8,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -80,7 +82,7 @@ enum lt_note {
     LT_NOTE_NO_CLOCK = 16        /* the program gave up the clock: the watch ended there */
 };
 
-/* An array that grows without moving. Chunk k holds (first << k) elements, so element i lies in
+/* An array that grows without moving. Chunk k holds (first << k) elements. So element i lies in
  * chunk c = floor(log2(i / first + 1)), at index i - first * (2^c - 1). An element below `count`
  * may still be zero: a thread is making it. */
 struct lt_array {
@@ -143,13 +145,15 @@ struct lt_header {
     struct lt_array orders;  /* of struct lt_order */
     struct lt_array lives;   /* of struct lt_life */
     uint64_t orders_changed; /* grows with each change of either */
+
+    struct lt_array conditions; /* of struct lt_condition */
 };
 
 /* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch
- * begins where a level is or was "dormant". It makes each thread forget its held list, which may
- * have missed a release. A reader that wants more than `base_level` fills the claim, renews
- * claim_ticks at least once a second, and stores a new mode. If the claim is not renewed for
- * LT_CLAIM_SECONDS the library goes back to base_level by itself. */
+ * begins where a level is or was "dormant". A new epoch makes each thread forget its held list,
+ * which may have missed a release. A reader that wants more than `base_level` fills the claim and
+ * stores a new mode. The reader renews claim_ticks at least once a second. If the claim is not
+ * renewed for LT_CLAIM_SECONDS the library goes back to base_level by itself. */
 enum { LT_CLAIM_SECONDS = 5 };
 
 struct lt_control {
@@ -171,7 +175,7 @@ struct lt_lock {
     uint16_t cookies;    /* with LOCKTOP_ORDER=mark: cookies that the lock was given; 0 none */
     /* mutex: type and flags (its __kind). rwlock: who goes first (its __flags,
      * PTHREAD_RWLOCK_PREFER_*). Both from the first use. custom: index + 1 of its struct lt_custom.
-     * sem: its first value + 1, 0 not known */
+     * sem: its first value + 1, 0 not known. cond: index + 1 of its struct lt_condition, 0 none */
     uint32_t type;
     uint32_t retired; /* index + 1 in lt_header.retired; 0: nothing is counted there yet */
     /* releases by a thread that did not list the lock: a held list that names the lock may be
@@ -180,18 +184,18 @@ struct lt_lock {
     uint32_t made_at; /* a stack of one frame: the init site; 0 not known */
     uint64_t sites;   /* offset of the first struct lt_retired_site */
     /* from level "contended" on: n, the lowest LT_WAITS_BITS, is how many threads wait. S is the
-     * rest. At the moment t, n * t - S is the waited time that no holder is charged with. It is in
-     * units of lt_header.wait_shift, modulo 2^48. See account/blame.h */
+     * rest. At the moment t, n * t - S is the waited time that no holder is charged with. This time
+     * is in units of lt_header.wait_shift, modulo 2^48. See account/blame.h */
     uint64_t waits;
 };
 
 /* Exact counters with one writer. Times are ticks. A hold is measured for every contended
- * acquisition and for a sample of the others, kept apart so that scaling is unbiased. The sum is
+ * acquisition and for a sample of the others. The two are kept apart so that scaling is unbiased.
+ * The sum is
  *
  *   hold_contended_ticks + hold_sampled_ticks * (acquisitions - hold_contended) / hold_sampled
  *
- * A lock's figures are those in the counters of the living threads plus its struct lt_retired.
- * struct lt_counts and struct lt_waits together are what a thread counts of a lock. */
+ * A lock's figures are those in the counters of the living threads plus its struct lt_retired. */
 struct lt_counts {
     uint64_t acquisitions; /* successful ones, also of a mutex at the end of a condition wait;
                               cond, join: waits that returned; sem: waits that got it */
@@ -240,7 +244,8 @@ enum lt_misuse_kind {
     LT_MISUSE_ENDED_HELD = 4,      /* destroyed while `other` had the lock; 0: some thread */
     LT_MISUSE_ENDED_WAITED = 5,    /* destroyed while a thread waited */
     LT_MISUSE_TWO_MUTEXES = 6,     /* condition waits with different mutexes at one time */
-    LT_MISUSE_KEPT = 7             /* the thread ended and still had the lock */
+    LT_MISUSE_KEPT = 7,            /* the thread ended and still had the lock */
+    LT_MISUSE_WAITED_UNHELD = 8    /* condition wait with a mutex that the thread has not got */
 };
 
 /* A rule of pthreads that the program broke: one entry for each lock and call site. */
@@ -263,12 +268,25 @@ struct lt_name {
     uint8_t text[112]; /* LT_NAME_TEXT; ends with a zero */
 };
 
-/* Who has a lock of the program's own now, and how often threads took it; only the library uses
+/* The holders of a lock of the program's own, and how often threads took it; only the library uses
  * this. Each word: epoch (upper 16 bits), acquisitions (24), holders (24). */
 struct lt_custom {
     uint64_t exclusive;
     uint64_t shared;
     uint64_t padding[6]; /* to a cache line */
+};
+
+/* The threads in pthread_cond_wait() for a condition of this process. A signal wakes some thread:
+ * `woken` of the `sleepers` no longer sleep. When all are woken a new round begins without them.
+ * See account/wakeups.h. */
+enum { LT_WAKE_ROUNDS = 4, LT_SLEEPERS_BITS = 20 };
+
+struct lt_condition {
+    uint64_t word;        /* round << 2 * LT_SLEEPERS_BITS | woken << LT_SLEEPERS_BITS | sleepers */
+    uint64_t signalled;   /* ticks of the last signal that woke a thread, 0 none */
+    uint64_t round_at[4]; /* LT_WAKE_ROUNDS of them: ticks when round n began, at n modulo that */
+    uint32_t mutex;       /* id of the mutex that the sleepers gave up */
+    uint32_t reserved[3]; /* to a cache line */
 };
 
 /* The figures of ended threads by lock and stack: a chain at each lock. */
@@ -280,9 +298,9 @@ struct lt_retired_site {
     uint64_t wait_ticks;
 };
 
-/* One thread's counters for one lock, a cache line each: open addressing in a table of
- * counters_capacity entries (a power of two). key 0 = empty. The figures that only a lock with
- * waits needs lie apart. */
+/* One thread's counters for one lock, a cache line each. The table has open addressing and
+ * counters_capacity entries (a power of two). The figures that only a lock with waits needs lie
+ * apart. */
 struct lt_lock_counters {
     uint64_t key;
     uint32_t lock;      /* id */
@@ -336,7 +354,7 @@ enum lt_wait_flags {
     LT_WAIT_PSHARED = 4 /* another process may end it */
 };
 
-/* What a thread waits for now. `seq` is odd while the fields change, and different for each wait.
+/* The present wait of a thread. `seq` is odd while the fields change, and different for each wait.
  * key 0 = not waiting. join: the address in the key is the pthread_t. */
 struct lt_wait {
     uint32_t seq;
@@ -411,57 +429,8 @@ struct lt_stack {
     /* uint64_t frame[depth]; */
 };
 
-enum {
-    LT_ORDER_HELD = 8, /* locks of one struct lt_order */
-    LT_ORDER_SEEN = 11 /* threads of one struct lt_order */
-};
-
-enum lt_order_flags {
-    /* 1 << n: held[n] was held for reading */
-    LT_ORDER_SHARED = 1 << 8, /* the lock was wanted for reading */
-    LT_ORDER_CUT = 1 << 9,    /* more were held than the list names: it has those taken last */
-    /* LT_ORDER_KNOWN << n: held[n] had its cookie (order/lock_cookie.h), so while it lives no other
-     * lock has its id and life. LT_ORDER_KNOWN << LT_ORDER_HELD: the same for the wanted lock. */
-    LT_ORDER_KNOWN = 1 << 16
-};
-
-/* A thread wanted a lock, without a time limit, while it held others. One entry for each set of
- * these locks, whichever thread held them. A lock's "life" is made of its generation, destroyed and
- * cookies (struct lt_lock): another life is another lock. */
-struct lt_order {
-    uint64_t hash;  /* of epoch to held_life; 0: no entry (yet) */
-    uint32_t next;  /* next order + 1 in the hash chain */
-    uint32_t stack; /* of the first thread that did so, 0 unknown */
-    uint32_t epoch; /* see struct lt_control; the hooks may miss joins between epochs */
-    uint32_t lock;  /* id of the wanted lock */
-    uint32_t life;  /* the life of the wanted lock */
-    uint32_t flags; /* enum lt_order_flags */
-    uint32_t held_count;
-    uint32_t reserved;
-    uint32_t held[8];      /* ids, in the order in which they had been taken */
-    uint32_t held_life[8]; /* the lives of the held locks */
-    uint64_t site[8];      /* return address of the call that took each */
-    /* (birth << 32) | segment, see struct lt_life; 0 none. The first threads and the latest */
-    uint64_t seen[11];
-};
-
-/* The beginning and the end of a thread that took locks while it held others, or that created
- * threads. A thread's life is a row of segments, counted from 0: each thread that it creates or
- * joins begins a new one. */
-struct lt_life {
-    uint64_t pthread;
-    uint32_t birth; /* lt_thread.birth; 0: no entry yet */
-    uint32_t tid;
-    uint32_t creator;    /* birth of the creator, 0 unknown */
-    uint32_t created_in; /* the creator's segment that the creation ended */
-    uint32_t joiner;     /* birth of the thread that joined it, 0: not joined yet */
-    uint32_t joined_in;  /* the joiner's segment that the join began */
-    uint32_t next;       /* the next life + 1 in a hash chain */
-    uint32_t reserved;
-};
-
-/* A record of the ring: one msgpack array that fills LT_RECORD_SIZE bytes exactly,
- * padded by a bin at its end, every integer in its full width:
+/* A record of the ring: one msgpack array that fills LT_RECORD_SIZE bytes exactly. A bin at its end
+ * pads the array, and every integer has its full width:
  *
  *   9b                          array of 11
  *   tt                          type (enum lt_record)

@@ -13,22 +13,29 @@ static inline int64_t sum(uint64_t word, uint64_t now)
            LT_WAITS_BITS;
 }
 
-uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since)
+struct blame_due blame_take(uint32_t id, uint64_t now, uint64_t since, bool shared)
 {
+    struct blame_due found = {.waiters = 1};
     struct lt_lock *lock = id ? array_at(&lt_shm->locks, id) : NULL;
     if (!lock)
-        return 0;
+        return found;
     uint64_t word = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED);
     int64_t due = word ? sum(word, blame_units(now)) : 0;
-    if (since) {
-        uint64_t count = word & WAITS_MASK;
-        int64_t limit = (int64_t)((count ? count : 1) * (blame_units(now) - blame_units(since)));
-        due = due < limit ? due : limit;
-    }
     if (due <= 0)
-        return 0;
-    __atomic_fetch_add(&lock->waits, (uint64_t)due << LT_WAITS_BITS, __ATOMIC_RELAXED);
-    return (uint64_t)due << lt_clock.wait_shift;
+        return found;
+    if (word & WAITS_MASK)
+        found.waiters = (uint32_t)(word & WAITS_MASK);
+    int64_t charged = due;
+    if (since) {
+        int64_t limit = (int64_t)(found.waiters * (blame_units(now) - blame_units(since)));
+        charged = due < limit ? due : limit;
+    }
+    if (charged < 0)
+        charged = 0;
+    __atomic_fetch_add(&lock->waits, (uint64_t)(shared ? charged : due) << LT_WAITS_BITS,
+                       __ATOMIC_RELAXED);
+    found.ticks = (uint64_t)charged << lt_clock.wait_shift;
+    return found;
 }
 
 /* The call site becomes a stack of one frame. If the thread waited for another lock meanwhile, that
@@ -49,9 +56,11 @@ void blame_charge_held(struct lt_thread *t, uint32_t bytes, uint32_t through, ui
     for (int i = 0; i < MAX_LOCKS && bytes; i++) {
         bytes -= (uint32_t)sizeof(struct lt_held);
         const struct lt_held *held = held_at(t, bytes);
-        uint64_t due =
-            blame_is_due(held->lock) ? blame_take(held->lock, now, blame_since(held)) : 0;
-        if (due)
-            blame_charge(t, held->lock, held->site, through, due);
+        if (!blame_is_due(held->lock))
+            continue;
+        struct blame_due due =
+            blame_take(held->lock, now, blame_since(held), blame_is_shared(held));
+        if (due.ticks)
+            blame_charge(t, held->lock, held->site, through, due.ticks);
     }
 }

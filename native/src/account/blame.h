@@ -86,15 +86,28 @@ static inline bool blame_is_due(uint32_t id)
     return lock && __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) != 0;
 }
 
-/* Takes from the released lock the ticks that are due at `now`, and returns them. If other threads
- * may hold the lock too, no more than was waited `since` this thread took it; 0: not known. */
-uint64_t blame_take(uint32_t id, uint64_t now, uint64_t since);
+/* The ticks that are due at a release. */
+struct blame_due {
+    uint64_t ticks;
+    uint32_t waiters; /* at least 1 */
+};
 
-/* When the thread took the lock, if several threads may hold it; else 0. */
+/* Takes from the released lock what is due at `now`. The holder is charged with at most the time of
+ * its hold for each waiter. The hold began `since` then; 0: not known. A waiter that was woken and
+ * has no processor yet waits for the processor. If `shared`, the rest stays for other holders. Else
+ * nobody is charged with the rest. */
+struct blame_due blame_take(uint32_t id, uint64_t now, uint64_t since, bool shared);
+
+/* When the thread took the lock; 0: not known. */
 static inline uint64_t blame_since(const struct lt_held *held)
 {
     enum { SINCE_IS_SET = LT_HELD_TIMED | LT_HELD_RECORDED | LT_HELD_MET };
-    return held->flags & LT_HELD_SHARED && held->flags & SINCE_IS_SET ? held->since : 0;
+    return held->flags & SINCE_IS_SET ? held->since : 0;
+}
+
+static inline bool blame_is_shared(const struct lt_held *held)
+{
+    return held->flags & LT_HELD_SHARED;
 }
 
 /* Charges the calling thread, which took the lock at `site`, with the ticks. `through`: the lock

@@ -1,5 +1,6 @@
 /* Deferred events: the library does not write the record of a contended wait while the program
- * holds the lock. It writes the record after the release of the lock that the thread took last. */
+ * holds the lock. The library writes the record after the release of the lock that the thread took
+ * last. */
 #ifndef LOCKTOP_DEFERRED_EVENTS_H
 #define LOCKTOP_DEFERRED_EVENTS_H
 
@@ -8,8 +9,8 @@
 /* Adds the wait to the thread's waits by stack, and writes the record. */
 void event_write(struct lt_thread *t, const struct lock_event *event);
 
-/* Writes the event now if the thread holds no lock, else at the release of the last lock it holds
- * now. */
+/* Writes the event now if the thread holds no lock. Else the release of the thread's last lock
+ * writes the event. */
 void event_defer(struct lt_thread *t, const struct lock_event *event);
 void events_flush(struct lt_thread *t);
 

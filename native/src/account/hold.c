@@ -25,7 +25,7 @@ static uint32_t random_next(struct local *local)
 }
 
 /* Acquisitions until the next timed hold. Timing stays under 2 % of what a lock, its mean hold and
- * an unlock take; at first holds are timed more often. The step is random: a program of the same
+ * an unlock take. At first holds are timed more often. The step is random: a program of the same
  * rhythm would always show the same holds. */
 static uint64_t sample_gap(struct lt_thread *t, const struct lt_lock_counters *counters)
 {
@@ -144,8 +144,8 @@ static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_lock_counters 
 }
 
 /* The calling thread does not list the lock. If another thread does, its list is stale after the
- * release, and so may be every list that names the lock. The search comes before the release, after
- * which another thread may rightly list the lock. Each lock is searched for once. */
+ * release. Every list that names the lock may then be stale. The search comes before the release,
+ * after which another thread may rightly list the lock. Each lock is searched for once. */
 static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
 {
     struct lt_lock *lock = lock_find(key);
@@ -169,7 +169,8 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     release->held.key = 0;
     release->listed = release->shallower = false;
     release->foreign = NULL;
-    release->hold = release->due = 0;
+    release->hold = 0;
+    release->due = (struct blame_due){0};
     release->accounted = release->recorded = false;
     release->key = key;
     struct lt_held *held = held_find(t, key);
@@ -191,14 +192,35 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     bool timed = release->recorded || (release->held.flags & LT_HELD_TIMED) || due;
     release->end = timed ? lt_now() : 0;
     if (due)
-        release->due = blame_take(release->held.lock, release->end, blame_since(&release->held));
+        release->due = blame_take(release->held.lock, release->end, blame_since(&release->held),
+                                  blame_is_shared(&release->held));
+}
+
+/* A hold whose begin nobody read from the clock counts as long as the thread's timed holds on
+ * average. Where no hold was timed, the whole is charged. */
+static NOINLINE uint64_t mean_hold(struct lt_thread *t, uint64_t key)
+{
+    const struct lt_counts *counts = &counters_of(t, key, 0)->counts;
+    return counts->hold_sampled ? counts->hold_sampled_ticks / counts->hold_sampled : UINT64_MAX;
+}
+
+/* Charges the thread, which held the lock until now, with what was due. `since`: as blame_since()
+ * says. */
+static void charge(struct lt_thread *t, uint64_t key, uint32_t id, uint64_t site, uint64_t since,
+                   struct blame_due due)
+{
+    uint64_t mean = since ? UINT64_MAX : mean_hold(t, key);
+    if (mean <= due.ticks / due.waiters)
+        due.ticks = mean * due.waiters;
+    blame_charge(t, id, site, 0, due.ticks);
 }
 
 void release_charge(struct lt_thread *t, struct release *release)
 {
-    if (release->due && t == lt_own.block)
-        blame_charge(t, release->held.lock, release->held.site, 0, release->due);
-    release->due = 0;
+    const struct lt_held *held = &release->held;
+    if (release->due.ticks && t == lt_own.block)
+        charge(t, held->key, held->lock, held->site, blame_since(held), release->due);
+    release->due.ticks = 0;
 }
 
 static uint64_t hold_ticks(uint64_t since, uint64_t end)
@@ -282,7 +304,7 @@ static void list_again(struct lt_thread *t, uint64_t key, uint64_t since, uint16
 }
 
 /* The release of the lock taken last, which is most releases that need more than released(). The
- * compiler makes two copies, one for each value of `contended`: until the lock is free each
+ * compiler makes two copies, one for each value of `contended`. Until the lock is free each
  * nanosecond adds to a wait. */
 static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held *last,
                                       uint32_t below, bool contended, int (*unlock)(void *),
@@ -293,14 +315,15 @@ static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held 
     struct lock_event event = event_of(last, contended);
     bool recorded = contended || is_to_be_recorded(last);
     uint64_t now = lt_now();
-    uint64_t due = blame_take(event.lock, now, blame_since(last));
+    uint64_t known_since = blame_since(last);
+    struct blame_due due = blame_take(event.lock, now, known_since, blame_is_shared(last));
     held_pop(t, below);
     event.hold = hold_ticks(since, now);
     int result = unlock(lock);
     if (UNLIKELY(t != lt_own.block)) /* the process forked meanwhile: the block is the parent's */
         return result;
-    if (due)
-        blame_charge(t, event.lock, event.site, 0, due);
+    if (due.ticks)
+        charge(t, key, event.lock, event.site, known_since, due);
     if (UNLIKELY(result != 0)) {
         list_again(t, key, since, flags, &event);
         return result;

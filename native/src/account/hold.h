@@ -1,4 +1,4 @@
-/* What a lock and an unlock cost while nobody waits: no clock, no atomic read-modify-write, no
+/* The cost of a lock and an unlock while nobody waits: no clock, no atomic read-modify-write, no
  * system call. And how long threads hold locks. */
 #ifndef LOCKTOP_HOLD_H
 #define LOCKTOP_HOLD_H
@@ -44,7 +44,7 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
 /* The same for a lock that the thread may already hold: then the lock is one level deeper. */
 NOINLINE void acquired_again(struct lt_thread *t, uint64_t key, uint32_t type, const void *site);
 
-/* The same as acquired(), by a reader while a writer waits: then the time of the acquisition is
+/* The same as acquired(), by a reader while a writer waits. Then the time of the acquisition is
  * worth a reading of the clock. */
 NOINLINE void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, const void *site);
 
@@ -65,8 +65,8 @@ struct release {
     uint64_t key;
     struct lt_held held; /* key 0: nothing to account for */
     uint64_t end;
-    uint64_t hold; /* ticks, after release_account() */
-    uint64_t due;  /* ticks of other threads' waits, to be charged */
+    uint64_t hold;        /* ticks, after release_account() */
+    struct blame_due due; /* ticks of other threads' waits, to be charged */
     bool accounted;
     bool recorded; /* the hold is to be recorded */
     bool listed;   /* the lock stood in the held list, and this was its last level */
@@ -78,8 +78,8 @@ struct release {
 NOINLINE void release_begin(struct lt_thread *t, uint64_t key, struct release *release);
 NOINLINE void release_end(struct lt_thread *t, struct release *release);
 
-/* The part of release_end() that decides when to time the next hold: to be done before the thread
- * takes the lock again. */
+/* The part of release_end() that decides when to time the next hold. The part runs before the
+ * thread takes the lock again. */
 void release_account(struct lt_thread *t, struct release *release);
 
 /* Charges what other threads have waited by now. release_end() and release_undo() do that too, but
@@ -94,7 +94,7 @@ static inline bool is_at_level(uint32_t level)
     return (lt_own.mode & LEVEL_MASK) >= level;
 }
 
-/* lt_lock.waits of a hold that may be recorded and was not contended: its wait_start is the address
+/* lt_lock.waits of a hold that may be recorded and was not contended. Its wait_start is the address
  * of the lock's entry. */
 static inline uint64_t lock_waits(const struct lt_held *held)
 {

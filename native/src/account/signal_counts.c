@@ -5,7 +5,7 @@
 #include "tables/lock_table.h"
 
 /* Counts in the lock table, for a thread without tables or inside the library, which may be moving
- * a table: then the caller is a signal handler. */
+ * a table. In the latter case the caller is a signal handler. */
 static struct lt_counts *count_beside_tables(uint64_t key)
 {
     if (shm_is_of_parent())

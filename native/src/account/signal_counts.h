@@ -1,5 +1,5 @@
 /* Counts the posts of a semaphore, and the signals and broadcasts of a condition. The hooks count
- * before they call the real function: the woken thread finds the signal counted, and the lock may
+ * before they call the real function. The woken thread finds the signal counted, and the lock may
  * be gone by then. Signal handlers call sem_post() wherever they interrupt: no count is lost
  * there. */
 #ifndef LOCKTOP_SIGNAL_COUNTS_H
@@ -13,7 +13,7 @@
 #include "tables/thread_table.h"
 
 /* Adds one in a thread's own table. A signal handler that counts in the same field must not split
- * the addition: on x86-64 it is one instruction, elsewhere the processor begins again. */
+ * the addition. On x86-64 the addition is one instruction, elsewhere the processor begins again. */
 static inline void signal_count_once(uint64_t *count)
 {
 #if defined(__x86_64__)
@@ -23,8 +23,8 @@ static inline void signal_count_once(uint64_t *count)
 #endif
 }
 
-/* Whether a thread posts a semaphore that it had not got: a semaphore that is a lock is posted by
- * threads that got it. To be called before the post is counted. Each thread is noted once. */
+/* Whether a thread posts a semaphore that it had not got. Threads that got a semaphore post it, if
+ * the semaphore is a lock. To be called before the post is counted. Each thread is noted once. */
 static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
 {
     return key >> LT_KIND_SHIFT == LT_KIND_SEM && counts->signals >= counts->acquisitions &&

@@ -100,6 +100,7 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
 {
     w->thread = t;
     w->key = what->key;
+    w->end = 0;
     w->outer.key = 0;
     w->within = false;
     if (UNLIKELY(t->wait.key))
@@ -165,7 +166,7 @@ void wait_forget(struct lt_thread *t)
     local->wait_counted = NULL;
 }
 
-/* Whether the library became dormant since the wait began: the wait is counted to its end all the
+/* Whether the library became dormant since the wait began. The wait is counted to its end all the
  * same, and nothing after it. */
 static bool is_dormant_now(void)
 {
@@ -181,7 +182,7 @@ static bool is_still_counted(const struct waiting *w)
  * anew meanwhile. `alone`: the wait ended with the lock, for this thread alone. */
 static inline struct lt_lock_counters *wait_end(struct waiting *w, uint64_t *waited, bool alone)
 {
-    uint64_t now = lt_now();
+    uint64_t now = UNLIKELY(w->end) ? w->end : lt_now();
     *waited = now > w->start ? now - w->start : 0;
     if (w->thread != lt_own.block)
         return NULL; /* the process forked meanwhile: the block is the parent's */
@@ -220,6 +221,30 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
     held->wait_ticks = waited;
     held->stack = w->stack;
     held->holder = w->holder;
+}
+
+void wait_mutex_taken_back(const struct waiting *w, uint64_t key, uint32_t type)
+{
+    struct lt_thread *t = w->thread;
+    uint32_t held_top = w->held_top < t->held_top ? w->held_top : t->held_top;
+    uint64_t now = lt_now(), waited = now > w->end ? now - w->end : 0;
+    struct lt_lock_counters *counters = counters_of_waited(t, key, type);
+    struct lt_waits *waits = waits_of(t, counters);
+    blame_charge_held(t, held_top, counters_of(t, w->key, w->type)->lock, w->end);
+    blame_charge_held(t, held_top, counters->lock, now);
+    counters->counts.acquisitions++;
+    waits->contended++;
+    waits->wait_ticks += waited;
+    if (waited > waits->wait_max)
+        waits->wait_max = waited;
+    struct lt_held *held =
+        held_push(t, key, counters->lock, w->site, now, LT_HELD_TIMED | LT_HELD_CONTENDED);
+    if (!held)
+        return;
+    held->wait_start = w->end;
+    held->wait_ticks = waited;
+    held->stack = w->stack;
+    held->holder = 0;
 }
 
 static void wait_event(struct waiting *w, uint32_t type, const struct lt_lock_counters *counters,

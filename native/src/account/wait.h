@@ -15,6 +15,7 @@ struct waiting {
     const uintptr_t *outer_frame;
     uint64_t key;
     uint64_t start;
+    uint64_t end; /* when a condition wait became a wait for its mutex; 0: it did not */
     uint32_t type;
     uint32_t stack;
     uint32_t holder;
@@ -25,9 +26,9 @@ struct waiting {
     const void *site;
 };
 
-/* What a thread waits for. `published_key` is the key to publish if it differs from the key to
- * count under, else 0. `mutex` is the id of the mutex that a condition wait gives up. `parties` is
- * how many threads a barrier lets go at once. Both are 0 for other kinds. */
+/* The wait of a thread. `published_key` is the key to publish if it differs from the key to count
+ * under, else 0. `mutex` is the id of the mutex that a condition wait gives up. `parties` is how
+ * many threads a barrier lets go at once. Both are 0 for other kinds. */
 struct wait_for {
     uint64_t key;
     uint64_t published_key;
@@ -45,6 +46,10 @@ NOINLINE void wait_begin(struct lt_thread *t, struct waiting *waiting, const str
 
 /* The wait ended: the thread now holds the lock. */
 NOINLINE void wait_end_holding(struct waiting *waiting, uint16_t held_flags);
+
+/* A condition wait ended at `waiting->end`. Then the thread waited for the mutex with this key and
+ * type, and has it now. To be called before the end of the condition wait is accounted for. */
+NOINLINE void wait_mutex_taken_back(const struct waiting *waiting, uint64_t key, uint32_t type);
 
 /* The wait ended with what the thread waited for, and that is nothing to hold. */
 NOINLINE void wait_end_done(struct waiting *waiting);

@@ -36,8 +36,9 @@ void lt_clock_init(void)
 {
     lt_clock.kind = counter_is_invariant() ? LT_CLOCK_COUNTER : LT_CLOCK_MONOTONIC;
     lt_clock.wait_shift = wait_shift();
-    /* The cheapest of a few rows: an interrupt can only make a row dearer. A row and not one
-     * reading: two readings side by side may overlap in the processor and seem to cost nothing. */
+    /* The cheapest of a few rows: an interrupt can only make a row dearer. This is a row and not
+     * one reading. Two readings side by side may overlap in the processor and seem to cost
+     * nothing. */
     uint64_t cheapest = UINT64_MAX;
     for (int row = 0; row < ROWS; row++) {
         uint64_t before = lt_now();

@@ -28,7 +28,7 @@ enum {
     TABLE_SIZES = 27 /* a table's capacity is 32 bits, and at least 32 entries */
 };
 
-/* What only the thread itself needs, in lt_thread.own: pointers instead of offsets. */
+/* The part that only the thread itself needs, in lt_thread.own: pointers instead of offsets. */
 struct local {
     struct lt_lock_counters *counters;
     uint32_t counters_shift; /* 64 - log2(capacity) */
@@ -60,7 +60,7 @@ struct local {
     } order;
 };
 
-/* The TLS model is initial-exec: the linker sets the variable up with the thread, so reading it is
+/* The TLS model is initial-exec. The linker sets the variable up with the thread, so reading it is
  * one instruction and never allocates. */
 struct own {
     struct lt_thread *block;
@@ -76,7 +76,7 @@ static inline struct local *local_of(struct lt_thread *t)
 }
 
 /* The slow path of watched(): registers the thread, or brings it up to a new mode. NULL: the hook
- * calls straight through. This is the one function that lower folders call upwards: the linker
+ * calls straight through. This is the one function that lower folders call upwards. The linker
  * binds it to runtime/thread_enter.c, so that no lower folder knows how threads register. */
 NOINLINE struct lt_thread *thread_enter(uint32_t mode);
 

@@ -11,8 +11,8 @@
 #include "order/lock_life.h"
 #include "stack/capture.h"
 
-/* What glibc keeps in a barrier (sysdeps/nptl/internaltypes.h). The ABI fixes that: programs share
- * barriers with others in memory. */
+/* The content that glibc keeps in a barrier (sysdeps/nptl/internaltypes.h). The ABI fixes that:
+ * programs share barriers with others in memory. */
 struct barrier {
     unsigned in, current_round, count;
     int shared;

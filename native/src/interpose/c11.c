@@ -90,13 +90,18 @@ EXPORT void cnd_destroy(cnd_t *c)
     cond_ends(cond_of(c));
 }
 
-static inline bool is_waited_for(const cnd_t *c)
+static inline bool wakes_one(cnd_t *c)
 {
-    return cond_waiters((const pthread_cond_t *)(const void *)c) != 0;
+    return cond_wakes(cond_of(c), 1);
 }
 
-SIGNAL_HOOK(cnd_signal, real_cnd_signal, cnd_t, LT_KIND_COND, is_waited_for)
-SIGNAL_HOOK(cnd_broadcast, real_cnd_broadcast, cnd_t, LT_KIND_COND, is_waited_for)
+static inline bool wakes_all(cnd_t *c)
+{
+    return cond_wakes(cond_of(c), UINT32_MAX);
+}
+
+SIGNAL_HOOK(cnd_signal, real_cnd_signal, cnd_t, LT_KIND_COND, wakes_one)
+SIGNAL_HOOK(cnd_broadcast, real_cnd_broadcast, cnd_t, LT_KIND_COND, wakes_all)
 
 EXPORT int cnd_wait(cnd_t *c, mtx_t *m)
 {

@@ -9,18 +9,24 @@
 #include "interpose/real.h"
 #include "stack/capture.h"
 
-static inline bool is_waited_for_new(const pthread_cond_t *c)
+static inline bool wakes_one_new(const pthread_cond_t *c)
 {
-    return cond_waiters(c) != 0;
+    return cond_wakes(c, 1);
+}
+
+static inline bool wakes_all_new(const pthread_cond_t *c)
+{
+    return cond_wakes(c, UINT32_MAX);
 }
 
 #ifdef LT_COND_OLD
 /* An old pthread_cond_t holds a pointer. */
-static inline bool is_waited_for_old(const pthread_cond_t *c)
+static inline bool wakes_one_old(const pthread_cond_t *c)
 {
     (void)c;
     return true;
 }
+#define wakes_all_old wakes_one_old
 #endif
 
 /* All hooks for one version of the symbols. The names here are only for .symver to rename, so no
@@ -42,9 +48,9 @@ static inline bool is_waited_for_old(const pthread_cond_t *c)
         return result;                                                                             \
     }                                                                                              \
     SIGNAL_HOOK(cond_signal##suffix, real_pthread_cond_signal##suffix, pthread_cond_t,             \
-                LT_KIND_COND, is_waited_for##suffix)                                               \
+                LT_KIND_COND, wakes_one##suffix)                                                   \
     SIGNAL_HOOK(cond_broadcast##suffix, real_pthread_cond_broadcast##suffix, pthread_cond_t,       \
-                LT_KIND_COND, is_waited_for##suffix)                                               \
+                LT_KIND_COND, wakes_all##suffix)                                                   \
     EXPORT int cond_wait##suffix(pthread_cond_t *c, pthread_mutex_t *m)                            \
     {                                                                                              \
         return cond_wait_plain(real_pthread_cond_wait##suffix, c, m, FRAME());                     \

@@ -1,11 +1,14 @@
-/* What the hooks of pthread_cond_* and of C11's cnd_* share. glibc's cnd_t is the pthread type, and
- * its functions call the pthread ones inside libc, where no hook sees the call. */
+/* The common part of the hooks of pthread_cond_* and of C11's cnd_*. glibc's cnd_t is the pthread
+ * type. Its functions call the pthread ones inside libc, where no hook sees the call. */
 #ifndef LOCKTOP_COND_MODEL_H
 #define LOCKTOP_COND_MODEL_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
+
+#include "base/compiler.h"
 
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
@@ -30,6 +33,18 @@ int cond_wait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *unti
 static inline unsigned cond_waiters(const pthread_cond_t *c)
 {
     return __atomic_load_n(&c->__data.__wrefs, __ATOMIC_RELAXED) >> 3;
+}
+
+NOINLINE void cond_wakes_some(const pthread_cond_t *c, uint32_t most);
+
+/* A signal is about to wake at most so many threads: they are waiters of the mutex from now on.
+ * False if no thread waits. */
+static inline bool cond_wakes(const pthread_cond_t *c, uint32_t most)
+{
+    unsigned waiters = cond_waiters(c);
+    if (waiters)
+        cond_wakes_some(c, most < waiters ? most : waiters);
+    return waiters != 0;
 }
 
 /* The program initialised or destroyed the condition variable. */

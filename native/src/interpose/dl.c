@@ -1,5 +1,5 @@
-/* The hook of dlclose(). The library must not take recorded addresses of unloaded code for
- * addresses of the code that the loader puts there next. */
+/* The hook of dlclose(). The library must not confuse recorded addresses of unloaded code with the
+ * code that the loader puts there next. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Takes a free mutex without a call into libc.
  *
- * An attempt through libc costs more than the lock itself: glibc's trylock saves five registers and
- * jumps through a table, and its stores delay the atomic instruction that follows. So for the two
- * kinds that are nearly all mutexes the library makes the attempt here: it is glibc's own first
+ * An attempt through libc costs more than the lock itself. glibc's trylock saves five registers and
+ * jumps through a table. Its stores delay the atomic instruction that follows. So the library makes
+ * the attempt here for the two kinds that are nearly all mutexes. The attempt is glibc's own first
  * step (nptl/pthread_mutex_lock.c: LLL_MUTEX_LOCK). Everything else, the unlock too, is libc's. */
 #ifndef LOCKTOP_FAST_MUTEX_H
 #define LOCKTOP_FAST_MUTEX_H
@@ -43,8 +43,8 @@ static inline bool mutex_is_plain(int kind)
     return !(kind & ~(MUTEX_TYPE | MUTEX_PSHARED | MUTEX_NO_ELISION));
 }
 
-/* Takes a plain mutex of this kind if the mutex is free; false for a recursive mutex that the
- * caller holds already. */
+/* Takes a plain mutex of this kind if the mutex is free. Returns false for a recursive mutex that
+ * the caller holds already. */
 static inline bool mutex_take(pthread_mutex_t *m, int kind, uint32_t tid)
 {
     int free = 0;

@@ -20,7 +20,7 @@
 #define FUTEX_LOCK_PI2 13
 #endif
 
-/* syscall() must stay what it is for every other number: with vfork or clone behind it, it may
+/* syscall() must stay what it is for every other number. With vfork or clone behind it, it may
  * return on another stack, or twice. So a call that is neither a futex nor a sandbox leaves before
  * there is a frame. */
 #define TO_STRING(x) #x

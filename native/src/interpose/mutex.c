@@ -1,5 +1,5 @@
 /* Mutexes. A hook tries the lock first. If that succeeds no thread waited, and the rest is a
- * counter and the held list. Else the real function decides, as it would without the library:
+ * counter and the held list. Else the real function decides, as it would without the library.
  * glibc's lock begins with the very same attempt, so neither results nor the order of waiters
  * change. mutex_fast_path.h has what happens in nearly every call. */
 #include <errno.h>
@@ -232,11 +232,11 @@ static NOINLINE void check_release(struct lt_thread *t, const pthread_mutex_t *m
     uint64_t key = mutex_key(m);
     uint32_t owner = (uint32_t)m->__data.__owner;
     const struct lt_lock *lock = lock_find(key);
-    if (!lock || owner == t->tid || m->__data.__kind & ELIDED)
+    if (owner == t->tid || m->__data.__kind & ELIDED)
         return;
     if (!owner && seems_free(m))
         misuse_note(t, LT_MISUSE_RELEASED_FREE, key, 0, frame);
-    else if (owner && lock->foreign_releases < ENOUGH && held_by_others(key, t))
+    else if (owner && lock && lock->foreign_releases < ENOUGH && held_by_others(key, t))
         misuse_note(t, LT_MISUSE_RELEASED_OTHERS, key, owner, frame);
 }
 

@@ -82,8 +82,8 @@ static int once_c11(void *control, void (*routine)(void))
     return 0;
 }
 
-/* A call that waited holds nothing. It counts as a contended acquisition that was held for no time.
- * So the hold time of the thread that ran the routine stays as it is. */
+/* A call that waited holds nothing. The call counts as a contended acquisition that was held for no
+ * time. So the hold time of the thread that ran the routine stays as it is. */
 static void held_by_another(struct lt_thread *t, uint64_t key)
 {
     if (watched() == t)

@@ -55,10 +55,13 @@ static int call_real(pthread_rwlock_t *l, const struct call *call)
 /* glibc, nptl/pthread_rwlock_common.c: bits of __readers. */
 enum { WRITE_PHASE = 1, WRITE_LOCKED = 2, READERS_WAIT = 4, READER_SHIFT = 3 };
 
+/* One release too many makes the number of readers negative: then nobody has the lock. */
 static inline bool is_held(const pthread_rwlock_t *l)
 {
     unsigned readers = l->__data.__readers;
-    return readers & WRITE_LOCKED || (!(readers & WRITE_PHASE) && readers >> READER_SHIFT);
+    bool is_negative = (int)readers < 0;
+    return readers & WRITE_LOCKED ||
+           (!(readers & WRITE_PHASE) && !is_negative && readers >> READER_SHIFT);
 }
 
 /* Whether a thread waits for the lock; to be called by a holder. In a phase of writing, the readers

@@ -60,7 +60,7 @@ static void undo(bool prepared, long result)
         note(LT_NOTE_CONFINED);
 }
 
-/* What syscall() does for these two numbers: the assembler of interpose/futex.c jumps here. */
+/* The work of syscall() for these two numbers: the assembler of interpose/futex.c jumps here. */
 long sandbox_syscall(long number, long a, long b, long c, long d, long e, long f);
 
 __attribute__((used)) long sandbox_syscall(long number, long a, long b, long c, long d, long e,

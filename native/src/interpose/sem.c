@@ -31,8 +31,8 @@ static inline uint64_t key_of(const sem_t *s)
     return lock_key(LT_KIND_SEM, s);
 }
 
-/* What glibc keeps in a semaphore (sysdeps/nptl/internaltypes.h, struct new_sem): 0 if only this
- * process posts it. */
+/* The content that glibc keeps in a semaphore (sysdeps/nptl/internaltypes.h, struct new_sem): 0 if
+ * only this process posts it. */
 static inline bool is_shared(const sem_t *s)
 {
     return ((const int *)(const void *)s)[2] != 0;

@@ -101,7 +101,7 @@ void happens_before_creates(struct lt_thread *t, struct lt_thread *created)
     segment_begin(t, local_of(t)->order.segment + 1);
 }
 
-/* The newest life of a pthread_t is the thread's: the others have ended, or libc would not use the
+/* The newest life of a pthread_t is the thread's. The others have ended, or libc would not use the
  * pthread_t again. */
 struct lt_life *happens_before_find(pthread_t thread)
 {

@@ -41,15 +41,15 @@ static uint64_t *word_of(uint64_t key)
 }
 
 /* The cookie contains the address: a copy of a lock is another lock. */
-static uint64_t cookie_of(uint64_t key, uint32_t generation, uint16_t marked)
+static uint64_t cookie_of(uint64_t key, uint32_t generation, uint16_t number)
 {
-    uint32_t life = generation << 16 ^ marked;
+    uint32_t life = generation << 16 ^ number;
     return (uint64_t)COOKIE_TAG << 32 | (uint32_t)((lock_hash(key) >> 32) ^ life);
 }
 
-static void set(struct lt_lock *lock, uint16_t marked)
+static void set(struct lt_lock *lock, uint16_t number)
 {
-    __atomic_store_n(&lock->cookies, marked, __ATOMIC_RELEASE);
+    __atomic_store_n(&lock->cookies, number, __ATOMIC_RELEASE);
     order_life_changed(lock->key);
 }
 
@@ -67,15 +67,15 @@ void cookie_check(struct lt_lock *lock)
         return;
     }
     uint32_t generation = __atomic_load_n(&lock->generation, __ATOMIC_RELAXED);
-    uint16_t marked = __atomic_load_n(&lock->cookies, __ATOMIC_ACQUIRE);
+    uint16_t number = __atomic_load_n(&lock->cookies, __ATOMIC_ACQUIRE);
     uint64_t found = __atomic_load_n(word, __ATOMIC_RELAXED);
-    if (marked && found == cookie_of(lock->key, generation, marked))
+    if (number && found == cookie_of(lock->key, generation, number))
         return;
     if (found && found >> 32 != COOKIE_TAG) {
         cookie_removed(lock);
         return;
     }
-    uint16_t next = marked == UINT16_MAX ? 1 : (uint16_t)(marked + 1);
+    uint16_t next = number == UINT16_MAX ? 1 : (uint16_t)(number + 1);
     /* Of two threads that come at once, one writes the cookie; the other finds it the next time. */
     if (__atomic_compare_exchange_n(word, &found, cookie_of(lock->key, generation, next), false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

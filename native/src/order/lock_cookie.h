@@ -1,7 +1,7 @@
-/* Lock cookies, by which the library knows a lock again: a word written into a spare word of the
- * lock's memory. A constructor writes over the cookie without a call that a hook would see; so does
- * any other use of the memory. Only with LOCKTOP_ORDER=mark: nothing else in the library writes to
- * the program's memory.
+/* Lock cookies: words that the library writes into spare words of locks, to know the locks again. A
+ * constructor writes over the cookie without a call that a hook would see. So does any other use of
+ * the memory. Only with LOCKTOP_ORDER=mark: nothing else in the library writes to the program's
+ * memory.
  *
  * The library checks the cookie only of a lock that a thread is just taking: then the memory
  * exists. The memory of a held lock may have been unmapped. So the cookie is checked whenever a
@@ -13,7 +13,7 @@
 #include "base/settings.h"
 #include "locktop/abi.h"
 
-/* Gives the lock a cookie if it has none; a lock that had one begins a new life. lt_lock.cookies is
+/* Gives the lock a cookie if it has none. A lock that had one begins a new life. lt_lock.cookies is
  * 0 if the lock can have no cookie. */
 void cookie_check(struct lt_lock *lock);
 

@@ -51,7 +51,7 @@ void order_life_changed(uint64_t key)
     __atomic_fetch_add(order_life_of(key), 1, __ATOMIC_RELEASE);
 }
 
-/* What a thread wants. */
+/* The lock that a thread wants. */
 struct want {
     uint64_t key;
     uint32_t type;

@@ -26,8 +26,8 @@ static inline uint16_t *order_life_of(uint64_t key)
 }
 
 /* The hash of one lock. The hashes of a set are added up, so that none waits for the one before.
- * The factors are odd and as irregular as can be: 2^64 over the golden ratio, and over the root of
- * x^3 = x + 1. */
+ * The factors are odd and as irregular as can be. They are 2^64 over the golden ratio, and over the
+ * root of x^3 = x + 1. */
 static inline uint64_t order_hash_of(uint64_t key, uint64_t shared, uint64_t factor)
 {
     uint64_t lives = __atomic_load_n(order_life_of(key), __ATOMIC_RELAXED);

@@ -22,6 +22,7 @@
 #include "shm/segment.h"
 #include "shm/stale_files.h"
 #include "stack/capture.h"
+#include "tables/conditions.h"
 #include "tables/custom_locks.h"
 #include "tables/held_list.h"
 #include "tables/lock_names.h"
@@ -88,6 +89,7 @@ static bool watch_begin(void)
     }
     lock_names_init();
     custom_locks_init();
+    conditions_init();
     misuses_init();
     lock_order_init();
     stack_capture_init();
@@ -141,8 +143,8 @@ void process_before_fork(void)
 }
 
 /* The forking thread alone goes on in the child, so no other thread can be in the library. Makes
- * nothing yet: most children call exec at once. The parent's file stays mapped: a frame further up
- * (of a hook that a signal handler interrupted, which then forked) may still point into it. */
+ * nothing yet: most children call exec at once. The parent's file stays mapped. A hook further up,
+ * which a signal handler interrupted and then forked, may still point into it. */
 void process_after_fork_in_child(void)
 {
     /* At once, not with the first hook: what the program itself says of its tracers comes later,

@@ -194,8 +194,9 @@ uint64_t shm_alloc_last(uint64_t size)
     return used;
 }
 
-/* A hook that a signal interrupted may still write to a table that the handler let grow and so gave
- * back. That does no harm: the page comes back, and nobody else owns it. */
+/* A signal handler may let a table grow, and so give its pages back. The hook that the signal
+ * interrupted may still write to that table. This does no harm: the page comes back, and nobody
+ * else owns it. */
 void shm_give_back(uint64_t offset, uint64_t size)
 {
     if (size >= LT_PAGE && !shm_is_sealed() && !shm_is_of_parent())

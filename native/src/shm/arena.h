@@ -1,5 +1,5 @@
-/* The arena of the shared file. It hands out each range once and for all. A range is zero and
- * aligned to a cache line, and its pages are reserved before any thread touches them. */
+/* The arena of the shared file. The arena hands out each range once and for all. A range is zero
+ * and aligned to a cache line, and its pages are reserved before any thread touches them. */
 #ifndef LOCKTOP_ARENA_H
 #define LOCKTOP_ARENA_H
 
@@ -33,7 +33,7 @@ uint64_t shm_alloc_reusable(uint64_t size);
 bool shm_reserve(uint64_t offset, uint64_t size);
 
 /* A range of whole pages, none of them reserved. The owner reserves each part before a thread
- * touches it. Other users may already use pages that the part shares; those pages stay reserved if
+ * touches it. Other users may already use pages that the part shares. Those pages stay reserved if
  * there is no room for all. */
 uint64_t shm_alloc_sparse(uint64_t size);
 bool shm_reserve_part(uint64_t offset, uint64_t size);
@@ -42,7 +42,7 @@ bool shm_reserve_part(uint64_t offset, uint64_t size);
  * system cannot give pages back. */
 void shm_give_back(uint64_t offset, uint64_t size);
 
-/* For a program that is about to confine itself. Reserves some more pages; after that the arena
+/* For a program that is about to confine itself. Reserves some more pages. After that the arena
  * makes no system call, so only what is reserved can be handed out. False if nothing of that was
  * done. */
 bool shm_seal(void);

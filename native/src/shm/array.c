@@ -36,8 +36,9 @@ static uint64_t chunk_bytes(const struct lt_array *array, unsigned chunk)
     return ((uint64_t)array->first << chunk) * array->element_size;
 }
 
-/* The pages of a large chunk are reserved step by step, as elements are handed out: no thread waits
- * for all of them. Of two threads that allocate one chunk, the second leaves its range unused. */
+/* The pages of a large chunk are reserved step by step, as elements are handed out. So no thread
+ * waits for all of them. Of two threads that allocate one chunk, the second leaves its range
+ * unused. */
 static bool is_sparse(const struct lt_array *array, unsigned chunk)
 {
     return chunk_bytes(array, chunk) > ARENA_STEP;

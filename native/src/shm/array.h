@@ -1,4 +1,4 @@
-/* Arrays of the shared file. An array grows, and its elements stay where they are: each chunk of
+/* Arrays of the shared file. An array grows, and its elements stay where they are. Each chunk of
  * elements has twice the room of the chunk before. Any thread may add an element at any time. */
 #ifndef LOCKTOP_ARRAY_H
 #define LOCKTOP_ARRAY_H

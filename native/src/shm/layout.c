@@ -6,11 +6,12 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 2008);
+SIZE(lt_header, 2232);
 SIZE(lt_control, 24);
 SIZE(lt_lock, 64);
 SIZE(lt_name, 128);
 SIZE(lt_custom, 64);
+SIZE(lt_condition, 64);
 SIZE(lt_counts, 32);
 SIZE(lt_waits, 64);
 SIZE(lt_retired, 104);

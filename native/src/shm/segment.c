@@ -1,4 +1,4 @@
-/* The mapping of the shared file. It grows by segments, without a file descriptor. */
+/* The mapping of the shared file. The mapping grows by segments, without a file descriptor. */
 #include "shm/segment.h"
 
 #include <errno.h>
@@ -47,9 +47,9 @@ void shm_unmap(const struct shm_map *map)
                       (long)(shm_segment_size(i) + (i ? LT_PAGE : 0)), 0);
 }
 
-/* Maps a further segment without a descriptor: a program may have closed them all, or may sit in a
- * sandbox that opens nothing. mremap() with an old size of 0 makes a second mapping of the same
- * file from the page given on (mremap(2)). */
+/* Maps a further segment without a descriptor. A program may have closed them all, or may sit in a
+ * sandbox that opens nothing. mremap() with an old size of 0 maps the same file a second time, from
+ * the page given on (mremap(2)). */
 bool shm_segment_map(unsigned segment)
 {
     if (__atomic_load_n(&shm_map.segment[segment], __ATOMIC_ACQUIRE))

@@ -11,8 +11,8 @@
 
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
-/* The file grows in segments, each twice as long as the one before, mapped when first needed:
- * segment k covers file offsets [(2^k - 1) MiB, (2^(k+1) - 1) MiB). */
+/* The file grows in segments, each twice as long as the one before, mapped when first needed.
+ * Segment k covers file offsets [(2^k - 1) MiB, (2^(k+1) - 1) MiB). */
 enum { SHM_SEGMENTS = 16, SHM_FIRST_SHIFT = 20 };
 
 /* NULL while nothing is watched. */
@@ -44,8 +44,8 @@ bool shm_pages_reserve(uint64_t from, uint64_t to);
 /* From now on a child of this process is known from the process itself. */
 void shm_begin_generation(void);
 
-/* True in a child that no fork handler has seen (clone by its bare system call): the file is the
- * parent's, and nothing that is mapped or pointed to from now on exists there. */
+/* True in a child that no fork handler has seen (clone by its bare system call). The file is the
+ * parent's then, and later mappings and pointers exist only in the parent. */
 bool shm_is_of_parent(void);
 
 /* Of a program that confined itself: the library makes no system call for memory then. */

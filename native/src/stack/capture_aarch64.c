@@ -1,5 +1,5 @@
-/* Captures a stack on aarch64. The procedure call standard has every function that calls another
- * keep a frame record: the caller's record, then the return address. */
+/* Captures a stack on aarch64. By the procedure call standard, every function that calls another
+ * keeps a frame record. The record is the caller's record, then the return address. */
 #if defined(__aarch64__)
 #include <pthread.h>
 #include <stdint.h>

@@ -25,9 +25,9 @@ struct anchor {
     uint32_t leads_to; /* from the slot to the address that the word holds, bytes */
 };
 
-/* A stack that the thread has had before, and the addresses of all words that led the unwinder from
- * frame to frame. If the words still hold the same, the unwinder would find the same stack: it
- * starts at the same address with the same frame pointer and reads just those words. */
+/* A stack that the thread has had before, and the words that led the unwinder from frame to frame.
+ * If the words still hold the same, the unwinder would find the same stack. The unwinder starts at
+ * the same address with the same frame pointer and reads just those words. */
 struct stack_cache {
     struct cached_stack {
         uintptr_t address; /* the hook's return address */
@@ -56,8 +56,8 @@ struct stack_cache {
 struct walk {
     uintptr_t slot; /* of the hook itself: the frames before it are the library's */
     bool started;
-    bool in_place; /* every return address lies right below its frame's CFA */
-    bool cut;      /* the stack has more frames */
+    bool is_regular; /* every return address lies right below its frame's CFA */
+    bool cut;        /* the stack has more frames */
     uint32_t room;
     uint32_t depth;
     uint64_t *frames;
@@ -74,8 +74,8 @@ static _Unwind_Reason_Code nothing(struct _Unwind_Context *context, void *argume
     return _URC_NO_REASON;
 }
 
-/* Where the unwinder's code lies, and the allocator's if the allocator is a library of its own:
- * each of the two may call the other. */
+/* Where the unwinder's code lies, and the allocator's if the allocator is a library of its own.
+ * Each of the two may call the other. */
 static struct code {
     uintptr_t inside; /* the address of one of its functions */
     uintptr_t begin, end;
@@ -131,7 +131,7 @@ static bool must_not_unwind(struct lt_thread *t)
     return false;
 }
 
-/* The unwinder's callback for a frame. The unwinder's CFA is still the one of the frame before, so
+/* The unwinder's callback for a frame. The unwinder's CFA is still the one of the frame before. So
  * on x86-64 the return address lies one word below it. A frame that a signal interrupted has no
  * such word. */
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
@@ -154,7 +154,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument)
     uintptr_t distance = slot - walk->slot;
     /* Nor is that memory readable: below an interrupted frame may lie a guard page. */
     if (interrupted || distance > UINT32_MAX || *(const uintptr_t *)slot != address)
-        walk->in_place = false;
+        walk->is_regular = false;
     walk->frames[walk->depth] = address;
     walk->frame_pointer[walk->depth] = _Unwind_GetGR(context, RBP);
     walk->distance[walk->depth++] = (uint32_t)distance;
@@ -220,8 +220,8 @@ static uint32_t cache_find(const struct cached_stack *set, const uintptr_t *fram
     return 0;
 }
 
-/* Where the frames of a walk lie: frame i, into which address i returns, begins above the slot of
- * address i. It ends above the slot of address i + 1. */
+/* Where the frames of a walk lie. Frame i, into which address i returns, begins above the slot of
+ * address i. Frame i ends above the slot of address i + 1. */
 static uintptr_t frame_begin(const struct walk *walk, uint32_t i)
 {
     return walk->slot + walk->distance[i] + sizeof(uintptr_t);
@@ -272,9 +272,9 @@ READS_STACK static bool chain_extend(struct cached_stack *cached, const struct w
 
 /* Anchors the words of frame i where its function may have saved `value`, the caller's frame
  * pointer. A function that keeps a frame record saves it right below the return address. Other
- * functions save it near the frame's end, but not below the function's own frame pointer, where
- * another stack may lie. The unwinder does not tell which word it is, so every word that holds
- * `value` counts. False if there are too many. */
+ * functions save it near the frame's end, but not below the function's frame pointer, where another
+ * stack may lie. The unwinder does not tell which word it is, so every word that holds `value`
+ * counts. False if there are too many. */
 static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, uint32_t i,
                          uintptr_t value, bool *found)
 {
@@ -292,8 +292,8 @@ static bool anchor_saved(struct cached_stack *cached, const struct walk *walk, u
 }
 
 /* Anchors the word from which frame i's frame pointer was restored. The function inside frame i
- * saved it. If that function left the register alone, the function inside that one did, and so on
- * down to the hook's caller. */
+ * saved it. If that function left the register alone, the next inner function saved it, and so on
+ * to the hook's caller. */
 static bool anchor_frame_pointer(struct cached_stack *cached, const struct walk *walk, uint32_t i)
 {
     uintptr_t value = walk->frame_pointer[i];
@@ -365,11 +365,11 @@ static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, cons
 static uint32_t entered(struct walk *walk, const uintptr_t *frame)
 {
     walk->slot = (uintptr_t)(frame + 1);
-    walk->in_place = true;
+    walk->is_regular = true;
     _Unwind_Backtrace(step, walk);
     if (walk->depth == 0) { /* there is no unwind information at all, but the caller is known */
         walk->frames[walk->depth++] = frame[1];
-        walk->in_place = false;
+        walk->is_regular = false;
     }
     return stack_id(walk->frames, walk->depth | (walk->cut ? LT_STACK_CUT : 0));
 }
@@ -381,7 +381,7 @@ static NOINLINE uint32_t unwind(const uintptr_t *frame, struct stack_cache *cach
                         .distance = cache->distance,
                         .frame_pointer = cache->frame_pointer};
     uint32_t id = entered(&walk, frame);
-    if (id && walk.in_place) {
+    if (id && walk.is_regular) {
         unsigned set = cache_set(frame);
         cache_fill(&cache->entry[set][cache->oldest[set]++ % CACHE_WAYS], frame, &walk, id);
     }

@@ -97,8 +97,8 @@ struct lt_held *held_find(struct lt_thread *t, uint64_t key)
     return NULL;
 }
 
-/* In a long list the shorter part moves. In a short list the beginning stays: a signal handler that
- * releases its locks must not move the beginning from under the hook that it interrupted. */
+/* In a long list the shorter part moves. In a short list the beginning stays. A signal handler that
+ * releases its locks must not move it away from the hook that the handler interrupted. */
 void held_remove(struct lt_thread *t, struct lt_held *held)
 {
     uint32_t top = t->held_top;

@@ -76,7 +76,7 @@ static inline struct lt_held *held_last(struct lt_thread *t, uint32_t *below)
     return LIKELY(top) ? held_at(t, *below) : NULL;
 }
 
-/* Removes the last entry. The length is `below`, not the present length less one: the child of a
+/* Removes the last entry. The length is `below`, not the present length less one. The child of a
  * bare clone() may share the list and have removed the same entry. */
 static inline void held_pop(struct lt_thread *t, uint32_t below)
 {

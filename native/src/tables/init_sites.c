@@ -8,9 +8,9 @@
 
 enum { SET_BITS = 14, WAYS = 4 };
 
-/* Not in shared memory, which would have to be reserved as a whole: here a page costs nothing
- * before a lock falls into it. A lock falls into one set. If the set is full, the table forgets one
- * of its locks. */
+/* This table is not in shared memory, which would have to be reserved as a whole. Here a page costs
+ * nothing before a lock falls into it. A lock falls into one set. If the set is full, the table
+ * forgets one of its locks. */
 static struct init_site {
     uint64_t key; /* 0: none; BUSY: being written */
     const void *site;

@@ -10,13 +10,13 @@
 /* Whether the table reserves entries for this kind of lock. A lock of this kind then has an entry
  * when it is waited for. Conditions, barriers and joins are not among these kinds: nobody holds
  * them, so a wait for one is no contention. Locks of the program's own and pthread_once are not
- * either: the program announces each attempt, whether or not it has to wait. */
+ * either. The program announces each attempt, whether or not it has to wait. */
 bool lock_has_reserve(uint64_t key);
 
 /* Makes the table; 0 on success, -1 if there is no room. */
 int lock_table_init(void);
 
-/* The id of the lock, which gets an entry if it has none; 0 ("other locks") if there is no room. */
+/* The id of the lock, which gets an entry if it has none. 0 ("other locks") if there is no room. */
 uint32_t lock_id(uint64_t key, uint32_t type);
 
 /* The same for a lock that is waited for: if there is no room, the lock gets a reserved entry. */

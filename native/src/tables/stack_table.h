@@ -1,4 +1,4 @@
-/* The table of call stacks. It keeps each stack once, under an id. */
+/* The table of call stacks. The table keeps each stack once, under an id. */
 #ifndef LOCKTOP_STACK_TABLE_H
 #define LOCKTOP_STACK_TABLE_H
 
@@ -18,8 +18,8 @@ static inline const uint64_t *stack_frames(const struct lt_stack *stack)
     return (const uint64_t *)(stack + 1);
 }
 
-/* The code of a library is gone from these addresses. Flags the stacks in it: they are not found
- * again, nor taken for stacks of the code that the loader puts there next. */
+/* The code of a library is gone from these addresses. Flags the stacks in it. They are not found
+ * again, nor confused with stacks of the code that the loader puts there next. */
 void stack_table_unloaded(uint64_t start, uint64_t end);
 
 /* The id of these return addresses, entered if they are new; 0 if there is no room. `depth` may

@@ -61,7 +61,7 @@ static struct lt_lock_counters *counters_probe(struct lt_lock_counters *table, u
     }
 }
 
-/* The function reads the block before it asks for room, and publishes nothing in a forked child: a
+/* The function reads the block before it asks for room, and publishes nothing in a forked child. A
  * signal handler may fork right here, and parent and child both go on. */
 static bool counters_grow(struct lt_thread *t)
 {

@@ -1,6 +1,6 @@
 /* The tables of one thread: its counters for each lock, and its waits for each (lock, stack). Only
- * the thread writes them. A table that is nearly full moves to one of twice the size, and its pages
- * go back to the system. */
+ * the thread writes them. A table that is nearly full moves to one of twice the size. The pages of
+ * the old table go back to the system. */
 #ifndef LOCKTOP_THREAD_TABLE_H
 #define LOCKTOP_THREAD_TABLE_H
 
@@ -13,8 +13,8 @@
 NOINLINE struct lt_lock_counters *counters_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
 /* Where in `table` the search for a key begins; the search goes on at index ^ 1. The shift is read
- * first: a signal handler between the two reads may have moved the table to a larger one. The old
- * shift is within the bounds of the larger table, but the new shift not within those of the old
+ * first. A signal handler between the two reads may have moved the table to a larger one. The old
+ * shift is within the bounds of the larger table. The new shift is not within those of the old
  * one. */
 static inline uint64_t counters_home(const struct local *local, uint64_t key,
                                      struct lt_lock_counters **table)
@@ -54,7 +54,7 @@ struct lt_lock_counters *counters_find(struct lt_thread *t, uint64_t key);
  * at work in the library: nothing in the table moves. */
 struct lt_lock_counters *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type);
 
-/* What the thread counts of a lock that is waited for. */
+/* The counters of the thread for a lock that is waited for. */
 NOINLINE struct lt_waits *waits_make(struct lt_thread *t, struct lt_lock_counters *counters);
 
 static inline struct lt_waits *waits_of(struct lt_thread *t, struct lt_lock_counters *counters)

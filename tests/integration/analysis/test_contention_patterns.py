@@ -1,4 +1,4 @@
-"""Each pattern is told of a real program that shows it, and not of one that only looks like it."""
+"""Each contention pattern is reported of a program that has it, and not of a near miss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from locktop.collector.model import Pattern, Snapshot, ThreadState
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 
-#: By what the program is told to do: its pattern, the lock at which it is ("" none).
+#: For each argument of the program: its pattern, and the name of the lock ("": no lock).
 SHOWN = {
     "convoy": ("convoy", "g_lock"),
     "serialised": ("serialised", "g_lock"),
@@ -25,8 +25,7 @@ SHOWN = {
     "oversubscribed": ("oversubscribed", ""),
     "highrate": ("high_rate", "g_lock"),
 }
-#: Long enough for rates, and for a writer to be kept waiting for longer than it takes to call it
-#: starved.
+#: Together these times are enough for rates, and for a wait that counts as starved.
 _SCANS = 4
 _BETWEEN_S = 0.5
 
@@ -41,7 +40,7 @@ def of_name(snapshot: Snapshot, name: str) -> Pattern | None:
 
 
 @pytest.mark.parametrize("what", SHOWN)
-def test_a_pattern_is_told(what: str, start_target: StartTarget) -> None:
+def test_a_pattern_is_reported_with_its_lock(what: str, start_target: StartTarget) -> None:
     name, lock = SHOWN[what]
     target = start_target("contention_patterns", what)
     target.expect("ready")
@@ -57,7 +56,7 @@ def test_a_pattern_is_told(what: str, start_target: StartTarget) -> None:
 
 
 @pytest.mark.parametrize("what", SHOWN)
-def test_what_only_looks_like_it_is_not_told(what: str, start_target: StartTarget) -> None:
+def test_a_near_miss_has_no_pattern(what: str, start_target: StartTarget) -> None:
     name, _ = SHOWN[what]
     target = start_target("contention_patterns", f"{what}-not")
     target.expect("ready")
@@ -66,7 +65,7 @@ def test_what_only_looks_like_it_is_not_told(what: str, start_target: StartTarge
     assert [of_name(snapshot, name) for snapshot in scans] == [None] * len(scans)
 
 
-def test_nobody_holds_a_lock_for_long_in_a_process_that_is_stopped(
+def test_a_stopped_process_has_no_long_hold(
     start_target: StartTarget,
 ) -> None:
     target = start_target("contention_patterns", "longhold-not")

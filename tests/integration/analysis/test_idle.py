@@ -1,4 +1,4 @@
-"""Waits of real programs told apart: pools on each kind of lock, and the threads of CPython."""
+"""Idle and contended waits of real programs: pools on each kind of lock, threads of CPython."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from locktop.collector.sources.launch import preload_environment
 StartTarget = Callable[..., Target]
 
 EACH = 5
-#: Of each pool: whether its waits are idle, and by which rule.
+#: For each pool: whether its waits are idle, and the name of the rule.
 KNOWN = {
     "accept": (False, "mutex"),
     "writer": (False, "mutex"),
@@ -35,12 +35,12 @@ KINDS = {"http": "cond", "turn": "cond", "db": "sem", "own": "sem"}
 
 @pytest.fixture
 def pools(start_target: StartTarget) -> Target:
-    """Six pools, each thread in the wait that it stays in."""
+    """Six pools, in which each thread has come to its lasting wait."""
     target: Target = start_target("six_pools", str(EACH))
     target.expect("ready")
 
     def all_there(document: dict[str, Any]) -> bool:
-        # Asleep may have been in the mutex of a condition, before the wait for that.
+        # A thread may wait for the mutex of a condition first.
         waits = [(pool_of(one), one["waiting_for"]) for one in document["threads"]]
         known = [
             pool for pool, wait in waits if wait and KINDS.get(pool, wait["kind"]) == wait["kind"]
@@ -53,7 +53,7 @@ def pools(start_target: StartTarget) -> Target:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Iterator[Path]:
-    """The user's rules, in a directory of the test's own."""
+    """The path of the user's rules, in a directory for this test."""
     (tmp_path / "locktop").mkdir()
     before = os.environ.get("XDG_CONFIG_HOME")
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path)
@@ -69,8 +69,10 @@ def pool_of(thread: dict[str, Any]) -> str:
 
 
 def verdicts(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
-    """Return what is said of each pool, which is the same of all its threads; and that their
-    states, their locks and what these were waited for say the same."""
+    """Return the verdict on each pool.
+
+    Check that all threads of a pool have one verdict, and that the states and the locks agree.
+    """
     found: dict[str, tuple[bool, str]] = {}
     for thread in document["threads"]:
         wait = thread["waiting_for"]
@@ -81,12 +83,12 @@ def verdicts(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
         assert lock["idle"] is wait["idle"]
         assert lock["idle_s"] == (lock["wait_s"] if wait["idle"] else 0.0)
         assert {entry["idle"] for entry in lock["wait_stacks"]} == {wait["idle"]}
-        said = wait["idle"], wait["why"]
-        assert found.setdefault(pool_of(thread), said) == said
+        verdict = wait["idle"], wait["why"]
+        assert found.setdefault(pool_of(thread), verdict) == verdict
     return found
 
 
-def test_each_pool_is_told_by_its_kind(pools: Target) -> None:
+def test_each_pool_has_the_verdict_of_its_kind(pools: Target) -> None:
     assert verdicts(tool.snapshot(pools.pid)) == KNOWN
 
 
@@ -98,10 +100,10 @@ def test_the_command_line_overrides_in_both_directions(pools: Target) -> None:
         "turn": (False, "--idle-matching !take_*"),
     }
     kinds = [lock["idle"] for lock in document["locks"]]
-    assert kinds == sorted(kinds), "idle ones last"
+    assert kinds == sorted(kinds), "idle locks come last"
 
 
-def test_the_users_file_is_read(pools: Target, config: Path) -> None:
+def test_the_users_file_overrides_the_shipped_rules(pools: Target, config: Path) -> None:
     config.write_text(
         "# of this program\n"
         "contended  db-is-a-lock  kind=sem lock=g_db_ready -- one at a time\n"
@@ -117,7 +119,7 @@ def test_the_users_file_is_read(pools: Target, config: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["snapshot", "callers"])
-def test_a_malformed_file_is_one_line(pools: Target, config: Path, command: str) -> None:
+def test_the_error_in_a_users_file_is_one_line(pools: Target, config: Path, command: str) -> None:
     config.write_text("idle fine\n\nidel wrong\n")
     done = tool.run(command, "-p", pools.pid)
     assert (done.returncode, done.stdout) == (2, "")
@@ -125,7 +127,7 @@ def test_a_malformed_file_is_one_line(pools: Target, config: Path, command: str)
     assert done.stderr == wanted
 
 
-def test_threads_that_do_the_same_are_one_group(pools: Target) -> None:
+def test_the_threads_of_a_pool_are_one_group(pools: Target) -> None:
     document = tool.snapshot(pools.pid)
     groups = {group["name"]: group for group in document["thread_groups"]}
     assert set(groups) == {*(f"{pool}-#" for pool in KNOWN), "six_pools"}
@@ -143,7 +145,7 @@ def test_threads_that_do_the_same_are_one_group(pools: Target) -> None:
     assert groups["accept-#"]["holders"] == [pools.pid]
 
 
-def test_on_the_page_a_group_is_told_once_and_the_idle_on_demand(pools: Target) -> None:
+def test_the_text_report_has_one_entry_for_a_group_and_idle_ones_on_demand(pools: Target) -> None:
     page = tool.run("snapshot", "-p", pools.pid, "--format", "text").stdout
     assert page.count("accept_one at") == 1
     assert f"{EACH} threads (accept-#: " in page
@@ -154,7 +156,7 @@ def test_on_the_page_a_group_is_told_once_and_the_idle_on_demand(pools: Target) 
     assert f"{EACH} threads (own-#: " in " ".join(idle.split())
 
 
-def test_of_a_saved_snapshot_waits_are_told_apart_anew(pools: Target, tmp_path: Path) -> None:
+def test_new_rules_apply_to_a_saved_snapshot(pools: Target, tmp_path: Path) -> None:
     saved = tmp_path / "saved.json"
     saved.write_text(json.dumps(tool.snapshot(pools.pid)))
 
@@ -181,7 +183,7 @@ def test_of_a_saved_snapshot_waits_are_told_apart_anew(pools: Target, tmp_path: 
     [
         ("e=1", "get e, post e, get e, meet 1, stay", "waiting", "used-as-lock"),
         ("e=0", "post e, get e, meet 1, stay", "idle", "semaphore"),
-        ("e=1", "get e, meet 1, stay", "idle", "semaphore"),  # it may never give it back
+        ("e=1", "get e, meet 1, stay", "idle", "semaphore"),  # no thread has ever posted
     ],
 )
 def test_a_semaphore_used_as_a_lock_is_contention(
@@ -216,8 +218,8 @@ start("lock", take)
 start("event", event.wait)
 start("queue", tasks.get)
 start("condition", rest)
-pool = ThreadPoolExecutor(1); pool.submit(int).result()
-started[next(iter(pool._threads)).native_id] = "pool"
+pool = ThreadPoolExecutor(1)
+started[pool.submit(threading.get_native_id).result()] = "pool"
 def asleep(tid):
     with open(f"/proc/self/task/{tid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] == "S"
@@ -229,8 +231,8 @@ os._exit(0)
 """
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not go through libc")
-def test_what_python_waits_for_is_told_by_its_functions() -> None:
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not use libc")
+def test_python_functions_decide_whether_a_wait_is_idle() -> None:
     with Target([sys.executable, "-c", PYTHON_WAITS], preload_environment("contended")) as target:
         names = {int(tid): name for tid, name in target.truth().items()}
         wanted = {
@@ -241,20 +243,22 @@ def test_what_python_waits_for_is_told_by_its_functions() -> None:
             "pool": (True, "python-queue"),
         }
 
-        def told(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+        def verdicts_by_name(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
             return {
                 names[one["tid"]]: (one["waiting_for"]["idle"], one["waiting_for"]["why"])
                 for one in document["threads"]
                 if one["tid"] in names and one["waiting_for"]
             }
 
-        # A thread may be asleep on its way, for the interpreter's own lock.
-        tool.scan_until(target.pid, lambda document: told(document) == wanted, "these waits")
+        # A thread may sleep for the interpreter lock first.
+        tool.scan_until(
+            target.pid, lambda document: verdicts_by_name(document) == wanted, "these verdicts"
+        )
 
 
 PYTHON_TURNS = """
 import json, sys, threading, time
-for _ in range(64):  # each of these leaves memory in which a lock lay that others gave back
+for _ in range(64):  # each leaves memory of a lock that another thread released
     done = threading.Condition()
     def tell():
         with done: done.notify()
@@ -264,8 +268,14 @@ for _ in range(64):  # each of these leaves memory in which a lock lay that othe
 def turns(lock):
     while True:
         with lock: time.sleep(0.02)
+at_rest = 0
 def rest():
-    with done: done.wait()
+    global at_rest
+    with done:
+        at_rest += 1
+        done.wait()
+def all_rest():
+    with done: return at_rest == 4
 def start(target, *arguments):
     thread = threading.Thread(target=target, args=arguments, daemon=True)
     thread.start()
@@ -273,14 +283,14 @@ def start(target, *arguments):
 locks = [threading.Lock() for _ in range(24)]
 busy = [start(turns, lock) for lock in locks for _ in range(2)]
 resting = [start(rest) for _ in range(4)]
-while len(done._waiters) < len(resting): time.sleep(0.01)
+while not all_rest(): time.sleep(0.01)
 print(json.dumps({"busy": busy, "resting": resting}), flush=True)
 sys.stdin.read()
 """
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not go through libc")
-def test_locks_of_python_that_lie_where_others_lay_are_contended() -> None:
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not use libc")
+def test_a_python_lock_at_the_address_of_an_old_one_is_contended() -> None:
     environment = preload_environment("contended")
     with Target([sys.executable, "-c", PYTHON_TURNS], environment) as target:
         tids = target.truth()
@@ -295,7 +305,7 @@ def test_locks_of_python_that_lie_where_others_lay_are_contended() -> None:
                 again = {lock.id for lock in seen.locks if lock.generation}
                 found = {waits[tid] for tid in tids["busy"] if tid in waits} & as_locks & again
                 rest = {waits[tid] for tid in tids["resting"] if tid in waits}
-                assert not rest & as_locks, "who waits to be told is idle"
+                assert not rest & as_locks, "a wait for a notification is idle"
 
 
 GIL = """

@@ -1,4 +1,4 @@
-"""The benchmark program and `locktop bench` run for real; no figure of time is looked at."""
+"""Real runs of the benchmark program and of `locktop bench`; the tests ignore the times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources import launch
 
-#: What threads do at once is measured on two CPUs or not at all.
+#: The benchmark measures several threads only if there are two CPUs.
 THREADS = (1, 2, 8) if len(os.sched_getaffinity(0)) > 1 else (1,)
 LOCKTOP = [sys.executable, "-m", "locktop.tui"]
 
@@ -30,7 +30,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_the_shape_of_the_json() -> None:
+def test_the_json_has_each_case_with_its_figures() -> None:
     done = bench("--quick", "--only", "mutex", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
@@ -50,8 +50,8 @@ def test_the_shape_of_the_json() -> None:
     assert len(document["budgets"]) == 3 + len(THREADS[:2])
 
 
-def test_the_trace_of_a_known_mix() -> None:
-    """The program makes the mix by handshake: every record is accounted for."""
+def test_each_level_records_the_known_events_of_a_mix() -> None:
+    """The threads of the program shake hands, so the number of each event is known."""
     found = {(one.mix, one.level): one for one in trace_growth.measure(cycles=50)}
     assert len(found) == 6
     for (mix, level), one in found.items():
@@ -72,7 +72,7 @@ def test_every_case_can_be_measured(flavour: str) -> None:
         assert figures.ticks > 0, case
 
 
-def test_wrong_use_of_the_program() -> None:
+def test_wrong_use_of_the_program_is_one_line_and_status_2() -> None:
     for arguments in ((), ("cost", "mutex", "1"), ("cost", "mutex", "1", "no"), ("mix", "1", "1")):
         done = subprocess.run([runner.path(), *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (2, ""), arguments
@@ -83,7 +83,7 @@ def test_wrong_use_of_the_program() -> None:
 
 
 def test_nop_interposes_what_the_library_does() -> None:
-    """Else it would not be the floor of what interposing costs."""
+    """Only then is nop the smallest possible cost of interposing."""
     assert exports(launch.library("nop")) == exports(launch.library())
 
 
@@ -96,7 +96,7 @@ def exports(library: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(("primitive", "threads"), [("deep-wait", 2), ("deep-timeout", 1)])
-def test_deep_waits_are_as_deep_as_they_are_called(primitive: str, threads: int) -> None:
+def test_the_stack_of_a_deep_wait_has_all_its_frames(primitive: str, threads: int) -> None:
     if threads not in THREADS:
         pytest.skip("needs two CPUs")
     command = [str(runner.path()), "cost", primitive, str(threads), "600"]

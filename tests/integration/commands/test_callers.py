@@ -1,4 +1,4 @@
-"""Where the waiting of a real program came from, against what the program counted itself."""
+"""`locktop callers`: the call tree of a program's waits, against the program's own counts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def callers(*arguments: str | int) -> dict[str, Any]:
 
 
 def paths(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Every node by the names on its way, from the program's own functions on."""
+    """Return every node by its path: the names from the program's own functions on."""
     found = {}
-    way: list[str] = []
+    path: list[str] = []
     for node in document["nodes"]:
-        del way[node["depth"] :]
-        way.append(node["function"])
-        own = [name for name in way if not name.startswith(("start_thread", "clone", "__clone"))]
+        del path[node["depth"] :]
+        path.append(node["function"])
+        own = [name for name in path if not name.startswith(("start_thread", "clone", "__clone"))]
         found["/".join(own)] = node
     return found
 
@@ -39,7 +39,9 @@ GET, PUT = f"{SERVE}/get/take", f"{SERVE}/put/take"
 WALK = f"{SERVE}/walk/walk/walk/take"
 
 
-def test_each_way_has_the_waits_that_the_program_counted(start_target: StartTarget) -> None:
+def test_each_path_has_the_number_of_waits_that_the_program_counted(
+    start_target: StartTarget,
+) -> None:
     target = start_target("waits_down_call_tree")
     truth = target.truth()
     found = paths(callers("-p", target.pid, "--weight", "count"))
@@ -52,7 +54,7 @@ def test_each_way_has_the_waits_that_the_program_counted(start_target: StartTarg
     assert found[GET]["place"]["file"].endswith("waits_down_call_tree.c")
 
 
-def test_each_way_has_the_time_that_the_program_measured(start_target: StartTarget) -> None:
+def test_each_path_has_the_time_that_the_program_measured(start_target: StartTarget) -> None:
     target = start_target("waits_down_call_tree")
     truth = target.truth()
     document = callers("-p", target.pid)
@@ -65,7 +67,7 @@ def test_each_way_has_the_time_that_the_program_measured(start_target: StartTarg
     assert (rest["value"], rest["idle"], rest["own_idle"]) == (0, truth["rests"], truth["rests"])
 
 
-def test_butterfly_of_what_was_called_from_three_places(start_target: StartTarget) -> None:
+def test_the_butterfly_of_a_function_has_its_three_callers(start_target: StartTarget) -> None:
     target = start_target("waits_down_call_tree")
     truth = target.truth()
     made = callers("-p", target.pid, "--weight", "count", "--function", "take")["butterfly"]
@@ -78,7 +80,7 @@ def test_butterfly_of_what_was_called_from_three_places(start_target: StartTarge
     assert walk["value"] == truth["walks"]
 
 
-def test_the_same_out_of_a_saved_snapshot(start_target: StartTarget, tmp_path: Path) -> None:
+def test_a_saved_snapshot_has_the_same_call_tree(start_target: StartTarget, tmp_path: Path) -> None:
     target = start_target("waits_down_call_tree")
     target.truth()
     live = paths(callers("-p", target.pid, "--weight", "count"))
@@ -99,12 +101,12 @@ def test_on_a_terminal_the_view_opens_on_a_process(start_target: StartTarget, ne
     with Screen(need("tmux"), *counted, width=100, height=30) as screen:
         whole = truth["gets"] + truth["puts"] + truth["walks"]
         screen.until(lambda text: f"By waits {whole} " in text, "the number of waits")
-        screen.until(lambda text: "get > take" in text, "the ways")
+        screen.until(lambda text: "get > take" in text, "the paths")
         screen.press("/", "w", "a", "l", "k", "Enter")
-        screen.until(lambda text: "get > take" not in text, "the way that was found")
-        # One by one: two at once are one key to a terminal.
+        screen.until(lambda text: "get > take" not in text, "only the matching path")
+        # One Escape at a time: to a terminal, two of them are another key.
         screen.press("Escape")
-        screen.until(lambda text: "get > take" in text, "all ways again")
+        screen.until(lambda text: "get > take" in text, "all paths again")
         screen.press("Escape")
         screen.until(lambda text: "Locks" in text, "the monitor beneath")
         screen.press("c")

@@ -1,4 +1,4 @@
-"""The report of a real deadlock: in each form, into a file, on a small screen."""
+"""The report of a real deadlock: in each format, in a file, and on a small screen."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from support.screen import Screen
 from support.targets import StartTarget, Target
 
 Need = Callable[..., Path]
-#: Who took which lock first, and wants which one then.
+#: The lock that each thread took first, and the lock that the thread waits for.
 TOOK = {"alice": "alpha", "bob": "beta", "carol": "gamma"}
 WANTS = {"alice": "beta", "bob": "gamma", "carol": "alpha"}
 
 
 @pytest.fixture
 def ring(start_target: StartTarget) -> tuple[Target, dict[str, int]]:
-    """Three threads, deadlocked, and their tids."""
+    """Three deadlocked threads, and their tids by name."""
     target = start_target("ring_of_three")
     target.expect("ready")
     target.go_on()
     return target, target.truth()
 
 
-def test_the_line_comes_first_then_the_report(ring: tuple[Target, dict[str, int]]) -> None:
+def test_check_prints_the_line_first_and_then_the_report(
+    ring: tuple[Target, dict[str, int]],
+) -> None:
     target, tids = ring
     whole = tool.run("check", "-p", target.pid)
     first, blank, headline, *_ = whole.stdout.splitlines()
@@ -41,36 +43,36 @@ def test_the_line_comes_first_then_the_report(ring: tuple[Target, dict[str, int]
     for name, tid in tids.items():
         waits = f"{name} ({tid}) waits for mutex g_{WANTS[name]}_lock for [0-9.]+ m?s, in {name}_w"
         assert re.search(waits.replace("(", r"\(").replace(")", r"\)"), text), text
-        assert f"has mutex g_{TOOK[name]}_lock for" in text
+        assert f"holds mutex g_{TOOK[name]}_lock for" in text
         assert f"{name}_wants_second at ring_of_three.c:" in text
     assert "WHAT WOULD AVOID IT Take mutex g_" in text
-    assert "ending the process is the only way out" in text
+    assert "The only way out is to end the process" in text
     line = tool.run("check", "-p", target.pid, "--format", "line")
     assert (line.returncode, line.stdout.count("\n")) == (1, 1)
     quiet = tool.run("check", "-p", target.pid, "-q")
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (1, "", "")
 
 
-def test_the_order_proposed_turns_one_thread_around(ring: tuple[Target, dict[str, int]]) -> None:
+def test_the_proposed_order_reverses_one_thread(ring: tuple[Target, dict[str, int]]) -> None:
     target, tids = ring
     done = tool.run("check", "-p", target.pid, "--json")
     document = json.loads(done.stdout)
     (report,) = document["reports"]
     names = {lock["id"]: lock["name"] for lock in document["locks"]}
     order = [names[lock] for lock in report["order"]]
-    (turned,) = [
+    (reversed_thread,) = [
         name
         for name in TOOK
         if order.index(f"g_{TOOK[name]}_lock") > order.index(f"g_{WANTS[name]}_lock")
     ]
-    assert report["change"]["tid"] == tids[turned]
-    assert report["change"]["has_at"].startswith(f"{turned}_takes_first at ")
-    assert report["change"]["wants_at"].startswith(f"{turned}_wants_second at ")
+    assert report["change"]["tid"] == tids[reversed_thread]
+    assert report["change"]["has_at"].startswith(f"{reversed_thread}_takes_first at ")
+    assert report["change"]["wants_at"].startswith(f"{reversed_thread}_wants_second at ")
     assert document["deadlocked"] is True
     assert document["finding"].startswith("deadlock: ")
 
 
-def test_a_drawing_goes_into_a_file_and_the_line_to_the_output(
+def test_a_graph_goes_to_the_file_and_the_line_to_the_output(
     ring: tuple[Target, dict[str, int]], need: Need, tmp_path: Path
 ) -> None:
     target, tids = ring
@@ -90,32 +92,32 @@ def test_a_drawing_goes_into_a_file_and_the_line_to_the_output(
     arrows = [words[1:] for words in drawn if words[0] == "edge"]
     assert len(arrows) == 6
     again = tool.run(*command)
-    assert again.returncode == 2, "there is a file"
+    assert again.returncode == 2, "the file exists"
     assert "--force" in again.stderr
     mermaid = tool.run("check", "-p", target.pid, "--format", "mermaid")
     assert mermaid.stdout.startswith("flowchart LR\n")
     assert mermaid.stdout.count(" -->|") == 6
 
 
-def test_without_a_deadlock_every_form_is_empty_and_whole(start_target: StartTarget) -> None:
+def test_without_a_deadlock_each_format_is_valid_and_empty(start_target: StartTarget) -> None:
     target = start_target("nested_locks_one_order")
     target.expect("ready")
-    said = {
+    results = {
         form: tool.run("check", "-p", target.pid, "--format", form)
         for form in ("text", "line", "json", "dot", "mermaid")
     }
-    assert {done.returncode for done in said.values()} == {0}
-    assert said["text"].stdout.startswith("no deadlock found: ")
-    assert said["text"].stdout.count("\n") == said["line"].stdout.count("\n") == 1
-    assert json.loads(said["json"].stdout)["reports"] == []
-    assert '"no deadlock"' in said["dot"].stdout
-    assert '"no deadlock"' in said["mermaid"].stdout
+    assert {done.returncode for done in results.values()} == {0}
+    assert results["text"].stdout.startswith("no deadlock found: ")
+    assert results["text"].stdout.count("\n") == results["line"].stdout.count("\n") == 1
+    assert json.loads(results["json"].stdout)["reports"] == []
+    assert '"no deadlock"' in results["dot"].stdout
+    assert '"no deadlock"' in results["mermaid"].stdout
     both = tool.run("check", "-p", target.pid, "--json", "--format", "dot")
     assert (both.returncode, both.stdout) == (2, "")
 
 
 @pytest.mark.parametrize(("scenario", "status"), [("inversion", 1), ("gate", 0)])
-def test_what_may_deadlock_one_day_is_told_when_asked(
+def test_potential_deadlocks_count_only_with_the_option(
     scenario: str, status: int, start_target: StartTarget
 ) -> None:
     target = start_target("mutex_orders", scenario)
@@ -123,11 +125,11 @@ def test_what_may_deadlock_one_day_is_told_when_asked(
     assert tool.run("check", "-p", target.pid).returncode == 0
     done = tool.run("check", "-p", target.pid, "--potential")
     assert done.returncode == status, done.stdout + done.stderr
-    told = "took in different orders: mutex g_a, mutex g_b (high confidence)" in done.stdout
-    assert told == bool(status)
+    reported = "took in different orders: mutex g_a, mutex g_b (high confidence)" in done.stdout
+    assert reported == bool(status)
 
 
-def test_the_snapshot_for_a_ticket_has_the_same_report(
+def test_the_text_report_of_a_snapshot_has_the_same_report(
     ring: tuple[Target, dict[str, int]],
 ) -> None:
     target, _ = ring
@@ -136,7 +138,7 @@ def test_the_snapshot_for_a_ticket_has_the_same_report(
     assert "WHAT WOULD AVOID IT Take mutex g_" in page
 
 
-def test_the_report_can_be_read_on_a_small_screen(
+def test_a_small_screen_scrolls_through_the_whole_report(
     ring: tuple[Target, dict[str, int]], need: Need
 ) -> None:
     target, tids = ring
@@ -150,17 +152,20 @@ def test_the_report_can_be_read_on_a_small_screen(
             screen.press("PageDown")
             screen.until(lambda text, at=at: is_further(text, at), "the next page")  # type: ignore[misc]
         screen.press("End")
-        screen.until(lambda text: "locktop snapshot -p" in text, "its end")
+        screen.until(lambda text: "locktop snapshot -p" in text, "the end of the report")
         screen.press("q")
         assert screen.status() == 0
 
 
 def is_further(text: str, at: int) -> bool:
-    """Whether the page begins after line ``at``, or shows the end: it may be half painted."""
+    """Return whether the page begins after line ``at``, or shows the end.
+
+    The page may be half painted.
+    """
     return first_line(text) > at or "What to do now" in text
 
 
 def first_line(text: str) -> int:
-    """The number of the first line that is shown, in the title of the panel."""
+    """Return the number of the first shown line, from the title of the panel."""
     found = re.search(r" (\d+)-\d+ of \d+ ─", text)
     return int(found[1]) if found else 0

@@ -1,4 +1,4 @@
-"""Wrong use: one clear line on stderr, nothing on stdout, exit status 2."""
+"""Wrong use gives one line on stderr, nothing on stdout, and exit status 2."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import tool
@@ -39,58 +40,58 @@ def shared_file(pid: int) -> str:
 
 def free_pid() -> int:
     ended = subprocess.Popen(["true"])
-    ended.wait()  # waited for, so its pid is free
+    ended.wait()  # after the wait the pid is free
     return ended.pid
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_such_process(command: str) -> None:
+def test_an_unknown_pid_is_refused(command: str) -> None:
     assert "no such process" in refusal(tool.run(command, "-p", free_pid()))
 
 
-def test_no_such_process_for_the_screen(need: Callable[[str], Path]) -> None:
+def test_the_screen_refuses_an_unknown_pid(need: Callable[[str], Path]) -> None:
     with Screen(need("tmux"), "-p", free_pid()) as screen:
         assert screen.status() == 2
         assert "no such process" in screen.text()
 
 
-def test_no_terminal_for_the_screen() -> None:
+def test_the_screen_needs_a_terminal() -> None:
     assert "terminal" in refusal(tool.run("-p", os.getpid()))
 
 
 @pytest.mark.parametrize("pid", ["0", "-1", "x", "99999999999"])
-def test_no_pid_at_all(pid: str) -> None:
+def test_a_word_that_is_no_pid_is_refused(pid: str) -> None:
     refusal(tool.run("snapshot", f"--pid={pid}"))
 
 
-def test_no_level_without_the_library(start_unprepared: StartTarget) -> None:
+def test_a_process_without_the_library_has_no_level_to_set(start_unprepared: StartTarget) -> None:
     target = start_unprepared("nothing_to_show")
     target.expect("ready")
     line = refusal(tool.run("ctl", "-p", target.pid, "--level", "all"))
-    assert "locktop run" in line, "says how to preload"
+    assert "locktop run" in line, "the line says how to load the library"
     assert target.finish() == (0, [])
 
 
-def test_no_such_program() -> None:
+def test_run_refuses_an_unknown_program() -> None:
     assert "no-such-program" in refusal(tool.run("run", "--", "no-such-program"))
 
 
 @pytest.fixture
 def public_directory() -> Iterator[Path]:
-    """A directory that every user may enter; pytest's own are closed."""
+    """A directory that every user may enter, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         yield Path(name)
 
 
-def test_a_process_of_another_user(
+def test_a_process_of_another_user_is_refused(
     compiler: Compiler, public_directory: Path, need: Callable[[str], Path]
 ) -> None:
     if os.geteuid() != 0:
         assert "root" in refusal(tool.run("snapshot", "-p", 1))
         return
-    # Root without its capabilities owns its files and nothing else: as good as another user, and
-    # it can read an interpreter that lies in root's home.
+    # Root without capabilities has the rights of an ordinary user. Unlike another user, this root
+    # may read an interpreter in root's home directory.
     setpriv = str(need("setpriv"))
     program = shutil.copy(compiler.program("nothing_to_show"), public_directory)
     preload = shutil.copy(library(), public_directory)
@@ -98,7 +99,7 @@ def test_a_process_of_another_user(
     powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
     with Target([*as_nobody, "env", f"LD_PRELOAD={preload}", program]) as target:
         target.expect("ready")
-        assert tool.run("snapshot", "-p", target.pid).returncode == 0, "root may look"
+        assert tool.run("snapshot", "-p", target.pid).returncode == 0, "root may scan"
         line = refusal(tool.run("snapshot", "-p", target.pid, prefix=powerless))
         assert "user" in line
         target.finish()
@@ -113,14 +114,18 @@ def copy_of_file(pid: int, directory: Path, size: int) -> Path:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 4096, 8191, 8192, 12288, 262144])
-def test_a_truncated_file(size: int, start_target: StartTarget, tmp_path: Path) -> None:
+def test_a_truncated_shared_file_is_refused(
+    size: int, start_target: StartTarget, tmp_path: Path
+) -> None:
     target = start_target("contention_already_over")
     target.truth()
     copy_of_file(target.pid, tmp_path, size)
     refusal(tool.run("snapshot", "-p", target.pid, environment={"LOCKTOP_DIR": str(tmp_path)}))
 
 
-def test_a_file_that_shrinks_under_the_reader(start_target: StartTarget, tmp_path: Path) -> None:
+def test_a_shared_file_smaller_than_its_header_says_is_refused(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
     target = start_target("nested_locks_one_order")
     target.expect("ready")
     name = shared_file(target.pid)
@@ -131,14 +136,18 @@ def test_a_file_that_shrinks_under_the_reader(start_target: StartTarget, tmp_pat
     refusal(tool.run("snapshot", "-p", target.pid, environment=directory))
 
 
-def test_a_foreign_file(start_unprepared: StartTarget, tmp_path: Path) -> None:
+def test_a_file_with_other_content_is_refused(
+    start_unprepared: StartTarget, tmp_path: Path
+) -> None:
     target = start_unprepared("nothing_to_show")
     target.expect("ready")
     (tmp_path / shared_file(target.pid)).write_bytes(b"something else entirely\n" * 10_000)
     refusal(tool.run("snapshot", "-p", target.pid, environment={"LOCKTOP_DIR": str(tmp_path)}))
 
 
-def test_a_file_of_another_process(start_target: StartTarget, tmp_path: Path) -> None:
+def test_the_shared_file_of_another_process_is_refused(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
     target, other = start_target("nothing_to_show"), start_target("nothing_to_show")
     target.expect("ready")
     other.expect("ready")
@@ -153,7 +162,7 @@ def test_a_file_of_another_process(start_target: StartTarget, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("make", ["link", "fifo", "directory"])
-def test_something_else_by_that_name(
+def test_a_link_a_fifo_or_a_directory_instead_of_the_shared_file_is_refused(
     make: str, start_unprepared: StartTarget, tmp_path: Path
 ) -> None:
     target = start_unprepared("nothing_to_show")
@@ -168,20 +177,22 @@ def test_something_else_by_that_name(
     refusal(tool.run("snapshot", "-p", target.pid, environment={"LOCKTOP_DIR": str(tmp_path)}))
 
 
-def test_shared_memory_missing(start_target: StartTarget, tmp_path: Path) -> None:
+def test_without_the_directory_the_program_runs_and_a_note_says_what_to_do(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
     missing = str(tmp_path / "missing")
     target = start_target("contention_already_over", environment={"LOCKTOP_DIR": missing})
-    assert target.truth()["contended"] == 50, "the program runs on"
+    assert target.truth()["contended"] == 50, "the program continues"
     line = tool.snapshot(target.pid)["notes"][0]
     assert missing in line
     assert "no such directory" in line
-    assert "set LOCKTOP_DIR" in line, "says what to do"
+    assert "set LOCKTOP_DIR" in line, "the note says what to do"
     assert target.finish() == (0, [])
 
 
 @pytest.fixture
 def tiny_tmpfs(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A file system of so many KiB, as the test's parameter says."""
+    """A small file system; its size in KiB is the parameter of the test."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount")
     directory = tmp_path / "tiny"
@@ -194,7 +205,9 @@ def tiny_tmpfs(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]
         subprocess.run(["umount", "-l", str(directory)], check=True)
 
 
-def test_a_directory_that_is_a_file(tmp_path: Path, start_target: StartTarget) -> None:
+def test_if_the_directory_is_a_file_a_note_says_what_to_do(
+    tmp_path: Path, start_target: StartTarget
+) -> None:
     file = tmp_path / "file"
     file.touch()
     target = start_target("nothing_to_show", environment={"LOCKTOP_DIR": str(file)})
@@ -205,7 +218,9 @@ def test_a_directory_that_is_a_file(tmp_path: Path, start_target: StartTarget) -
     assert target.finish() == (0, [])
 
 
-def test_a_tool_whose_directory_is_a_file(tmp_path: Path, start_target: StartTarget) -> None:
+def test_the_tool_also_searches_the_default_directory(
+    tmp_path: Path, start_target: StartTarget
+) -> None:
     file = tmp_path / "file"
     file.touch()
     target = start_target("one_contended_hold_of_three")
@@ -215,7 +230,7 @@ def test_a_tool_whose_directory_is_a_file(tmp_path: Path, start_target: StartTar
 
 
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"]])
-def test_output_that_finds_no_room(command: list[str]) -> None:
+def test_output_to_a_full_device_is_an_error(command: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [tool.COMMAND, *command], stdout=full, stderr=subprocess.PIPE, text=True
@@ -226,25 +241,35 @@ def test_output_that_finds_no_room(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("tiny_tmpfs", [16], indirect=True)
-def test_shared_memory_full(tiny_tmpfs: Path, start_target: StartTarget) -> None:
+def test_without_room_at_the_start_the_program_runs_and_a_note_says_what_to_do(
+    tiny_tmpfs: Path, start_target: StartTarget
+) -> None:
     target = start_target("contention_already_over", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
-    assert target.truth()["contended"] == 50, "the program runs on"
+    assert target.truth()["contended"] == 50, "the program continues"
     line = tool.snapshot(target.pid)["notes"][0]
     assert "no space left" in line
-    assert "make room" in line, "says what to do"
-    assert list(tiny_tmpfs.iterdir()) == [], "nothing is left of the attempt"
+    assert "make room" in line, "the note says what to do"
+    assert list(tiny_tmpfs.iterdir()) == [], "the library removes its file"
     assert target.finish() == (0, [])
 
 
 @pytest.mark.parametrize("tiny_tmpfs", [512], indirect=True)
-def test_shared_memory_full_later(tiny_tmpfs: Path, start_target: StartTarget) -> None:
-    target = start_target("rolling_contention", "1", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
+def test_without_room_later_the_program_runs_and_the_report_says_so(
+    tiny_tmpfs: Path, start_target: StartTarget
+) -> None:
+    target = start_target("rolling_contention", environment={"LOCKTOP_DIR": str(tiny_tmpfs)})
     target.expect("ready")
+
+    def is_full(document: dict[str, Any]) -> bool:
+        return any("room" in note or "space" in note for note in document["notes"])
+
+    tool.scan_until(target.pid, is_full, "a note that the file system is full")
+    target.go_on()
     truth = target.truth()
-    assert sum(truth["locks"].values()) == sum(truth["threads"].values()), "the program runs on"
+    assert sum(truth["locks"].values()) == sum(truth["threads"].values()), "the program is right"
     done = tool.run("snapshot", "-p", target.pid, "--format", "text")
     assert done.returncode == 0, done.stderr
-    assert "room" in done.stdout or "space" in done.stdout, "says that details are missing"
+    assert "room" in done.stdout or "space" in done.stdout, "the report says what is missing"
     target.go_on()
     target.expect("joined")
     assert target.finish() == (0, [])

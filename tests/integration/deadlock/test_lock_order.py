@@ -171,7 +171,7 @@ def test_a_lock_cookie_identifies_a_lock_that_no_call_initialised(
 
 
 @pytest.mark.parametrize("scenario", NONE_WITH_MARKS)
-def test_lock_cookies_tell_apart_two_locks_at_one_address(
+def test_lock_cookies_distinguish_two_locks_at_one_address(
     scenario: str, orders: ScanScenario
 ) -> None:
     snapshot = with_cookies(scenario, orders)

@@ -24,7 +24,7 @@ _BLOCKING = {
     "once", "arrive", "join", "timedjoin", "wait", "timedwait",
 }  # fmt: skip
 
-NOBODY = -1
+NO_THREAD = -1
 #: The edges of a cycle: the number of the waiting thread, the reason, the number of the other one.
 Cycle = set[tuple[int, str, int]]
 
@@ -149,12 +149,12 @@ CERTAIN = {
         {(1, "held", 3), (3, "got", 1)},
         {2},
     ),
-    "a semaphore got again": DeadlockCase(
+    "a semaphore taken again": DeadlockCase(
         of("get e, post e, get e, get e"),
-        of("get e, get e"),  # somebody may post it for the first time
+        of("get e, get e"),  # another thread may post e for the first time
         {(1, "got", 1)},
     ),
-    "a semaphore made again": DeadlockCase(
+    "a semaphore initialised again": DeadlockCase(
         of("get e, post e, renew e, get e, meet 1, lock a", "lock a, meet 1, get e"),
         of("get e, renew e, get e, meet 1, lock a", "lock a, meet 1, get e"),
         {(1, "held", 2), (2, "got", 1)},
@@ -208,7 +208,7 @@ CERTAIN = {
     "a barrier for more than there are": DeadlockCase(
         of("meet 1, arrive b", main="meet 1, after 1, arrive b", objects="b=3"),
         of("meet 1, arrive b", "stay", main="meet 1, after 1, arrive b", objects="b=3"),
-        {(1, "absent", NOBODY)},
+        {(1, "absent", NO_THREAD)},
         {0},
     ),
     "a barrier and a semaphore": DeadlockCase(
@@ -297,7 +297,7 @@ POSSIBLE = {
            "signal c, meet 1, exit"),
         {(1, "signals", 2), (2, "held", 1)},
     ),
-    "two semaphores of threads that tell others": DeadlockCase(
+    "two semaphores that other threads post": DeadlockCase(
         of(*[f"post {x}, get {y}, meet 1, get {z}" for x, y, z in ("aef", "bfe")]),
         of(*[f"post {x}, get {y}, meet 1, get {y}" for x, y in ("ae", "bf")]),
         {(1, "got", 2), (2, "got", 1)},
@@ -393,7 +393,7 @@ class Running:
 
     def deadlocks(self, seen: Snapshot) -> list[tuple[bool, Cycle, set[int]]]:
         """Return each deadlock: whether it is certain, its edges, and the threads behind it."""
-        number = {tid: number for number, tid in enumerate(self.tids())} | {0: NOBODY}
+        number = {tid: number for number, tid in enumerate(self.tids())} | {0: NO_THREAD}
         return [
             (
                 found.certain,

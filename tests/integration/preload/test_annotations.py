@@ -1,4 +1,4 @@
-"""What a program says of itself through locktop.h: names, marks, locks of its own."""
+"""The annotations of locktop.h: names of locks, marks, and locks of a program's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.targets import StartTarget, Target
 
 from locktop.collector.sources.launch import preload_environment
 
-OWN = "own ?[31mlock"  # the escape sequence in its name is made harmless
+OWN = "own ?[31mlock"  # the snapshot shows the escape sequence of the name as "?"
 
 
 def waited_for(document: dict[str, Any]) -> bool:
@@ -22,7 +22,9 @@ def waited_for(document: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("level", ["counting", "contended", "blocks", "all"])
-def test_a_lock_of_the_programs_own(level: str, start_target: StartTarget) -> None:
+def test_the_figures_of_a_programs_own_lock_are_those_of_the_program(
+    level: str, start_target: StartTarget
+) -> None:
     target = start_target("annotated_own_lock", level=level)
     truth = target.truth()
     document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
@@ -32,7 +34,7 @@ def test_a_lock_of_the_programs_own(level: str, start_target: StartTarget) -> No
     assert lock["trylock_failed"] == truth["tries"]
     waiter = tool.thread_of(document, truth["waiter"])
     assert (lock["holders"], lock["waiters"]) == ([truth["holder"]], [truth["waiter"]])
-    assert waiter["waiting_for"]["kind"] == "custom", "not the futex that it is made of"
+    assert waiter["waiting_for"]["kind"] == "custom", "the wait is for the lock, not for its futex"
     not_over = waiter["waiting_for"]["since_s"]
     assert lock["wait_s"] - not_over == pytest.approx(truth["wait_s"], rel=0.05)
     assert lock["hold_s"] >= truth["hold_s"] * 0.95
@@ -40,13 +42,13 @@ def test_a_lock_of_the_programs_own(level: str, start_target: StartTarget) -> No
         stack = tool.functions(document, waiter["waiting_for"]["stack"])
         assert stack[:2] == ["own_take", "waiter"]
         frame = document["stacks"][str(waiter["waiting_for"]["stack"])][0]
-        assert frame["file"] == "annotated_own_lock.c", "not the header"
+        assert frame["file"] == "annotated_own_lock.c", "the program's file, not the header"
     assert document["deadlocks"] == []
     target.go_on()
     assert target.finish() == (0, ["ok"])
 
 
-def test_what_nobody_waited_for_is_not_contended(start_target: StartTarget) -> None:
+def test_an_own_lock_without_waits_is_not_contended(start_target: StartTarget) -> None:
     target = start_target("annotated_own_lock")
     target.truth()
     document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
@@ -56,7 +58,7 @@ def test_what_nobody_waited_for_is_not_contended(start_target: StartTarget) -> N
     assert (readers["acquisitions"], readers["contended"], readers["holders"]) == (2, 0, [])
 
 
-def test_names_last_as_long_as_what_they_name(start_target: StartTarget) -> None:
+def test_a_name_lasts_as_long_as_its_lock(start_target: StartTarget) -> None:
     target = start_target("annotated_own_lock")
     target.truth()
     document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
@@ -65,7 +67,7 @@ def test_names_last_as_long_as_what_they_name(start_target: StartTarget) -> None
     assert tool.lock_named(document, f"/locktop-test-{target.pid}")["kind"] == "sem"
 
 
-def test_marks_are_kept_with_their_thread(start_target: StartTarget) -> None:
+def test_a_mark_has_its_text_and_its_thread(start_target: StartTarget) -> None:
     target = start_target("annotated_own_lock")
     truth = target.truth()
     document = tool.scan_until(target.pid, waited_for, "a wait for the program's own lock")
@@ -86,7 +88,8 @@ def test_a_cycle_of_own_locks_is_possible_at_most(start_target: StartTarget) -> 
         return bool(document["deadlocks"])
 
     document = tool.scan_until(target.pid, crossed, "the cycle")
-    # Both took and waited at the same call: a lock is held from where it was asked for.
+    # Both threads requested and took their locks at one call. The call site of a hold is the
+    # request.
     for thread in document["threads"]:
         if wait := thread["waiting_for"]:
             leaf = document["stacks"][str(wait["stack"])][0]
@@ -96,13 +99,15 @@ def test_a_cycle_of_own_locks_is_possible_at_most(start_target: StartTarget) -> 
     assert "may give up" in found[0]["doubt"]
 
 
-def test_guards_of_cplusplus(start_target: StartTarget) -> None:
+def test_the_cxx_guards_release_their_locks_also_after_an_exception(
+    start_target: StartTarget,
+) -> None:
     target = start_target("annotated_cxx_guards")
     target.expect("ready")
     document = tool.snapshot(target.pid)
     lock = tool.lock_named(document, "g_guarded")
     assert (lock["acquisitions"], lock["contended"], lock["holders"]) == (15, 0, [])
-    # Those that threw ended without the lock, and nothing goes on waiting.
+    # A lock() that threw an exception leaves no waiter behind.
     assert lock["waiters"] == []
     assert tool.lock_named(document, "Session::mutex")["holders"] == [target.pid]
     assert target.process.stdin is not None
@@ -126,7 +131,7 @@ sys.stdin.read()
 """
 
 
-def test_from_python(tmp_path: Path) -> None:
+def test_python_can_call_the_annotations(tmp_path: Path) -> None:
     with Target([sys.executable, "-c", PYTHON], preload_environment(None)) as target:
         target.expect("ready")
         document = tool.snapshot(target.pid)
@@ -169,7 +174,7 @@ int main(void)
     ],
     ids=" ".join,
 )
-def test_the_header_works_however_it_is_built(flags: list[str], tmp_path: Path) -> None:
+def test_the_header_works_with_every_build(flags: list[str], tmp_path: Path) -> None:
     source, program = tmp_path / "named.c", tmp_path / "named"
     source.write_text(NAMES_ITSELF)
     subprocess.run(["cc", *flags, f"-I{HEADER}", source, "-o", program], check=True)
@@ -185,7 +190,7 @@ def test_the_header_works_however_it_is_built(flags: list[str], tmp_path: Path) 
         assert target.process.wait(tool.PATIENCE_S) == 0
 
 
-def test_a_static_program_has_nobody_to_tell(tmp_path: Path) -> None:
+def test_a_static_program_with_annotations_runs(tmp_path: Path) -> None:
     source, program = tmp_path / "named.c", tmp_path / "named"
     source.write_text(NAMES_ITSELF)
     subprocess.run(["cc", "-static", f"-I{HEADER}", source, "-o", program], check=True)

@@ -1,21 +1,33 @@
-"""The figures of a snapshot against those that the program took itself."""
+"""The figures of a snapshot, against those that the program measured itself."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 from support import tool
-from support.targets import StartTarget
+from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
 
 
-def test_hold_of_100_ms_that_three_want(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
-    truth = target.truth()
-    document = tool.snapshot(target.pid)
+@pytest.fixture(scope="module")
+def slow(compiler: Compiler) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The truth of `hold_100ms` after its rounds, and a snapshot."""
+    with Target([compiler.program("hold_100ms")], preload_environment(None)) as target:
+        started = start_time(target.pid)
+        yield target.truth(), tool.snapshot(target.pid)
+    remove_file_of(target.pid, started)
+
+
+Slow = tuple[dict[str, Any], dict[str, Any]]
+
+
+def test_a_hold_with_three_waiters_has_the_programs_figures(slow: Slow) -> None:
+    truth, document = slow
     lock = document["locks"][0]
     assert lock["name"] == "g_slow_lock"
     assert lock["kind"] == "mutex"
@@ -28,10 +40,8 @@ def test_hold_of_100_ms_that_three_want(start_target: StartTarget) -> None:
     assert (lock["holders"], lock["waiters"]) == ([], [])
 
 
-def test_each_thread_waited_as_long_as_it_says(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
-    truth = target.truth()
-    document = tool.snapshot(target.pid)
+def test_each_thread_has_the_wait_time_that_it_measured(slow: Slow) -> None:
+    truth, document = slow
     for wanter in truth["wanters"]:
         thread = tool.thread_of(document, wanter["tid"])
         assert thread["contended"] == wanter["contended"]
@@ -40,10 +50,8 @@ def test_each_thread_waited_as_long_as_it_says(start_target: StartTarget) -> Non
     assert (holder["name"], holder["contended"]) == ("holder", 0)
 
 
-def test_every_contended_wait_has_its_stack(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
-    truth = target.truth()
-    document = tool.snapshot(target.pid)
+def test_every_contended_wait_has_its_stack(slow: Slow) -> None:
+    truth, document = slow
     lock = tool.lock_named(document, "g_slow_lock")
     assert sum(stack["count"] for stack in lock["wait_stacks"]) == truth["contended"]
     waited = sum(stack["wait_s"] for stack in lock["wait_stacks"])
@@ -52,8 +60,8 @@ def test_every_contended_wait_has_its_stack(start_target: StartTarget) -> None:
         assert tool.functions(document, stack["stack"])[:2] == ["wanter_takes", "wanter_loop"]
 
 
-def test_who_holds_and_who_waits_now(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
+def test_a_snapshot_has_the_present_holder_and_waiters(start_target: StartTarget) -> None:
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     target.go_on()
     target.expect("held")
@@ -85,7 +93,9 @@ def test_who_holds_and_who_waits_now(start_target: StartTarget) -> None:
     assert (lock["holders"], lock["waiters"]) == ([], [])
 
 
-def test_contention_that_ended_before_anybody_looked(start_target: StartTarget) -> None:
+def test_contention_that_ended_before_the_first_scan_is_counted(
+    start_target: StartTarget,
+) -> None:
     target = start_target("contention_already_over")
     truth = target.truth()
     document = tool.snapshot(target.pid)
@@ -113,7 +123,9 @@ def test_a_recursive_mutex_is_held_until_its_last_unlock(start_target: StartTarg
     assert (lock["holders"], lock["waiters"], lock["contended"]) == ([], [], 1)
 
 
-def test_condition_waits_that_keep_the_mutex(start_target: StartTarget) -> None:
+def test_a_condition_wait_that_keeps_its_mutex_keeps_the_holder(
+    start_target: StartTarget,
+) -> None:
     target = start_target("cond_wait_keeps_mutex")
     target.expect("held")
     document = tool.snapshot(target.pid)
@@ -129,16 +141,16 @@ def test_condition_waits_that_keep_the_mutex(start_target: StartTarget) -> None:
     ]
 
 
-def test_holds_on_both_sides_of_a_condition_wait(start_target: StartTarget) -> None:
+def test_a_condition_wait_divides_one_hold_into_two(start_target: StartTarget) -> None:
     target = start_target("hold_around_cond_wait")
     truth = target.truth()
     lock = tool.lock_named(tool.snapshot(target.pid), "g_cond_held")
     assert lock["acquisitions"] == 2 * truth["rounds"]
-    assert lock["hold_timed"] == lock["acquisitions"], "each is long enough to be timed"
+    assert lock["hold_timed"] == lock["acquisitions"], "the library measured each hold"
     assert lock["hold_s"] == pytest.approx(truth["hold_s"], rel=0.05)
 
 
-def test_tries_that_failed(start_target: StartTarget) -> None:
+def test_failed_trylocks_are_counted_and_are_no_waits(start_target: StartTarget) -> None:
     target = start_target("failed_trylocks")
     truth = target.truth()
     document = tool.snapshot(target.pid)
@@ -153,7 +165,7 @@ def test_tries_that_failed(start_target: StartTarget) -> None:
     assert tool.lock_named(document, "g_tried_lock")["holders"] == [target.pid]
 
 
-def test_waits_that_gave_up(start_target: StartTarget) -> None:
+def test_a_timed_wait_that_gave_up_counts_as_wait_time_only(start_target: StartTarget) -> None:
     target = start_target("timed_waits_give_up")
     truth = target.truth()
     document = tool.snapshot(target.pid)
@@ -167,7 +179,7 @@ def test_waits_that_gave_up(start_target: StartTarget) -> None:
         assert lock["wait_s"] == pytest.approx(truth[kind], rel=0.05), name
     for name in ("g_kept_lock", "g_kept_rwlock"):
         lock = tool.lock_named(document, name)
-        assert (lock["acquisitions"], lock["contended"]) == (1, 0), "main's own, nobody else's"
+        assert (lock["acquisitions"], lock["contended"]) == (1, 0), "only the main thread has it"
 
 
 def test_an_idle_pool_is_not_contention(start_target: StartTarget) -> None:
@@ -185,12 +197,13 @@ def test_an_idle_pool_is_not_contention(start_target: StartTarget) -> None:
     assert {thread["waiting_for"]["lock"] for thread in pool} == {cond["id"]}
     assert cond["acquisitions"] == truth["waits"]
     assert cond["signals"] == truth["signals"]
-    assert cond["wait_s"] > truth["wait_s"] * 0.95, "waits that go on come on top"
-    assert tool.lock_named(document, "g_work_lock")["holders"] == [], "a sleeper holds no mutex"
+    assert cond["wait_s"] > truth["wait_s"] * 0.95, "and the waits that still last"
+    mutex = tool.lock_named(document, "g_work_lock")
+    assert mutex["holders"] == [], "a thread in a condition wait holds no mutex"
     assert all(thread["holds"] == [] for thread in pool)
 
 
-def test_semaphores(start_target: StartTarget) -> None:
+def test_semaphores_have_the_programs_figures(start_target: StartTarget) -> None:
     target = start_target("semaphore_ping_pong")
     truth = target.truth()
 
@@ -210,7 +223,7 @@ def test_semaphores(start_target: StartTarget) -> None:
     assert player["state"] == "idle"
 
 
-def test_locks_taken_before_main(start_target: StartTarget) -> None:
+def test_acquisitions_before_main_are_counted(start_target: StartTarget) -> None:
     target = start_target("locks_before_and_after_main")
     truth = target.truth()
     lock = tool.lock_named(tool.snapshot(target.pid), "g_early_lock")
@@ -226,13 +239,13 @@ def test_a_forked_child_has_figures_of_its_own(start_target: StartTarget) -> Non
     assert lock["contended"] == truth["child_contended"]
     assert lock["acquisitions"] == truth["child_acquisitions"]
     others = [one for one in child["locks"] if one["kind"] == "mutex" and one["id"] != lock["id"]]
-    assert not any(one["contended"] for one in others), "the parent's contention is the parent's"
+    assert not any(one["contended"] for one in others), "the child has none of the parent's figures"
     parent = tool.snapshot(target.pid)
     assert tool.lock_named(parent, "g_child_lock")["contended"] == 0
     assert target.finish() == (0, [])
 
 
-def test_nothing_stays_held_where_a_signal_handler_took_locks(start_target: StartTarget) -> None:
+def test_no_lock_of_a_signal_handler_stays_held(start_target: StartTarget) -> None:
     target = start_target("handler_takes_locks")
     assert target.truth() == {"held": 0}
     document = tool.snapshot(target.pid)
@@ -240,8 +253,10 @@ def test_nothing_stays_held_where_a_signal_handler_took_locks(start_target: Star
     assert all(lock["holders"] == [] for lock in document["locks"])
 
 
-def test_what_nobody_took_meanwhile_was_held_all_the_while(start_target: StartTarget) -> None:
-    """Also where the hold was not timed, as most are."""
+def test_a_lock_that_one_thread_keeps_is_held_all_of_the_interval(
+    start_target: StartTarget,
+) -> None:
+    """The share is 1 also for a hold that the library did not measure."""
     often = "lock {0}, unlock {0}, "
     scripts = [often.format(lock) * 8 * n + f"lock {lock}, meet 1, stay"
                for n, lock in enumerate("abcd")]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The LOCKTOP_* variables, as docs/environment.md describes them."""
+"""The LOCKTOP_* variables do what docs/environment.md says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.targets import Compiler, StartTarget, Target
 from locktop.collector.sources.launch import preload_environment
 
 
-def test_forked_children_may_be_left_out(start_target: StartTarget) -> None:
+def test_a_variable_leaves_out_forked_children(start_target: StartTarget) -> None:
     target = start_target("fork_among_locking_threads", environment={"LOCKTOP_CHILDREN": "none"})
     truth = target.truth()
     assert tool.lock_named(tool.snapshot(target.pid), "g_parent_lock")["acquisitions"] > 0
@@ -32,7 +32,9 @@ def test_forked_children_may_be_left_out(start_target: StartTarget) -> None:
         ("other,contention_already", False),
     ],
 )
-def test_children_that_execute_a_program(children: str, watched: bool, compiler: Compiler) -> None:
+def test_a_variable_selects_children_by_their_program(
+    children: str, watched: bool, compiler: Compiler
+) -> None:
     late = compiler.program("contention_already_over")
     command = ["sh", "-c", f'read go; "{late}"; exit 0']
     with Target(command, {**preload_environment(), "LOCKTOP_CHILDREN": children}) as shell:
@@ -47,51 +49,56 @@ def test_children_that_execute_a_program(children: str, watched: bool, compiler:
         assert shell.finish()[0] == 0
 
 
-def test_a_ring_and_a_file_of_other_sizes(start_target: StartTarget) -> None:
+def test_variables_set_the_sizes_of_the_rings_and_of_the_file(start_target: StartTarget) -> None:
     variables = {"LOCKTOP_RING": "16", "LOCKTOP_MEMORY": "512K"}
     target = start_target("rolling_contention", environment=variables)
     document = tool.scan_until(
         target.pid, lambda document: bool(document["notes"]), "a note that the file is full"
     )
-    (said,) = [note for note in document["notes"] if "shared memory is full" in note]
-    assert "raise LOCKTOP_MEMORY where it is set" in said
+    (full,) = [note for note in document["notes"] if "shared memory is full" in note]
+    assert "raise LOCKTOP_MEMORY where it is set" in full
     path = next(Path("/dev/shm").glob(f"locktop-{target.pid}-*"))
     assert path.stat().st_size == 512 << 10
 
 
-def bare_run(program: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(program: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **preload_environment(), **variables}
     return subprocess.run(
         [program], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
 
 
-def test_it_speaks_when_asked(compiler: Compiler, tmp_path: Path) -> None:
+def test_the_library_writes_messages_only_if_a_variable_says_so(
+    compiler: Compiler, tmp_path: Path
+) -> None:
     program = compiler.program("errno_and_results")
     nowhere = str(tmp_path / "none")
-    assert bare_run(program, LOCKTOP_DIR=nowhere).stderr == ""
-    said = bare_run(program, LOCKTOP_DIR=nowhere, LOCKTOP_QUIET="0").stderr
-    assert said.startswith("locktop: cannot make ")
-    assert said.count("\n") == 1
-    said = bare_run(program, LOCKTOP_LEVEL="loud", LOCKTOP_QUIET="0").stderr
-    assert said.startswith("locktop: LOCKTOP_LEVEL=loud is ignored")
-    assert said.count("\n") == 1
-    assert bare_run(program, LOCKTOP_QUIET="0").stderr == ""
+    assert run(program, LOCKTOP_DIR=nowhere).stderr == ""
+    message = run(program, LOCKTOP_DIR=nowhere, LOCKTOP_QUIET="0").stderr
+    assert message.startswith("locktop: cannot make ")
+    assert message.count("\n") == 1
+    message = run(program, LOCKTOP_LEVEL="loud", LOCKTOP_QUIET="0").stderr
+    assert message.startswith("locktop: LOCKTOP_LEVEL=loud is ignored")
+    assert message.count("\n") == 1
+    assert run(program, LOCKTOP_QUIET="0").stderr == ""
 
 
-#: What tests/targets/fork/children_of_each_sort.c says, and what is to be seen before each.
-BEGOTTEN = ["begun", "forked", "forked", "executed"]
+#: The lines of tests/targets/fork/children_of_each_sort.c, one for each process.
+PROCESSES = ["begun", "forked", "forked", "executed"]
 
 
-def tracers_let(compiler: Compiler, **variables: str) -> list[str]:
-    """Return the lines of `children_of_each_sort` and of its children, and each call that lets
-    others trace them."""
-    asked = [f"{name}={value}" for name, value in {**preload_environment(), **variables}.items()]
+def processes_and_grants(compiler: Compiler, **variables: str) -> list[str]:
+    """Return the lines of `children_of_each_sort` and of its children, and each tracing grant.
+
+    A process grants tracing by prctl(PR_SET_PTRACER); the line of a grant is its argument.
+    """
+    variables = {**preload_environment(), **variables}
+    settings = [f"{name}={value}" for name, value in variables.items()]
     done = subprocess.run(
         [
             compiler.program("reports_ptracer_grants"),
             "env",
-            *asked,
+            *settings,
             compiler.program("children_of_each_sort"),
         ],
         capture_output=True,
@@ -102,21 +109,23 @@ def tracers_let(compiler: Compiler, **variables: str) -> list[str]:
 
 
 @pytest.mark.parametrize("value", [None, "none", "", "Any", "1"])
-def test_nobody_is_let_trace_unless_asked_for(value: str | None, compiler: Compiler) -> None:
+def test_a_process_grants_no_tracing_without_the_variable(
+    value: str | None, compiler: Compiler
+) -> None:
     variables = {} if value is None else {"LOCKTOP_PTRACER": value}
-    assert tracers_let(compiler, **variables) == BEGOTTEN
+    assert processes_and_grants(compiler, **variables) == PROCESSES
 
 
-def test_a_process_and_its_children_let_others_trace_them(compiler: Compiler) -> None:
-    seen = tracers_let(compiler, LOCKTOP_PTRACER="any")
-    assert seen == [line for said in BEGOTTEN for line in ("any", said)]
+def test_a_process_and_its_children_grant_tracing(compiler: Compiler) -> None:
+    seen = processes_and_grants(compiler, LOCKTOP_PTRACER="any")
+    assert seen == [line for process in PROCESSES for line in ("any", process)]
 
 
-def test_children_that_are_left_out_let_nobody(compiler: Compiler) -> None:
-    seen = tracers_let(compiler, LOCKTOP_PTRACER="any", LOCKTOP_CHILDREN="none")
-    assert seen == ["any", *BEGOTTEN]
+def test_children_that_are_left_out_grant_no_tracing(compiler: Compiler) -> None:
+    seen = processes_and_grants(compiler, LOCKTOP_PTRACER="any", LOCKTOP_CHILDREN="none")
+    assert seen == ["any", *PROCESSES]
 
 
-def test_one_that_cannot_be_watched_may_still_be_traced(compiler: Compiler) -> None:
-    nowhere = tracers_let(compiler, LOCKTOP_PTRACER="any", LOCKTOP_DIR="/nowhere")
-    assert nowhere == tracers_let(compiler, LOCKTOP_PTRACER="any")
+def test_a_process_without_a_shared_file_still_grants_tracing(compiler: Compiler) -> None:
+    nowhere = processes_and_grants(compiler, LOCKTOP_PTRACER="any", LOCKTOP_DIR="/nowhere")
+    assert nowhere == processes_and_grants(compiler, LOCKTOP_PTRACER="any")

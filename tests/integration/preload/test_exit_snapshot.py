@@ -1,4 +1,4 @@
-"""The end of a target: its final figures, and who waited for what when it was killed."""
+"""The last snapshot of a target: final figures after an exit, and the waits after a kill."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scan_until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
 
 
 def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     source = attach(target.pid)
     assert slow_lock(source.scan(resolve=True)).acquisitions == truth["acquisitions"]
@@ -42,7 +42,7 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
     last = source.scan()
     assert last.ended
     assert slow_lock(last).acquisitions == truth["acquisitions"] + 4, (
-        "a round whose end no look saw"
+        "the last round ended after the last scan of the living process"
     )
     assert slow_lock(last).contended == truth["contended"] + 3
     assert (slow_lock(last).waiters, slow_lock(last).holders) == ((), ())
@@ -51,8 +51,8 @@ def test_the_figures_of_an_exited_target_are_final(start_target: StartTarget) ->
     source.close()
 
 
-def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) -> None:
-    target = start_target("hold_100ms")
+def test_a_killed_target_shows_the_waits_of_its_last_moment(start_target: StartTarget) -> None:
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     wanters = {one["tid"] for one in truth["wanters"]}
     source = attach(target.pid)
@@ -78,9 +78,16 @@ def test_a_killed_target_shows_who_waited_for_what(start_target: StartTarget) ->
     source.close()
 
 
-def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
-    """The look that finds a target dead may come long after: none of that time was waited."""
-    target = start_target("hold_100ms")
+def longest_wait(snapshot: Snapshot) -> float:
+    """Return the longest present wait for the slow lock, in seconds."""
+    waiters = slow_lock(snapshot).waiters
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.tid in waiters]
+    return max(wait.duration_s for wait in waits if wait is not None)
+
+
+def test_no_time_is_counted_after_the_end(start_target: StartTarget) -> None:
+    """A scan may find a target dead long after its end. No wait grows in that time."""
+    target = start_target("hold_100ms", "1")
     wanters = len(target.truth()["wanters"])
     source = attach(target.pid)
     began = time.monotonic()
@@ -89,24 +96,23 @@ def test_nothing_goes_on_after_the_end(start_target: StartTarget) -> None:
     before = scan_until(source, lambda seen: len(slow_lock(seen).waiters) == wanters)
     target.kill()
     at_most = time.monotonic() - began
-    time.sleep(1.0)
+    # A wait that grew after the end would then be longer than the target could have waited.
+    time.sleep(at_most - longest_wait(before) + 0.1)
     last = source.scan()
     assert last.ended
     lock, alive = slow_lock(last), slow_lock(before)
-    waits = [thread.waiting_for for thread in last.threads if thread.tid in lock.waiters]
-    longest = max(wait.duration_s for wait in waits if wait is not None)
-    assert longest <= at_most
+    assert longest_wait(last) <= at_most
     assert lock.wait_max_s <= max(at_most, 1.01 * alive.wait_max_s)
     assert lock.hold_max_s is not None
     assert alive.hold_max_s is not None
     assert lock.hold_max_s <= max(at_most, 1.01 * alive.hold_max_s)
     assert lock.wait_s <= 1.01 * alive.wait_s + wanters * at_most
     assert last.duration_s <= 1.01 * before.duration_s + at_most
-    assert lock.rates == alive.rates, "of the time before"
+    assert lock.rates == alive.rates, "the rates of the last interval of life"
     source.close()
 
 
-def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> None:
+def test_a_target_killed_in_a_deadlock_still_shows_the_deadlock(start_target: StartTarget) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     source = attach(target.pid)
@@ -119,13 +125,13 @@ def test_a_target_killed_in_a_deadlock_was_in_it(start_target: StartTarget) -> N
     source.close()
 
 
-def between_the_scans(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
-    """Let it happen in the time that `locktop check` leaves between its looks."""
-    monkeypatch.setattr(check, "time", SimpleNamespace(sleep=lambda _: happens()))
+def between_the_scans(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
+    """Call ``action`` between the two scans of `locktop check`."""
+    monkeypatch.setattr(check, "time", SimpleNamespace(sleep=lambda _: action()))
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_target_killed_between_two_scans_cannot_be_judged(
+def test_check_gives_no_verdict_of_a_target_killed_between_its_scans(
     form: list[str],
     start_target: StartTarget,
     monkeypatch: pytest.MonkeyPatch,
@@ -142,7 +148,7 @@ def test_a_target_killed_between_two_scans_cannot_be_judged(
     assert "ended during the scans" in said.err
 
 
-def test_a_deadlock_that_ended_with_its_target_is_still_told(
+def test_check_reports_a_deadlock_whose_target_was_killed_between_its_scans(
     start_target: StartTarget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = start_target("ring_of_three")

@@ -1,4 +1,4 @@
-"""Uncontended locks took all the room: what is waited for has its place all the same."""
+"""Uncontended locks fill the shared memory, and a contended lock still gets its own record."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from support.targets import StartTarget, Target
 LOCKS = 20_000
 MIB = 1 << 20
 
-#: Starts more_locks_than_room.c: where there is how little room.
+#: Starts more_locks_than_room.c with too little shared memory.
 StartCrowded = Callable[..., Target]
 
 
 def limited(start_target: StartTarget) -> StartCrowded:
-    """To the least that LOCKTOP_MEMORY may be."""
+    """The shared memory has the smallest size that LOCKTOP_MEMORY accepts."""
 
     def start(*arguments: str) -> Target:
         target = start_target(
@@ -39,7 +39,7 @@ def room_left(directory: Path) -> int:
 
 
 def filled_up(start_target: StartTarget, directory: Path) -> StartCrowded:
-    """To what the library had when it began; then somebody else took all the rest."""
+    """Another file fills the file system after the library has reserved its first piece."""
 
     def start(*arguments: str) -> Target:
         target = start_target(
@@ -64,7 +64,7 @@ def start_crowded(request: pytest.FixtureRequest, start_target: StartTarget) -> 
 
 
 def assert_crowded(document: dict[str, Any], acquisitions: int) -> None:
-    """There was no room for most locks, and no acquisition of theirs is lost."""
+    """Check that most locks have no record of their own, and that no acquisition is lost."""
     others = tool.lock_named(document, "other locks")
     assert others["acquisitions"] > acquisitions / 2
     assert sum(thread["acquisitions"] for thread in document["threads"]) == acquisitions
@@ -72,7 +72,9 @@ def assert_crowded(document: dict[str, Any], acquisitions: int) -> None:
 
 
 @pytest.mark.parametrize("who", ["both", "others"])
-def test_a_late_lock_that_is_fought_for(who: str, start_crowded: StartCrowded) -> None:
+def test_a_contended_lock_gets_a_record_though_the_table_is_full(
+    who: str, start_crowded: StartCrowded
+) -> None:
     target = start_crowded(who, str(LOCKS), "fight")
     truth = target.truth()
     document = tool.snapshot(target.pid)
@@ -80,7 +82,7 @@ def test_a_late_lock_that_is_fought_for(who: str, start_crowded: StartCrowded) -
     late = tool.lock_named(document, "g_late")
     assert (late["holders"], late["waiters"]) == ([truth["alice"]], [truth["bob"]])
     assert late["contended"] == truth["contended"]
-    # What alice took before it had a place stands with the others.
+    # Acquisitions before the lock had a record count for "other locks".
     assert truth["contended"] <= late["acquisitions"] <= truth["contended"] + 1
     assert sum(one["count"] for one in late["wait_stacks"]) == truth["contended"]
     wait = tool.thread_of(document, truth["bob"])["waiting_for"]
@@ -90,7 +92,9 @@ def test_a_late_lock_that_is_fought_for(who: str, start_crowded: StartCrowded) -
 
 
 @pytest.mark.parametrize("who", ["both", "others"])
-def test_two_late_locks_in_a_deadlock(who: str, start_crowded: StartCrowded) -> None:
+def test_a_deadlock_is_found_though_the_table_is_full(
+    who: str, start_crowded: StartCrowded
+) -> None:
     target = start_crowded(who, str(LOCKS), "cross")
     truth = target.truth()
     done = tool.run("check", "-p", target.pid)
@@ -110,11 +114,13 @@ def test_two_late_locks_in_a_deadlock(who: str, start_crowded: StartCrowded) -> 
     assert (left["holders"], right["holders"]) == ([alice], [bob])
 
 
-def test_a_table_too_large_leaves_the_room_to_others(
+def test_a_table_that_does_not_fit_leaves_the_room_to_others(
     start_target: StartTarget, tmpfs: Callable[[int], Path]
 ) -> None:
-    """One thread's table would have to become twice as large as what is left. That is left to the
-    program, and to threads that need less."""
+    """The main thread's table cannot double in the room that is left.
+
+    The room stays free for the program, and for threads with smaller tables.
+    """
     directory = tmpfs(3 * MIB)
     own, main_knows = 1000, 8192  # a table is at most half full
     target = start_target(
@@ -130,13 +136,12 @@ def test_a_table_too_large_leaves_the_room_to_others(
     truth = target.truth()
     document = tool.snapshot(target.pid)
     others = tool.lock_named(document, "other locks")
-    assert others["acquisitions"] == LOCKS - main_knows, "none of the others'"
+    assert others["acquisitions"] == LOCKS - main_knows, "only acquisitions of the main thread"
     assert tool.lock_named(document, "g_late")["acquisitions"] == truth["contended"] + 1
     assert room_left(directory) > MIB / 4
 
 
-def test_what_ended_threads_waited_for(start_crowded: StartCrowded) -> None:
-    """Their figures stay with the lock."""
+def test_the_waits_of_ended_threads_stay_with_the_lock(start_crowded: StartCrowded) -> None:
     target = start_crowded("others", str(LOCKS), "end")
     truth = target.truth()
     late = tool.lock_named(tool.snapshot(target.pid), "g_late")

@@ -1,4 +1,4 @@
-"""Every lock or wait function that libc exports is interposed, or left alone for a reason."""
+"""The library interposes every lock or wait function of libc, or has a reason not to."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from locktop.collector.sources.launch import preload_environment
 
 HOOKS = Path(__file__).resolve().parents[3] / "native" / "src" / "interpose" / "hooks.def"
 
-#: The functions of threads and their locks, whatever they may be called.
+#: The functions of threads and their locks.
 THREADS = re.compile(r"_*(pthread|sem|mtx|cnd|thrd|tss)_|call_once$")
-#: What else may lock or wait, by a word in its name.
+#: Words in the names of other functions that may lock or wait.
 LOCKS_OR_WAITS = re.compile(
     r"(?<!c)lock|wait|once|join|futex|barrier|semaphore|latch|park|sleep|p?poll|select|suspend|pause"
     r"|^sem(timed)?op$|^msg(rcv|snd)$|mq_.*(receive|send)|^lio_listio|^syscall$"
 )
-#: Those among them that do neither: this list is to be read again for each name that it lacks.
+#: Functions that match and do neither. Extend this list only after reading what a function does.
 NEITHER = re.compile(
     r"_*pthread_(mutex|rwlock|cond|barrier)?attr_\w+|pthread_[gs]etattr(_default)?_np"
     r"|_*pthread_(key_(create|delete)|[gs]etspecific)|tss_\w+"
@@ -35,7 +35,7 @@ NEITHER = re.compile(
 
 
 def exports(path: str) -> dict[str, dict[str, int]]:
-    """Return the functions that a library exports: where each of its versions lies."""
+    """Return the address of each version of each function that a library exports."""
     found: dict[str, dict[str, int]] = {}
     with open(path, "rb") as file:
         elf = ELFFile(file)
@@ -61,14 +61,14 @@ def exports(path: str) -> dict[str, dict[str, int]]:
 
 
 def may_lock_or_wait(name: str) -> bool:
-    """Whether a function must be in hooks.def."""
+    """Return whether a function must be in hooks.def."""
     found = THREADS.match(name) or LOCKS_OR_WAITS.search(name)
     return bool(found) and not NEITHER.fullmatch(name)
 
 
 @pytest.fixture(scope="module")
 def libc() -> dict[str, dict[str, int]]:
-    """What libc exports to programs."""
+    """The functions that libc exports to programs."""
     with open("/proc/self/maps") as maps:
         path = next(line.split()[-1] for line in maps if line.rstrip().endswith("/libc.so.6"))
     found = {
@@ -80,13 +80,13 @@ def libc() -> dict[str, dict[str, int]]:
 
 @pytest.fixture(scope="module")
 def library() -> dict[str, dict[str, int]]:
-    """What the library interposes: all that it exports, but for what locktop.h declares."""
+    """The functions that the library interposes: all exports except those of locktop.h."""
     found = exports(preload_environment()["LD_PRELOAD"])
     return {name: versions for name, versions in found.items() if not name.startswith("locktop_")}
 
 
 def listed(pattern: str) -> set[str]:
-    """Return the names of all lines of hooks.def that look like this."""
+    """Return the names in all lines of hooks.def that match."""
     return set(re.findall(rf"^{pattern}", HOOKS.read_text(), re.MULTILINE))
 
 
@@ -98,36 +98,38 @@ def left_alone() -> set[str]:
     return listed(r'LEFT_ALONE\((\w+), ".+"\)$')
 
 
-def test_nothing_is_forgotten(libc: dict[str, dict[str, int]]) -> None:
+def test_each_lock_or_wait_function_is_in_the_list_of_hooks(
+    libc: dict[str, dict[str, int]],
+) -> None:
     wanted = set(filter(may_lock_or_wait, libc))
     assert len(wanted) > 100
     assert wanted - interposed() - left_alone() == set()
 
 
-#: What another glibc might add.
-UNHEARD_OF = [
+#: Functions that another glibc might add.
+FUTURE = [
     *("pthread_park_np", "pthread_mutex_locktwo", "__pthread_mutex_timedlock", "sem_waitv"),
     *("mtx_clocklock", "cnd_clockwait", "thrd_timedjoin", "futex_waitv", "latch_wait"),
 ]
 
 
-@pytest.mark.parametrize("name", UNHEARD_OF)
-def test_what_another_glibc_might_add_would_be_noticed(name: str) -> None:
+@pytest.mark.parametrize("name", FUTURE)
+def test_a_new_lock_function_of_another_glibc_would_be_noticed(name: str) -> None:
     assert may_lock_or_wait(name)
 
 
-def test_what_is_listed_is_exported(library: dict[str, dict[str, int]]) -> None:
+def test_the_library_exports_exactly_the_listed_hooks(library: dict[str, dict[str, int]]) -> None:
     assert interposed() == set(library)
 
 
-def test_nothing_is_both() -> None:
+def test_no_function_is_both_interposed_and_left_alone() -> None:
     assert interposed() & left_alone() == set()
 
 
-def test_what_has_two_behaviours_has_two_versions(
+def test_each_version_of_a_function_with_several_versions_is_interposed(
     libc: dict[str, dict[str, int]], library: dict[str, dict[str, int]]
 ) -> None:
-    """Where versions of a function differ each is interposed; one without a version is for all."""
+    """If the versions of a function differ, the library has them all; else it has none."""
     for name in set(library) & set(libc):
         if len(set(libc[name].values())) > 1:
             assert set(library[name]) == set(libc[name]), name

@@ -1,4 +1,4 @@
-"""From each level to each other while locks are held, waited for, passed on and destroyed."""
+"""Switches from each level to each other while locks are held, waited for and destroyed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.levels import NAMES as LEVELS
 
-#: With each level kept as it is, but for dormant: there nothing is known and nothing changes.
+#: Also each level without a change, except dormant, at which the library records nothing.
 SWITCHES = [pair for pair in product(LEVELS, LEVELS) if pair != ("dormant", "dormant")]
-#: Waits that have lasted for a second are told of, also where little is known.
+#: After one second a wait may also be part of a possible deadlock.
 SETTLED_S = 1.2
 LOCKS = ("g_met", "g_again", "g_given", "g_kept", "g_gone")
 
@@ -31,7 +31,7 @@ def is_lower_bound(level: str, other: str) -> bool:
 
 
 def set_level(target: Target, level: str) -> None:
-    """As ``locktop ctl``: without a claim, which would wake a dormant program."""
+    """Set the level as ``locktop ctl`` does: without a claim, which would wake the library."""
     memory = discover.open_memory(find_process(target.pid))
     try:
         control.set_level(memory, level)
@@ -41,7 +41,7 @@ def set_level(target: Target, level: str) -> None:
 
 @contextmanager
 def switched(target: Target, before: str, after: str) -> Iterator[Source]:
-    """Set the level; gives what looks at the target then."""
+    """Set the level; the block gets a source of the target."""
     early = attach(target.pid) if before != "dormant" else None
     set_level(target, after)
     source = early or attach(target.pid)
@@ -56,7 +56,7 @@ def seen(source: Source) -> dict[str, Any]:
 
 
 def holders(whole: dict[str, Any]) -> dict[str, list[int]]:
-    """Who holds each lock that is known to be held: not where the document says it may be wrong."""
+    """Return the holders of each held lock, except locks whose holder may be wrong."""
     return {
         lock["name"]: lock["holders"]
         for lock in whole["locks"]
@@ -65,7 +65,7 @@ def holders(whole: dict[str, Any]) -> dict[str, list[int]]:
 
 
 def records(whole: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Those of a lock, the oldest first."""
+    """Return the event records of a lock, the oldest first."""
     ids = [lock["id"] for lock in whole["locks"] if lock["name"] == name]
     found = [event for event in whole["events"] if event["lock"] in ids]
     return sorted(found, key=lambda event: -float(event["ago_s"]))
@@ -76,7 +76,9 @@ def kinds(events: list[dict[str, Any]]) -> list[tuple[int, bool]]:
 
 
 @pytest.mark.parametrize(("before", "after"), SWITCHES)
-def test_what_goes_on_across_a_switch(start_target: StartTarget, before: str, after: str) -> None:
+def test_holds_and_waits_across_a_switch_are_right_or_unknown(
+    start_target: StartTarget, before: str, after: str
+) -> None:
     target = start_target("locks_across_level_switch", level=before)
     target.expect("taken")
     with switched(target, before, after) as source:
@@ -85,7 +87,7 @@ def test_what_goes_on_across_a_switch(start_target: StartTarget, before: str, af
         main = target.pid
         held = holders(whole)
         assert set(map(tuple, held.values())) <= {(main,)}
-        # A waiter has noted who held its lock, which is believed for a moment.
+        # A waiter has noted the holder of its lock. The collector uses the note for a moment.
         assert held.keys() == set(LOCKS) if known else held.keys() <= {"g_met"}
         check_met_while_held(whole, main, before, after)
         target.go_on()
@@ -104,7 +106,7 @@ def test_what_goes_on_across_a_switch(start_target: StartTarget, before: str, af
 
 
 def check_met_while_held(whole: dict[str, Any], main: int, before: str, after: str) -> None:
-    """The wait is seen wherever it began at a level that sees waits."""
+    """Check that a wait is shown if it began at a level that records waits."""
     waits = [thread for thread in whole["threads"] if thread["waiting_for"]]
     waits = [thread for thread in waits if thread["waiting_for"]["kind"] == "mutex"]
     assert [thread["tid"] != main for thread in waits] == ([True] if before != "dormant" else [])
@@ -113,20 +115,20 @@ def check_met_while_held(whole: dict[str, Any], main: int, before: str, after: s
 
 
 def check_met(whole: dict[str, Any], truth: dict[str, Any], before: str, after: str) -> None:
-    """The lock that was held and waited for when the level changed."""
+    """Check the lock that was held and waited for when the level changed."""
     found = records(whole, "g_met")
     wait, hold = (truth["helper"], True), (truth["main"], False)
     if before == "dormant":
-        assert found == []  # the wait was not seen from its start
+        assert found == []  # the library did not see the start of the wait
         return
     lock = tool.lock_named(whole, "g_met")
     assert (lock["acquisitions"], lock["contended"]) == (2, 1)
     assert 0.99 * truth["slept_s"] <= lock["wait_s"] <= 1.01 * truth["waited_s"]
     if after == "dormant":
-        assert found == []  # nor is it recorded, for its release was not seen
+        assert found == []  # the library did not see the release
         return
     if is_lower_bound(before, "blocks") and is_lower_bound(after, "contended"):
-        assert kinds(found) == [hold, wait]  # from the first holder on
+        assert kinds(found) == [hold, wait]
         assert 0.99 * truth["held_s"] <= found[0]["hold_s"] <= 1.01 * truth["held_max_s"]
     else:
         assert kinds(found) == ([wait] if is_lower_bound(after, "contended") else [])
@@ -135,14 +137,14 @@ def check_met(whole: dict[str, Any], truth: dict[str, Any], before: str, after: 
 
 
 def check_free(whole: dict[str, Any]) -> None:
-    """Nobody holds anything, nobody waits, and nothing is called a deadlock."""
+    """Check that there is no holder, no waiter and no deadlock."""
     assert holders(whole) == {}
     assert not any(lock["waiters"] for lock in whole["locks"] if lock["name"] in LOCKS)
     assert whole["deadlocks"] == []
 
 
 def check_round(target: Target, source: Source, level: str) -> None:
-    """All of it once more, at the new level alone."""
+    """Let the target do one more round at the new level, and check the figures of the round."""
     before = seen(source)
     target.go_on()
     target.expect("taken")
@@ -172,9 +174,13 @@ def new(whole: dict[str, Any], before: dict[str, Any], name: str) -> list[dict[s
     return records(whole, name)[len(records(before, name)) :]
 
 
-def test_what_semaphores_did_meanwhile_is_not_known(start_target: StartTarget) -> None:
-    """One thread posts what it had got, another one gets it, and neither is counted. The first one
-    looks as if it had it, and waits for one that waits for it."""
+def test_no_deadlock_is_certain_if_a_semaphore_moved_while_the_library_was_dormant(
+    start_target: StartTarget,
+) -> None:
+    """A dormant library counts neither the post of one thread nor the wait of another thread.
+
+    So the first thread still looks like the holder, in a cycle with a thread that waits for it.
+    """
     target = start_target(
         "scripted_threads",
         "stay",

@@ -1,4 +1,4 @@
-"""What each level records, and switching between them while the program runs."""
+"""The records of each level, and switches of the level while the program runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.targets import StartTarget, Target, start_time
 
 
 def records(document: dict[str, Any], name: str) -> list[tuple[int, bool]]:
-    """Return of each record of a lock, oldest first, the thread and whether it had waited."""
+    """Return the thread of each record of a lock, oldest first, and whether that thread waited."""
     lock = tool.lock_named(document, name)
     events = [event for event in document["events"] if event["lock"] == lock["id"]]
     events.sort(key=lambda event: -event["ago_s"])
@@ -27,7 +27,7 @@ def round_of(target: Target) -> tuple[dict[str, Any], dict[str, Any]]:
     return truth, tool.snapshot(target.pid)
 
 
-def test_contended_records_waits_alone(start_target: StartTarget) -> None:
+def test_level_contended_records_only_waits(start_target: StartTarget) -> None:
     target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     truth, document = round_of(target)
@@ -35,7 +35,7 @@ def test_contended_records_waits_alone(start_target: StartTarget) -> None:
     assert records(document, "g_lone") == records(document, "g_again") == []
 
 
-def test_blocks_adds_the_holds_in_which_somebody_waited(start_target: StartTarget) -> None:
+def test_level_blocks_also_records_the_holds_with_a_waiter(start_target: StartTarget) -> None:
     target = start_target("one_contended_hold_of_three", level="blocks")
     target.expect("ready")
     truth, document = round_of(target)
@@ -50,7 +50,7 @@ def test_blocks_adds_the_holds_in_which_somebody_waited(start_target: StartTarge
     assert whole == [pytest.approx(truth["met_s"], rel=0.05)]
 
 
-def test_all_records_every_hold(start_target: StartTarget) -> None:
+def test_level_all_records_every_hold(start_target: StartTarget) -> None:
     target = start_target("one_contended_hold_of_three", level="all")
     target.expect("ready")
     truth, document = round_of(target)
@@ -74,7 +74,7 @@ def ctl(target: Target, level: str) -> str:
     return done.stdout.strip().rpartition(": ")[2]
 
 
-def test_levels_switched_while_the_program_runs(start_target: StartTarget) -> None:
+def test_each_switch_takes_effect_in_the_next_round(start_target: StartTarget) -> None:
     target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     assert tool.run("ctl", "-p", target.pid).stdout.endswith(": contended\n")
@@ -82,7 +82,7 @@ def test_levels_switched_while_the_program_runs(start_target: StartTarget) -> No
     assert ctl(target, "all") == "contended -> all"
     truth, document = round_of(target)
     assert len(records(document, "g_lone")) == truth["lone"]
-    # Held across the switch: the first hold began where nothing was noted, the second did not.
+    # The first hold began before the switch, so it has no record. The second hold has one.
     assert records(document, "g_across") == []
     assert tool.lock_named(document, "g_across")["holders"] == [truth["holder"]]
     truth, document = round_of(target)
@@ -96,7 +96,7 @@ def test_levels_switched_while_the_program_runs(start_target: StartTarget) -> No
     assert (document["complete"], document["deadlocks"]) == (True, [])
 
 
-def test_dormant_forgets_what_was_held(start_target: StartTarget) -> None:
+def test_a_dormant_library_forgets_the_held_locks(start_target: StartTarget) -> None:
     target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     truth, document = round_of(target)
@@ -114,7 +114,7 @@ def test_dormant_forgets_what_was_held(start_target: StartTarget) -> None:
     assert not document["complete"]
 
 
-def test_no_such_level(start_target: StartTarget) -> None:
+def test_an_unknown_level_is_one_line_and_status_2(start_target: StartTarget) -> None:
     target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     done = tool.run("ctl", "-p", target.pid, "--level", "loud")
@@ -122,7 +122,7 @@ def test_no_such_level(start_target: StartTarget) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_the_level_chosen_on_the_screen(
+def test_the_screen_sets_the_level_and_shows_changes_of_others(
     start_target: StartTarget, need: Callable[[str], Path]
 ) -> None:
     target = start_target("one_contended_hold_of_three")
@@ -132,26 +132,26 @@ def test_the_level_chosen_on_the_screen(
         screen.press("L")
         screen.until(lambda text: "WHAT IT DOES" in text, "the choice")
         screen.press("Down", "Enter")
-        screen.until(lambda text: "Level blocks, was contended" in text, "what was done")
+        screen.until(lambda text: "Level blocks, was contended" in text, "the confirmation")
         screen.until(lambda text: "level blocks" in text.partition("\n")[0], "the new level")
         truth, document = round_of(target)
         assert (truth["holder"], False) in records(document, "g_met")
         ctl(target, "dormant")
-        screen.until(lambda text: "level dormant" in text.partition("\n")[0], "another's change")
-        screen.until(lambda text: "is dormant" in text.splitlines()[1], "what that means")
+        screen.until(lambda text: "level dormant" in text.partition("\n")[0], "the change by ctl")
+        screen.until(lambda text: "is dormant" in text.splitlines()[1], "the note about it")
         screen.press("L")
         screen.until(lambda text: "dormant now" in text, "the choice again")
         target.kill()
         screen.press("Up", "Enter")
         screen.until(lambda text: "ENDED" in text, "the end")
         screen.press("L")
-        screen.until(lambda text: "there is no level to set" in text, "why not")
+        screen.until(lambda text: "there is no level to set" in text, "the reason")
         screen.press("q")
         assert screen.status() == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_level_that_another_user_may_not_set(
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_another_user_may_not_set_the_level(
     start_target: StartTarget, need: Callable[[str], Path]
 ) -> None:
     target = start_target("one_contended_hold_of_three")

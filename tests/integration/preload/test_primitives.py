@@ -1,4 +1,4 @@
-"""Each primitive that is no mutex: its figures against those that the program took itself."""
+"""The figures of spin locks, barriers, once, C11 locks and futexes, against the program's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support import tool
 from support.targets import StartTarget
 
 
-def test_a_spin_lock(start_target: StartTarget) -> None:
+def test_a_spin_lock_has_the_programs_figures(start_target: StartTarget) -> None:
     target = start_target("spinlock_held_50ms")
     truth = target.truth()
     lock = tool.lock_named(tool.snapshot(target.pid), "g_spin_lock")
@@ -33,14 +33,14 @@ def test_a_spin_lock(start_target: StartTarget) -> None:
     assert target.finish() == (0, ["ok"])
 
 
-def test_a_barrier(start_target: StartTarget) -> None:
+def test_a_barrier_has_the_programs_figures_and_no_holder(start_target: StartTarget) -> None:
     target = start_target("barrier_late_arrival")
     truth = target.truth()
 
     def all_wait(document: dict[str, Any]) -> bool:
         return len(tool.lock_named(document, "g_meeting")["waiters"]) == len(truth["tids"])
 
-    document = tool.scan_until(target.pid, all_wait, "three that wait")
+    document = tool.scan_until(target.pid, all_wait, "three waiting threads")
     lock = tool.lock_named(document, "g_meeting")
     assert lock["kind"] == "barrier"
     assert (lock["acquisitions"], lock["contended"]) == (truth["arrivals"], truth["contended"])
@@ -54,7 +54,7 @@ def test_a_barrier(start_target: StartTarget) -> None:
 
 
 @pytest.mark.parametrize("level", ["dormant", "counting", "contended"])
-def test_once_has_a_holder_and_waiters(level: str, start_target: StartTarget) -> None:
+def test_a_once_routine_has_its_runner_as_holder(level: str, start_target: StartTarget) -> None:
     target = start_target("once_with_waiters", level=level)
     for name in ("g_once", "g_flag"):
         runner = target.truth()["runner"]
@@ -63,7 +63,7 @@ def test_once_has_a_holder_and_waiters(level: str, start_target: StartTarget) ->
             def both_wait(document: dict[str, Any], name: str = name) -> bool:
                 return len(tool.lock_named(document, name)["waiters"]) == 2
 
-            document = tool.scan_until(target.pid, both_wait, "two that wait")
+            document = tool.scan_until(target.pid, both_wait, "two waiting threads")
             lock = tool.lock_named(document, name)
             assert (lock["kind"], lock["holders"]) == ("once", [runner])
             assert document["deadlocks"] == []
@@ -73,19 +73,19 @@ def test_once_has_a_holder_and_waiters(level: str, start_target: StartTarget) ->
             lock = tool.lock_named(tool.snapshot(target.pid), name)
             assert (lock["holders"], lock["waiters"]) == ([], [])
             assert (lock["acquisitions"], lock["contended"]) == (3, 2)
-            assert lock["hold_s"] == pytest.approx(lock["hold_max_s"])  # of the one that ran it
+            assert lock["hold_s"] == pytest.approx(lock["hold_max_s"])  # the one run is one hold
         target.go_on()
     assert target.finish() == (0, ["ok"])
 
 
-def test_c11_threads(start_target: StartTarget) -> None:
+def test_c11_locks_have_the_programs_figures(start_target: StartTarget) -> None:
     target = start_target("c11_primitives")
     truth = target.truth()
 
     def waits(document: dict[str, Any]) -> bool:
         return bool(tool.lock_named(document, "g_timed_mtx")["waiters"])
 
-    document = tool.scan_until(target.pid, waits, "a thread that waits")
+    document = tool.scan_until(target.pid, waits, "a waiting thread")
     lock = tool.lock_named(document, "g_timed_mtx")
     assert (lock["kind"], lock["holders"]) == ("mutex", [truth["holder"]])
     assert lock["acquisitions"] == truth["timed_acquisitions"]
@@ -98,13 +98,13 @@ def test_c11_threads(start_target: StartTarget) -> None:
     assert target.finish() == (0, ["ok"])
 
 
-def test_waits_in_the_futex_system_call(start_target: StartTarget) -> None:
+def test_waits_by_syscall_futex_have_the_programs_figures(start_target: StartTarget) -> None:
     target = start_target("futex_syscall_waits")
     truth = target.truth()
     document = tool.scan_until(
         target.pid,
         lambda document: bool(tool.lock_named(document, "g_last_word")["waiters"]),
-        "a thread that waits",
+        "a waiting thread",
     )
     lock = tool.lock_named(document, "g_word")
     assert lock["kind"] == "futex"
@@ -122,7 +122,9 @@ def test_waits_in_the_futex_system_call(start_target: StartTarget) -> None:
     "name", ["spinlock_held_50ms", "barrier_late_arrival", "c11_primitives", "futex_syscall_waits"]
 )
 @pytest.mark.parametrize("level", ["dormant", "counting"])
-def test_results_at_other_levels(name: str, level: str, start_target: StartTarget) -> None:
+def test_the_program_has_the_same_results_at_lower_levels(
+    name: str, level: str, start_target: StartTarget
+) -> None:
     target = start_target(name, level=level)
     assert target.truth()
     target.go_on()

@@ -1,4 +1,4 @@
-"""Readers come, go and are killed; the target does not notice. Targets die; the reader says so."""
+"""A killed reader does not disturb its target, and a reader of a killed target says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def shows_lock(name: str) -> Callable[[str], bool]:
     return lambda text: name in text
 
 
-def test_two_screens_and_one_is_killed(start_target: StartTarget, need: Need) -> None:
+def test_a_killed_screen_disturbs_neither_the_target_nor_another_screen(
+    start_target: StartTarget, need: Need
+) -> None:
     tmux = need("tmux")
     target = start_target("nested_locks_one_order")
     target.expect("ready")
@@ -30,7 +32,7 @@ def test_two_screens_and_one_is_killed(start_target: StartTarget, need: Need) ->
         second.until(shows_lock("g_middle_lock"), "the lock on the second screen")
         before = tool.lock_named(tool.snapshot(target.pid), "g_middle_lock")
         os.kill(first.pid, signal.SIGKILL)
-        first.until(lambda _: first.ended, "the end of the first")
+        first.until(lambda _: first.ended, "the end of the first screen")
 
         def moved_on(document: dict[str, object]) -> bool:
             return bool(
@@ -38,27 +40,29 @@ def test_two_screens_and_one_is_killed(start_target: StartTarget, need: Need) ->
                 > before["acquisitions"] + 1000
             )
 
-        tool.scan_until(target.pid, moved_on, "a target that goes on")
+        tool.scan_until(target.pid, moved_on, "1,000 further acquisitions")
         assert not second.ended
         os.kill(second.pid, signal.SIGKILL)
-        second.until(lambda _: second.ended, "the end of the second")
+        second.until(lambda _: second.ended, "the end of the second screen")
     assert tool.run("check", "-p", target.pid).returncode == 0
     assert target.finish() == (0, [])
 
 
-def test_a_killed_target_leaves_its_last_snapshot(start_target: StartTarget, need: Need) -> None:
+def test_the_screen_keeps_the_last_snapshot_of_a_killed_target(
+    start_target: StartTarget, need: Need
+) -> None:
     target = start_target("nested_locks_one_order")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid) as screen:
         screen.until(shows_lock("g_middle_lock"), "the lock")
         target.kill()
-        text = screen.until(lambda seen: "ENDED" in seen, "its end")
-        assert "g_middle_lock" in text, "the last picture stays"
+        text = screen.until(lambda seen: "ENDED" in seen, "the end of the target")
+        assert "g_middle_lock" in text, "the last snapshot stays"
         screen.press("q")
         assert screen.status() == 0
 
 
-def test_the_screen_needs_no_terminal_for_errors(
+def test_the_screen_writes_nothing_to_stderr(
     start_target: StartTarget, need: Need, tmp_path: Path
 ) -> None:
     target = start_target("nested_locks_one_order")
@@ -70,12 +74,14 @@ def test_the_screen_needs_no_terminal_for_errors(
     assert (tmp_path / "errors").read_text() == ""
 
 
-def test_the_banner_names_a_deadlock(start_target: StartTarget, need: Need) -> None:
+def test_the_banner_shows_a_deadlock_with_its_call_sites(
+    start_target: StartTarget, need: Need
+) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     with Screen(need("tmux"), "-p", target.pid, width=160, height=60) as screen:
         screen.until(shows_lock("THREAD"), "the screen")
-        screen.press("i")  # they wait for their turn
+        screen.press("i")  # shows idle waits: the threads wait for their turn
         text = screen.until(shows_lock("alice"), "the threads")
         assert "DEADLOCK" not in text
         target.go_on()
@@ -91,7 +97,9 @@ def test_the_banner_names_a_deadlock(start_target: StartTarget, need: Need) -> N
         assert screen.status() == 0
 
 
-def test_a_snapshot_whose_target_dies_meanwhile(start_target: StartTarget) -> None:
+def test_a_snapshot_of_a_target_that_dies_meanwhile_shows_its_last_state(
+    start_target: StartTarget,
+) -> None:
     target = start_target("nested_locks_one_order")
     target.expect("ready")
     command = ("snapshot", "-p", target.pid, "-d", "3", "--format", "text")
@@ -99,16 +107,16 @@ def test_a_snapshot_whose_target_dies_meanwhile(start_target: StartTarget) -> No
     try:
         opened = f"locktop-{target.pid}-"
         while not any(opened in link for link in open_files(reader.pid)):
-            assert reader.poll() is None, "it ended before it had looked"
+            assert reader.poll() is None, "the command ended before its first scan"
         target.kill()
         output, errors = reader.communicate(timeout=tool.PATIENCE_S)
     finally:
         reader.kill()
         reader.communicate()
     assert (reader.returncode, errors) == (0, "")
-    # It may have died before its mappings were read, so locks may go by their addresses.
-    assert "mutex" in output, "the last picture"
-    assert "ended" in output or "exited" in output, "and that it is one"
+    # The target may have died before the command read its mappings. Locks then have no names.
+    assert "mutex" in output, "the report has the last locks"
+    assert "ended" in output or "exited" in output, "the report says that the target has ended"
 
 
 def open_files(pid: int) -> list[str]:

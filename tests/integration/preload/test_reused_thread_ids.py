@@ -1,7 +1,7 @@
-"""The id of a thread that ended is used again: nothing of the old one is told of the new one.
+"""A thread with the id of an ended thread has none of the figures of that thread.
 
-In a pid namespace of their own ids are few: from Linux 6.14 on each has its own kernel.pid_max. The
-tool stands inside, where it sees the same ids, or outside, where it sees others.
+From Linux 6.14 on, each pid namespace has its own kernel.pid_max, so ids are soon used again. The
+tool runs inside of the namespace with the same ids, or outside with other ids.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from support.watched import Need
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
 
-#: Beyond those that are kept for the first processes (RESERVED_PIDS) there are so few.
-FEW = 312
+#: The largest pid: the kernel keeps the first 300 (RESERVED_PIDS), so only few are left.
+PID_MAX = 312
 OWN_LIMIT = (6, 14)
-#: So long the first one does what it does: far longer than samples may be apart.
+#: The time for which the first thread waits or holds: far longer than the time between samples.
 LONG_S = 0.9
+#: The longest time between two samples.
 APART_S = 0.8
 
 Start = Callable[..., Target]
@@ -39,7 +40,7 @@ def kernel() -> tuple[int, ...]:
 
 @pytest.fixture
 def few_ids(need: Need) -> Iterator[Start]:
-    """Starts a command where ids are few."""
+    """Starts a command in a pid namespace with few ids."""
     if os.geteuid() != 0 or kernel() < OWN_LIMIT:
         pytest.skip("only root may make a namespace, and Linux 6.14 gives it a limit of its own")
     own = [str(need("unshare", "util-linux")), "-pf", "--kill-child", "--mount-proc"]
@@ -48,7 +49,7 @@ def few_ids(need: Need) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def start(*command: str) -> Target:
-            limited = f'echo {FEW} > /proc/sys/kernel/pid_max && exec "$@"'
+            limited = f'echo {PID_MAX} > /proc/sys/kernel/pid_max && exec "$@"'
             tests = str(Path(__file__).parents[2])
             shell = [*own, "sh", "-c", limited, "sh", *command]
             return stack.enter_context(Target(shell, {"PYTHONPATH": tests}))
@@ -57,8 +58,10 @@ def few_ids(need: Need) -> Iterator[Start]:
 
 
 def scan_twice(target: Target, pid: int, way: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Look at the first thread until it has done what it does for long, and then at the second.
-    Return what is said of each, and how old it was."""
+    """Scan until the first thread has waited or held for LONG_S seconds; then scan the second.
+
+    Return the figures and the age of both threads.
+    """
     with closing(attach(pid)) as source:
         found = []
         for name in ("first", "second"):
@@ -66,24 +69,25 @@ def scan_twice(target: Target, pid: int, way: str) -> tuple[dict[str, Any], dict
             source.follow(truth["tid"])
             enough_s, deadline = LONG_S if name == "first" else 0.0, time.monotonic() + PATIENCE_S
             while True:
-                said = about(source.scan(), truth["tid"])
+                shown = figures(source.scan(), truth["tid"])
                 age_s = time.monotonic() - truth["begun"]
-                does = said["does"] or (way, name) == ("keeps", "second")
-                if said["name"] == name and does and min(said["for_s"], said["sum_s"]) >= enough_s:
+                is_there = shown["activity"] or (way, name) == ("keeps", "second")
+                is_long = min(shown["duration_s"], shown["sum_s"]) >= enough_s
+                if shown["name"] == name and is_there and is_long:
                     break
-                assert time.monotonic() < deadline, said
-            found.append({**said, "tid": truth["tid"], "age_s": age_s})
+                assert time.monotonic() < deadline, shown
+            found.append({**shown, "tid": truth["tid"], "age_s": age_s})
             target.go_on()
         target.expect("ok")
     first, second = found
     return first, second
 
 
-def about(seen: Snapshot, tid: int) -> dict[str, Any]:
-    """What is said of a thread."""
+def figures(seen: Snapshot, tid: int) -> dict[str, Any]:
+    """Return what a snapshot shows of a thread."""
     thread = next((one for one in seen.threads if one.tid == tid), None)
     if thread is None:
-        return {"name": "", "does": None}
+        return {"name": "", "activity": None, "duration_s": 0.0, "sum_s": 0.0}
     wait = thread.waiting_for
     now = next((lock.holder_activity for lock in seen.locks if lock.holder_activity), None)
     if now is not None and now.tid != tid:
@@ -92,8 +96,8 @@ def about(seen: Snapshot, tid: int) -> dict[str, Any]:
     counters = thread.counters.duration_s if thread.counters is not None else 0.0
     return {
         "name": thread.name,
-        "does": "waits" if wait else now and str(now.doing),
-        "for_s": wait.duration_s if wait else now.duration_s if now else 0.0,
+        "activity": "waits" if wait else now and str(now.doing),
+        "duration_s": wait.duration_s if wait else now.duration_s if now else 0.0,
         "holds": any(tid in lock.holders for lock in seen.locks),
         "sum_s": sum(thread.wait_s.values()) if wait else blamed,
         "counted_s": counters,
@@ -101,21 +105,23 @@ def about(seen: Snapshot, tid: int) -> dict[str, Any]:
 
 
 def check(first: dict[str, Any], second: dict[str, Any], way: str) -> None:
-    """Nothing that is said of the second is from a time when there was none."""
+    """Check that no figure of the second thread is from the time before that thread."""
     assert first["tid"] == second["tid"]
-    assert first["does"] == ("waits" if way == "waits" else "blocked")
-    assert second["does"] == (None if way == "keeps" else first["does"])
+    assert first["activity"] == ("waits" if way == "waits" else "blocked")
+    assert second["activity"] == (None if way == "keeps" else first["activity"])
     assert (first["holds"], second["holds"]) == (way != "waits", way == "holds")
-    assert first["for_s"] >= LONG_S
-    assert second["for_s"] <= second["age_s"]
+    assert first["duration_s"] >= LONG_S
+    assert second["duration_s"] <= second["age_s"]
     assert second["counted_s"] <= second["age_s"]
-    # A wait counts from the middle between the sample that met it and the one before.
+    # A wait counts from the middle between its first sample and the sample before.
     assert first["sum_s"] >= LONG_S
     assert second["sum_s"] <= (0.0 if way == "keeps" else second["age_s"] + APART_S / 2)
 
 
 @pytest.mark.parametrize("way", ["waits", "holds", "keeps"])
-def test_seen_by_a_tool_with_the_same_ids(way: str, few_ids: Start, compiler: Compiler) -> None:
+def test_a_tool_in_the_same_namespace_distinguishes_the_threads(
+    way: str, few_ids: Start, compiler: Compiler
+) -> None:
     program = str(compiler.program("thread_id_reused"))
     with few_ids(sys.executable, __file__, program, way) as inside:
         first, second = json.loads(inside.line())
@@ -123,7 +129,9 @@ def test_seen_by_a_tool_with_the_same_ids(way: str, few_ids: Start, compiler: Co
 
 
 @pytest.mark.parametrize("way", ["waits", "holds", "keeps"])
-def test_seen_by_a_tool_with_other_ids(way: str, few_ids: Start, compiler: Compiler) -> None:
+def test_a_tool_in_another_namespace_distinguishes_the_threads(
+    way: str, few_ids: Start, compiler: Compiler
+) -> None:
     with few_ids(str(compiler.program("thread_id_reused")), way) as target:
         children = Path(f"/proc/{target.pid}/task/{target.pid}/children")
         deadline = time.monotonic() + PATIENCE_S

@@ -1,4 +1,4 @@
-"""A look takes its time, and the threads go on: what it tells of each is still of one moment."""
+"""Threads run on during a scan, and the snapshot still shows each thread at one moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from locktop.collector.sources.attach import attach
 SCANS = 300
 
 
-def test_no_thread_waits_for_what_it_holds(start_target: StartTarget) -> None:
+def test_no_thread_waits_for_a_lock_that_it_holds(start_target: StartTarget) -> None:
     target = start_target("priority_inheritance_handover")
     target.expect("ready")
     source = attach(target.pid)
@@ -25,4 +25,4 @@ def test_no_thread_waits_for_what_it_holds(start_target: StartTarget) -> None:
             assert set(lock.holders).isdisjoint(lock.waiters)
         assert snapshot.deadlocks == ()
     source.close()
-    assert waits > SCANS, "else it shows nothing"
+    assert waits > SCANS, "without waits this test proves nothing"

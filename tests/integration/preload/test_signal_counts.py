@@ -1,4 +1,4 @@
-"""Posts, signals and broadcasts, against the program's own count of them."""
+"""The counts of posts, signals and broadcasts, against the program's own counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def another_round(target: Target) -> dict[str, Any]:
 
 
 def check(found: dict[str, Any], truth: dict[str, Any], rounds: int) -> None:
-    """Hold a document against what ``rounds`` rounds did."""
+    """Compare a document with the truth after ``rounds`` rounds."""
     for name, kind, figure in (
         ("g_posted", "sem", "posted"),
         ("g_full", "sem", "full"),
@@ -42,7 +42,9 @@ def check(found: dict[str, Any], truth: dict[str, Any], rounds: int) -> None:
 
 
 @pytest.mark.parametrize("level", ["counting", "contended", "all"])
-def test_threads_that_stay_and_threads_that_end(start_target: StartTarget, level: str) -> None:
+def test_posts_and_signals_of_living_and_of_ended_threads_are_counted(
+    start_target: StartTarget, level: str
+) -> None:
     target = start_target("posts_and_cond_signals", level=level)
     target.expect("ready")
     another_round(target)
@@ -50,7 +52,7 @@ def test_threads_that_stay_and_threads_that_end(start_target: StartTarget, level
     check(tool.snapshot(target.pid), truth, 2)
 
 
-def test_an_interval(start_target: StartTarget) -> None:
+def test_an_interval_has_the_signals_since_the_earlier_scan(start_target: StartTarget) -> None:
     target = start_target("posts_and_cond_signals")
     target.expect("ready")
     source = attach(target.pid)
@@ -68,7 +70,9 @@ def test_an_interval(start_target: StartTarget) -> None:
     assert tool.lock_named(found, "g_full")["interval"]["signals"] == 0
 
 
-def test_what_is_waited_for_and_never_signalled(start_target: StartTarget) -> None:
+def test_a_wait_for_an_object_without_signals_shows_zero_signals(
+    start_target: StartTarget,
+) -> None:
     target = start_target("posts_and_cond_signals")
     target.expect("ready")
     another_round(target)
@@ -78,7 +82,7 @@ def test_what_is_waited_for_and_never_signalled(start_target: StartTarget) -> No
         return waiters == [2, 1]
 
     names = ("g_unsignalled", "g_unposted")
-    found = tool.scan_until(target.pid, all_wait, "three that wait")
+    found = tool.scan_until(target.pid, all_wait, "three waiting threads")
     assert [tool.lock_named(found, name)["signals"] for name in names] == [0, 0]
     page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout.splitlines()
     rows = [line.split() for line in page]
@@ -86,7 +90,7 @@ def test_what_is_waited_for_and_never_signalled(start_target: StartTarget) -> No
     assert [row for row in rows if row[-1:] == ["g_unposted"]][-1][-3:-1] == ["0", "sem"]
 
 
-def test_nothing_is_counted_at_rest_and_all_from_then_on(start_target: StartTarget) -> None:
+def test_a_dormant_library_counts_no_signals(start_target: StartTarget) -> None:
     target = start_target("posts_and_cond_signals", level="dormant")
     target.expect("ready")
     before = another_round(target)
@@ -104,7 +108,9 @@ def test_nothing_is_counted_at_rest_and_all_from_then_on(start_target: StartTarg
 
 
 @pytest.mark.parametrize("level", ["contended", "all"])
-def test_a_handler_posts_what_its_thread_is_posting(start_target: StartTarget, level: str) -> None:
+def test_a_post_in_a_signal_handler_counts_also_during_another_post(
+    start_target: StartTarget, level: str
+) -> None:
     target = start_target("handler_posts_semaphores", "report", level=level)
     truth = target.truth()
     target.expect("ok")
@@ -119,7 +125,7 @@ def test_a_handler_posts_what_its_thread_is_posting(start_target: StartTarget, l
     assert (len(fresh), sum(fresh)) == (truth["fresh"], truth["handled"])
 
 
-def test_the_first_version_of_conditions(start_target: StartTarget) -> None:
+def test_signals_of_the_old_version_of_conditions_are_counted(start_target: StartTarget) -> None:
     target = start_target("old_cond_version")
     target.expect("ok")
     found = tool.snapshot(target.pid)

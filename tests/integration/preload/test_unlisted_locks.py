@@ -1,4 +1,4 @@
-"""A lock that nobody lists as held, and what its waiters saw when they began to wait."""
+"""The holder of a lock that is in no held list, as the waiters noted it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.sources.attach import attach
 
 
-def test_who_was_seen_to_hold_a_lock_is_not_believed_where_a_waiter_was_woken(
+def test_a_noted_holder_does_not_count_if_a_waiter_is_awake(
     start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine a waiter that was woken may not run for long; the lock is free then."""
+    """On a busy machine a woken waiter may get no CPU for a while. The lock is free then."""
     target = start_target("locks_across_level_switch")
     target.expect("taken")
     source = attach(target.pid)
     try:
-        # This empties the lists of what is held.
+        # The switch empties the held lists.
         source.set_level("dormant")
         source.set_level("contended")
 

@@ -1,4 +1,4 @@
-"""What the library cannot see is said in one clear line, by every command that looks."""
+"""Every command that scans says in one line which waits the library cannot observe."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ Need = Callable[[str], Path]
 NOBODY = 65534
 
 
-def said_of(pid: int, program: Path | None = None) -> list[str]:
-    """What `snapshot`, `list` (and `run`, of a program) say of one that has no library."""
+def messages_about(pid: int, program: Path | None = None) -> list[str]:
+    """Return the lines of `snapshot` and `list` about a process without the library.
+
+    With a ``program``, also return the line of `run`, which refuses to start it.
+    """
     document = tool.snapshot(pid)
     assert document["source"] == "proc"
     lines = [document["notes"][0]]
@@ -39,16 +42,18 @@ def said_of(pid: int, program: Path | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize(("level", "flag"), [(None, "-static"), ("all", "-static-pie")])
-def test_a_static_program(level: str | None, flag: str, compiler: Compiler) -> None:
+def test_a_static_program_is_named_as_such(
+    level: str | None, flag: str, compiler: Compiler
+) -> None:
     program = compiler.program("nothing_to_show", flag)
     with Target([program], preload_environment(level)) as target:
         target.expect("ready")
-        assert all("statically linked" in line for line in said_of(target.pid, program))
+        assert all("statically linked" in line for line in messages_about(target.pid, program))
         assert target.finish() == (0, [])
 
 
 @pytest.mark.big
-def test_a_go_program(need: Need, tmp_path: Path) -> None:
+def test_a_go_program_is_static_and_its_idle_threads_are_known(need: Need, tmp_path: Path) -> None:
     source = tmp_path / "waits.go"
     source.write_text("""\
 package main
@@ -61,27 +66,27 @@ func main() { println("ready"); os.Stdin.Read(make([]byte, 1)) }
     build = [str(need("go")), "build", "-o", "waits", source.name]
     subprocess.run(build, cwd=tmp_path, env=environment, check=True)
     with Target([tmp_path / "waits"], preload_environment()) as target:
-        lines = said_of(target.pid, tmp_path / "waits")
+        lines = messages_about(target.pid, tmp_path / "waits")
         assert all("statically linked" in line for line in lines)
-        seen = tool.scan_until(target.pid, lambda seen: bool(seen["locks"]), "its idle threads")
+        seen = tool.scan_until(target.pid, lambda seen: bool(seen["locks"]), "idle threads of Go")
         assert {lock["type"] for lock in seen["locks"]} == {"Go runtime note"}
         assert all(lock["idle"] for lock in seen["locks"])
         assert target.finish()[0] == 0
 
 
-def test_a_program_of_another_libc(need: Need, compiler: Compiler, tmp_path: Path) -> None:
+def test_a_program_of_musl_is_named_as_such(need: Need, compiler: Compiler, tmp_path: Path) -> None:
     source = tmp_path / "waits.c"
     source.write_text("#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); "
                       "return getchar() == 'x'; }\n")  # fmt: skip
     subprocess.run([str(need("musl-gcc")), "-o", "waits", source.name], cwd=tmp_path, check=True)
-    with Target([tmp_path / "waits"]) as target:  # its loader would refuse to start it
+    with Target([tmp_path / "waits"]) as target:  # musl's loader refuses the library
         target.expect("ready")
-        assert all("musl" in line for line in said_of(target.pid, tmp_path / "waits"))
+        assert all("musl" in line for line in messages_about(target.pid, tmp_path / "waits"))
         assert target.finish() == (0, [])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program another user's")
-def test_a_setuid_program(compiler: Compiler, tmp_path: Path) -> None:
+def test_a_setuid_program_is_named_as_such(compiler: Compiler, tmp_path: Path) -> None:
     program = Path(shutil.copy(compiler.program("nothing_to_show"), tmp_path))
     os.chown(program, NOBODY, NOBODY)
     program.chmod(0o4755)
@@ -89,7 +94,7 @@ def test_a_setuid_program(compiler: Compiler, tmp_path: Path) -> None:
         directory.chmod(0o755)
     with Target([program], preload_environment()) as target:
         target.expect("ready")
-        assert all("setuid" in line for line in said_of(target.pid, program))
+        assert all("setuid" in line for line in messages_about(target.pid, program))
         assert target.finish() == (0, [])
 
 
@@ -105,7 +110,8 @@ def openmp(request: pytest.FixtureRequest, compiler: Compiler) -> Any:
     remove_file_of(target.pid, started)
 
 
-#: By what the program waits for: the function of its own that does, what is told of it.
+#: For each argument of the program: the function that waits, and the type, the rule and the state
+#: of its wait.
 OPENMP = {
     "barrier": ("meet", "OpenMP barrier", "openmp-barrier", "idle"),
     "critical": ("take_critical", "OpenMP lock", "openmp-lock", "waiting"),
@@ -113,55 +119,59 @@ OPENMP = {
 }
 
 
-def test_waits_that_are_compiled_in(openmp: Target, request: pytest.FixtureRequest) -> None:
+def test_waits_of_openmp_are_reported_as_unobserved(
+    openmp: Target, request: pytest.FixtureRequest
+) -> None:
     caller, type_, why, state = OPENMP[request.node.callspec.params["openmp"]]
     main = openmp.truth()["main"]
 
     def both_wait(document: dict[str, Any]) -> bool:
-        # On a busy machine there may not have been time for both stacks.
+        # On a busy machine a scan may have no time to read both stacks.
         return [bool(wait["stack"]) for wait in document["unseen"]] == [True, True]
 
-    document = tool.scan_until(openmp.pid, both_wait, "two threads of OpenMP that wait")
+    document = tool.scan_until(openmp.pid, both_wait, "two waiting threads of OpenMP")
     states = {thread["tid"]: thread["state"] for thread in document["threads"]}
     assert len(states) == 3
-    assert main not in document["unseen_waiters"], "it reads"
+    assert main not in document["unseen_waiters"], "the main thread reads"
     assert {states[tid] for tid in document["unseen_waiters"]} == {state}
-    told = document["unseen"]
-    assert [wait["tid"] for wait in told] == document["unseen_waiters"]
-    assert len({wait["address"] for wait in told}) == 1, "they wait for one thing"
-    for wait in told:
+    waits = document["unseen"]
+    assert [wait["tid"] for wait in waits] == document["unseen_waiters"]
+    assert len({wait["address"] for wait in waits}) == 1, "both threads wait for one futex"
+    for wait in waits:
         assert (wait["type"], wait["why"], wait["idle"]) == (type_, why, state == "idle")
         assert caller in tool.functions(document, wait["stack"])
     assert states[main] == "idle"
     assert any("do not pass through the library" in note for note in document["notes"])
     page = tool.run("snapshot", "-p", openmp.pid, "--format", "text").stdout
-    assert "wait for something that is not seen" in page
-    # Only the lock is a variable of the program.
-    names = {wait["name"] for wait in told}
+    assert "are in unobserved waits" in page
+    # Only the lock is a variable of the program, so only the lock has a name.
+    names = {wait["name"] for wait in waits}
     assert names == ({"lock"} if caller == "take_lock" else {""})
-    futex = f"{type_}, futex {told[0]['address']} ("
-    said = f": lock ({type_}) (" if caller == "take_lock" else futex
-    assert said in " ".join(page.split())
+    futex = f"{type_}, futex {waits[0]['address']} ("
+    wanted = f": lock ({type_}) (" if caller == "take_lock" else futex
+    assert wanted in " ".join(page.split())
     assert "do not pass through the library" in page
     checked = tool.run("check", "-p", openmp.pid)
     assert (checked.returncode, checked.stdout.count("\n")) == (0, 1)
-    assert "2 for something that is not seen" in checked.stdout
+    assert "2 in unobserved waits" in checked.stdout
     openmp.go_on()
     openmp.expect("done")
     assert openmp.finish() == (0, [])
 
 
 @pytest.mark.parametrize("openmp", ["critical"], indirect=True)
-def test_the_screen_says_who_waits_unobserved(openmp: Target, need: Need) -> None:
+def test_the_screen_shows_the_unobserved_waits(openmp: Target, need: Need) -> None:
     openmp.line()
     with Screen(need("tmux"), "-p", openmp.pid) as screen:
         text = screen.until(lambda text: "2 threads wait for OpenMP lock" in text, "the waits")
         assert "the library does not observe it" in text
-        assert "unseen: OpenMP" in text
+        assert "futex: OpenMP" in text
 
 
-def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget) -> None:
-    """Threads that wait while nothing is watched call it as ever; that it is dormant is said."""
+def test_waits_at_level_dormant_are_said_to_be_unobserved_for_that_reason(
+    start_target: StartTarget,
+) -> None:
+    """The threads call the library, so the note says that the library is dormant."""
     target = start_target("ring_of_three", level="dormant")
     target.expect("ready")
     source = attach(target.pid)
@@ -181,17 +191,17 @@ def test_a_dormant_library_is_not_said_to_be_passed_by(start_target: StartTarget
         assert {wait.name for wait in waits} == {"g_alpha_lock", "g_beta_lock", "g_gamma_lock"}
         assert {wait.why for wait in waits} == {"pthread-lock"}
         source.set_level("counting")
-        assert any("begun before it watched" in note for note in source.scan().notes)
+        assert any("begun before the watch" in note for note in source.scan().notes)
     finally:
         source.close()
 
 
-def test_waits_that_are_seen_are_never_called_unobserved(start_target: StartTarget) -> None:
-    """Waits begin and end while the kernel is asked."""
-    target = start_target("rolling_contention", "2")
+def test_an_observed_wait_is_never_reported_as_unobserved(start_target: StartTarget) -> None:
+    """Waits begin and end while the scan reads the state of the threads from the kernel."""
+    target = start_target("rolling_contention")
     target.expect("ready")
     source = attach(target.pid)
     try:
-        assert {source.scan().unobserved_waiters for _ in range(50)} == {()}
+        assert {source.scan().unobserved_waiters for _ in range(15)} == {()}
     finally:
         source.close()

@@ -1,4 +1,4 @@
-"""Who waits for what, read without a look: the same waits that a look shows."""
+"""Source.waits() returns the same waits as a scan, without a scan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import OngoingWait
 
 
-def told(snapshot: Snapshot) -> dict[int, tuple[int, Kind, int, bool]]:
+def scanned(snapshot: Snapshot) -> dict[int, tuple[int, Kind, int, bool]]:
     return {
         thread.tid: (wait.lock, wait.kind, wait.seq, bool(thread.holds))
         for thread in snapshot.threads
@@ -23,7 +23,7 @@ def told(snapshot: Snapshot) -> dict[int, tuple[int, Kind, int, bool]]:
     }
 
 
-def read(waits: dict[int, OngoingWait]) -> dict[int, tuple[int, Kind, int, bool]]:
+def polled(waits: dict[int, OngoingWait]) -> dict[int, tuple[int, Kind, int, bool]]:
     return {tid: (one.lock, one.kind, one.seq, one.holds) for tid, one in waits.items()}
 
 
@@ -35,30 +35,30 @@ def begun(start_target: StartTarget, name: str, arguments: tuple[str, ...]) -> T
         target.truth()
         deadline = time.monotonic() + PATIENCE_S
         with closing(attach(target.pid)) as source:
-            while not source.scan().deadlocks:  # then all are where they stay
+            while not source.scan().deadlocks:  # from then on, all waits last
                 assert time.monotonic() < deadline
     return target
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("six_pools", ("5",)), ("ring_of_three", ())])
-def test_they_are_those_of_a_scan(
+def test_the_polled_waits_are_those_of_a_scan(
     name: str, arguments: tuple[str, ...], start_target: StartTarget
 ) -> None:
     target = begun(start_target, name, arguments)
     with closing(attach(target.pid)) as source:
         deadline = time.monotonic() + PATIENCE_S
-        while True:  # until nothing changed meanwhile; then all stay where they are
+        while True:  # until nothing changed between the two scans; from then on, all waits last
             assert time.monotonic() < deadline
-            before = told(source.scan(resolve=True))
+            before = scanned(source.scan(resolve=True))
             seen = dict(source.waits() or {})
             after = source.scan()
-            if before == told(after) and len(before) == (30 if arguments else 3):
+            if before == scanned(after) and len(before) == (30 if arguments else 3):
                 break
-        assert read(seen) == before
+        assert polled(seen) == before
         idle = {one.tid: one.waiting_for.idle for one in after.threads if one.waiting_for}
         idle_cache = {tid: one.idle for tid, one in seen.items()}
         assert idle_cache == (idle if name == "six_pools" else dict.fromkeys(idle)), (
-            "a circle is no rule"
+            "waits() knows the idle rules but no deadlocks"
         )
         duration_s = {
             one.tid: one.waiting_for.duration_s for one in after.threads if one.waiting_for
@@ -74,7 +74,7 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
         thread.tid: replace(
             thread,
             waiting_for=replace(wait, duration_s=0.0) if wait else None,
-            now=None,  # since when a call lasts each knows from its own looks
+            now=None,  # each source knows the duration of a call from its own scans
             wait_s=dict.fromkeys(thread.wait_s, 0.0),
             cpu_s=0.0,
             cpu_share=0.0,
@@ -89,10 +89,10 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("six_pools", ("5",)), ("ring_of_three", ())])
-def test_who_sleeps_on_is_told_as_whoever_looks_first_tells_it(
+def test_a_later_scan_of_sleeping_threads_is_like_the_first_scan_of_another_source(
     name: str, arguments: tuple[str, ...], start_target: StartTarget
 ) -> None:
-    """Times apart; and each has slept all the time."""
+    """Only times differ. Each thread sleeps for the whole time."""
     target = begun(start_target, name, arguments)
     with closing(attach(target.pid)) as source, closing(attach(target.pid)) as other:
         source.scan()
@@ -109,7 +109,7 @@ def test_who_sleeps_on_is_told_as_whoever_looks_first_tells_it(
             grown = now.waiting_for.duration_s - then.waiting_for.duration_s
             assert grown > 0
             assert now.wait_s[kind] - then.wait_s[kind] == pytest.approx(grown, rel=1e-4)
-            # From look to look the rate of the library's clock is known better: to 1e-5 at first.
+            # Each scan improves the measured rate of the library's clock, from 1e-5 at first.
             assert now.wait_share + now.idle_share == pytest.approx(1.0, abs=1e-4)
             assert now.time is not None
             assert now.time.contended + now.time.idle == pytest.approx(1.0, abs=1e-4)

@@ -1,13 +1,13 @@
-"""Whole stacks, however the waiting function was called."""
+"""The stack of a wait has all callers, with and without frame pointers."""
 
 from __future__ import annotations
 
 import pytest
 from support.targets import Compiler, StartTarget
 
+from locktop.collector.model.frames import CUT_WHEN_RECORDED
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
-from locktop.collector.sources.preload.stack_table import CUT
 
 
 @pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
@@ -30,16 +30,16 @@ def test_every_caller_is_in_the_stack(
         frames = snapshot.stacks[wait.stack]
         names = [frame.function.removeprefix("(anonymous namespace)::") for frame in frames]
         assert [name for name in names if name in own] == functions
-        assert (frames[-1] == CUT) == ("enter" not in functions)
+        assert (frames[-1] == CUT_WHEN_RECORDED) == ("enter" not in functions)
 
 
 @pytest.mark.parametrize("flags", [(), ("-O2", "-fomit-frame-pointer")], ids=["records", "none"])
-def test_a_stack_is_not_taken_for_another_one(
+def test_two_callers_of_one_function_have_two_stacks(
     start_target: StartTarget, compiler: Compiler, flags: tuple[str, ...]
 ) -> None:
     beside = compiler.program("unwind_counter", "-shared", "-fPIC")
     preload = f"{preload_environment()['LD_PRELOAD']}:{beside}"
-    # At a fixed address a weak reference is NULL for good.
+    # In a program at a fixed address, a weak reference stays NULL.
     pie = ("-fPIE", "-pie")
     target = start_target(
         "same_stack_two_callers", flags=(*flags, *pie), environment={"LD_PRELOAD": preload}
@@ -57,4 +57,4 @@ def test_a_stack_is_not_taken_for_another_one(
         (caller,) = {frame.function for frame in snapshot.stacks[waited.stack]} & truth.keys()
         counts[caller] = counts.get(caller, 0) + waited.count
     assert counts == truth
-    assert 2 <= unwound <= 10, "nor is it looked for each time"
+    assert 2 <= unwound <= 10, "the library unwinds a known stack only once"

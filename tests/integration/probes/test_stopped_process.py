@@ -1,4 +1,4 @@
-"""A process that somebody stopped is said to be: its waits grow, and no lock is to blame."""
+"""A note says that a process is stopped: its waits grow, and no lock is the cause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def wait_until_stopped(target: Target) -> None:
     assert os.WIFSTOPPED(status)
 
 
-def test_by_a_signal(start_target: StartTarget) -> None:
+def test_a_note_names_the_command_that_continues_a_process_stopped_by_a_signal(
+    start_target: StartTarget,
+) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     assert not any("stopped" in note for note in notes(target))
@@ -36,7 +38,7 @@ def test_by_a_signal(start_target: StartTarget) -> None:
     assert not any("stopped" in note for note in notes(target))
 
 
-def test_by_a_debugger(start_target: StartTarget) -> None:
+def test_a_note_says_that_a_debugger_stopped_the_process(start_target: StartTarget) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace

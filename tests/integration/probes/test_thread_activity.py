@@ -1,4 +1,4 @@
-"""What threads do that wait for no lock: in which system call, and where in the code."""
+"""The activity of threads that wait for no lock: their system call and their stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 
-both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "bare"])
+both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
 
 
 def thread_of(seen: Snapshot, tid: int) -> Thread:
@@ -25,16 +25,18 @@ def thread_of(seen: Snapshot, tid: int) -> Thread:
     return found
 
 
-def until(source: Source, is_so: Callable[[Snapshot], bool], resolve: bool = False) -> Snapshot:
+def until(source: Source, reached: Callable[[Snapshot], bool], resolve: bool = False) -> Snapshot:
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(seen := source.scan(resolve)):
+    while not reached(seen := source.scan(resolve)):
         assert time.monotonic() < deadline, seen
     return seen
 
 
 @both_ways
-def test_the_call_and_the_python_functions_of_who_has_a_lock(prepared: bool) -> None:
-    """Nobody can tell who has a lock of Python's: what the others do may."""
+def test_a_thread_that_may_hold_a_python_lock_shows_its_call_and_its_functions(
+    prepared: bool,
+) -> None:
+    """A lock of Python has no known holder. The activity of the other threads helps the user."""
     command = [sys.executable, str(source_of("python_holder_receives"))]
     with Target(command, preload_environment(None) if prepared else None) as target:
         truth = target.truth()
@@ -62,7 +64,7 @@ def test_the_call_and_the_python_functions_of_who_has_a_lock(prepared: bool) -> 
 
 
 @both_ways
-def test_only_the_thread_that_is_followed_is_asked(
+def test_only_the_followed_thread_shows_its_activity(
     prepared: bool, start_target: StartTarget, start_unprepared: StartTarget
 ) -> None:
     target = (start_target if prepared else start_unprepared)("holder_activities", "receives")
@@ -90,7 +92,7 @@ def test_only_the_thread_that_is_followed_is_asked(
 
 
 @both_ways
-def test_one_that_computes_runs(
+def test_a_computing_thread_has_activity_running(
     prepared: bool, start_target: StartTarget, start_unprepared: StartTarget
 ) -> None:
     target = (start_target if prepared else start_unprepared)("holder_activities", "runs")
@@ -106,11 +108,11 @@ def test_one_that_computes_runs(
     assert f"thread {running.tid} ({running.name}) running" in report.render(seen)
 
 
-def test_it_is_in_json() -> None:
+def test_a_json_snapshot_has_the_activity() -> None:
     with Target([sys.executable, str(source_of("python_holder_receives"))]) as target:
         truth = target.truth()
         document = tool.snapshot(target.pid)
-    told = {one["tid"]: one["now"] for one in document["threads"]}
-    assert told[truth["has"]]["doing"] == "blocked"
-    assert told[truth["has"]]["call"] == "recvfrom"
-    assert [told[tid] for tid in truth["want"]] == [None, None]
+    activities = {one["tid"]: one["now"] for one in document["threads"]}
+    assert activities[truth["has"]]["doing"] == "blocked"
+    assert activities[truth["has"]]["call"] == "recvfrom"
+    assert [activities[tid] for tid in truth["want"]] == [None, None]

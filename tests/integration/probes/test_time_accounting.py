@@ -1,7 +1,7 @@
-"""Where the time of real threads went, against the clocks that the threads have themselves.
+"""The time split of real threads, against the clocks that the threads read themselves.
 
-The program reads its clocks before and after each look, so what lies between two looks is at least
-what it read between them and at most what it read around them, however busy the machine is.
+The program reads its clocks before and after each scan. The time between the inner readings is a
+lower bound of the time between the scans. The outer readings give the upper bound.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 
 PARTS = ("cpu", "runnable", "contended", "idle", "disk", "other")
-#: The kernel counts a running thread up to the last tick: 100 a second at least.
+#: The kernel counts a running thread up to its last tick: 100 ticks a second at least.
 TICK_S = 0.01
 INTERVAL_S = 0.5
 ALL = (
@@ -33,21 +33,31 @@ ALL = (
 )  # fmt: skip
 
 
-class Looked:
-    """Two looks, and what the program said around each."""
+class ScannedTwice:
+    """Two scans, and the program's readings of its clocks around each scan."""
 
     def __init__(self, target: Target, source: Source, truth: dict[str, Any]) -> None:
-        self._said = [truth]
+        self.readings = [truth]
         source.scan()
-        self._hear(target)
+        self.read_clocks(target)
         time.sleep(INTERVAL_S)
-        self._hear(target)
+        self.read_clocks(target)
         self.snapshot = source.scan(resolve=True)
-        self._hear(target)
+        self.read_clocks(target)
 
-    def _hear(self, target: Target) -> None:
+    def read_clocks(self, target: Target) -> None:
         target.go_on()
-        self._said.append(target.truth())
+        self.readings.append(target.truth())
+
+    @property
+    def shortest_s(self) -> float:
+        """A lower bound of the time between the scans."""
+        return float(self.readings[2]["before"] - self.readings[1]["after"])
+
+    @property
+    def longest_s(self) -> float:
+        """An upper bound of the time between the scans."""
+        return float(self.readings[3]["after"] - self.readings[0]["before"])
 
     def thread(self, name: str) -> Thread:
         (found,) = (thread for thread in self.snapshot.threads if thread.name == name)
@@ -59,13 +69,10 @@ class Looked:
         return found
 
     def bounds(self, name: str, figure: str) -> tuple[float, float]:
-        """The least and the largest share that a figure of the program's allows."""
-        before, first, last, after = self._said
-        own = [one["threads"][name][figure] for one in self._said]
-        longest_s = after["after"] - before["before"]
-        shortest_s = last["before"] - first["after"]
-        least = max(0.0, own[2] - own[1] - TICK_S) / longest_s
-        return least, min(1.0, (own[3] - own[0] + TICK_S) / shortest_s)
+        """Return the smallest and the largest share that the program's clocks allow."""
+        own = [one["threads"][name][figure] for one in self.readings]
+        least = max(0.0, own[2] - own[1] - TICK_S) / self.longest_s
+        return least, min(1.0, (own[3] - own[0] + TICK_S) / self.shortest_s)
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +81,11 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def scanned(request: Any, start_target: StartTarget, scratch: Path) -> Iterator[Looked]:
+def scanned(request: Any, start_target: StartTarget, scratch: Path) -> Iterator[ScannedTwice]:
     target = start_target("time_uses", scratch, *request.param)
     truth = target.truth()
     with closing(attach(target.pid)) as source:
-        yield Looked(target, source, truth)
+        yield ScannedTwice(target, source, truth)
 
 
 def of(*names: str) -> pytest.MarkDecorator:
@@ -90,7 +97,7 @@ def assert_within(share: float, bounds: tuple[float, float]) -> None:
 
 
 @of(*ALL)
-def test_the_parts_of_every_thread_add_up(scanned: Looked) -> None:
+def test_the_parts_of_every_thread_add_up(scanned: ScannedTwice) -> None:
     assert len(scanned.snapshot.threads) == len(ALL) + 1
     for thread in scanned.snapshot.threads:
         assert thread.time is not None
@@ -101,28 +108,31 @@ def test_the_parts_of_every_thread_add_up(scanned: Looked) -> None:
 
 
 @of(*ALL)
-def test_each_was_on_a_cpu_and_in_the_queue_as_long_as_it_says(scanned: Looked) -> None:
+def test_the_cpu_time_and_the_queue_time_are_those_of_the_program(scanned: ScannedTwice) -> None:
     for name in ALL:
         assert_within(scanned.time(name).cpu, scanned.bounds(name, "cpu_s"))
-        # Of one that still stands in the queue the kernel tells later.
+        # The kernel counts the time in the queue only at its end.
         queued = scanned.time(name).runnable
         if name in ("sleeps", "waits", "idle") and queued < 1.0:
             assert_within(queued, scanned.bounds(name, "queued_s"))
 
 
 @of("pinned-0", "pinned-1")
-def test_two_that_may_use_one_cpu_take_turns(scanned: Looked) -> None:
+def test_two_threads_on_one_cpu_share_it_and_queue_for_it(scanned: ScannedTwice) -> None:
     both = [scanned.time(name) for name in ("pinned-0", "pinned-1")]
-    # Clocks of two threads are not read at one moment.
-    assert sum(split.cpu for split in both) <= 1.0 + 4 * TICK_S / INTERVAL_S, "there is one"
+    # The scan reads the clocks of the two threads one after the other.
+    cpu_s = sum(split.cpu for split in both) * scanned.shortest_s
+    assert cpu_s <= scanned.longest_s + 4 * TICK_S, "the threads have one CPU together"
     for split in both:
-        # A turn that goes on is not counted yet, and it is long where others want that CPU, too.
+        # The kernel does not count a queue time that lasts, which is long on a busy machine.
         assert split.runnable > 0.05
         assert split.contended == split.idle == 0.0
 
 
 @of("waits", "idle", "sleeps")
-def test_sleep_is_told_apart(scanned: Looked) -> None:
+def test_contended_sleep_idle_sleep_and_other_sleep_are_distinguished(
+    scanned: ScannedTwice,
+) -> None:
     assert scanned.time("waits").contended > 0.95
     assert scanned.time("idle").idle > 0.95
     sleeper = scanned.time("sleeps")
@@ -131,17 +141,17 @@ def test_sleep_is_told_apart(scanned: Looked) -> None:
 
 
 @of("fights-0", "fights-1")
-def test_who_fights_for_a_lock_waits_while_the_other_one_sleeps_with_it(scanned: Looked) -> None:
+def test_of_two_threads_that_sleep_with_a_lock_one_waits(scanned: ScannedTwice) -> None:
     first, second = scanned.time("fights-0"), scanned.time("fights-1")
     assert first.contended + second.contended > 0.0
     assert first.idle == second.idle == 0.0
-    # One of the two has it nearly always, and sleeps; both never wait at once for long.
+    # One of the two nearly always holds the lock and sleeps, so both rarely wait at once.
     assert first.contended + second.contended < 1.3
 
 
 @of("spins")
-def test_who_spins_for_a_lock_is_on_a_cpu(scanned: Looked) -> None:
-    """Or in the queue for one; but it never sleeps, however long it waits."""
+def test_a_spinning_thread_is_on_a_cpu_or_in_its_queue(scanned: ScannedTwice) -> None:
+    """Such a thread waits for a lock and never sleeps."""
     thread, time = scanned.thread("spins"), scanned.time("spins")
     assert thread.waiting_for is not None
     assert thread.wait_share > 0.95
@@ -151,8 +161,8 @@ def test_who_spins_for_a_lock_is_on_a_cpu(scanned: Looked) -> None:
 
 
 @of("writes")
-def test_writes_to_a_disk(scanned: Looked) -> None:
-    """Where the kernel counts waits for disks there are some, else that is said."""
+def test_waits_for_a_disk_are_measured_or_said_to_be_unknown(scanned: ScannedTwice) -> None:
+    """Not every kernel counts waits for disks."""
     time = scanned.time("writes")
     counts, of_all = procfs.counts_disk_waits()
     if counts and of_all:
@@ -165,11 +175,11 @@ def test_writes_to_a_disk(scanned: Looked) -> None:
 
 
 @of("burns", "waits")
-def test_it_is_in_json_and_on_the_page(scanned: Looked) -> None:
+def test_json_and_text_report_have_the_time_split(scanned: ScannedTwice) -> None:
     snapshot = scanned.snapshot
     threads = {one["name"]: one for one in snapshot_codec.document(snapshot)["threads"]}
-    told = threads["burns"]["time"]
-    assert {part: told[part] for part in PARTS} == {
+    split = threads["burns"]["time"]
+    assert {part: split[part] for part in PARTS} == {
         part: getattr(scanned.time("burns"), part) for part in PARTS
     }
     assert threads["burns"]["switches"]["involuntary"] >= 0
@@ -181,7 +191,9 @@ def test_it_is_in_json_and_on_the_page(scanned: Looked) -> None:
     assert "(waits)" in table
 
 
-def test_one_scan_has_no_interval(start_target: StartTarget, scratch: Path) -> None:
+def test_a_snapshot_without_an_interval_has_no_time_split(
+    start_target: StartTarget, scratch: Path
+) -> None:
     target = start_target("time_uses", scratch, "burns")
     target.truth()
     document = tool.snapshot(target.pid)
@@ -191,7 +203,9 @@ def test_one_scan_has_no_interval(start_target: StartTarget, scratch: Path) -> N
     assert all(thread["time"] for thread in document["threads"])
 
 
-def test_a_dormant_library_counts_no_waits(start_target: StartTarget, scratch: Path) -> None:
+def test_with_a_dormant_library_the_waits_are_unknown(
+    start_target: StartTarget, scratch: Path
+) -> None:
     target = start_target("time_uses", scratch, "waits", "burns")
     target.truth()
     with closing(attach(target.pid)) as source:
@@ -204,7 +218,7 @@ def test_a_dormant_library_counts_no_waits(start_target: StartTarget, scratch: P
     assert times["burns"] is not None
     assert {"contended", "idle"} <= set(times["burns"].unknown)
     assert times["waits"] is not None
-    assert times["waits"].contended > 0.95, "that wait began before"
+    assert times["waits"].contended > 0.95, "this wait began before the library was dormant"
 
 
 def followed(source: Source, name: str) -> Snapshot:
@@ -215,16 +229,18 @@ def followed(source: Source, name: str) -> Snapshot:
     return source.scan()
 
 
-def test_only_who_is_followed_is_counted(start_target: StartTarget, scratch: Path) -> None:
+def test_only_the_followed_thread_has_perf_counters(
+    start_target: StartTarget, scratch: Path
+) -> None:
     target = start_target("time_uses", scratch, "burns", "sleeps")
     target.truth()
     with closing(attach(target.pid)) as source:
         seen = followed(source, "burns")
-        asked = {thread.name: thread for thread in seen.threads if thread.counters}
-        assert list(asked) == ["burns"]
-        assert asked["burns"].switches is not None
+        counted = {thread.name: thread for thread in seen.threads if thread.counters}
+        assert list(counted) == ["burns"]
+        assert counted["burns"].switches is not None
         assert all(one.switches is None for one in seen.threads if one.name != "burns")
-        counters = asked["burns"].counters
+        counters = counted["burns"].counters
         assert counters is not None
         figures = {one.name: one for one in counters.counters}
         if figures["task-clock"].total is not None:

@@ -1,4 +1,4 @@
-"""Python functions in the stacks of waits that are going on, against what Python itself says."""
+"""The Python functions in the stacks of present waits, against Python's own answer."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from locktop.collector.sources.launch import preload_environment
 from locktop.collector.symbols.bounded_worker import BoundedWorker
 from locktop.collector.symbols.python.frame_reader import PythonReader, new_worker
 
-#: This one, and the system's: stripped, and with libpython inside.
+#: The interpreter of the tests, and the system's: stripped, without a shared libpython.
 PYTHONS = [sys.executable, "/usr/bin/python3"]
 StartPython = Callable[..., Target]
 
 
-#: With the library, and started as if there were none.
-both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "bare"])
+#: With the library, and without it.
+both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def python_stack(snapshot: Snapshot, tid: int) -> list[list[str | int | None]]:
 
 @both_ways
 @pytest.mark.parametrize("python", PYTHONS)
-def test_they_are_those_that_python_knows(
+def test_the_functions_are_those_that_python_knows(
     python: str, prepared: bool, start_python: StartPython
 ) -> None:
     target = start_python("python_known_stacks", python, prepared)
@@ -75,7 +75,9 @@ def test_they_are_those_that_python_knows(
     assert not [note for note in snapshot.notes if "Python" in note]
 
 
-def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> None:
+def test_c_functions_stay_in_the_stack_without_those_of_the_interpreter(
+    start_python: StartPython,
+) -> None:
     target = start_python("python_known_stacks")
     target.expect("ready")
     document = tool.snapshot(target.pid)
@@ -88,21 +90,22 @@ def test_functions_of_c_that_python_calls_stay(start_python: StartPython) -> Non
     assert "start_thread" in sorting
     assert sorting.index("by_key") < sorting.index("sorting") < sorting.index("start_thread")
     between = sorting[sorting.index("by_key") + 1 : sorting.index("sorting")]
-    assert not [name for name in between if re.match("_?Py|.*vectorcall", name)], "machinery"
+    interpreter = [name for name in between if re.match("_?Py|.*vectorcall", name)]
+    assert interpreter == []
     assert not [frame for stack in stacks for frame in stack if "_PyEval" in frame]
     counted = {entry["stack"] for lock in document["locks"] for entry in lock["wait_stacks"]}
-    assert all(stack < 1 << 32 for stack in counted), "what was counted stays as it was recorded"
+    assert all(stack < 1 << 32 for stack in counted), "counted stacks keep their recorded ids"
 
     def is_named(document: dict[str, Any]) -> bool:
         names = {lock["name"] for lock in document["locks"] if lock["waiters"]}
         return "sem in task (python_known_stacks.py:21)" in names
 
-    # The first look waits for names, but not for as long as a busy machine may take.
+    # On a busy machine the names may come later than the first snapshot waits.
     tool.scan_until(target.pid, is_named, "the lock's name")
 
 
 @both_ways
-def test_they_come_by_themselves_while_one_looks_on(
+def test_the_functions_appear_in_later_scans_without_a_request(
     prepared: bool, start_python: StartPython
 ) -> None:
     target = start_python("python_known_stacks", prepared=prepared)
@@ -115,20 +118,20 @@ def test_they_come_by_themselves_while_one_looks_on(
         names: set[str] = set()
         while shown != truth or "sem in task (python_known_stacks.py:21)" not in names:
             assert time.monotonic() < deadline, (shown, names)
-            time.sleep(0.1)
+            time.sleep(0.02)  # leaves the CPU to the reader of Python's frames
             snapshot = source.scan()
             shown = {tid: python_stack(snapshot, int(tid)) for tid in truth}
             names = {lock.name for lock in snapshot.locks if lock.waiters}
         stacks = {t.tid: t.waiting_for.stack for t in snapshot.threads if t.waiting_for}
         again = {t.tid: t.waiting_for.stack for t in source.scan().threads if t.waiting_for}
-        assert stacks == again, "an id stays with its stack"
+        assert stacks == again, "a stack keeps its id"
 
 
 @both_ways
-def test_a_lock_that_all_wait_for_briefly_has_a_name(
+def test_a_lock_with_many_short_waits_has_a_name_and_is_a_lock(
     prepared: bool, start_python: StartPython
 ) -> None:
-    """And is told to be one, though the functions of most waits are not known."""
+    """The functions of most waits are unknown. A few known ones are enough."""
     target = start_python("python_threads_take_turns", prepared=prepared)
     target.expect("ready")
     deadline = time.monotonic() + PATIENCE_S
@@ -136,7 +139,7 @@ def test_a_lock_that_all_wait_for_briefly_has_a_name(
     with closing(attach(target.pid)) as source:
         while name != "sem in handles (python_threads_take_turns.py:16)":
             assert time.monotonic() < deadline, name
-            time.sleep(0.7)  # in which others have taken their turns
+            time.sleep(0.1)  # lets other threads come to new waits
             snapshot = source.scan()
             most = max(snapshot.locks, key=lambda lock: len(lock.waiters))
             name = most.name
@@ -145,11 +148,11 @@ def test_a_lock_that_all_wait_for_briefly_has_a_name(
         assert most.used_as_lock
         snapshot = source.scan()
         (lock,) = [lock for lock in snapshot.locks if lock.id == most.id]
-        assert (lock.name, lock.used_as_lock) == (name, True), "that stays known"
+        assert (lock.name, lock.used_as_lock) == (name, True), "later scans keep the finding"
 
 
 @both_ways
-def test_a_wait_is_never_shown_with_the_functions_of_another(
+def test_a_wait_never_has_the_functions_of_another(
     prepared: bool, start_python: StartPython
 ) -> None:
     target = start_python("python_alternating_waits", prepared=prepared)
@@ -159,7 +162,7 @@ def test_a_wait_is_never_shown_with_the_functions_of_another(
     with closing(attach(target.pid)) as source:
         while len(seen) < 2 or not all(seen.values()):
             assert time.monotonic() < deadline, seen
-            time.sleep(0.02)
+            time.sleep(0.02)  # leaves the CPU to the target and to the reader of Python's frames
             snapshot = source.scan()
             (thread,) = [thread for thread in snapshot.threads if thread.tid == tid]
             functions = [str(frame[0]) for frame in python_stack(snapshot, tid)]
@@ -168,7 +171,7 @@ def test_a_wait_is_never_shown_with_the_functions_of_another(
     assert sorted(map(sorted, seen.values())) == [["waits_for_first"], ["waits_for_second"]]
 
 
-def test_where_threads_come_and_go_a_stack_is_right_or_not_there(
+def test_with_short_lived_threads_a_stack_is_right_or_missing(
     start_python: StartPython,
 ) -> None:
     target = start_python("python_threads_come_and_go")
@@ -177,7 +180,7 @@ def test_where_threads_come_and_go_a_stack_is_right_or_not_there(
     with closing(new_worker()) as worker:
         while right < 10:
             assert time.monotonic() < deadline
-            reader = PythonReader(target.pid, worker)  # else it would give up after some failures
+            reader = PythonReader(target.pid, worker)  # one reader gives up after some failures
             reader.ask()
             runs = (reader.answer(PATIENCE_S) or {}).get(tid)
             if runs is not None:
@@ -190,7 +193,7 @@ def send(worker: BoundedWorker, number: signal.Signals) -> None:
     os.kill(worker.pid, number)
 
 
-def test_no_right_to_read_the_process_is_said(need: Need) -> None:
+def test_the_worker_answers_that_it_may_not_read_the_process(need: Need) -> None:
     setpriv = str(need("setpriv", "util-linux"))
     nobody = [setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     powerless = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
@@ -213,11 +216,11 @@ def test_no_right_to_read_the_process_is_said(need: Need) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 @pytest.mark.parametrize("user", [65534, 0])
-def test_what_reads_becomes_the_user_whose_process_it_is(user: int, need: Need) -> None:
+def test_the_worker_runs_as_the_user_of_the_process(user: int, need: Need) -> None:
     if not Path("/usr/bin/python3").exists():
         pytest.skip("/usr/bin/python3 is not installed")
     if Path("/proc/sys/kernel/yama/ptrace_scope").exists():
-        pytest.skip("with Yama this user may not read the process")
+        pytest.skip("Yama forbids this user to read the process")
     as_user = [need("setpriv", "util-linux"), "--reuid", user, "--regid", user, "--clear-groups"]
     code = "import sys; print('ready', flush=True); sys.stdin.read()"
     with Target([*map(str, as_user), "/usr/bin/python3", "-c", code]) as target:
@@ -231,13 +234,13 @@ def test_what_reads_becomes_the_user_whose_process_it_is(user: int, need: Need) 
             assert uids.split() == [str(user)] * 4
 
 
-def test_who_waits_for_an_answer_may_be_hurried(start_python: StartPython) -> None:
+def test_hurry_ends_the_wait_for_an_answer(start_python: StartPython) -> None:
     target = start_python("python_known_stacks")
     target.expect("ready")
     worker = new_worker()
     with closing(PythonReader(target.pid, worker)) as reader:
         reader.ask()
-        send(worker, signal.SIGSTOP)  # it may have answered, but for the second time
+        send(worker, signal.SIGSTOP)  # perhaps after the first answer, and before the second
         reader.answer(0.1)
         reader.ask()
         answers: list[object] = []
@@ -248,7 +251,7 @@ def test_who_waits_for_an_answer_may_be_hurried(start_python: StartPython) -> No
         assert answers == [None]
 
 
-def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(
+def test_a_killed_worker_is_started_again_until_the_reader_gives_up(
     start_python: StartPython,
 ) -> None:
     target = start_python("python_known_stacks")
@@ -269,10 +272,10 @@ def test_a_reader_that_dies_is_started_again_and_in_the_end_given_up(
         assert reader.gave_up
         assert "failed again" in reader.note
         reader.ask()
-        assert worker.pid is None, "nothing is started any more"
+        assert worker.pid is None, "no further worker is started"
 
 
-def test_the_reader_ends_with_us() -> None:
+def test_the_worker_ends_at_the_end_of_its_input() -> None:
     child = subprocess.Popen(
         [sys.executable, "-P", "-m", "locktop.collector.symbols.python.pystack_worker"],
         stdin=subprocess.PIPE,

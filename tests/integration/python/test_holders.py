@@ -1,4 +1,4 @@
-"""Who has a lock of Python's, and what that thread does, as it says itself."""
+"""The holder of a Python lock and its activity, against the program's own answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def start_hands() -> Iterator[StartHands]:
 
 
 def waited_for(seen: Snapshot) -> list[Lock]:
-    """The locks of the program's own that threads wait for, but those of its threads' ends."""
+    """Return the program's own locks with waiters, without those of joins."""
     waited = [lock for lock in seen.locks if lock.waiters and "<module>" not in lock.name]
     ours = ("python_locks_change_hands.py", "libffi")
     return [lock for lock in waited if any(name in lock.name for name in ours)]
@@ -47,29 +47,29 @@ def until(source: Source, wanted: Callable[[Snapshot], bool], resolve: bool = Fa
     deadline = time.monotonic() + PATIENCE_S
     while not wanted(seen := source.scan(resolve)):
         assert time.monotonic() < deadline, waited_for(seen)
-        time.sleep(0.1)
+        time.sleep(0.02)  # leaves the CPU to the reader of Python's frames
     return seen
 
 
 def holder_functions(seen: Snapshot) -> list[str]:
-    """Those of Python."""
+    """Return the Python functions of the first holder."""
     now = waited_for(seen)[0].holder_activity if waited_for(seen) else None
     stack = seen.stacks.get(now.stack, ()) if now else ()
     return [frame.function for frame in stack if frame.module == "python"]
 
 
-def test_it_is_told_as_it_goes_from_hand_to_hand(start_hands: StartHands) -> None:
+def test_each_next_holder_is_known_with_its_activity(start_hands: StartHands) -> None:
     target = start_hands("hands")
-    tid = int(target.line())  # by now it has the library
+    tid = int(target.line())  # the library is loaded
     with closing(attach(target.pid)) as source:
         for others in (2, 1):
 
-            def is_told(seen: Snapshot, tid: int = tid, others: int = others) -> bool:
+            def is_known(seen: Snapshot, tid: int = tid, others: int = others) -> bool:
                 locks = [lock for lock in waited_for(seen) if len(lock.waiters) == others]
-                is_here = bool(locks) and locks[0].holders == (tid,)
-                return is_here and bool(holder_functions(seen))  # it sleeps since before the look
+                is_holder = bool(locks) and locks[0].holders == (tid,)
+                return is_holder and bool(holder_functions(seen))
 
-            seen = until(source, is_told, resolve=True)
+            seen = until(source, is_known, resolve=True)
             (lock,) = waited_for(seen)
             now = lock.holder_activity
             assert now is not None
@@ -84,7 +84,7 @@ def test_it_is_told_as_it_goes_from_hand_to_hand(start_hands: StartHands) -> Non
 
 
 @pytest.mark.parametrize(("way", "prepared"), [("hands", True), ("mutex", True), ("mutex", False)])
-def test_its_functions_come_while_one_looks_on(
+def test_the_functions_of_the_holder_appear_in_later_scans_without_a_request(
     way: str, prepared: bool, start_hands: StartHands
 ) -> None:
     target = start_hands(way, prepared)
@@ -94,25 +94,25 @@ def test_its_functions_come_while_one_looks_on(
     assert waited_for(seen)[0].holders == (tid,)
 
 
-def test_in_one_snapshot(start_hands: StartHands) -> None:
+def test_one_snapshot_has_the_holder_and_its_functions(start_hands: StartHands) -> None:
     target = start_hands("hands")
     tid = int(target.line())
 
-    def told(document: dict[str, Any]) -> tuple[list[int], list[str]]:
+    def holders(document: dict[str, Any]) -> tuple[list[int], list[str]]:
         for lock in document["locks"]:
             if len(lock["waiters"]) == 2 and lock["holder_now"]:
                 return lock["holders"], tool.functions(document, lock["holder_now"]["stack"])
         return [], []
 
     def is_known(document: dict[str, Any]) -> bool:
-        return "keeps" in told(document)[1]  # they sleep, all three of them
+        return "keeps" in holders(document)[1]
 
-    holders, functions = told(tool.scan_until(target.pid, is_known, "the holder's functions"))
-    assert holders == [tid]
+    found, functions = holders(tool.scan_until(target.pid, is_known, "the holder's functions"))
+    assert found == [tid]
     assert functions[functions.index("keeps") + 1] == "hands"
 
 
-def test_two_that_cross_have_each_other_s(start_hands: StartHands) -> None:
+def test_a_deadlock_of_two_python_locks_is_found(start_hands: StartHands) -> None:
     target = start_hands("crossed")
     tids = {int(target.line()), int(target.line())}
     with closing(attach(target.pid)) as source:
@@ -122,11 +122,11 @@ def test_two_that_cross_have_each_other_s(start_hands: StartHands) -> None:
         assert set(lock.holders) | set(lock.waiters) == tids
         assert not lock.idle
     (found,) = seen.deadlocks
-    told = {(edge.tid, edge.waits_for, edge.held_by) for edge in found.cycle}
-    assert told == {(lock.waiters[0], lock.id, lock.holders[0]) for lock in waited_for(seen)}
+    edges = {(edge.tid, edge.waits_for, edge.held_by) for edge in found.cycle}
+    assert edges == {(lock.waiters[0], lock.id, lock.holders[0]) for lock in waited_for(seen)}
 
 
-def test_nobody_is_named_where_another_thread_gave_it_back(start_hands: StartHands) -> None:
+def test_a_lock_that_another_thread_released_has_no_holder(start_hands: StartHands) -> None:
     target = start_hands("given")
     tid = int(target.line())
     with closing(attach(target.pid)) as source:

@@ -1,4 +1,4 @@
-"""The other processor: built by a cross compiler, run under qemu's user emulation."""
+"""The library for aarch64: built by a cross compiler, run under qemu's user emulation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from locktop.collector.sources.attach import attach
 ROOT = Path(__file__).parents[3]
 COMPILER = "aarch64-linux-gnu-gcc"
 EMULATOR = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
-#: Those of native/tests that outgrow the first piece of the file: the emulator cannot map another.
+#: The C units that need a second piece of the shared file, which the emulator cannot map.
 GROWING = {"arena", "held_list", "lock_names", "thread_table"}
 
 pytestmark = pytest.mark.skipif(
@@ -54,7 +54,7 @@ def _run(*command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_parts_work(built: Path) -> None:
+def test_the_c_units_pass(built: Path) -> None:
     tests = sorted(built.glob("unit-*"))
     assert len(tests) > len(GROWING)
     for test in tests:
@@ -64,7 +64,7 @@ def test_the_parts_work(built: Path) -> None:
 
 @pytest.fixture
 def emulated(built: Path, tmp_path: Path) -> Iterator[Target]:
-    """A program that waits, with the library."""
+    """A waiting program with the library, under the emulator."""
     program = tmp_path / "record"
     _run(COMPILER, "-std=gnu11", *CFLAGS, str(source_of("one_wait_plain_libc")), "-o", str(program))
     preload = f"LD_PRELOAD={built / 'liblocktop.so'}"
@@ -75,7 +75,7 @@ def emulated(built: Path, tmp_path: Path) -> Iterator[Target]:
 
 def test_a_wait_has_its_stack(emulated: Target, tmp_path: Path) -> None:
     truth = emulated.truth()
-    _put_right(emulated.pid, tmp_path)
+    _set_real_start_time(emulated.pid, tmp_path)
     source = attach(emulated.pid)
     try:
         snapshot = source.scan(resolve=True)
@@ -91,8 +91,8 @@ def test_a_wait_has_its_stack(emulated: Target, tmp_path: Path) -> None:
     emulated.expect("ok")
 
 
-def _put_right(pid: int, directory: Path) -> None:
-    """The emulator makes up the start time that it shows to its program."""
+def _set_real_start_time(pid: int, directory: Path) -> None:
+    """Correct the start time in the shared file: the emulator shows a false one to its program."""
     start_time = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     (path,) = directory.glob(f"locktop-{pid}-*")
     with path.open("r+b", buffering=0) as file:

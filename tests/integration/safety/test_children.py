@@ -1,4 +1,4 @@
-"""Children, however they are made, and their parents live on as without the library."""
+"""A program with children behaves with the library as without it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,7 @@ from support.comparison import CompareWithUnprepared
 @pytest.mark.parametrize(
     "how", ["fork", "handlers", "busy", "vfork", "vexec", "spawn", "exec", "noexec"]
 )
-def test_children_made_by(how: str, compare_with_unprepared: CompareWithUnprepared) -> None:
+def test_parent_and_child_have_the_same_results(
+    how: str, compare_with_unprepared: CompareWithUnprepared
+) -> None:
     compare_with_unprepared("fork_vfork_spawn_exec", how)

@@ -1,4 +1,4 @@
-"""Control that leaves the beaten track: coroutines, jumps, small stacks, ends of every sort."""
+"""Unusual control flow: coroutines, jumps, small stacks, and each way to end."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ WAYS += ["exit", "quickexit", "abort", "daemon", "clone"]
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_ends_and_begins_as_without_the_library(
+def test_unusual_control_flow_has_the_same_results(
     how: str, compare_with_unprepared: CompareWithUnprepared
 ) -> None:
     compare_with_unprepared("unusual_control_flow", how)
 
 
-def test_jumps_out_of_critical_sections_and_waits(
+def test_jumps_out_of_critical_sections_and_waits_have_the_same_results(
     compare_with_unprepared: CompareWithUnprepared,
 ) -> None:
     compare_with_unprepared("unusual_control_flow", "longjmp", scan=True)
 
 
-def test_a_process_whose_first_thread_has_ended(start_target: StartTarget) -> None:
+def test_a_process_without_its_main_thread_is_scanned(start_target: StartTarget) -> None:
     target = start_target("unusual_control_flow", "mainexit")
     target.expect("ok")
     document = tool.snapshot(target.pid)

@@ -1,4 +1,4 @@
-"""glibc's own thread tests, the quick ones: the same comes of each with the library as without.
+"""glibc's own quick thread tests have the same results with the library as without it.
 
 ``make glibc-tests`` runs all of them.
 """
@@ -12,7 +12,7 @@ import pytest
 from glibc.build import Built, NoSourceError, build
 from glibc.run import Runner, library_environment
 
-#: A choice of each family: the rest of their names.
+#: Some tests of each family, by the rest of their names.
 FAMILIES = {
     "mutex": "1 2 3 4 7 7robust 8 -errorcheck pi1 pi4 pp1",
     "cond": "1 2 7 8 10 12 13 19 26",
@@ -38,8 +38,8 @@ FAMILIES = {
     "tls": "3",
 }
 QUICK = [f"tst-{family}{rest}" for family, names in FAMILIES.items() for rest in names.split()]
-#: Where locks are unmapped, copied, shared, taken over from the dead: these with marks, too.
-MARKED = (
+#: Tests that unmap, copy or share locks, or take them from a dead owner: also with lock cookies.
+WITH_COOKIES = (
     "tst-mutex4",
     "tst-mutex7",
     "tst-mutexpi1",
@@ -55,7 +55,7 @@ MARKED = (
 
 @pytest.fixture(scope="module")
 def built() -> Built:
-    """The tests, compiled."""
+    """The compiled tests."""
     try:
         return build(QUICK)
     except NoSourceError as error:
@@ -71,18 +71,24 @@ def runner(built: Built) -> Iterator[Runner]:
 
 
 @pytest.fixture(scope="module")
-def marking_runner(built: Built) -> Iterator[Runner]:
+def cookie_runner(built: Built) -> Iterator[Runner]:
     with library_environment(level=None, order="mark") as library:
         yield Runner(built.programs, library)
 
 
-@pytest.mark.parametrize("name", MARKED)
-def test_of_glibc_with_marks(name: str, built: Built, marking_runner: Runner) -> None:
-    test_of_glibc(name, built, marking_runner)
+@pytest.mark.parametrize("name", WITH_COOKIES)
+def test_a_test_of_glibc_has_the_same_result_with_lock_cookies(
+    name: str, built: Built, cookie_runner: Runner
+) -> None:
+    check_result(name, built, cookie_runner)
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_of_glibc(name: str, built: Built, runner: Runner) -> None:
+def test_a_test_of_glibc_has_the_same_result(name: str, built: Built, runner: Runner) -> None:
+    check_result(name, built, runner)
+
+
+def check_result(name: str, built: Built, runner: Runner) -> None:
     if built.errors.get(name) == "c++ is missing" and os.environ.get("CI") != "true":
         pytest.skip("c++ is missing")
     assert name not in built.errors, built.errors[name]

@@ -1,4 +1,4 @@
-"""Other libraries in the process: loaded before us, beside us, later; sanitizers and allocators."""
+"""Other libraries in the process: earlier and later ones, plugins, sanitizers, allocators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def environment(level: str | None) -> dict[str, str]:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("binding", ["lazy", "now"])
-def test_before_any_constructor(level: str | None, binding: str, compiler: Compiler) -> None:
+def test_locks_before_the_first_constructor_work(
+    level: str | None, binding: str, compiler: Compiler
+) -> None:
     first = compiler.program("library_constructed_first", "-shared", "-fPIC", "-Wl,-z,initfirst")
     program = compiler.program("locks_before_constructors", str(first), f"-Wl,-z,{binding}")
     with Target([program], environment(level)) as target:
@@ -40,7 +42,9 @@ def allocator(name: str) -> str:
 
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc_minimal"])
 @pytest.mark.parametrize("target", ["threads_trade_memory", "thread_local_destructors"])
-def test_with_another_allocator(name: str, target: str, start_target: StartTarget) -> None:
+def test_another_allocator_works_in_any_load_order(
+    name: str, target: str, start_target: StartTarget
+) -> None:
     ours, theirs = preload_environment()["LD_PRELOAD"], allocator(name)
     for preload in (theirs, f"{ours}:{theirs}", f"{theirs}:{ours}"):
         running = start_target(target, environment={"LD_PRELOAD": preload})
@@ -48,12 +52,14 @@ def test_with_another_allocator(name: str, target: str, start_target: StartTarge
 
 
 @pytest.mark.parametrize("level", [None, "contended", "all"])
-def test_an_unwinder_that_locks_and_allocates(level: str | None, start_target: StartTarget) -> None:
+def test_an_unwinder_that_locks_and_allocates_works(
+    level: str | None, start_target: StartTarget
+) -> None:
     running = start_target("unwinder_over_locking_allocator", level=level)
     assert running.finish() == (0, ["ok"])
 
 
-def test_an_allocator_that_locks_twice_under_the_unwinder(
+def test_an_allocator_that_locks_twice_under_the_unwinder_works(
     compiler: Compiler, start_target: StartTarget
 ) -> None:
     allocator = compiler.program(
@@ -63,15 +69,17 @@ def test_an_allocator_that_locks_twice_under_the_unwinder(
     assert running.finish() == (0, ["ok"])
 
 
-#: None that forks among threads: AddressSanitizer's own locks hang in the child then, bare too.
+#: No program that forks beside threads: there AddressSanitizer's own locks hang in the child.
 SANITIZED = ["handler_posts_semaphores", "thread_exit_destructors"]
 
 
 @pytest.mark.parametrize("level", [None, "all"])
 @pytest.mark.parametrize("name", SANITIZED)
-def test_under_sanitizers(name: str, level: str | None, compiler: Compiler) -> None:
+def test_the_library_works_under_sanitizers(
+    name: str, level: str | None, compiler: Compiler
+) -> None:
     program = compiler.program(name, "-fsanitize=address,undefined", "-static-libasan")
-    # It looks for leaks by attaching to itself, which a sandbox around the tests may forbid.
+    # The search for leaks traces the own process, which a sandbox around the tests may forbid.
     variables = {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1"}
     with Target([program], {**environment(level), **variables}) as target:
         status, lines = target.finish()
@@ -84,7 +92,7 @@ def plugin(compiler: Compiler, *flags: str) -> Path:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("how", ["reload", "waiting", "churn"])
-def test_libraries_that_come_and_go(how: str, level: str | None, compiler: Compiler) -> None:
+def test_plugins_may_be_opened_and_closed(how: str, level: str | None, compiler: Compiler) -> None:
     program = compiler.program("opens_and_closes_plugins", "-rdynamic")
     first = plugin(compiler, "-DWAITS" if how == "waiting" else "-DWORKS=first_plugin_works")
     second = plugin(compiler, "-DWORKS=second_plugin_works")
@@ -93,8 +101,8 @@ def test_libraries_that_come_and_go(how: str, level: str | None, compiler: Compi
         assert (status, lines[-1]) == (0, "ok"), lines
 
 
-def test_a_stack_of_a_library_that_was_closed(compiler: Compiler) -> None:
-    """The loader puts the second where the first was: each keeps its own waits."""
+def test_stacks_of_a_closed_plugin_are_not_those_of_the_next_one(compiler: Compiler) -> None:
+    """The loader puts the second plugin at the address of the first one."""
     first = plugin(compiler, "-DWORKS=first_plugin_works")
     second = plugin(compiler, "-DWORKS=second_plugin_works")
     program = compiler.program("opens_and_closes_plugins", "-rdynamic")

@@ -1,4 +1,4 @@
-"""A program that lacks something, or confines itself, runs on; the tool says what is missing."""
+"""A program with few resources, or in a sandbox, runs on; the tool says what is missing."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from locktop.collector.sources.launch import preload_environment
 
 
 @pytest.mark.parametrize("how", ["prctl", "seccomp", "raw", "strict", "refused"])
-def test_a_program_that_confines_itself(
+def test_a_sandboxed_program_has_the_same_results(
     how: str, compare_with_unprepared: CompareWithUnprepared
 ) -> None:
     compare_with_unprepared("seccomp_sandboxed", how)
 
 
-def test_figures_of_a_program_that_confined_itself(start_target: StartTarget) -> None:
+def test_a_sandboxed_program_has_its_figures_and_a_note(start_target: StartTarget) -> None:
     target = start_target("seccomp_sandboxed", "prctl")
     target.expect("ok")
     document = tool.snapshot(target.pid)
@@ -37,11 +37,11 @@ SELF_INFLICTED = ["fds", "nofile", "fsize", "uid", "euid", "undumpable", "chroot
 
 
 @pytest.mark.parametrize("how", SELF_INFLICTED)
-def test_what_a_program_does_to_itself(
+def test_a_program_that_restricts_itself_has_its_figures(
     how: str, start_unprepared: StartTarget, start_target: StartTarget
 ) -> None:
     if os.geteuid() != 0 and how in ("uid", "euid", "chroot", "unshare"):
-        pytest.skip("only root may")
+        pytest.skip("only root may do this")
     assert start_unprepared("grows_under_restrictions", how).finish() == (0, ["ok"])
     target = start_target("grows_under_restrictions", how)
     target.expect("ok")
@@ -50,13 +50,13 @@ def test_what_a_program_does_to_itself(
     assert target.finish() == (0, [])
 
 
-#: Bytes that the library reserves at a time, and how many such reservations are looked at.
+#: The bytes of one reservation of the library, and the number of reservations that may fail here.
 STEP, STEPS = 256 << 10, 100
 PAGE = 4096
 
 
 def notes_in(directory: Path) -> int | None:
-    """Return the notes that the one file tells; None without a file."""
+    """Return the notes in the header of the only file; None without a file."""
     for path in directory.iterdir():
         with open(path, "rb") as file:
             header = file.read(ffi.sizeof("struct lt_header"))
@@ -64,7 +64,7 @@ def notes_in(directory: Path) -> int | None:
     return None
 
 
-def test_full_at_each_reservation(
+def test_a_program_runs_on_whichever_reservation_fails(
     start_unprepared: StartTarget, start_target: StartTarget, tmpfs: Callable[[int], Path]
 ) -> None:
     def run(size: int) -> int | None:
@@ -83,20 +83,20 @@ def test_full_at_each_reservation(
     assert start_unprepared("grows_under_restrictions").finish() == (0, ["ok"])
     assert run(1 << 30) == 0
     for pages in (1, 2, STEP // PAGE - 1):
-        assert run(pages * PAGE) is None, "not even the first"
-    for step in range(1, STEPS + 1):  # what is reserved at a time is not more than this
+        assert run(pages * PAGE) is None, "the first reservation fails"
+    for step in range(1, STEPS + 1):
         notes = run(step * STEP + step % (STEP // PAGE) * PAGE)
         assert notes is not None, step
         assert notes & lib.LT_NOTE_NO_ROOM, step
 
 
 @pytest.mark.parametrize("size", [0, 1, PAGE, STEP - 1, STEP, 4 * STEP, 10 * STEP + 1])
-def test_a_limit_on_the_size_of_files(size: int, compiler: Compiler) -> None:
+def test_a_program_with_a_limit_on_file_sizes_runs(size: int, compiler: Compiler) -> None:
     assert run_limited(compiler.program("grows_under_restrictions"), f"--fsize={size}") == (0, "ok")
 
 
 @pytest.mark.parametrize("number", [4, 5])
-def test_a_limit_on_descriptors(number: int, compiler: Compiler) -> None:
+def test_a_program_with_a_limit_on_descriptors_runs(number: int, compiler: Compiler) -> None:
     assert run_limited(compiler.program("grows_under_restrictions"), f"--nofile={number}") == (
         0,
         "ok",
@@ -104,8 +104,10 @@ def test_a_limit_on_descriptors(number: int, compiler: Compiler) -> None:
 
 
 @pytest.mark.parametrize("mebibytes", range(48, 120, 8))
-def test_a_limit_on_address_space(mebibytes: int, compiler: Compiler) -> None:
-    """Beyond what the program itself needs; what we map is refused at another time each time."""
+def test_a_program_with_a_limit_on_its_address_space_runs(
+    mebibytes: int, compiler: Compiler
+) -> None:
+    """The program itself needs less. Each limit refuses another mapping of the library."""
     assert run_limited(compiler.program("grows_under_restrictions"), f"--as={mebibytes << 20}") == (
         0,
         "ok",
@@ -113,9 +115,9 @@ def test_a_limit_on_address_space(mebibytes: int, compiler: Compiler) -> None:
 
 
 def run_limited(program: Path, limit: str) -> tuple[int, str]:
-    """Run a program under the limit, without the library and with it: that must be the same."""
+    """Return the result under a limit, after a check that the library does not change it."""
     preloads = [f"{name}={value}" for name, value in preload_environment().items()]
-    said = []
+    results = []
     for variables in ([], preloads):
         done = subprocess.run(
             ["prlimit", limit, "env", *variables, str(program), "nothing", "3000"],
@@ -123,6 +125,6 @@ def run_limited(program: Path, limit: str) -> tuple[int, str]:
             capture_output=True,
             text=True,
         )
-        said.append((done.returncode, done.stdout.strip()))
-    assert said[0] == said[1]
-    return said[1]
+        results.append((done.returncode, done.stdout.strip()))
+    assert results[0] == results[1]
+    return results[1]

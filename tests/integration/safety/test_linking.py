@@ -1,4 +1,4 @@
-"""However a program comes to the functions: the same results, and nothing said that is not so."""
+"""Each way of linking to the lock functions gives the same results and true figures."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from locktop.collector.sources.launch import preload_environment
 LEVELS = [None, "dormant", "all"]
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="only there are two versions")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 has two versions")
 @pytest.mark.parametrize("level", LEVELS)
-def test_condition_variables_of_before_2002(level: str | None, start_target: StartTarget) -> None:
+def test_the_old_version_of_conditions_works(level: str | None, start_target: StartTarget) -> None:
     assert start_target("old_cond_version", level=level).finish() == (0, ["ok"])
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="only there are two versions")
-def test_condition_variables_of_before_2002_bare(start_unprepared: StartTarget) -> None:
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86-64 has two versions")
+def test_the_old_version_of_conditions_works_without_the_library(
+    start_unprepared: StartTarget,
+) -> None:
     assert start_unprepared("old_cond_version").finish() == (0, ["ok"])
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_functions_looked_up_by_name(level: str | None, start_target: StartTarget) -> None:
-    """Of the six ways four lead to the library, the others past it to libc."""
+def test_functions_found_by_dlsym_work(level: str | None, start_target: StartTarget) -> None:
+    """Of the six ways to find a function, four find the library's, and two find libc's."""
     target = start_target("looks_up_mutex_functions", level=level)
     target.expect("done")
     if level != "dormant":
@@ -40,7 +42,7 @@ def test_functions_looked_up_by_name(level: str | None, start_target: StartTarge
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_program_with_such_functions_of_its_own(
+def test_a_program_with_its_own_pthread_mutex_lock_works(
     level: str | None, start_target: StartTarget
 ) -> None:
     target = start_target("defines_pthread_mutex_lock", level=level)
@@ -60,22 +62,26 @@ def test_a_program_with_such_functions_of_its_own(
 @pytest.mark.parametrize(
     "name", ["errno_and_results", "robust_owner_dies_twice", "cancellation_points"]
 )
-def test_however_it_is_linked(flags: tuple[str, ...], name: str, compiler: Compiler) -> None:
-    """A static program never sees the library, and must not fail for the variables."""
+def test_each_kind_of_executable_has_the_same_results(
+    flags: tuple[str, ...], name: str, compiler: Compiler
+) -> None:
+    """A static program never loads the library, and the variables must not disturb the program."""
     with Target([compiler.program(name, *flags)], preload_environment(None)) as target:
         assert target.finish() == (0, ["ok"])
 
 
 @pytest.fixture
 def semaphores() -> Iterator[tuple[str, str]]:
-    """Names of two semaphores that nobody else has."""
+    """The names of two semaphores, which no other process uses."""
     names = (f"/locktop-test-{os.getpid()}-one", f"/locktop-test-{os.getpid()}-two")
     yield names
     for name in names:
         Path(f"/dev/shm/sem.{name[1:]}").unlink(missing_ok=True)
 
 
-def test_named_semaphores(semaphores: tuple[str, str], start_target: StartTarget) -> None:
+def test_a_named_semaphore_has_its_name_and_its_waiter(
+    semaphores: tuple[str, str], start_target: StartTarget
+) -> None:
     target = start_target("named_semaphore", *semaphores)
     for name in semaphores:
         truth = target.truth()

@@ -1,4 +1,4 @@
-"""Locks with rules of their own keep them: robust, protected, shared, first come first served."""
+"""Robust, priority, shared and fair locks keep their own rules under the library."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ KINDS = {"mutex", "rwlock", "cond", "barrier", "sem"}
 
 
 @pytest.mark.parametrize("name", ["robust_owner_dies_with_waiters", "wake_order"])
-def test_is_as_without_the_library(
+def test_robust_and_fair_locks_have_the_same_results(
     name: str, compare_with_unprepared: CompareWithUnprepared
 ) -> None:
     compare_with_unprepared(name)
 
 
-def test_priorities_lent_and_raised(
+def test_priority_protocols_have_the_same_results(
     compare_with_unprepared: CompareWithUnprepared, start_unprepared: StartTarget
 ) -> None:
     if start_unprepared("mutex_priority_protocols").finish() == (0, ["not permitted"]):
@@ -44,35 +44,38 @@ def start_both(start: StartTarget, directory: Path) -> tuple[Target, Target]:
     return first, second
 
 
-def test_shared_by_two_processes_without_the_library(
+def test_locks_shared_by_two_processes_work_without_the_library(
     start_unprepared: StartTarget, tmp_path: Path
 ) -> None:
     run_both(*start_both(start_unprepared, tmp_path))
 
 
 def of_kind(document: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return the lock of that kind; of two mutexes the one that is more in use."""
+    """Return the lock of that kind; of two mutexes the one with more users."""
     found = [lock for lock in document["locks"] if lock["kind"] == kind]
     assert found, kind
     most: dict[str, Any] = max(found, key=lambda lock: (len(lock["waiters"]), lock["acquisitions"]))
     return most
 
 
-def test_shared_by_two_processes(start_target: StartTarget, tmp_path: Path) -> None:
+def test_locks_shared_by_two_processes_have_figures_in_both(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
     first, second = start_both(start_target, tmp_path)
 
     def all_wait(document: dict[str, Any]) -> bool:
         return {lock["kind"] for lock in document["locks"] if lock["waiters"]} >= KINDS
 
-    theirs = tool.scan_until(second.pid, all_wait, "a waiter for each")
+    theirs = tool.scan_until(second.pid, all_wait, "a waiter for each lock")
     ours = tool.snapshot(first.pid)
     for kind in ("mutex", "rwlock"):
         lock = of_kind(ours, kind)
-        assert (lock["holders"], lock["waiters"]) == ([first.pid], []), "each its own side"
+        holders, waiters = lock["holders"], lock["waiters"]
+        assert (holders, waiters) == ([first.pid], []), "the waiters of the other process"
         lock = of_kind(theirs, kind)
         assert len(lock["waiters"]) == 1
         own = {thread["tid"] for thread in theirs["threads"]}
-        assert not own & set(lock["holders"]), "no thread of this process holds it"
+        assert not own & set(lock["holders"]), "no thread of this process holds the lock"
         assert set(lock["holders"]) <= {first.pid}
     assert ours["deadlocks"] == theirs["deadlocks"] == []
     run_both(first, second)

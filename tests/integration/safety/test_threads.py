@@ -1,4 +1,4 @@
-"""A thread is as free as without the library: cancelled, interrupted, on a small stack, ending."""
+"""Cancelled, interrupted and ending threads, and small stacks, work as without the library."""
 
 from __future__ import annotations
 
@@ -9,29 +9,33 @@ from support.targets import StartTarget
 
 
 @pytest.mark.parametrize("used", ["1", "6000"])
-def test_on_the_smallest_stack(used: str, compare_with_unprepared: CompareWithUnprepared) -> None:
+def test_the_smallest_stack_is_enough(
+    used: str, compare_with_unprepared: CompareWithUnprepared
+) -> None:
     compare_with_unprepared("smallest_stack", used)
 
 
 @pytest.mark.parametrize("kind", ["deferred", "asynchronous"])
-def test_cancelled_in_each_wait(kind: str, compare_with_unprepared: CompareWithUnprepared) -> None:
+def test_a_thread_can_be_cancelled_in_each_wait(
+    kind: str, compare_with_unprepared: CompareWithUnprepared
+) -> None:
     compare_with_unprepared("cancel_each_wait", kind, scan=True)
 
 
-def test_a_handler_posts_wherever_it_interrupts(
+def test_a_signal_handler_may_post_anywhere(
     compare_with_unprepared: CompareWithUnprepared,
 ) -> None:
     compare_with_unprepared("handler_posts_semaphores", scan=True)
 
 
-def test_a_handler_waits_wherever_it_interrupts(
+def test_a_signal_handler_may_wait_anywhere(
     compare_with_unprepared: CompareWithUnprepared,
 ) -> None:
     compare_with_unprepared("handler_waits_for_lock", scan=True)
 
 
 @pytest.mark.parametrize("level", [None, "contended", "all"])
-def test_destructors_of_thread_specific_data(
+def test_locks_in_destructors_of_thread_specific_data_are_counted(
     level: str | None, start_unprepared: StartTarget, start_target: StartTarget
 ) -> None:
     target = (
@@ -43,13 +47,14 @@ def test_destructors_of_thread_specific_data(
     target.expect("ok")
     if level:
         lock = tool.lock_named(tool.snapshot(target.pid), "g_at_exit")
-        # Each destructor takes it, and again after its condition wait; each thread of theirs once.
+        # Each destructor takes the lock twice: also after its condition wait. Each thread that a
+        # destructor starts takes the lock once.
         assert lock["acquisitions"] == 2 * truth["destroyed"] + truth["joined"]
         assert (lock["holders"], lock["waiters"]) == ([], [])
     assert target.finish() == (0, [])
 
 
-def test_destructors_of_thread_locals_and_exceptions_in_waits(
+def test_destructors_of_thread_locals_and_exceptions_in_waits_have_the_same_results(
     compare_with_unprepared: CompareWithUnprepared,
 ) -> None:
     compare_with_unprepared("thread_local_destructors")

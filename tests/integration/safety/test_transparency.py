@@ -1,4 +1,4 @@
-"""A program does not notice the library: results, errno, cancellation, exit status."""
+"""A program has the same results, errno, cancellation and exit status with the library."""
 
 from __future__ import annotations
 
@@ -21,18 +21,24 @@ LEVELS = ["dormant", "counting", "contended"]
 
 
 @pytest.mark.parametrize("name", CHECKS_ITSELF)
-def test_the_check_holds_without_the_library(name: str, start_unprepared: StartTarget) -> None:
+def test_a_self_checking_program_passes_without_the_library(
+    name: str, start_unprepared: StartTarget
+) -> None:
     assert start_unprepared(name).finish() == (0, ["ok"])
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", CHECKS_ITSELF)
-def test_the_check_holds_with_the_library(name: str, level: str, start_target: StartTarget) -> None:
+def test_a_self_checking_program_passes_at_each_level(
+    name: str, level: str, start_target: StartTarget
+) -> None:
     assert start_target(name, level=level).finish() == (0, ["ok"])
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_recursive_and_checked_mutexes(level: str, start_target: StartTarget) -> None:
+def test_recursive_and_checked_mutexes_work_at_each_level(
+    level: str, start_target: StartTarget
+) -> None:
     target = start_target("recursive_mutex_still_held", level=level)
     for state in ("held", "free"):
         target.expect(state)
@@ -44,7 +50,7 @@ def test_recursive_and_checked_mutexes(level: str, start_target: StartTarget) ->
 @pytest.mark.parametrize(
     "name", ["failed_trylocks", "timed_waits_give_up", "locks_before_and_after_main"]
 )
-def test_results_of_those_that_say_figures(
+def test_a_program_that_measures_itself_ends_well_at_each_level(
     name: str, level: str, start_target: StartTarget
 ) -> None:
     target = start_target(name, level=level)
@@ -54,7 +60,7 @@ def test_results_of_those_that_say_figures(
 
 
 @pytest.mark.parametrize("name", ["counts_mutex_calls", "counts_mutex_calls_but_trylock"])
-def test_who_stands_behind_the_library_sees_each_call(
+def test_another_interposer_behind_the_library_sees_each_call(
     name: str, compiler: Compiler, start_target: StartTarget
 ) -> None:
     behind = compiler.program(name, "-shared", "-fPIC")
@@ -70,8 +76,8 @@ def test_who_stands_behind_the_library_sees_each_call(
     assert seen["taken"] == seen["released"] > acquisitions
 
 
-def test_under_the_thread_sanitizer(compiler: Compiler) -> None:
-    """Linked into the program, its interceptors answer before it is ready; we keep still."""
+def test_the_library_is_silent_under_the_thread_sanitizer(compiler: Compiler) -> None:
+    """The sanitizer's interceptors in the program answer before the sanitizer is ready."""
     program = compiler.program("ring_of_three", "-fsanitize=thread", "-static-libtsan")
     with Target([program], preload_environment(None)) as target:
         target.expect("ready")

@@ -1,4 +1,4 @@
-"""Processes in other pid, mount and user namespaces and with other roots."""
+"""Processes in other pid, mount, user and time namespaces, and with another root directory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Need = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def namespaces() -> None:
-    """Skip where there are none to be had."""
+    """Skip the tests if the machine allows no namespaces."""
     if os.geteuid() != 0:
         pytest.skip("only root may make these namespaces")
     command = ["unshare", "--map-root-user", "--pid", "--fork", "--mount"]
@@ -42,34 +42,34 @@ def namespaces() -> None:
         pytest.skip(f"no namespaces may be made here: {tried.stderr.strip()}")
 
 
-def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
+def until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(seen := source.scan(resolve=True)):
+    while not reached(seen := source.scan(resolve=True)):
         assert time.monotonic() < deadline
     return seen
 
 
 def crossed(target: Target) -> dict[str, int]:
-    """Let the threads of `ring_of_three` cross; returns their ids by name."""
+    """Let the threads of `ring_of_three` deadlock; return their ids by name."""
     target.expect("ready")
     target.go_on()
     return target.truth()
 
 
 def check_ring(seen: Snapshot, tids: dict[str, int], pid: int) -> None:
-    """All is as `ring_of_three` has it, under the numbers that it says itself."""
+    """Check the deadlock of `ring_of_three`, with the thread ids of the process's own namespace."""
     (found,) = seen.deadlocks
     assert found.certain
     assert {edge.tid for edge in found.cycle} == set(tids.values())
     names = {lock.id: lock.name for lock in seen.locks}
     waits = {thread.tid: thread.waiting_for for thread in seen.threads}
-    for who, wanted in WANTED.items():
-        wait = waits[tids[who]]
+    for name, wanted in WANTED.items():
+        wait = waits[tids[name]]
         assert wait is not None
         assert names[wait.lock] == wanted
         functions = [frame.function for frame in seen.stacks[wait.stack]]
-        assert functions[:2] == [f"{who}_wants_second", f"{who}_loop"]
-        assert len(functions) >= 4, "into libc, to the thread's start"
+        assert functions[:2] == [f"{name}_wants_second", f"{name}_loop"]
+        assert len(functions) >= 4, "the stack reaches the start of the thread in libc"
     (program,) = seen.process.cmdline
     assert (seen.process.pid, Path(program).name) == (pid, "ring_of_three")
     other_ids = pid not in waits
@@ -78,7 +78,7 @@ def check_ring(seen: Snapshot, tids: dict[str, int], pid: int) -> None:
 
 @pytest.mark.parametrize("preloaded", [True, False])
 @pytest.mark.parametrize("sort", SORTS)
-def test_a_deadlock_in_a_container(sort: str, preloaded: bool, compiler: Compiler) -> None:
+def test_a_deadlock_in_a_container_is_found(sort: str, preloaded: bool, compiler: Compiler) -> None:
     with contained(compiler, sort, "ring_of_three", preloaded=preloaded) as (target, pid):
         tids = crossed(target)
         with closing(attach(pid)) as source:
@@ -92,13 +92,15 @@ def test_a_deadlock_in_a_container(sort: str, preloaded: bool, compiler: Compile
 
 
 @pytest.mark.parametrize("preloaded", [True, False])
-def test_a_user_sees_what_its_own_container_does(preloaded: bool, compiler: Compiler) -> None:
+def test_a_user_may_scan_a_process_in_the_users_own_container(
+    preloaded: bool, compiler: Compiler
+) -> None:
     with contained(compiler, "user", "ring_of_three", preloaded=preloaded) as (target, pid):
         tids = crossed(target)
-        deadlocked(pid)  # imports all that nobody could not
+        deadlocked(pid)  # imports the modules, which the user nobody may not read
         seen = as_nobody(partial(deadlocked, pid))
         check_ring(seen, tids, pid)
-        assert not any("not seen" in note for note in seen.notes)
+        assert not any("unwound stacks" in note for note in seen.notes)
 
 
 def deadlocked(pid: int) -> Snapshot:
@@ -106,7 +108,7 @@ def deadlocked(pid: int) -> Snapshot:
         return until(source, lambda seen: bool(seen.deadlocks))
 
 
-def test_without_shared_memory_it_is_seen_by_sampling(compiler: Compiler) -> None:
+def test_a_container_without_shared_memory_is_sampled(compiler: Compiler) -> None:
     with contained(compiler, "root", "ring_of_three", shm=False) as (target, pid):
         tids = crossed(target)
         seen = deadlocked(pid)
@@ -117,7 +119,9 @@ def test_without_shared_memory_it_is_seen_by_sampling(compiler: Compiler) -> Non
 
 
 @pytest.mark.parametrize("preloaded", [True, False])
-def test_what_a_holder_does_there(preloaded: bool, compiler: Compiler) -> None:
+def test_the_activity_of_a_holder_in_a_container_is_known(
+    preloaded: bool, compiler: Compiler
+) -> None:
     way = "writes_a_file"
     with contained(compiler, "root", "holder_activities", way, preloaded=preloaded) as (
         target,
@@ -134,7 +138,9 @@ def test_what_a_holder_does_there(preloaded: bool, compiler: Compiler) -> None:
 
 
 @pytest.mark.parametrize("preloaded", [True, False])
-def test_from_inside(preloaded: bool, compiler: Compiler, need: Need) -> None:
+def test_a_tool_inside_of_the_container_finds_the_deadlock(
+    preloaded: bool, compiler: Compiler, need: Need
+) -> None:
     inside = [str(need("nsenter", "util-linux")), "--pid", "--mount", "--target"]
     with contained(compiler, "pid", "ring_of_three", preloaded=preloaded) as (target, pid):
         crossed(target)
@@ -144,7 +150,7 @@ def test_from_inside(preloaded: bool, compiler: Compiler, need: Need) -> None:
         assert "g_beta_lock" in done.stdout
 
 
-def test_proc_of_the_namespace_outside_is_not_taken_for_ones_own(
+def test_a_tool_in_a_pid_namespace_refuses_the_proc_of_another_one(
     start_unprepared: StartTarget,
 ) -> None:
     target = start_unprepared("ring_of_three")
@@ -157,7 +163,7 @@ def test_proc_of_the_namespace_outside_is_not_taken_for_ones_own(
 
 
 @pytest.mark.parametrize("preloaded", [True, False])
-def test_a_filter_of_system_calls_is_said(
+def test_a_message_names_the_system_call_that_a_filter_forbids(
     preloaded: bool, start_unprepared: StartTarget, start_target: StartTarget, compiler: Compiler
 ) -> None:
     target = (start_target if preloaded else start_unprepared)("ring_of_three")
@@ -167,14 +173,14 @@ def test_a_filter_of_system_calls_is_said(
     )
     if preloaded:
         (note,) = json.loads(done.stdout)["notes"]
-        assert note.startswith("stacks from outside are not seen: its memory cannot be read")
+        assert note.startswith("unwound stacks are missing: its memory cannot be read")
     else:
         assert (done.returncode, done.stdout) == (2, "")
         (note,) = done.stderr.splitlines()
-    assert "forbids process_vm_readv here: allow that, or run locktop outside" in note
+    assert "forbids process_vm_readv here: allow that call, or run locktop outside" in note
 
 
-def test_another_time_namespace_is_said(compiler: Compiler) -> None:
+def test_a_note_names_another_time_namespace(compiler: Compiler) -> None:
     command = ["unshare", "--time", "--boottime", "1000", "--kill-child", "--fork"]
     if (tried := subprocess.run([*command, "true"], capture_output=True, text=True)).returncode:
         pytest.skip(f"no time namespace may be made here: {tried.stderr.strip()}")
@@ -188,10 +194,10 @@ def test_another_time_namespace_is_said(compiler: Compiler) -> None:
         target.finish()
 
 
-def test_python_that_lies_only_there_is_said(tmp_path: Path) -> None:
+def test_a_note_names_a_python_whose_file_is_only_in_the_container(tmp_path: Path) -> None:
     code = "import sys; print('ready', flush=True); sys.stdin.read()"
     steps = 'mount -t tmpfs x "$1" && cp "$2" "$1/python3" && exec "$1/python3" -c "$3"'
-    python = os.path.realpath("/usr/bin/python3")  # has libpython inside
+    python = os.path.realpath("/usr/bin/python3")  # this one needs no shared libpython
     if not os.path.exists(python):
         pytest.skip("/usr/bin/python3 is not installed")
     command = ["unshare", "--mount", "sh", "-c", steps, "sh", str(tmp_path), python, code]

@@ -1,4 +1,4 @@
-"""Programs that execute another program, or whose file is replaced, while they are sampled."""
+"""Sampled programs that execute another program, or whose file is replaced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 
 
-def test_a_program_that_is_executed_meanwhile(start_unprepared: StartTarget) -> None:
+def test_a_source_follows_its_process_into_another_program(start_unprepared: StartTarget) -> None:
     with (
         subprocess.Popen(
             ["sh", "-c", "read line; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -36,8 +36,7 @@ def test_a_program_that_is_executed_meanwhile(start_unprepared: StartTarget) -> 
         assert source.scan() == ended
 
 
-def test_the_same_program_executed_again() -> None:
-    """Nothing is left of the locks that it had."""
+def test_a_process_that_executes_its_own_program_again_has_none_of_the_old_locks() -> None:
     code = (
         "import os, sys, threading\n"
         "lock = threading.Lock()\n"
@@ -56,8 +55,9 @@ def test_the_same_program_executed_again() -> None:
         assert source.scan().locks == ()
 
 
-def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) -> None:
-    """It is still the one that it was."""
+def test_a_program_whose_file_was_removed_keeps_its_figures(
+    compiler: Compiler, tmp_path: Path
+) -> None:
     copy = shutil.copy(compiler.program("scripted_threads"), tmp_path)
     with Target([copy, "stay", "lock a, meet 1, stay", "meet 1, lock a"]) as target:
         target.truth()
@@ -69,7 +69,9 @@ def test_a_program_whose_file_is_replaced(compiler: Compiler, tmp_path: Path) ->
     assert after.locks[0].wait_s >= before.locks[0].wait_s > 0
 
 
-def test_threads_that_come_and_go_do_no_harm(start_unprepared: StartTarget) -> None:
+def test_threads_that_come_and_go_appear_once_and_in_no_deadlock(
+    start_unprepared: StartTarget,
+) -> None:
     target = start_unprepared("thread_exit_destructors")
     with closing(attach(target.pid)) as source:
         for _ in range(30):
@@ -78,7 +80,7 @@ def test_threads_that_come_and_go_do_no_harm(start_unprepared: StartTarget) -> N
             assert len({thread.tid for thread in seen.threads}) == len(seen.threads)
 
 
-def test_python_of_its_own_interpreter() -> None:
+def test_a_deadlock_of_python_locks_is_not_certain_without_the_library() -> None:
     code = (
         "import threading\n"
         "a, b = threading.Lock(), threading.Lock()\n"
@@ -100,13 +102,13 @@ def test_python_of_its_own_interpreter() -> None:
                 source, lambda seen: sum(t.waiting_for is not None for t in seen.threads) >= 2
             )
     kinds = {thread.waiting_for.kind for thread in seen.threads if thread.waiting_for}
-    assert kinds == {Kind.SEM}, "its locks are semaphores, which say nothing of who has them"
+    assert kinds == {Kind.SEM}, "Python's locks are semaphores, which have no owner"
     assert not any(found.certain for found in seen.deadlocks)
 
 
-def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
-    """Look until it is so."""
+def until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
+    """Scan until ``reached`` is true of a snapshot; return that one."""
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(seen := source.scan(resolve=True)):
+    while not reached(seen := source.scan(resolve=True)):
         assert time.monotonic() < deadline
     return seen

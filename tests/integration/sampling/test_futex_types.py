@@ -1,4 +1,4 @@
-"""What futexes are, by the functions of those that wait for them, of real runtimes."""
+"""The types of the futexes of real runtimes, by the functions of their waiters."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 from locktop.collector.model import Kind, Lock, Snapshot, Thread
 from locktop.collector.sources.attach import attach
 
-#: By what a thread waits in: its type, whether that is known to be contention.
-TOLD = {
+#: For each wait of the program: the type of the futex, and whether the wait is idle.
+WANTED = {
     "atomic": ("std::atomic wait", True),
     "latch": ("std::latch wait", True),
     "barrier": ("std::barrier wait", True),
@@ -25,8 +25,8 @@ TOLD = {
 }
 
 
-def told(pid: int, tids: set[int]) -> tuple[Snapshot, dict[int, tuple[Thread, Lock]]]:
-    """Look until all of them are seen to wait for a futex of which something is told."""
+def scan_until_typed(pid: int, tids: set[int]) -> tuple[Snapshot, dict[int, tuple[Thread, Lock]]]:
+    """Scan until all threads wait for a lock with a type; return their locks."""
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(pid)) as source:
         while True:
@@ -42,23 +42,23 @@ def told(pid: int, tids: set[int]) -> tuple[Snapshot, dict[int, tuple[Thread, Lo
             assert time.monotonic() < deadline, found
 
 
-def test_what_is_built_on_futexes(start_unprepared: StartTarget) -> None:
+def test_waits_of_the_cxx_runtime_and_of_libc_have_types(start_unprepared: StartTarget) -> None:
     target = start_unprepared("waits_built_on_futex")
     truth = target.truth()
-    assert truth.keys() == TOLD.keys()
-    seen, found = told(target.pid, set(truth.values()))
+    assert truth.keys() == WANTED.keys()
+    seen, found = scan_until_typed(target.pid, set(truth.values()))
     for name, tid in truth.items():
         thread, lock = found[tid]
         wait = thread.waiting_for
         assert wait is not None
-        assert (lock.kind, lock.type, wait.idle) == (Kind.FUTEX, *TOLD[name]), name
-        assert wait.holders == (), "nobody says who has it"
+        assert (lock.kind, lock.type, wait.idle) == (Kind.FUTEX, *WANTED[name]), name
+        assert wait.holders == (), "a futex has no owner"
         functions = [frame.function for frame in seen.stacks[wait.stack]]
         assert any(f"waits_{name}" in function for function in functions), functions
     assert seen.deadlocks == ()
 
 
-def test_a_lock_inside_the_c_library_that_the_preloaded_one_does_not_see(
+def test_a_wait_inside_libc_is_unobserved_and_has_a_type(
     start_target: StartTarget,
 ) -> None:
     target = start_target("waits_built_on_futex")
@@ -66,9 +66,8 @@ def test_a_lock_inside_the_c_library_that_the_preloaded_one_does_not_see(
     deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
         seen = source.scan(resolve=True)
-        while not any(
-            wait.stack for wait in seen.unobserved_waits
-        ):  # a busy machine may need more time
+        # On a busy machine a scan may have no time to read the stack.
+        while not any(wait.stack for wait in seen.unobserved_waits):
             assert time.monotonic() < deadline
             seen = source.scan(resolve=True)
     (wait,) = seen.unobserved_waits
@@ -82,12 +81,14 @@ def test_a_lock_inside_the_c_library_that_the_preloaded_one_does_not_see(
     ("what", "type_", "idle"),
     [("barrier", "OpenMP barrier", True), ("critical", "OpenMP lock", False)],
 )
-def test_openmp_by_sampling(what: str, type_: str, idle: bool, compiler: Compiler) -> None:
+def test_sampled_waits_of_openmp_have_types(
+    what: str, type_: str, idle: bool, compiler: Compiler
+) -> None:
     program = compiler.program("openmp_team_waits", "-fopenmp")
     with Target([program, what], {"OMP_WAIT_POLICY": "passive"}) as target:
         main = target.truth()["main"]
         others = {int(one.name) for one in Path(f"/proc/{target.pid}/task").iterdir()} - {main}
-        _, found = told(target.pid, others)
+        _, found = scan_until_typed(target.pid, others)
         (lock,) = {lock.id: lock for _, lock in found.values()}.values()
         assert lock.type == type_
         caller = "meet" if what == "barrier" else "take_critical"
@@ -101,13 +102,13 @@ def test_openmp_by_sampling(what: str, type_: str, idle: bool, compiler: Compile
     ("primitive", "type_"),
     [("mutex", "Rust Mutex"), ("condvar", "Rust Condvar"), ("channel", "Rust park")],
 )
-def test_rust_by_sampling(
+def test_sampled_waits_of_rust_have_types(
     primitive: str, type_: str, start_unprepared: StartTarget, need: Callable[[str], Path]
 ) -> None:
     need("rustc")
     target = start_unprepared("rust_primitives", primitive)
     tid = target.truth()["waiter"]
-    _, found = told(target.pid, {tid})
+    _, found = scan_until_typed(target.pid, {tid})
     assert found[tid][1].type == type_
     target.go_on()
     assert target.finish() == (0, ["ok"])

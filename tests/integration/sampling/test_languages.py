@@ -1,4 +1,4 @@
-"""Locks of other languages than C, in programs that nobody prepared."""
+"""Locks of C++, Python and Rust in programs without the library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from support.watched import Need
 
 from locktop.collector.model import Frame, Kind, Snapshot
 
-#: By way of crossing: what the locks are, and whether from outside it can be known that it is one.
+#: For each argument of the program: the kind of its locks, and whether sampling can find the
+#: deadlock.
 CPLUSPLUS = {
     "mutex": (Kind.MUTEX, True),
     "timed": (Kind.MUTEX, True),
@@ -45,7 +46,7 @@ both.wait()
 print(tids, flush=True)
 input()
 """
-#: A thread in each of the waits that Python code is made of, while the main thread has the lock.
+#: One thread in each kind of wait of Python's standard library.
 WAITS_OF_PYTHON = """\
 import json, queue, threading
 lock, reentrant, event, tids = threading.Lock(), threading.RLock(), threading.Event(), {}
@@ -68,7 +69,9 @@ input()
 
 
 @pytest.mark.parametrize("way", CPLUSPLUS)
-def test_locks_of_cplusplus_crossed(way: str, need: Need, start_unprepared: StartTarget) -> None:
+def test_a_deadlock_of_cxx_locks_is_found_if_the_locks_have_owners(
+    way: str, need: Need, start_unprepared: StartTarget
+) -> None:
     need("g++")
     kind, is_known = CPLUSPLUS[way]
     target = start_unprepared("cxx_locks_cross", way)
@@ -83,7 +86,7 @@ def test_locks_of_cplusplus_crossed(way: str, need: Need, start_unprepared: Star
         assert any("crosses<" in name for name in unprepared.functions(seen, tid))
 
 
-def test_both_taken_at_once_are_no_deadlock(need: Need, start_unprepared: StartTarget) -> None:
+def test_std_lock_of_two_mutexes_is_no_deadlock(need: Need, start_unprepared: StartTarget) -> None:
     need("g++")
     target = start_unprepared("cxx_locks_cross", "together")
     truth = target.truth()
@@ -94,20 +97,20 @@ def test_both_taken_at_once_are_no_deadlock(need: Need, start_unprepared: StartT
     assert seen.deadlocks == ()
 
 
-def test_pthreads_of_python_crossed() -> None:
+def test_a_deadlock_of_mutexes_taken_through_ctypes_is_found() -> None:
     with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "mutexes"]) as target:
         tids = tuple(json.loads(target.line()))
         seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
         assert unprepared.crossed(seen) == [{tids, tids[::-1]}]
         for tid in tids:
             assert waits_for(seen, tid)[0] is Kind.MUTEX
-            assert any("ffi" in frame.module for frame in frames(seen, tid)), "below ctypes"
+            assert any("ffi" in frame.module for frame in frames(seen, tid)), "ctypes calls libffi"
 
 
 @pytest.mark.parametrize("build", ["static", "musl"])
-def test_another_c_library(build: str, need: Need, tmp_path: Path) -> None:
-    """Without a file of the C library its mutexes are known all the same; those of another one are
-    not."""
+def test_mutexes_of_a_static_glibc_are_known_and_those_of_musl_are_not(
+    build: str, need: Need, tmp_path: Path
+) -> None:
     compiler = (
         [need("cc", "gcc"), "-static"] if build == "static" else [need("musl-gcc", "musl-tools")]
     )
@@ -133,7 +136,7 @@ def test_another_c_library(build: str, need: Need, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["semaphore", "atomic"])
-def test_what_cplusplus_waits_for_by_itself(
+def test_cxx_semaphores_and_atomics_are_futexes_without_a_holder(
     way: str, need: Need, start_unprepared: StartTarget
 ) -> None:
     need("g++")
@@ -143,8 +146,8 @@ def test_what_cplusplus_waits_for_by_itself(
     assert waits_for(seen, truth["waiter"]) == (Kind.FUTEX, truth["address"], ())
 
 
-def test_what_looks_like_an_object_of_the_c_library_is_none(start_unprepared: StartTarget) -> None:
-    """It makes no calls for others but by syscall()."""
+def test_a_futex_word_that_looks_like_a_mutex_is_a_futex(start_unprepared: StartTarget) -> None:
+    """The program waits by syscall() only, not by functions of libc's locks."""
     target = start_unprepared("futex_words_like_locks")
     tids: list[int] = json.loads(target.line())
     seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
@@ -153,8 +156,8 @@ def test_what_looks_like_an_object_of_the_c_library_is_none(start_unprepared: St
     assert seen.deadlocks == ()
 
 
-def test_locks_of_c_files_crossed() -> None:
-    """Those are libc's own, and tell nobody who has them."""
+def test_a_deadlock_of_stdio_locks_is_not_reported() -> None:
+    """libc's locks of files have no owner that the sampling source could read."""
     with Target([sys.executable, "-c", CROSSED_IN_PYTHON, "files"]) as target:
         tids = tuple(json.loads(target.line()))
         seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids))
@@ -164,12 +167,12 @@ def test_locks_of_c_files_crossed() -> None:
     assert seen.deadlocks == ()
 
 
-def test_waits_of_python() -> None:
+def test_waits_of_python_are_semaphores_without_a_holder() -> None:
     with Target([sys.executable, "-c", WAITS_OF_PYTHON]) as target:
         tids = target.truth()
         seen = unprepared.scan_until(target.pid, unprepared.all_wait(tids.values()))
     kinds = {way: waits_for(seen, tid)[0] for way, tid in tids.items()}
-    before_3_14 = sys.version_info < (3, 14)  # later locks do not go through libc
+    before_3_14 = sys.version_info < (3, 14)  # later versions do not use locks of libc
     assert set(kinds.values()) == {Kind.SEM if before_3_14 else Kind.FUTEX}, kinds
     if before_3_14:
         assert len({waits_for(seen, tid)[1] for tid in tids.values()}) == len(tids)
@@ -179,7 +182,9 @@ def test_waits_of_python() -> None:
 
 @pytest.mark.big
 @pytest.mark.parametrize("way", ["std", "pthread", "alike"])
-def test_locks_of_rust_crossed(way: str, need: Need, start_unprepared: StartTarget) -> None:
+def test_a_deadlock_of_rust_locks_is_found_only_if_they_are_pthread_mutexes(
+    way: str, need: Need, start_unprepared: StartTarget
+) -> None:
     need("rustc")
     target = start_unprepared("rust_locks_cross", way)
     truth = target.truth()
@@ -203,7 +208,7 @@ def test_locks_of_rust_crossed(way: str, need: Need, start_unprepared: StartTarg
 
 
 def waits_for(seen: Snapshot, tid: int) -> tuple[Kind, str, tuple[int, ...]]:
-    """What a thread waits for: its kind and address, and who is said to have it."""
+    """Return the kind, the address and the holders of the lock that a thread waits for."""
     wait = unprepared.wait_of(seen, tid)
     assert wait is not None
     (lock,) = (lock for lock in seen.locks if lock.id == wait.lock)

@@ -1,4 +1,4 @@
-"""Call stacks from outside, beside those that gdb finds: the same frames, or the first of them."""
+"""Call stacks read from outside have the frames that gdb finds, or the first of them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ BUILDS = {
         *FRAME_POINTERS, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-gz",
     ),
 }  # fmt: skip
-#: How much of a frame is taken is known only when it is: here a stack may be cut.
+#: Functions whose frame has a size that only the running program knows. A stack may end there.
 DYNAMIC = {"takes_some", "sized", "stale"}
-#: What may be aligned further down than where it is known to begin.
+#: Functions that align their frame. A stack may end there.
 ALIGNED = {"aligned", "many_arguments", "chooses"}
 
 PYTHON = """\
@@ -49,7 +49,7 @@ input()
 
 
 def agrees(found: Unwound | None, truth: list[int]) -> Unwound:
-    """The same frames, or fewer, which is said."""
+    """Check that the stack is true, and that it says whether it is complete; return it."""
     assert found is not None
     assert list(found.addresses) == truth[: len(found.addresses)], found
     assert found.complete == (len(found.addresses) == len(truth)), found
@@ -58,19 +58,21 @@ def agrees(found: Unwound | None, truth: list[int]) -> Unwound:
 
 
 def stacks(unwinder: Unwinder, pid: int) -> dict[int, Unwound]:
-    """Those of all threads, when all sleep."""
+    """Return the stacks of all threads at a moment when all of them sleep."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found = {tid: unwinder.blocked(tid) for tid in procfs.tids(pid)}
         asleep = {tid: stack for tid, stack in found.items() if stack is not None}
         if len(asleep) == len(found):
             return asleep
-        assert time.monotonic() < deadline, "they never all sleep"
+        assert time.monotonic() < deadline, "the threads never sleep at the same time"
 
 
 def beside_gdb(target: Target, need: Need, directory: Path) -> dict[int, Unwound]:
-    """The stacks of a process's threads, which agree with what gdb says as long as they sleep where
-    they sleep."""
+    """Return the stacks of all threads, after a comparison with gdb's.
+
+    The comparison is valid if the stacks are the same before and after gdb's visit.
+    """
     unwinder = Unwinder(target.pid)
     deadline = time.monotonic() + PATIENCE_S
     found = stacks(unwinder, target.pid)
@@ -79,13 +81,13 @@ def beside_gdb(target: Target, need: Need, directory: Path) -> dict[int, Unwound
         before, found = found, stacks(unwinder, target.pid)
         if found == before:
             break
-        assert time.monotonic() < deadline, "they never stay where they are"
+        assert time.monotonic() < deadline, "the stacks always change"
     assert truth.keys() == found.keys()
     return {tid: agrees(found[tid], truth[tid]) for tid in found}
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_threads_that_sleep_in_many_ways(
+def test_stacks_of_sleeping_threads_agree_with_gdb(
     build: str, start_unprepared: StartTarget, need: Need, tmp_path: Path
 ) -> None:
     target = start_unprepared("asleep_in_stack_shapes", flags=BUILDS[build])
@@ -95,11 +97,13 @@ def test_threads_that_sleep_in_many_ways(
     assert cut <= DYNAMIC | ALIGNED
     assert len(found[tids["deep"]].addresses) > 200
     assert found[tids["deep"]].exact == (0,)
-    assert len(found[tids["interrupted"]].exact) == 2, "where it is, and where the signal came"
+    exact = found[tids["interrupted"]].exact
+    assert len(exact) == 2, "the innermost frame, and the frame that the signal interrupted"
 
 
-def test_what_code_tells_is_enough_for_most(start_unprepared: StartTarget) -> None:
-    """Frames whose size is written in the code; the register that they count from nobody saved."""
+def test_the_code_gives_the_frame_size_if_no_frame_saved_the_register(
+    start_unprepared: StartTarget,
+) -> None:
     target = start_unprepared("asleep_in_stack_shapes", flags=FRAME_POINTERS)
     tids = target.truth()
     unwinder = Unwinder(target.pid)
@@ -110,15 +114,17 @@ def test_what_code_tells_is_enough_for_most(start_unprepared: StartTarget) -> No
 
 
 @pytest.mark.parametrize("build", ["without frame pointers", "not optimised"])
-def test_exceptions(build: str, start_unprepared: StartTarget, need: Need, tmp_path: Path) -> None:
+def test_stacks_during_exceptions_agree_with_gdb(
+    build: str, start_unprepared: StartTarget, need: Need, tmp_path: Path
+) -> None:
     target = start_unprepared("asleep_during_exceptions", flags=BUILDS[build])
     tids = target.truth()["tids"]
     found = beside_gdb(target, need, tmp_path)
-    assert all(found[tid].complete for tid in tids[4:]), "these take no memory from the stack"
+    assert all(found[tid].complete for tid in tids[4:]), "their frames have a fixed size"
 
 
 @pytest.mark.parametrize("flags", [(), ("-O",), ("-O", "-Cforce-frame-pointers=yes")])
-def test_rust(
+def test_stacks_of_rust_agree_with_gdb(
     flags: tuple[str, ...], start_unprepared: StartTarget, need: Need, tmp_path: Path
 ) -> None:
     need("rustc")
@@ -127,26 +133,26 @@ def test_rust(
     assert all(stack.complete for stack in beside_gdb(target, need, tmp_path).values())
 
 
-def test_python(need: Need, tmp_path: Path) -> None:
+def test_stacks_of_python_agree_with_gdb(need: Need, tmp_path: Path) -> None:
     with Target([sys.executable, "-c", PYTHON]) as target:
         target.expect("ready")
         assert all(stack.complete for stack in beside_gdb(target, need, tmp_path).values())
 
 
-def test_memcached(need: Need, tmp_path: Path) -> None:
+def test_stacks_of_memcached_agree_with_gdb(need: Need, tmp_path: Path) -> None:
     port = servers.free_port()
     command = [str(need("memcached")), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0"]
     with servers.running(command, None, lambda: servers.listens(port)) as server:
         assert all(stack.complete for stack in beside_gdb(server, need, tmp_path).values())
 
 
-# ---- what is not to be had, or changes ----
+# ---- files that are missing, threads that change ----
 
 
-def test_a_library_that_was_replaced(
+def test_stacks_need_no_file_of_a_library(
     start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is gone; what the process runs is still in its memory."""
+    """If the file was replaced, the memory of the process still has the code."""
     target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tids = target.truth()
     before = {way: Unwinder(target.pid).blocked(tid) for way, tid in tids.items()}
@@ -159,8 +165,8 @@ def test_a_library_that_was_replaced(
     assert {way: unwinder.blocked(tid) for way, tid in tids.items()} == before
 
 
-def test_stacks_that_are_known_are_read_at_once(start_unprepared: StartTarget) -> None:
-    """Each as far as what led the way is there; of places where none was followed there is none."""
+def test_known_stacks_are_read_together_and_are_the_same(start_unprepared: StartTarget) -> None:
+    """The unwinder finds a stack again only from the code and the stack pointer of a known walk."""
     target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tids = target.truth()
     unwinder = Unwinder(target.pid)
@@ -177,8 +183,8 @@ def test_stacks_that_are_known_are_read_at_once(start_unprepared: StartTarget) -
     assert unwinder.again(asleep.values()) == {}
 
 
-def test_threads_that_sleep_alike_are_known_by_one_of_them(start_unprepared: StartTarget) -> None:
-    """Their frames lie elsewhere, as those of a pool's threads do."""
+def test_one_known_stack_gives_the_stacks_of_a_whole_pool(start_unprepared: StartTarget) -> None:
+    """The threads sleep in the same functions, with frames at other addresses."""
     target = start_unprepared("thousand_threads", "40", flags=FRAME_POINTERS)
     target.expect("ready")
     runs = {tid: procfs.thread_runs(target.pid, tid) for tid in procfs.tids(target.pid)}
@@ -196,17 +202,16 @@ def test_threads_that_sleep_alike_are_known_by_one_of_them(start_unprepared: Sta
     known = [tid for tid, call in asleep.items() if call in found]
     assert len(known) > len(asleep) / 2
     after = {tid: unwinder.blocked(tid) for tid in known}
-    # Some take turns.
+    # Some threads take turns, so only the threads that still sleep are compared.
     steady = [tid for tid in known if procfs.thread_runs(target.pid, tid) == runs[tid]]
     assert len(steady) > len(first)
     assert all(after[tid] == alone[tid] for tid in steady)
     assert all(found[asleep[tid]] == alone[tid] for tid in steady)
 
 
-def test_code_that_lies_where_other_code_lay(
+def test_new_code_at_the_address_of_old_code_is_unwound_anew(
     start_unprepared: StartTarget, compiler: Compiler
 ) -> None:
-    """Nothing that was known of the first holds for the second."""
     built = [
         str(compiler.program("frame_of_size", "-shared", "-fPIC", f"-DSIZE={size}"))
         for size in (2000, 3000)
@@ -218,7 +223,7 @@ def test_code_that_lies_where_other_code_lay(
     target.go_on()
     second = target.truth()
     assert second["function"] == first["function"]
-    # A map is read seldom enough that reading it takes a small share of the time.
+    # The unwinder reads the memory map again only after a while.
     deadline = time.monotonic() + PATIENCE_S
     while (found := unwinder.blocked(second["tid"])) is None or not found.complete:
         assert time.monotonic() < deadline, found
@@ -227,7 +232,7 @@ def test_code_that_lies_where_other_code_lay(
     assert found == Unwinder(target.pid).blocked(second["tid"])
 
 
-def test_one_that_runs_has_none(start_unprepared: StartTarget) -> None:
+def test_a_running_thread_has_no_stack(start_unprepared: StartTarget) -> None:
     target = start_unprepared("holder_activities", "runs")
     target.line()
     target.expect("ready")
@@ -238,7 +243,7 @@ def test_one_that_runs_has_none(start_unprepared: StartTarget) -> None:
     assert all(unwinder.blocked(tid) is None for tid in running)
 
 
-def test_one_that_is_gone_has_none(start_unprepared: StartTarget) -> None:
+def test_an_ended_thread_has_no_stack(start_unprepared: StartTarget) -> None:
     target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tids = target.truth()
     unwinder = Unwinder(target.pid)
@@ -248,8 +253,8 @@ def test_one_that_is_gone_has_none(start_unprepared: StartTarget) -> None:
     assert unwinder.blocked(1 << 30) is None
 
 
-def test_a_copy_of_a_stack_that_ends_early(start_unprepared: StartTarget) -> None:
-    """As perf makes them: of each length the first frames, and no other."""
+def test_a_truncated_copy_of_a_stack_gives_its_first_frames(start_unprepared: StartTarget) -> None:
+    """perf makes such copies. Each length gives the first frames, and no false frame."""
     target = start_unprepared("asleep_in_stack_shapes", flags=PLAIN)
     tid = target.truth()["twenty"]
     unwinder = Unwinder(target.pid)

@@ -1,4 +1,4 @@
-"""Processes that may not be looked into: one line says which right is missing."""
+"""For a process that the user may not read, one line names the missing right."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become 
 
 @pytest.fixture
 def start(compiler: Compiler, need: Callable[..., Path]) -> Iterator[Start]:
-    """Starts a copy of `kept` that everybody may run; ``variables`` are of its environment."""
+    """Starts a copy of `refuses_tracing` that every user may run, with more ``variables``."""
     setpriv = str(need("setpriv", "util-linux"))
     started: list[Target] = []
     with root_directory(compiler.program("refuses_tracing")) as root:
-        place = root / str(INSIDE)[1:]
+        directory = root / str(INSIDE)[1:]
 
         def begun(way: str, *variables: str, preloaded: bool = False, user: int = NOBODY) -> Target:
             as_user = [setpriv, "--reuid", user, "--regid", user, "--clear-groups"]
-            preload = [f"LD_PRELOAD={place / 'liblocktop.so'}"] if preloaded else []
+            preload = [f"LD_PRELOAD={directory / 'liblocktop.so'}"] if preloaded else []
             command: list[str | Path] = [
                 *map(str, as_user),
                 "env",
                 *preload,
                 *variables,
-                place / "refuses_tracing",
+                directory / "refuses_tracing",
                 way,
             ]
             target = Target(command)
@@ -69,7 +69,7 @@ def said(*arguments: str) -> tuple[int, str, str]:
 
 
 def refusal(pid: int) -> str:
-    """Return the one line for nobody; root looks first, has all imported and is not refused."""
+    """Return the one line for the user nobody. Root runs the check first, and imports modules."""
     check = partial(said, "check", "-p", str(pid))
     assert check()[0] == 0
     status, output, errors = cast(tuple[int, str, str], as_nobody(check))
@@ -79,7 +79,7 @@ def refusal(pid: int) -> str:
     return line
 
 
-def test_ones_own_process_may_be_looked_into(start: Start) -> None:
+def test_a_user_may_check_an_own_process(start: Start) -> None:
     pid = start("open").pid
     check = partial(said, "check", "-p", str(pid))
     assert check()[0] == as_nobody(check)[0] == 0
@@ -88,26 +88,28 @@ def test_ones_own_process_may_be_looked_into(start: Start) -> None:
 @pytest.mark.parametrize(
     ("way", "user", "why"),
     [
-        ("undumpable", NOBODY, "lets nobody but root (CAP_SYS_PTRACE) look into it"),
+        ("undumpable", NOBODY, "lets only root (CAP_SYS_PTRACE) read it"),
         ("capable", 0, "has capabilities that this user lacks"),
         ("open", 0, "belongs to user root (uid 0)"),
     ],
 )
-def test_what_keeps_nobody_out(way: str, user: int, why: str, start: Start) -> None:
+def test_the_line_names_the_reason_of_the_refusal(
+    way: str, user: int, why: str, start: Start
+) -> None:
     pid = start(way, user=user).pid
     line = refusal(pid)
     assert f"process {pid} (refuses_tracing) {why}" in line
     assert line.endswith("; run locktop as root")
-    assert "locktop run" not in line, "which would not help"
+    assert "locktop run" not in line, "the library would not help"
 
 
-def test_a_file_from_before_a_change_of_user(start: Start) -> None:
+def test_the_owner_of_the_process_counts_not_that_of_an_older_shared_file(start: Start) -> None:
     target = start("changed", preloaded=True, user=0)
     line = refusal(target.pid)
     assert line.endswith(" belongs to user root (uid 0); run locktop as root")
 
 
-def test_the_library_shows_what_may_not_be_looked_into(start: Start) -> None:
+def test_with_the_library_an_unreadable_process_has_locks_without_names(start: Start) -> None:
     pid = start("undumpable", preloaded=True).pid
     scan(pid)
     seen: Snapshot = as_nobody(partial(scan, pid))
@@ -119,12 +121,12 @@ def test_the_library_shows_what_may_not_be_looked_into(start: Start) -> None:
     assert lock.holder_activity is not None
     assert (lock.holder_activity.doing, lock.holder_activity.call) == (ActivityState.BLOCKED, "")
     (note,) = seen.notes
-    assert note.startswith("functions and locks have no names; what the holders of locks do now,")
+    assert note.startswith("functions and locks have no names; activities of holders,")
     assert note.endswith("; run locktop as root")
     assert not any(line.endswith(" in") for line in report.render(seen).splitlines())
 
 
-def test_one_that_keeps_itself_shut_later(start: Start) -> None:
+def test_a_scan_is_refused_after_the_process_became_undumpable(start: Start) -> None:
     target = start("open")
     scan(target.pid)
 
@@ -137,14 +139,14 @@ def test_one_that_keeps_itself_shut_later(start: Start) -> None:
                 source.scan()
             return str(refused.value)
 
-    assert "lets nobody but root (CAP_SYS_PTRACE) look into it" in as_nobody(scanned)
+    assert "lets only root (CAP_SYS_PTRACE) read it" in as_nobody(scanned)
 
 
-def test_what_was_refused_is_not_asked_for_at_once_again(start: Start) -> None:
-    """For Yama writes a line to the kernel's log each time."""
+def test_a_refused_query_is_not_repeated_at_once(start: Start) -> None:
+    """Yama writes a line to the kernel's log for each refusal."""
     target = start("undumpable")
 
-    def ask() -> list[bool]:
+    def query() -> list[bool]:
         tasks = KernelThreads(target.pid, target.pid)
         seen = [may_see(tasks)]
         target.go_on()
@@ -158,7 +160,7 @@ def test_what_was_refused_is_not_asked_for_at_once_again(start: Start) -> None:
         except PermissionError:
             return False
 
-    assert as_nobody(ask) == [False, False, True]
+    assert as_nobody(query) == [False, False, True]
 
 
 def scan(pid: int) -> Snapshot:
@@ -168,15 +170,15 @@ def scan(pid: int) -> Snapshot:
 
 needs_yama = pytest.mark.skipif(
     ptrace_access.yama_scope() == 0,
-    reason="this kernel keeps no tracing back: kernel.yama.ptrace_scope",
+    reason="this kernel does not restrict tracing: kernel.yama.ptrace_scope",
 )
 
 
 @needs_yama
-def test_yama_keeps_out_who_has_no_library(start: Start) -> None:
+def test_yama_refuses_the_check_of_a_process_without_the_library(start: Start) -> None:
     pid = start("open").pid
     check = partial(said, "check", "-p", str(pid))
-    check()  # imports all
+    check()  # imports the modules
     status, _, errors = as_nobody(check)
     assert status == 2
     assert f"(kernel.yama.ptrace_scope is {ptrace_access.yama_scope()}" in errors
@@ -184,7 +186,7 @@ def test_yama_keeps_out_who_has_no_library(start: Start) -> None:
 
 @needs_yama
 @pytest.mark.parametrize("value", ["none", "any"])
-def test_yama_lets_in_whom_the_process_lets_in(value: str, start: Start) -> None:
+def test_yama_permits_tracing_if_the_process_grants_it(value: str, start: Start) -> None:
     pid = start("open", f"LOCKTOP_PTRACER={value}", preloaded=True).pid
     scan(pid)
     seen: Snapshot = as_nobody(partial(scan, pid))
@@ -198,15 +200,17 @@ def test_yama_lets_in_whom_the_process_lets_in(value: str, start: Start) -> None
         assert functions[0] == "main"
     else:
         (note,) = seen.notes
-        assert note.startswith("what the holders of locks do now, and stacks from outside,")
+        assert note.startswith("activities of holders, and unwound stacks,")
         assert f"(kernel.yama.ptrace_scope is {ptrace_access.yama_scope()}" in note
         assert lock.holder_activity.call == ""
 
 
 @contextmanager
 def hidden(how: str, need: Callable[..., Path]) -> Iterator[list[str]]:
-    """A prefix that runs a command where /proc hides what one may not trace, by a root that may no
-    more than others: it is in no group that the mount names."""
+    """A prefix for a command that sees a /proc with hidden processes.
+
+    The command runs as root without capabilities, and in none of the groups of the mount.
+    """
     unshare = [str(need("unshare", "util-linux")), "--mount"]
     mount = f"mount -t proc -o hidepid={how},gid=4242 proc /proc"
     if (tried := subprocess.run([*unshare, "sh", "-c", mount], capture_output=True)).returncode:
@@ -216,7 +220,9 @@ def hidden(how: str, need: Callable[..., Path]) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("how", ["1", "2"])
-def test_a_process_that_proc_hides(how: str, start: Start, need: Callable[..., Path]) -> None:
+def test_the_line_says_that_proc_hides_the_process(
+    how: str, start: Start, need: Callable[..., Path]
+) -> None:
     pid = start("open").pid
     with hidden(how, need) as prefix:
         done = tool.run("check", "-p", pid, prefix=prefix)
@@ -224,7 +230,7 @@ def test_a_process_that_proc_hides(how: str, start: Start, need: Callable[..., P
         (line,) = done.stderr.splitlines()
         assert f"process {pid} is hidden from this user" in line
         assert "hidepid" in line
-        assert "CAP_SYS_PTRACE" in line, "root it is already"
+        assert "CAP_SYS_PTRACE" in line, "the user is root already"
         none = tool.run("check", "-p", 4_000_000, prefix=prefix)
         assert none.stderr == "locktop: no such process: 4000000\n"
         assert tool.run("list", "--all", prefix=prefix).returncode == 0

@@ -1,4 +1,4 @@
-"""Programs that nobody prepared: what is seen of them from outside is so, or is not told."""
+"""The sampling source: each finding about a program without the library is true."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from locktop.collector.sources.sampling.scan import SamplingScan
 from locktop.collector.sources.sampling.source import SamplingSource
 from locktop.collector.sources.sampling.wait_objects import SampledWait
 
-#: Of the table of deadlocks: those of which from outside all is known.
+#: The deadlocks of the table that sampling finds.
 FOUND = (
     "two mutexes",
-    "two mutexes, one of them with an end",
+    "two mutexes, one taken by trylock",
     "a ring of five",
     "two rings",
     "a mutex taken again",
@@ -45,12 +45,12 @@ FOUND = (
     "two mutexes, when the main thread has ended",
     "a barrier that one cannot reach",
     "a barrier for more than there are",
-    "all that are stuck behind",
+    "threads behind a deadlock",
     "a routine that runs once",
     "a routine that wants a lock",
     "a routine that runs itself",
 )
-#: By the step that a thread of the table ends with.
+#: The kind of lock for each last step of a thread in the table.
 KINDS = {
     "lock": Kind.MUTEX,
     "timedlock": Kind.MUTEX,
@@ -78,7 +78,7 @@ class Unprepared:
         self._tids: list[int] = []
 
     def settled(self) -> Snapshot:
-        """Look when all that are to wait do."""
+        """Scan until all waiters of the program wait; return one more scan."""
         tids = self.tids
         wanted = {tids[number] for number in self.program.waiters()}
         deadline = time.monotonic() + PATIENCE_S
@@ -87,7 +87,7 @@ class Unprepared:
                 seen = source.scan()
                 if wanted <= {thread.tid for thread in seen.threads if thread.waiting_for}:
                     return source.scan(resolve=True)
-                assert time.monotonic() < deadline, "never seen to wait"
+                assert time.monotonic() < deadline, "the threads do not wait"
 
     @property
     def tids(self) -> list[int]:
@@ -117,7 +117,7 @@ def unprepared(compiler: Compiler) -> Iterator[Callable[[Program], Unprepared]]:
 
 
 def check_kinds(running: Unprepared, seen: Snapshot) -> None:
-    """Each wait is told to be of the kind that its program's last step is."""
+    """Check that the kind of each wait is that of the thread's last step."""
     waits = {thread.tid: thread.waiting_for for thread in seen.threads}
     for number in running.program.waiters():
         step = running.program.scripts[number].rpartition(", ")[2].partition(" ")[0]
@@ -128,18 +128,18 @@ def check_kinds(running: Unprepared, seen: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_deadlock_is_found(name: str, unprepared: Callable[[Program], Unprepared]) -> None:
+def test_sampling_finds_a_deadlock(name: str, unprepared: Callable[[Program], Unprepared]) -> None:
     running = unprepared(CERTAIN[name].program)
     seen = running.settled()
     check_kinds(running, seen)
     assert seen.source == "proc"
     (cycle,) = running.cycles(seen)
-    how = {(how, by) for _, how, by in cycle}
-    assert how == {(how, by) for _, how, by in CERTAIN[name].cycle}
+    reasons = {(reason, provider) for _, reason, provider in cycle}
+    assert reasons == {(reason, provider) for _, reason, provider in CERTAIN[name].cycle}
 
 
 @pytest.mark.parametrize("name", CERTAIN.keys() - set(FOUND))
-def test_of_the_others_none_is_called_certain(
+def test_sampling_reports_no_certain_deadlock_without_known_holders(
     name: str, unprepared: Callable[[Program], Unprepared]
 ) -> None:
     running = unprepared(CERTAIN[name].program)
@@ -149,20 +149,22 @@ def test_of_the_others_none_is_called_certain(
 
 
 @pytest.mark.parametrize("name", CERTAIN)
-def test_a_near_miss_is_none(name: str, unprepared: Callable[[Program], Unprepared]) -> None:
+def test_sampling_does_not_report_a_near_miss(
+    name: str, unprepared: Callable[[Program], Unprepared]
+) -> None:
     running = unprepared(CERTAIN[name].near_miss)
     assert running.settled().deadlocks == ()
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_nor_is_work_that_is_waited_for(
+def test_sampling_does_not_report_waits_without_a_deadlock(
     name: str, unprepared: Callable[[Program], Unprepared]
 ) -> None:
     running = unprepared(SILENT[name])
     assert running.settled().deadlocks == ()
 
 
-def test_who_has_a_mutex_and_what_it_is_called(start_unprepared: StartTarget) -> None:
+def test_a_sampled_mutex_has_its_holder_and_its_name(start_unprepared: StartTarget) -> None:
     target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
@@ -197,18 +199,18 @@ def test_wait_times_are_right_within_their_error(start_unprepared: StartTarget) 
     )
     assert holder == truth["holder"]
     assert lock.wait_error_s > 0
-    # What it waits since it spoke is not in its sums.
+    # The truth has only the waits before its line, so the waits that still last do not count.
     off_s = lock.wait_s - going_on - truth["wait_s"]
     slack_s = 5 * lock.wait_error_s + 0.2
     assert abs(off_s) < slack_s
-    # Else it says nothing: samples are as far apart as a busy machine makes them.
+    # On a busy machine the samples are far apart, and the comparison proves nothing.
     if truth["wait_s"] < 2 * slack_s:
         pytest.skip(f"the samples were too few: {slack_s:.1f} s of {truth['wait_s']:.1f} s")
     (most,) = (blame for blame in lock.blame[:1])
     assert most.tid == holder
 
 
-def test_what_samples_cannot_tell_is_null(start_unprepared: StartTarget) -> None:
+def test_figures_that_sampling_cannot_measure_are_null(start_unprepared: StartTarget) -> None:
     target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
@@ -218,11 +220,13 @@ def test_what_samples_cannot_tell_is_null(start_unprepared: StartTarget) -> None
         assert lock["acquisitions"] is lock["hold_s"] is None
         assert lock["wait_s"] > 0
     page = tool.run("snapshot", "-p", target.pid, "--format", "text").stdout
-    assert "sampled from outside: it runs without the library" in " ".join(page.split())
+    assert "sampled, not counted: it runs without the library" in " ".join(page.split())
 
 
-def test_a_deadlock_that_was_there_before_lasts_for_longer(start_unprepared: StartTarget) -> None:
-    """Nobody saw which wait closed it, nor when."""
+def test_a_deadlock_from_before_the_first_scan_has_a_lower_bound(
+    start_unprepared: StartTarget,
+) -> None:
+    """The source did not see which wait closed the cycle, nor when."""
     target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
@@ -233,10 +237,10 @@ def test_a_deadlock_that_was_there_before_lasts_for_longer(start_unprepared: Sta
     page = render(seen, width=200)
     assert "wait for each other, for at least " in page
     assert "(since " not in page
-    assert "This thread's wait closed the circle" not in page
+    assert "This thread's wait closed the cycle" not in page
 
 
-def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(
+def test_a_deadlock_that_began_between_two_scans_has_its_begin(
     start_unprepared: StartTarget,
 ) -> None:
     target = start_unprepared("ring_of_three")
@@ -251,7 +255,7 @@ def test_of_one_that_comes_it_is_known_since_when_and_who_came_last(
     assert "(since " in render(seen, width=200)
 
 
-def test_what_a_holder_does_now(start_unprepared: StartTarget) -> None:
+def test_the_activity_of_a_sampled_holder_is_known(start_unprepared: StartTarget) -> None:
     target = start_unprepared("holder_activities", "receives")
     about_to = target.line()
     target.expect("ready")
@@ -261,20 +265,20 @@ def test_what_a_holder_does_now(start_unprepared: StartTarget) -> None:
     assert (now.doing, now.what) == (ActivityState.BLOCKED, about_to)
 
 
-def test_who_runs_a_routine_that_others_wait_for(start_unprepared: StartTarget) -> None:
-    """First with pthread_once, then with call_once."""
+def test_the_runner_of_a_once_routine_is_the_holder(start_unprepared: StartTarget) -> None:
+    """The program uses pthread_once first, then call_once."""
     target = start_unprepared("once_with_waiters")
     controls = set()
     with closing(attach(target.pid)) as source:
         for _ in range(2):
             runner = target.truth()["runner"]
 
-            def are_told(seen: Snapshot, runner: int = runner) -> bool:
+            def both_known(seen: Snapshot, runner: int = runner) -> bool:
                 waits = [thread.waiting_for for thread in seen.threads if thread.waiting_for]
-                told = [wait for wait in waits if wait.kind is Kind.ONCE]
-                return len(told) == 2 and all(wait.holders == (runner,) for wait in told)
+                once = [wait for wait in waits if wait.kind is Kind.ONCE]
+                return len(once) == 2 and all(wait.holders == (runner,) for wait in once)
 
-            seen = until(source, are_told)
+            seen = until(source, both_known)
             assert seen.deadlocks == ()
             (lock,) = (lock for lock in seen.locks if lock.kind is Kind.ONCE and lock.waiters)
             assert lock.holder_activity is not None
@@ -287,26 +291,28 @@ def test_who_runs_a_routine_that_others_wait_for(start_unprepared: StartTarget) 
     assert target.finish() == (0, ["ok"])
 
 
-def test_a_thread_that_forked_in_a_routine_does_not_run_it(start_unprepared: StartTarget) -> None:
-    """Its stack looks as if it did."""
+def test_the_child_of_a_fork_in_a_once_routine_is_not_its_runner(
+    start_unprepared: StartTarget,
+) -> None:
+    """The stack of the child's thread looks like that of a runner."""
     target = start_unprepared("once_routine_forks")
     truth = target.truth()
 
-    def is_told(seen: Snapshot) -> bool:
+    def is_known(seen: Snapshot) -> bool:
         waits = {thread.tid: thread.waiting_for for thread in seen.threads}
         wait = waits[truth["waiter"]]
         assert wait is None or wait.holders in ((), (truth["runner"],))
         return wait is not None and bool(wait.holders)
 
     with closing(attach(truth["pid"])) as source:
-        until(source, is_told)
+        until(source, is_known)
     assert target.finish()[0] == 0
 
 
-def test_who_waits_for_good_gets_a_stack_though_many_take_turns(
+def test_each_lasting_wait_gets_a_stack_beside_many_short_waits(
     start_unprepared: StartTarget,
 ) -> None:
-    """Each look has little time for those, and as many new waits again."""
+    """Each scan reads few stacks, and finds as many new waits."""
     target = start_unprepared("thousand_threads", "500")
     target.expect("ready")
 
@@ -322,15 +328,15 @@ def test_who_waits_for_good_gets_a_stack_though_many_take_turns(
         deadline = time.monotonic() + PATIENCE_S
         while not all_have_one(source.scan()):
             assert time.monotonic() < deadline
-            time.sleep(0.1)  # in which all of the others have gone on
+            time.sleep(0.1)  # lets the other threads come to new waits
 
 
-def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
+def test_waits_for_locks_with_few_known_stacks_get_their_stacks_first(
     start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of what has just begun: locks first, and the one of which the fewest are known."""
+    """That is the order among new waits. Idle waits come last."""
     begun: list[tuple[Counter[int], list[SampledWait]]] = []  # with all that wait, by address
-    ask = SamplingScan.new_stacks
+    new_stacks = SamplingScan.new_stacks
 
     def noted(
         scan: SamplingScan, new: Sequence[tuple[SampledWait, Sample, SystemCall]]
@@ -341,7 +347,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
         if waits and waits[0].since >= session.sampled_at:
             all_waits = Counter(wait.sync_object.address for wait in session.waits.values())
             begun.append((all_waits, waits))
-        return ask(scan, new)
+        return new_stacks(scan, new)
 
     monkeypatch.setattr(SamplingScan, "new_stacks", noted)
     target = start_unprepared("thousand_threads", "500")
@@ -352,7 +358,7 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
         while several < 5:
             assert time.monotonic() < deadline
             source.scan()
-            time.sleep(0.1)  # in which most of those that take turns have gone on
+            time.sleep(0.1)  # lets the threads come to new waits
             while begun:
                 all_waits, waits = begun.pop()
                 idle = [wait.sync_object.kind not in CONTENTION_KINDS for wait in waits]
@@ -367,8 +373,8 @@ def test_stacks_are_asked_for_in_the_order_of_what_they_tell(
 def test_no_sample_is_taken_right_after_a_scan(
     start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would tell nothing that the look has not told."""
-    pause_s, taken = 0.2, []
+    """Such a sample would have the same data as the scan."""
+    pause_s, taken = 0.05, []
     take = Sampler.take
 
     def noted(samples: Sampler, count: int = 0) -> Mapping[int, Sample]:
@@ -389,13 +395,13 @@ def test_no_sample_is_taken_right_after_a_scan(
         for _ in range(8):
             source.scan()
             time.sleep(pause_s / 2)
-    first = [own for _, own in taken].index(True)  # it waited for less
+    first = [own for _, own in taken].index(True)  # its pause began before the change
     pairs = pairwise(taken[first:])
     assert all(at - before >= pause_s for (before, _), (at, own) in pairs if own)
 
 
-def test_a_stopped_thread_is_not_called_idle(start_unprepared: StartTarget) -> None:
-    """It is in the call still that it was stopped in, as it would be asleep."""
+def test_a_stopped_thread_is_not_idle(start_unprepared: StartTarget) -> None:
+    """The kernel shows the thread in the system call in which the signal stopped the thread."""
     target = start_unprepared("thousand_threads", "10")
     target.expect("ready")
     with closing(attach(target.pid)) as source:
@@ -414,11 +420,13 @@ def test_a_stopped_thread_is_not_called_idle(start_unprepared: StartTarget) -> N
 
 
 def _states(seen: Snapshot) -> set[ThreadState]:
-    """Those of threads of which no wait is told."""
+    """Return the states of the threads without a wait."""
     return {thread.state for thread in seen.threads if thread.waiting_for is None}
 
 
-def test_on_the_screen(start_unprepared: StartTarget, need: Callable[[str], Path]) -> None:
+def test_the_screen_shows_a_sampled_deadlock(
+    start_unprepared: StartTarget, need: Callable[[str], Path]
+) -> None:
     target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
@@ -429,9 +437,9 @@ def test_on_the_screen(start_unprepared: StartTarget, need: Callable[[str], Path
         assert "sampled" in text
 
 
-def until(source: Source, is_so: Callable[[Snapshot], bool]) -> Snapshot:
-    """Look until it is so."""
+def until(source: Source, reached: Callable[[Snapshot], bool]) -> Snapshot:
+    """Scan until ``reached`` is true of a snapshot; return that one."""
     deadline = time.monotonic() + PATIENCE_S
-    while not is_so(seen := source.scan(resolve=True)):
+    while not reached(seen := source.scan(resolve=True)):
         assert time.monotonic() < deadline
     return seen

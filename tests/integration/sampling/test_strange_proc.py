@@ -1,7 +1,8 @@
-"""A kernel that says something else of a thread than it should: files over those of /proc."""
+"""Files over those of /proc act as a kernel with strange answers about a thread."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import subprocess
@@ -23,7 +24,7 @@ from locktop.collector.model import Kind, ThreadState
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.attach import attach
 
-#: Puts a file over one of a thread's, by tid and name; its path is the place for other words.
+#: Mounts a copy over a file of a thread, by pid, tid and name; returns the path of the copy.
 Over = Callable[[int, int, str], Path]
 SEEDS = range(60)
 NO_LIBC_32 = """\
@@ -35,10 +36,25 @@ __attribute__((noreturn)) void _start(void)
 """
 
 
-@pytest.fixture
-def over(tmp_path: Path) -> Iterator[Over]:
+CLONE_NEWNS = 0x20000  # unshare(2)
+
+
+@pytest.fixture(scope="session")
+def own_mounts() -> None:
+    """Give this process its own mounts until its end, so that no other process sees them.
+
+    While a file of /proc is hidden, the kernel allows no new /proc in a user namespace.
+    """
     if os.geteuid() != 0:
         pytest.skip("only root may mount")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        pytest.skip(f"no mount namespace may be made here: {os.strerror(ctypes.get_errno())}")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+@pytest.fixture
+def over(tmp_path: Path, own_mounts: None) -> Iterator[Over]:
     with ExitStack() as stack:
 
         def put(pid: int, tid: int, name: str) -> Path:
@@ -54,10 +70,10 @@ def over(tmp_path: Path) -> Iterator[Over]:
         yield put
 
 
-def test_where_nothing_is_counted_no_sleep_is_known_again(
+def test_without_counts_of_runs_no_wait_and_no_deadlock_is_known(
     start_unprepared: StartTarget, over: Over
 ) -> None:
-    """So no deadlock is, though there is one: that takes two looks at the same sleeps."""
+    """A deadlock needs two scans of the same sleeps, and only the counts identify a sleep."""
     target = start_unprepared("ring_of_three")
     target.expect("ready")
     target.go_on()
@@ -73,9 +89,9 @@ def test_where_nothing_is_counted_no_sleep_is_known_again(
 
 
 @pytest.mark.parametrize("name", ["syscall", "schedstat", "stat"])
-def test_lines_of_nonsense(name: str, start_unprepared: StartTarget, over: Over) -> None:
-    """One that waits for a lock, and one that has it: whatever is said of them, it is no deadlock,
-    and nothing breaks."""
+def test_damaged_lines_about_a_holder_and_a_waiter_give_no_certain_deadlock(
+    name: str, start_unprepared: StartTarget, over: Over
+) -> None:
     target = start_unprepared("scripted_threads", "stay", "lock a, meet 1, stay", "meet 1, lock a")
     _, *tids = target.truth()["tids"]
     unprepared.scan_until(target.pid, unprepared.all_wait(tids[1:]))
@@ -87,13 +103,15 @@ def test_lines_of_nonsense(name: str, start_unprepared: StartTarget, over: Over)
                 file.write_bytes(garbled(sound[number], 2 * seed + number))
             seen = source.scan(resolve=True)
             checked(document(seen))
-            assert seen.deadlocks == ()
+            # A damaged stat may say that the holder has ended, which is a possible deadlock.
+            assert not any(found.certain for found in seen.deadlocks)
+            assert seen.deadlocks == () or name == "stat"
         for number, file in enumerate(files):
             file.write_bytes(sound[number])
         deadline = time.monotonic() + PATIENCE_S
         while (wait := unprepared.wait_of(source.scan(), tids[1])) is None:
-            assert time.monotonic() < deadline, "what was said before has left nothing behind"
-    # Where it was said to have begun at another time, another one may have that id.
+            assert time.monotonic() < deadline, "the damaged lines have a lasting effect"
+    # A line with another start time means another thread, so the holder may be unknown.
     assert wait.kind is Kind.MUTEX
     assert wait.holders == (tids[0],) or name == "stat"
 
@@ -102,7 +120,7 @@ def test_lines_of_nonsense(name: str, start_unprepared: StartTarget, over: Over)
     "name", [b") Z 1 (", b"a\nb) R 0 0", b"\x1b[2J\x07", b"\xff\xfe\x80", b"((((((((((((((("]
 )
 def test_a_thread_may_have_any_name(name: bytes) -> None:
-    """And is the same thread, which waits for what it waits for."""
+    """The name changes neither the wait nor the state of the thread."""
     code = (
         "import ctypes, sys, threading\n"
         "def run():\n"
@@ -122,8 +140,8 @@ def test_a_thread_may_have_any_name(name: bytes) -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the code is for that")
-def test_a_program_of_32_bits_is_refused(tmp_path: Path) -> None:
-    """Its system calls have other numbers."""
+def test_a_32_bit_program_is_refused(tmp_path: Path) -> None:
+    """The system calls of such a program have other numbers."""
     (tmp_path / "narrow.c").write_text(NO_LIBC_32)
     command = ["cc", "-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-o", "narrow"]
     subprocess.run([*command, "narrow.c"], cwd=tmp_path, check=True)

@@ -1,4 +1,4 @@
-"""Code that is compiled while the program runs has the names that its compiler writes for perf."""
+"""Code of a just-in-time compiler has the names that the compiler writes for perf."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from locktop.collector.sources.attach import attach
 
 @pytest.fixture
 def written() -> Iterator[list[Target]]:
-    """The targets whose maps are to be removed."""
+    """Collects targets, and removes their maps after the test."""
     targets: list[Target] = []
     yield targets
     for target in targets:
@@ -24,7 +24,7 @@ def written() -> Iterator[list[Target]]:
 
 
 def jitted(snapshot: Snapshot) -> Frame | None:
-    """Return the frame of the compiled code that a thread waits below."""
+    """Return the frame of compiled code in the stack of a waiting thread."""
     for thread in snapshot.threads:
         if thread.waiting_for is not None and thread.waiting_for.stack:
             inner, *outer = snapshot.stacks[thread.waiting_for.stack]
@@ -41,12 +41,14 @@ def scan_until_waiting(target: Target) -> Frame:
     return frame
 
 
-def test_a_perf_map(start_target: StartTarget, written: list[Target]) -> None:
+def test_a_frame_has_the_last_name_of_the_perf_map(
+    start_target: StartTarget, written: list[Target]
+) -> None:
     target = start_target("jit_code_waits", "map")
     written.append(target)
     target.expect("ready")
     frame = scan_until_waiting(target)
-    assert frame.function == "Made::at <run> time [?[31m", "the one written last, made harmless"
+    assert frame.function == "Made::at <run> time [?[31m", "the last name, with a safe escape"
     assert (frame.module, frame.file, frame.line) == ("jit", None, None)
 
 
@@ -56,13 +58,15 @@ def test_a_jitdump_has_lines_and_follows_code_that_moved(
     target = start_target("jit_code_waits", "dump", str(tmp_path))
     written.append(target)
     target.expect("ready")
-    target.go_on()  # a map, too: it has no lines
+    target.go_on()  # the target also writes a map, which has no lines
     target.expect("written")
     frame = scan_until_waiting(target)
     assert (frame.function, frame.file, frame.line) == ("Made.run", "made.lang", 42)
 
 
-def test_a_map_that_is_written_later(start_target: StartTarget, written: list[Target]) -> None:
+def test_a_frame_gets_its_name_from_a_map_that_is_written_later(
+    start_target: StartTarget, written: list[Target]
+) -> None:
     target = start_target("jit_code_waits", "later")
     written.append(target)
     target.expect("ready")
@@ -74,7 +78,7 @@ def test_a_map_that_is_written_later(start_target: StartTarget, written: list[Ta
         target.go_on()
         target.expect("written")
         while not frame or not frame.function:
-            assert time.monotonic() < deadline, "the name never came"
-            time.sleep(0.1)
+            assert time.monotonic() < deadline, "the name does not appear"
+            time.sleep(0.02)  # leaves the CPU to the resolver
             frame = jitted(source.scan())
         assert frame.function.startswith("Made::at")

@@ -1,4 +1,4 @@
-"""What locks are called that no symbol names: after where they were made, if that tells."""
+"""The names of locks without a symbol: after the code that initialised the lock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.symbols.resolver import Resolver
 
 
-def test_locks_are_called_after_where_they_were_made(start_target: StartTarget) -> None:
+def test_a_lock_on_the_heap_has_the_name_of_its_init_site(start_target: StartTarget) -> None:
     target = start_target("heap_lock_init_sites")
     truth = target.truth()
     source = attach(target.pid)
@@ -19,21 +19,21 @@ def test_locks_are_called_after_where_they_were_made(start_target: StartTarget) 
     finally:
         source.close()
     names = {lock.address: lock.name for lock in snapshot.locks}
-    places = {
+    sites = {
         "connection": "made in connection_new",
         "factory": "in want",
         "again": "made in renew",
         "copied": "in want",
     }
-    for which, place in places.items():
+    for which, site in sites.items():
         address, line = truth[which]
-        assert names[address] == f"mutex {place} (heap_lock_init_sites.c:{line})"
+        assert names[address] == f"mutex {site} (heap_lock_init_sites.c:{line})"
 
 
 @pytest.mark.parametrize(
     "flags", [("-gdwarf-5",), ("-gdwarf-4",), ("-gdwarf-5", "-gz", "-O2", "-no-pie")], ids="".join
 )
-def test_a_part_of_a_variable_has_a_name(
+def test_a_lock_inside_of_a_variable_has_the_name_of_its_field(
     start_unprepared: StartTarget, flags: tuple[str, ...]
 ) -> None:
     target = start_unprepared("locks_in_structures", flags=flags)

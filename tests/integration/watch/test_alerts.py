@@ -1,4 +1,4 @@
-"""`locktop watch`: alarms of real programs, each once, and an end without a trace."""
+"""`locktop watch`: one alert for each finding about a real program, and a clean end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from support import tool
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
@@ -17,14 +18,14 @@ from support.watch import EAGER, line_with, read_when_there, rest_of, watching
 from locktop.collector.sources.launch import preload_environment
 
 
-def test_a_deadlock_is_told_once_with_a_snapshot_and_a_command(
+def test_a_deadlock_raises_one_alert_with_a_snapshot_and_a_command(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     out = tmp_path / "out"
-    told = f"{{ cat; env | grep ^LOCKTOP_; echo done; }} >> {out}"
-    options = ("--on-deadlock", told, "--on-wait", "1s", "", "--snapshot-dir", tmp_path)
+    command = f"{{ cat; env | grep ^LOCKTOP_; echo done; }} >> {out}"
+    options = ("--on-deadlock", command, "--on-wait", "1s", "", "--snapshot-dir", tmp_path)
     with watching(target.pid, *EAGER, *options) as watch:
         target.go_on()
         tids = target.truth()
@@ -43,7 +44,7 @@ def test_a_deadlock_is_told_once_with_a_snapshot_and_a_command(
         document = json.loads(Path(environment["LOCKTOP_SNAPSHOT"]).read_text())
         (deadlock,) = document["deadlocks"]
         assert {edge["tid"] for edge in deadlock["cycle"]} == set(tids.values())
-        # Three locks are waited for; some hundred looks have come and gone until that is too long.
+        # Three locks have waiters. Many scans pass until these waits are long enough for an alert.
         for _ in range(3):
             line_with(watch, "wait: ")
         target.kill()
@@ -52,16 +53,16 @@ def test_a_deadlock_is_told_once_with_a_snapshot_and_a_command(
     assert read_when_there(out).count("LOCKTOP_ALARM") == 1
 
 
-def test_a_long_wait_is_told_with_its_lock_and_holder(
+def test_a_long_wait_raises_one_alert_with_its_lock_and_holder(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
-    target = start_target("hold_100ms")
+    target = start_target("hold_100ms", "1")
     truth = target.truth()
     target.go_on()
     target.expect("held")
     out = tmp_path / "out"
-    told = f'{{ echo "$LOCKTOP_ALARM $LOCKTOP_LOCK $LOCKTOP_TID"; echo done; }} > {out}'
-    with watching(target.pid, "--every", "20ms", "--on-wait", "300ms", told) as watch:
+    command = f'{{ echo "$LOCKTOP_ALARM $LOCKTOP_LOCK $LOCKTOP_TID"; echo done; }} > {out}'
+    with watching(target.pid, "--every", "20ms", "--on-wait", "300ms", command) as watch:
         line = line_with(watch, "wait: ")
         wanters = {one["tid"] for one in truth["wanters"]}
         assert f"for mutex g_slow_lock, held by holder ({truth['holder']}), in wanter_takes" in line
@@ -72,19 +73,31 @@ def test_a_long_wait_is_told_with_its_lock_and_holder(
         target.expect("released")
         target.finish()
         rest = rest_of(watch)
-        assert not any("wait: " in line for line in rest), "one a minute"
+        assert not any("wait: " in line for line in rest), "a lock has one alert a minute"
         assert f"hold_100ms {target.pid} has ended" in rest[-1]
         assert watch.process.wait(PATIENCE_S) == 0
 
 
-def test_contention_is_no_alert(start_target: StartTarget) -> None:
+#: The CPU time of some fifty polls of `watch`, and of the scans that these cause.
+ENOUGH_CPU_S = 0.02
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU time of a process in seconds."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def test_contention_raises_no_alert(start_target: StartTarget) -> None:
     target = start_target("nested_locks_one_order")
     target.expect("ready")
     with watching(target.pid, *EAGER, "--on-wait", "1h", "exit 9") as watch:
-        scanned_on = time.monotonic() + 1.0
-        while time.monotonic() < scanned_on:
+        first_s = cpu_s(watch.process.pid)
+        deadline = time.monotonic() + PATIENCE_S
+        while cpu_s(watch.process.pid) - first_s < ENOUGH_CPU_S:
             assert watch.process.poll() is None
-            time.sleep(0.05)  # in which it looks
+            assert time.monotonic() < deadline, "watch does not scan"
+            time.sleep(0.02)  # leaves the CPU to the scans
         assert target.finish() == (0, [])
         (last,) = rest_of(watch)
         assert "has ended" in last
@@ -92,7 +105,7 @@ def test_contention_is_no_alert(start_target: StartTarget) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_and_the_command(
+def test_a_signal_ends_watch_and_the_command_of_an_alert(
     number: signal.Signals, start_target: StartTarget, tmp_path: Path
 ) -> None:
     target = start_target("ring_of_three")
@@ -104,17 +117,17 @@ def test_a_signal_ends_it_and_the_command(
     with watching(target.pid, *EAGER, "--on-deadlock", runs) as watch:
         sleeper = int(read_when_there(out))
         watch.process.send_signal(number)
-        assert len(rest_of(watch)) <= 1, "the alarm, and nothing of being ended"
+        assert len(rest_of(watch)) <= 1, "only the alert, and no line about the signal"
         assert watch.process.wait(PATIENCE_S) == 0
     stat = Path(f"/proc/{sleeper}/stat")
     deadline = time.monotonic() + PATIENCE_S
     while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline, "the command's child lives on"
-        time.sleep(0.01)  # who inherits it may be slow
-    assert target.process.poll() is None, "no harm came to the target"
+        time.sleep(0.01)  # the process that inherits the child may be slow
+    assert target.process.poll() is None, "the target lives on"
 
 
-def test_once_is_until_the_first_alert_and_its_command(
+def test_once_ends_watch_after_the_first_alert_and_its_command(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
     target = start_target("ring_of_three")
@@ -130,7 +143,7 @@ def test_once_is_until_the_first_alert_and_its_command(
     assert read_when_there(out).startswith("deadlock: 3 threads of ring_of_three")
 
 
-def test_it_follows_into_another_program_and_ends_where_that_is_not_watched(
+def test_watch_follows_into_another_program_and_ends_if_that_has_no_library(
     compiler: Compiler,
 ) -> None:
     ring = compiler.program("ring_of_three")
@@ -153,7 +166,7 @@ def test_it_follows_into_another_program_and_ends_where_that_is_not_watched(
             assert target.process.poll() is None
 
 
-def test_an_alert_that_cannot_be_saved_is_given_all_the_same(
+def test_an_alert_without_a_place_for_its_snapshot_is_still_raised(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
     target = start_target("ring_of_three")
@@ -169,7 +182,7 @@ def test_an_alert_that_cannot_be_saved_is_given_all_the_same(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--on-wait", "5", "true"), "'5' is not a time"),
         (("--rate", "60s"), "'60s' is not a rate"),
@@ -177,8 +190,8 @@ def test_an_alert_that_cannot_be_saved_is_given_all_the_same(
         (("--snapshot-dir", "/nowhere/at/all"), "/nowhere/at/all: no such directory"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(options: tuple[str, ...], said: str) -> None:
+def test_a_wrong_option_is_one_line_and_status_2(options: tuple[str, ...], message: str) -> None:
     done = tool.run("watch", "-p", os.getpid(), *options)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1

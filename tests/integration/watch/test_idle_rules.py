@@ -1,4 +1,4 @@
-"""`locktop watch --on-wait` and `locktop check` go by the rules that tell idle waits."""
+"""`locktop watch --on-wait` and `locktop check` use the idle rules."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from support.watch import EAGER, line_with, rest_of, watching
 
 OWN = ("--idle-matching", "accept_one", "--idle-matching", "!take_turn")
 LONG = ("--on-wait", "50ms", "")
-#: Locks of one program that pools wait for: in contention by the rules that come with locktop, and
-#: by those above.
+#: The locks of contended waits in one program: by the shipped rules, and by the options above.
 SHIPPED_ALERTS = {"mutex g_accept_lock", "rwlock g_config_lock"}
 OWN_ALERTS = {"cond g_turn", "rwlock g_config_lock"}
 EACH, POOLS = 3, 6
@@ -26,7 +25,7 @@ def start_pools(start_target: StartTarget) -> Target:
     target.expect("ready")
 
     def all_there(document: dict[str, Any]) -> bool:
-        # Asleep may have been in the mutex of a condition, before the wait for that.
+        # A thread may wait for the mutex of a condition first.
         locks = {lock["id"]: lock["name"] for lock in document["locks"]}
         waits = [one["waiting_for"] for one in document["threads"] if one["waiting_for"]]
         return len(waits) == EACH * POOLS and all(locks[w["lock"]] != "g_mutex" for w in waits)
@@ -41,14 +40,14 @@ def test_a_wait_raises_an_alert_if_the_rules_call_it_contended(
 ) -> None:
     target = start_pools(start_target)
     with watching(target.pid, *EAGER, *LONG, *options) as watch:
-        told = "\n".join(line_with(watch, "wait: ") for _ in wanted)
-        assert {name for name in SHIPPED_ALERTS | OWN_ALERTS if f" {name}," in told} == wanted
+        alerts = "\n".join(line_with(watch, "wait: ") for _ in wanted)
+        assert {name for name in SHIPPED_ALERTS | OWN_ALERTS if f" {name}," in alerts} == wanted
         target.kill()
-        assert not any("wait: " in line for line in rest_of(watch)), "the others are idle"
+        assert not any("wait: " in line for line in rest_of(watch)), "the other waits are idle"
         assert watch.process.wait(PATIENCE_S) == 0
 
 
-def test_the_users_file_counts_and_one_that_is_wrong_is_named(
+def test_watch_uses_the_users_file_and_names_an_error_in_it(
     start_target: StartTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -67,7 +66,7 @@ def test_the_users_file_counts_and_one_that_is_wrong_is_named(
         assert "'busy' is neither idle nor contended" in done.stderr
 
 
-def test_check_counts_who_waits_by_the_rules(start_target: StartTarget) -> None:
+def test_check_counts_contended_waits_by_the_rules(start_target: StartTarget) -> None:
     target = start_pools(start_target)
 
     def waiting(*options: str) -> str:
@@ -75,7 +74,7 @@ def test_check_counts_who_waits_by_the_rules(start_target: StartTarget) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout.rpartition(", ")[2].partition(" (")[0].strip()
 
-    held_up = waiting()
-    assert waiting(*OWN) == held_up, "as many as before, but others"
-    assert waiting("--idle-matching", "accept_one") != held_up
+    contended = waiting()
+    assert waiting(*OWN) == contended, "the same number of other threads"
+    assert waiting("--idle-matching", "accept_one") != contended
     assert json.loads(tool.run("check", "-p", target.pid, "--json", *OWN).stdout)["deadlocks"] == []

@@ -1,4 +1,4 @@
-"""`locktop watch` told to end while it waits for names: it ends soon, with all that it knows."""
+"""A signal during the wait for names ends `locktop watch` soon, with all that it knows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @pytest.fixture
 def handlers() -> Iterator[None]:
-    """What signals do here, as before."""
+    """Restores the signal handlers of this process."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     for number, handler in before.items():
@@ -37,17 +37,17 @@ def handlers() -> Iterator[None]:
 
 @pytest.fixture
 def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A machine so busy that no name is ever found; set when one is looked for."""
-    asked, over = threading.Event(), threading.Event()
+    """Keeps the resolver from finding any name; the event is set at its first query."""
+    queried, over = threading.Event(), threading.Event()
 
-    def never(self: Module, address: int) -> tuple[SourceLocation, ...]:
-        asked.set()
+    def never(module: Module, address: int) -> tuple[SourceLocation, ...]:
+        queried.set()
         over.wait()
         return ()
 
     monkeypatch.setattr(Module, "stored_locations", never)
     monkeypatch.setattr(pipeline, "NAMES_S", 1e6)
-    yield asked
+    yield queried
     over.set()
 
 
@@ -85,14 +85,14 @@ def test_a_signal_ends_the_wait_for_names_and_the_snapshot_is_whole(
         sender = threading.Thread(target=end_it, daemon=True)
         sender.start()
         try:
-            watching.run(0.02)  # for ever, if the signal were not heard
+            watching.run(0.02)  # returns only because of the signal
         finally:
             source.close()
         sender.join()
     (line,) = capsys.readouterr().out.splitlines()
     assert f"deadlock: 3 threads of ring_of_three {target.pid} wait for each other" in line
     (saved,) = tmp_path.iterdir()
-    assert str(saved) in line, "and no command was started"
+    assert str(saved) in line, "the only file is the snapshot: no command was started"
     (deadlock,) = json.loads(saved.read_text())["deadlocks"]
     assert len(deadlock["cycle"]) == 3
     assert target.process.poll() is None

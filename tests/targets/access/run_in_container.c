@@ -20,7 +20,7 @@
 
 #include "../target.h"
 
-enum { OUTSIDE = 65534 }; /* nobody */
+enum { NOBODY = 65534 };
 
 static void must_do(int result, const char *what)
 {
@@ -38,13 +38,13 @@ static void put(const char *path, const char *text)
 static void become_root_inside(void)
 {
     char line[40];
-    must_do(setresgid(OUTSIDE, OUTSIDE, OUTSIDE), "setresgid");
-    must_do(setresuid(OUTSIDE, OUTSIDE, OUTSIDE), "setresuid");
+    must_do(setresgid(NOBODY, NOBODY, NOBODY), "setresgid");
+    must_do(setresuid(NOBODY, NOBODY, NOBODY), "setresuid");
     must_do(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0),
             "PR_SET_DUMPABLE"); /* /proc/self is this process again */
     must_do(unshare(CLONE_NEWUSER), "a user namespace");
     put("/proc/self/setgroups", "deny");
-    snprintf(line, sizeof line, "0 %d 1", OUTSIDE);
+    snprintf(line, sizeof line, "0 %d 1", NOBODY);
     put("/proc/self/uid_map", line);
     put("/proc/self/gid_map", line);
 }

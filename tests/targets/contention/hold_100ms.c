@@ -1,8 +1,9 @@
 /* One thread holds a mutex for 100 ms at a time while three other threads want the mutex.
  *
- * A barrier lets the others try only while the holder has the mutex. So every acquisition of the
- * others is contended. Says the truth about ROUNDS rounds, then holds the mutex once more until a
- * line comes. With the argument "told" the rounds begin at a line.
+ * The others try only while the holder has the mutex, and the 100 ms begin when all of them sleep
+ * for the mutex. So every acquisition of the others is contended. Says the truth about the rounds,
+ * then holds the mutex once more until a line comes. The argument is the number of rounds, or
+ * "at_line": then the rounds begin at a line.
  */
 #include "../target.h"
 
@@ -18,9 +19,14 @@ struct figures {
     double wait_s, wait_max_s, hold_s;
 };
 static struct figures holder, wanters[WANTERS];
+static int rounds = ROUNDS;
+static int wants[WANTERS]; /* the thread is about to take the mutex, and does not have it yet */
 
 static KEPT void work_slowly(void)
 {
+    for (int i = 0; i < WANTERS; i++)
+        while (!__atomic_load_n(&wants[i], __ATOMIC_ACQUIRE) || !is_asleep(wanters[i].tid))
+            pause_ms(1);
     pause_ms(HOLD_MS);
 }
 
@@ -46,9 +52,12 @@ static KEPT void holder_takes(int last)
 
 static KEPT void wanter_takes(struct figures *self)
 {
+    int *self_wants = &wants[self - wanters];
+    __atomic_store_n(self_wants, 1, __ATOMIC_RELEASE);
     double before = now();
     pthread_mutex_lock(&g_slow_lock);
     double taken_at = now();
+    __atomic_store_n(self_wants, 0, __ATOMIC_RELEASE);
     self->acquisitions++;
     self->wait_s += taken_at - before;
     if (taken_at - before > self->wait_max_s)
@@ -62,7 +71,7 @@ static void *wanter_loop(void *argument)
 {
     struct figures *self = argument;
     self->tid = own_tid();
-    for (int round = 0; round <= ROUNDS; round++) {
+    for (int round = 0; round <= rounds; round++) {
         pthread_barrier_wait(&taken);
         wanter_takes(self);
         pthread_barrier_wait(&all_done);
@@ -73,7 +82,7 @@ static void *wanter_loop(void *argument)
 static void *holder_loop(void *argument)
 {
     holder.tid = own_tid();
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         holder_takes(0);
         pthread_barrier_wait(&all_done);
     }
@@ -92,7 +101,7 @@ static void *holder_loop(void *argument)
     snprintf(text + at, sizeof text - (size_t)at,
              "], \"acquisitions\": %d, \"contended\": %d, \"wait_s\": %.9f, \"wait_max_s\": %.9f, "
              "\"hold_s\": %.9f}",
-             ROUNDS * (WANTERS + 1), ROUNDS * WANTERS, wait_s, wait_max_s, hold_s);
+             rounds * (WANTERS + 1), rounds * WANTERS, wait_s, wait_max_s, hold_s);
     say(text);
     hear();
     holder_takes(1);
@@ -105,6 +114,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "at_line") == 0) {
         say("ready");
         hear();
+    } else if (argc > 1) {
+        rounds = atoi(argv[1]);
     }
     pthread_barrier_init(&taken, NULL, WANTERS + 1);
     pthread_barrier_init(&all_done, NULL, WANTERS + 1);

@@ -4,7 +4,7 @@
  *                                       mutex held, and releases the mutex
  *   threads_take_turns compute THREADS  works for some 5 us
  *
- * Says "ready" when all threads have begun. Each line on stdin asks for the count and the CPU time
+ * Says "ready" when all threads have begun. Each line on stdin requests the count and the CPU time
  * of all threads together: {"turns": ..., "cpu_s": ...}.
  */
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* Forks while another thread holds a lock: the child asks for the lock and waits for good. The
+/* Forks while another thread holds a lock: the child requests the lock and waits for good. The
  * parent says both pids and the holder's tid. `child_wants_held_lock handlers`: correct fork
  * handlers take the lock before the fork and release the lock after the fork in both processes.
  * Then the child gets the lock and says so.

@@ -19,7 +19,7 @@
 
 #include "../target.h"
 
-enum { FORKS = 30, BUSY_FORKS = 15, BUSY = 3, ROUNDS = 50, STATUS = 7 };
+enum { FORKS = 30, BUSY_FORKS = 15, BUSY = 3, ROUNDS = 50, YIELD_EVERY = 10, STATUS = 7 };
 
 extern char **environ;
 
@@ -80,11 +80,14 @@ static void *wants(void *argument)
     return argument;
 }
 
+/* Yields now and then, so that the threads meet the held lock. On a busy machine a yield may take
+ * 20 ms. */
 static void *in_child(void *argument)
 {
     for (int i = 0; i < ROUNDS; i++) {
         pthread_mutex_lock(&fresh);
-        sched_yield();
+        if (i % YIELD_EVERY == 0)
+            sched_yield();
         pthread_mutex_unlock(&fresh);
     }
     sem_post(&posted);

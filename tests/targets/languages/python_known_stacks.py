@@ -1,5 +1,5 @@
 """Threads wait for good below Python functions, which call each other directly and through C. Each
-line on stdin asks for the stack of each thread as Python knows it, the innermost frame first."""
+line on stdin requests the stack of each thread as Python knows it, the innermost frame first."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-/* Asks the library for more and more: new locks, new threads with new stacks, waits. Before that
+/* Makes the library grow: new locks, new threads with new stacks, waits. Before that
  * the process restricts itself as programs do: `grows_under_restrictions HOW
  * [LOCKS-OF-EACH-THREAD]`.
  *

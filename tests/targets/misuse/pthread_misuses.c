@@ -59,6 +59,19 @@ static void destroy(void)
     pthread_mutex_destroy(&g_wrong);
 }
 
+static void destroy_rw(void);
+
+static void unlock_and_destroy_rw(void)
+{
+    unlock_rw();
+    destroy_rw();
+}
+
+static void wait_unheld(void)
+{
+    pthread_cond_timedwait(&g_wrong_cond, &g_wrong, &(struct timespec){0});
+}
+
 static void destroy_rw(void)
 {
     pthread_rwlock_destroy(&g_wrong_rw);
@@ -225,6 +238,15 @@ static void do_it(const char *what)
         pthread_mutex_lock(&g_wrong);
         pthread_mutex_unlock(&g_wrong);
         do_wrong(unlock);
+    } else if (!strcmp(what, "nevertaken")) {
+        do_wrong(unlock);
+    } else if (!strcmp(what, "waitunheld")) {
+        make(PTHREAD_MUTEX_ERRORCHECK);
+        do_wrong(wait_unheld);
+    } else if (!strcmp(what, "rwfreedestroy")) {
+        pthread_rwlock_rdlock(&g_wrong_rw);
+        pthread_rwlock_unlock(&g_wrong_rw);
+        do_wrong(unlock_and_destroy_rw);
     } else if (!strcmp(what, "rwfree")) {
         pthread_rwlock_rdlock(&g_wrong_rw);
         pthread_rwlock_unlock(&g_wrong_rw);

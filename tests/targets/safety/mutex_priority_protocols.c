@@ -74,12 +74,12 @@ static void inherits(int kind)
     for (int way = 0; way < WAYS; way++) {
         make(kind, PTHREAD_PRIO_INHERIT);
         check_equal("lock", ways[way](&lock), 0);
-        check_equal("nobody waits", priority_of(own_tid()), LOW);
+        check_equal("without a waiter", priority_of(own_tid()), LOW);
         tid = 0;
         pthread_t thread = start(wants, (void *)&ways[way == 1 ? 0 : way], NULL);
         while (!tid || !is_asleep(tid))
             pause_ms(1); /* a yield would not help: the other threads have less priority */
-        check_equal("somebody waits", priority_of(own_tid()), HIGH);
+        check_equal("with a waiter", priority_of(own_tid()), HIGH);
         check_equal("unlock", pthread_mutex_unlock(&lock), 0);
         check_equal("given on", priority_of(own_tid()), LOW);
         check_equal("join", pthread_join(thread, NULL), 0);

@@ -335,11 +335,11 @@ def test_patterns_are_saved_and_read_back() -> None:
 
 def test_the_text_report_has_patterns_right_after_the_locks() -> None:
     page = report.render(all_of_them())
-    order = ["LOCKS, most wait first", "WHAT IT LOOKS LIKE", "SEMAPHORES AND CONDITIONS"]
+    order = ["LOCKS, most wait first", "CONTENTION PATTERNS", "SEMAPHORES AND CONDITIONS"]
     assert sorted(order, key=page.index) == order
     assert "  thundering herd at mutex" in page
     assert "  oversubscribed: 5 threads" in page
-    assert "WHAT IT LOOKS LIKE" not in report.render(scenarios.normal())
+    assert "CONTENTION PATTERNS" not in report.render(scenarios.normal())
 
 
 def test_lock_details_show_the_patterns_of_the_lock() -> None:

@@ -111,10 +111,10 @@ def test_the_advised_order_is_that_of_all_threads_but_the_last() -> None:
     assert "    Take mutex g_3, then mutex g_1, then mutex g_2.\n" in said
     assert (
         "    t3 (3) and t1 (1) do. t2 (2) takes mutex g_2 first (in f102 at a.c:102) and then wants"
-        " mutex g_3 (in f202 at a.c:202): it would have to take mutex g_3 before mutex g_2, or give"
-        " mutex g_2 back before it wants mutex g_3.\n" in said
+        " mutex g_3 (in f202 at a.c:202). This thread would have to take mutex g_3 before mutex"
+        " g_2, or release mutex g_2 before it wants mutex g_3.\n" in said
     )
-    assert "This thread's wait closed the circle; any other" in said
+    assert "This thread's wait closed the cycle. The order of another" in said
 
 
 def test_threads_beside_the_cycle_show_the_usual_order() -> None:
@@ -126,7 +126,7 @@ def test_threads_beside_the_cycle_show_the_usual_order() -> None:
     assert found.change is not None
     assert (found.change.tid, found.elsewhere) == (3, 1), "the last thread takes 3 before 1"
     assert found.order == (1, 2, 3)
-    assert "1 thread beside the circle takes these two in that order as well." in page(
+    assert "1 thread outside the cycle takes these two in that order as well." in page(
         seen(*RING, rule, circle=3)
     )
 
@@ -177,7 +177,7 @@ def test_a_joining_thread_is_advised_to_release_first() -> None:
     assert found.change.tid == 1
     said = page(snapshot)
     assert "t1 (1) waits for the end of t2 (2) for 5.00 s, in f201" in said
-    assert "give mutex g_1 back before that wait." in said
+    assert "Release mutex g_1 before that wait." in said
     kinds = {1: Kind.JOIN, 2: Kind.JOIN}
     joins = seen(
         member(1, 2, 2, kind=Kind.JOIN), member(2, 1, 1, kind=Kind.JOIN), circle=2, kinds=kinds
@@ -195,12 +195,12 @@ def test_no_advice_asks_to_release_a_once_routine() -> None:
     kinds = {1: Kind.ONCE, 2: Kind.JOIN}
     joins = member(1, 2, 2, kind=Kind.JOIN)
     snapshot = seen(joins, member(2, 1, 1, kind=Kind.ONCE), circle=2, kinds=kinds)
-    assert "what runs once should not wait for who may call it" in page(snapshot)
+    assert "A once routine should not wait for a thread that may call the routine" in page(snapshot)
 
 
 def test_one_call_site_that_takes_all_locks_needs_an_order_by_address() -> None:
     found = found_for(scenarios.deadlock())
-    assert (found.remedy, found.order) == (Remedy.ONE_PLACE, (10, 11, 12))
+    assert (found.remedy, found.order) == (Remedy.ONE_LOCATION, (10, 11, 12))
 
 
 def test_threads_behind_the_cycle_are_sorted_by_wait() -> None:
@@ -210,7 +210,7 @@ def test_threads_behind_the_cycle_are_sorted_by_wait() -> None:
     said = page(snapshot)
     assert "; 2 threads more are stuck behind them\n" in said
     assert "  STUCK BEHIND THEM\n    t6 (6) waits for mutex g_5 for 2.00 s, in f206" in said
-    assert "nor does what is stuck behind" in said
+    assert "nor the threads stuck behind" in said
 
 
 def test_threads_stuck_in_the_same_way_share_a_line() -> None:
@@ -235,11 +235,13 @@ def test_a_lock_of_an_ended_thread_is_named_as_abandoned() -> None:
     found = found_for(snapshot)
     assert (found.remedy, found.change) == (Remedy.GIVE_BACK, None)
     said = page(snapshot)
-    assert said.startswith("DEADLOCK: 1 thread waits for what nobody is left to give, for 3.00 s")
+    assert said.startswith(
+        "DEADLOCK: 1 thread waits for what no thread is left to give, for 3.00 s"
+    )
     assert "\n  t1 -> t9 (9), which has ended\n" in said
     assert "    not given back by t9 (9), which has ended, taken in f109 at a.c:109\n" in said
-    assert "t9 (9) took mutex g_2 (in f109 at a.c:109) and ended: a thread should" in said
-    line = "deadlock: 1 thread of store 4711 waits for what nobody is left to give, for 3.00 s: "
+    assert "t9 (9) took mutex g_2 (in f109 at a.c:109) and ended. A thread should" in said
+    line = "deadlock: 1 thread of store 4711 waits for what no thread is left to give, for 3.00 s: "
     assert verdict.line(snapshot) == f"{line}t1 -> t9 (9), which has ended"
     drawing = dot.render(reports(snapshot))
     assert 'thread_9 [label="t9\\nthread 9\\nhas ended"' in drawing
@@ -253,7 +255,7 @@ def test_a_wait_that_no_thread_can_end_has_no_holder() -> None:
     )
     said = page(snapshot)
     assert "\n  t1 -> nobody\n" in said
-    assert "    and nobody is left who could end that wait\n" in said
+    assert "    and no thread is left that could end that wait\n" in said
     assert "thread_0" not in dot.render(reports(snapshot))
     assert found_for(snapshot).remedy is Remedy.NONE
 
@@ -270,16 +272,16 @@ def test_each_block_reason_has_a_sentence(how: BlockReason) -> None:
 
 def test_the_advised_action_depends_on_certainty_and_on_the_end_of_the_process() -> None:
     snapshot = seen(*RING, circle=3)
-    assert "ending the process is the only way out" in page(snapshot)
+    assert "The only way out is to end the process" in page(snapshot)
     assert f"`locktop snapshot -p {records.PID} -o FILE`" in page(snapshot)
     doubted = replace(snapshot.deadlocks[0], certain=False, doubt="who knows")
     possible = page(replace(snapshot, deadlocks=(doubted,)))
     assert possible.startswith("POSSIBLE DEADLOCK: ")
     assert "  not certain: who knows\n" in possible
-    assert "only way out" not in possible
+    assert "The only way out" not in possible
     gone = page(replace(snapshot, ended=True))
     assert "3 threads waited for each other, for 3.00 s (since" in gone
-    assert "only way out" not in gone
+    assert "The only way out" not in gone
 
 
 def test_a_saved_snapshot_without_a_time_shows_no_time() -> None:
@@ -306,7 +308,7 @@ def test_the_line_names_the_oldest_of_several_deadlocks() -> None:
     snapshot = seen(*RING, circle=3)
     older = replace(snapshot.deadlocks[0], since_s=90.0)
     line = verdict.line(replace(snapshot, deadlocks=(snapshot.deadlocks[0], older)))
-    assert line.endswith("2 circles, the oldest for 90.0 s: t1 -> t2 -> t3 -> t1")
+    assert line.endswith("2 cycles, the oldest for 90.0 s: t1 -> t2 -> t3 -> t1")
 
 
 def hostile() -> tuple[DeadlockReport, ...]:

@@ -77,12 +77,12 @@ def of_budget(ratio: float, more_ns: float, limit: float | None, more: float | N
 
 def test_a_budget_is_met_by_either_of_its_limits() -> None:
     assert of_budget(1.35, 20, 1.35, None) == ""
-    assert of_budget(1.50, 20, 1.35, None) == "0.15 times bare"
+    assert of_budget(1.50, 20, 1.35, None) == "0.15 times unprepared"
     assert of_budget(9.99, 100, None, 100) == ""
     assert of_budget(9.99, 130, None, 100) == "30 ns"
     assert of_budget(1.50, 7, 1.35, 8) == ""
     assert of_budget(1.20, 9, 1.35, 8) == ""
-    assert of_budget(1.50, 9, 1.35, 8) == "0.15 times bare or 1 ns"
+    assert of_budget(1.50, 9, 1.35, 8) == "0.15 times unprepared or 1 ns"
 
 
 def test_only_a_missed_budget_has_a_reason() -> None:
@@ -91,23 +91,23 @@ def test_only_a_missed_budget_has_a_reason() -> None:
     assert [(one.what.split(", ")[-1], one.missed_by) for one in missed] == [
         ("dormant", ""),
         ("contended", ""),
-        ("blocks", "0.70 times bare"),
-        ("all", "1.00 times bare"),
+        ("blocks", "0.70 times unprepared"),
+        ("all", "1.00 times unprepared"),
     ]
     assert [bool(one.why) for one in missed] == [False, False, True, True]
     assert "9 ns" in missed[3].why
-    assert missed[3].measured == "5.00 times bare, 80 ns more; medians 5.00, 80 ns"
+    assert missed[3].measured == "5.00 times unprepared, 80 ns more; medians 5.00, 80 ns"
 
 
 def test_one_thread_counts_with_the_least_time_of_all_rounds() -> None:
     """Another process disturbs either the unprepared run or the run with the library."""
     rounds = [a_round(20, all=3), a_round(20, all=9), a_round(40, all=5), a_round(20, all=6)]
     (missed,) = [one for one in verdicts(costs.summary({MUTEX: rounds}), ()) if "all" in one.what]
-    assert missed.measured == "3.00 times bare, 40 ns more; medians 5.50, 130 ns"
+    assert missed.measured == "3.00 times unprepared, 40 ns more; medians 5.50, 130 ns"
     fight = Case("mutex", "lock, unlock", 2)
     slow = [a_round(20, contended=1.1), a_round(20, contended=1.3), a_round(20, contended=1.2)]
     (missed,) = verdicts(costs.summary({fight: slow}), ())
-    assert missed.measured == "1.20 times bare, 4 ns more"
+    assert missed.measured == "1.20 times unprepared, 4 ns more"
 
 
 def test_a_trace_reaches_further_back_with_fewer_records() -> None:

@@ -10,7 +10,12 @@ from locktop.collector.model import WAITS_ALONE, Blame, Kind, LockRates
 
 @pytest.mark.parametrize(
     ("tid", "site", "text"),
-    [(7, 0x40, ""), (7, 0, ""), (0, 0x40, "threads that ended"), (0, 0, "no holder known")],
+    [
+        (7, 0x40, ""),
+        (7, 0, ""),
+        (0, 0x40, "threads that ended"),
+        (0, 0, "woken, or no holder known"),
+    ],
 )
 def test_blame_without_a_thread_has_words(tid: int, site: int, text: str) -> None:
     assert Blame(tid, site, 1.0).nameless == text

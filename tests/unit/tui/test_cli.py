@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from unit.builders import scenarios
 
 from locktop.collector.export import check_report
-from locktop.collector.model import Confidence, Deadlock, OrderCycle, OrderEdge
+from locktop.collector.model import Confidence, Deadlock, Kind, OrderCycle, OrderEdge
 from locktop.tui import cli
 from locktop.tui.commands import check
 
@@ -134,13 +134,35 @@ def test_check_says_its_coverage_and_its_limits() -> None:
     assert line == "no deadlock found: store 4711, 9 threads, 3 waiting for a lock"
     assert check.exit_status(calm) == 0
     (line,) = check_report.lines(replace(calm, unobserved_waiters=(4711,)))
-    assert line.endswith(", 1 for something that is not seen"), "nothing is known of this wait"
+    assert line.endswith(", 1 in unobserved waits"), "nothing is known of this wait"
     dormant = replace(calm, level="dormant", notes=("the library is dormant",))
     assert check_report.lines(dormant)[0].endswith("store 4711: the library is dormant")
     assert "no deadlock" not in check_report.lines(dormant)[0]
-    assert check.exit_status(dormant) == 2
-    assert check.exit_status(replace(calm, complete=False)) == 2
+    assert check.exit_status(dormant) == check.DOUBTFUL == 3
+    assert check.exit_status(replace(calm, complete=False)) == 3
     assert check.exit_status(replace(scenarios.deadlock(), complete=False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "holders", "idle", "status"),
+    [(9.9, (), False, 0), (10.0, (), False, 3), (60.0, (4713,), False, 0), (60.0, (), True, 0)],
+)
+def test_check_cannot_tell_if_a_long_wait_has_no_known_holder(
+    seconds: float, holders: tuple[int, ...], idle: bool, status: int
+) -> None:
+    calm = scenarios.normal()
+    waits = {thread.tid: thread.waiting_for for thread in calm.threads}
+    waiting = next(tid for tid, one in waits.items() if one and one.kind is Kind.MUTEX)
+    assert waits[waiting] is not None
+    wait = replace(waits[waiting], duration_s=seconds, holders=holders, idle=idle)
+    threads = tuple(
+        replace(thread, waiting_for=wait if thread.tid == waiting else None)
+        for thread in calm.threads
+    )
+    snapshot = replace(calm, threads=threads)
+    assert check.exit_status(snapshot) == status
+    (line,) = check_report.lines(snapshot)
+    assert line.startswith("cannot tell whether there is a deadlock: 1 thread has") == (status == 3)
 
 
 def test_check_reports_a_thread_that_waits_for_itself() -> None:
@@ -155,9 +177,7 @@ def test_check_reports_a_thread_that_waits_for_itself() -> None:
     assert "    held by itself, taken in take_left at /src/store/ring.c:31" in lines
     both = check_report.lines(replace(ring, deadlocks=(alone, *ring.deadlocks)))
     said = "deadlock: 3 threads of store 4711"
-    assert both[0].startswith(
-        f"{said} wait for each other or themselves, 2 circles, the oldest for"
-    )
+    assert both[0].startswith(f"{said} wait for each other or themselves, 2 cycles, the oldest for")
     circle = "philosopher-0 -> philosopher-1 -> philosopher-2 -> philosopher-0"
     assert check_report.lines(ring)[0] == f"{said} wait for each other, for 41.7 s: {circle}"
     gone = check_report.lines(replace(ring, ended=True))[0]

@@ -57,6 +57,4 @@ def test_unobserved_waits_of_one_sort_share_a_description() -> None:
     seen = replace(waiting_in(), unobserved_waits=tuple(waits), unobserved_waiters=(1, 2, 3))
     page = list(unobserved_waits.lines(seen, lambda tid: f"thread {tid}", lambda _: iter(())))
     assert len(page) == 3
-    assert (
-        "thread 2 for at least 1.00 s: lock, futex 0x100 (whether for work is not known)" in page[2]
-    )
+    assert "thread 2 for at least 1.00 s: lock, futex 0x100 (not known whether for work)" in page[2]

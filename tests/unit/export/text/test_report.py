@@ -256,7 +256,7 @@ def test_the_text_report_without_waits_claims_only_observed_facts() -> None:
     seen = snapshot()
     calm = replace(seen, threads=seen.threads[:1], locks=())
     page = report.render(calm)
-    assert "no wait for a mutex or rwlock was seen" in page
+    assert "no thread waited for a mutex or rwlock" in page
     assert "nothing was waited for" not in page
 
 
@@ -268,7 +268,7 @@ def test_the_text_report_has_waits_of_every_kind() -> None:
     assert "g_cache_lock" in page
     assert "for work: futex 3.00 s" in page
     page = report.render(classified(replace(seen, threads=(), locks=(futex,))))
-    assert "no wait for a mutex or rwlock was seen" in page
+    assert "no thread waited for a mutex or rwlock" in page
     assert "for work: futex 2.50 s" in page
 
 
@@ -303,8 +303,8 @@ def test_the_interval_report_counts_signals_of_the_interval_and_in_all() -> None
 
 def test_the_text_report_names_unobserved_waiters() -> None:
     page = report.render(replace(snapshot(), unobserved_waiters=(PID,)))
-    assert f"thread {PID} (main) waits for something that is not seen" in page
-    assert "not seen" not in report.render(snapshot())
+    assert f"thread {PID} (main) is in an unobserved wait" in page
+    assert "unobserved" not in report.render(snapshot())
 
 
 def test_the_text_report_names_object_and_call_site_of_unobserved_waits() -> None:
@@ -323,7 +323,7 @@ def test_the_text_report_names_object_and_call_site_of_unobserved_waits() -> Non
     page = report.render(replace(seen, unobserved_waits=(named,)), width=200)
     assert "for at least 1.50 s: g_slots (OpenMP lock) (contended" in page
     lines = report.render(seen, width=200).splitlines()
-    at = lines.index("THREADS THAT WAIT WHERE THE LIBRARY DOES NOT SEE IT, longest first")
+    at = lines.index("THREADS IN UNOBSERVED WAITS, longest first")
     assert lines[at + 1] == (
         "  2 threads (9, 10) for at least 2.50 s: OpenMP lock, futex 0x7f00 (contended, by the rule"
         " openmp-lock)"
@@ -331,7 +331,7 @@ def test_the_text_report_names_object_and_call_site_of_unobserved_waits() -> Non
     assert lines[at + 2].startswith(f"      {function}")
     rest = [line for line in lines[at + 3 :] if line.startswith("  ") and line[2] != " "][:3]
     assert rest == [
-        "  thread 11: something that is not known (whether for work is not known)",
+        "  thread 11: an unknown object (not known whether for work)",
         "  thread 8 for at least 9.00 s: OpenMP barrier, futex 0x7f10 (idle, by the rule"
         " openmp-barrier)",
         "  and 1 more",
@@ -349,7 +349,7 @@ def test_the_text_report_has_the_figures_of_an_interval() -> None:
     page = report.render(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert "in this time" in page
     assert "750 ms" in page
-    assert "looked at for 5.00 s" in page
+    assert "sampled for 5.00 s" in page
     assert "max since start" in page
     assert "max wait" not in page
 

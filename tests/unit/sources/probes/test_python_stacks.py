@@ -21,7 +21,7 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
-from locktop.collector.sources.preload.stack_table import CUT
+from locktop.collector.model.frames import CUT_WHEN_RECORDED
 from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks, WaitKeys
 from locktop.collector.symbols.python.frame_reader import PythonReader, Runs
 
@@ -33,7 +33,7 @@ class Stacks:
 
     def of(self, stack: int) -> tuple[Frame, ...]:
         if stack == CUT_STACK:
-            return (*native(*WAIT, EVALUATION), CUT)
+            return (*native(*WAIT, EVALUATION), CUT_WHEN_RECORDED)
         return native(*WAIT, EVALUATION, "libc.so.6:start_thread") if stack == STACK else ()
 
 
@@ -195,7 +195,7 @@ def test_a_cut_stack_is_marked_after_the_merge(scans: Scans) -> None:
     scans.scan(1, CUT_STACK)
     scans.scan(1, CUT_STACK)
     scans.reader.ready = {TID: runs("a", "b")}
-    assert scans.scan(1, CUT_STACK) == ["a", "b", CUT.function]
+    assert scans.scan(1, CUT_STACK) == ["a", "b", CUT_WHEN_RECORDED.function]
 
 
 def test_a_missed_thread_is_requested_again(scans: Scans) -> None:

@@ -141,7 +141,7 @@ def test_a_snapshot_without_blame_says_so(tmp_path: Path) -> None:
     locks = tuple(replace(lock, blame=()) for lock in normal.locks)
     path.write_text(json.dumps(document(replace(normal, locks=locks))))
     text = said(path, "--weight", "blame")
-    assert "nothing was waited for\n" in text
+    assert "no thread waited\n" in text
     assert "  this snapshot has no blame\n" in text
 
 

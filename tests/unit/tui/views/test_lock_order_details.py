@@ -38,7 +38,7 @@ def test_each_step_has_thread_locks_locations_and_confidence() -> None:
         "medium confidence: a third thread has to want to write at that moment",
         "mutex stats_mutex (to read)",
         "no stack is known",
-        "3 left out, for other locks may have lain in their memory in between",
+        "3 left out, because their memory may have had other locks in between",
         "LOCKTOP_ORDER=mark",
     ):
         assert said in text
@@ -111,7 +111,7 @@ async def test_unproven_cycles_are_mentioned_but_not_counted() -> None:
     async with opened(replace(scenarios.normal(), lock_order_unproven=7)) as screen:
         assert "potential" not in screen.lines[0]
         await screen.keys("d")
-        await screen.says("7 left out, for other locks may have lain in their memory")
+        await screen.says("7 left out, because their memory may have had other locks")
 
 
 async def test_potential_deadlocks_leave_the_screen_with_the_snapshot() -> None:
@@ -154,7 +154,7 @@ def test_a_suppression_file_applies_to_the_screen() -> None:
     finally:
         feed.stop()
     assert [cycle.locks for cycle in visible.lock_order] == [(1, 2)]
-    assert "1 left out, as a suppression file says" in details(visible)
+    assert "1 left out by a suppression file" in details(visible)
 
 
 async def test_a_pattern_without_a_lock_is_in_the_first_line_and_in_the_help() -> None:

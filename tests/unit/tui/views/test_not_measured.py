@@ -62,7 +62,7 @@ def test_the_deadlock_line_distinguishes_none_from_unknown() -> None:
     assert "the holder of what a thread waits for" in no_deadlock(SnapshotIndex(of_python(1)))
     calm = replace(of_python(0), threads=())
     assert no_deadlock(SnapshotIndex(calm)) == (
-        "No deadlock is found. From outside, potential deadlocks are not known."
+        "No deadlock is found. Potential deadlocks of a sampled process are not known."
     )
     dormant = replace(scenarios.normal(), threads=(), complete=False)
     assert "not every held lock is known" in no_deadlock(SnapshotIndex(dormant))

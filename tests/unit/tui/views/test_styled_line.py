@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.cells import cell_len
 from unit.builders import records
 
-from locktop.tui.views.shorten import middle, path_in, place_in, without_arguments
+from locktop.tui.views.shorten import location_in, middle, path_in, without_arguments
 from locktop.tui.views.styled_line import changed_cells, cut, line_text, make_line, merge, wrap
 
 
@@ -57,7 +57,7 @@ def test_names_are_shortened_in_their_least_telling_part() -> None:
     assert without_arguments("x::operator->") == "x::operator->"
     for room in range(1, 60):
         for name in ("account", "線程の名前" * 5, "a<b>::cdefghijklmnopqrstuvwxyz()"):
-            assert cell_len(place_in(records.frame(name, "a.c", 210), room)) <= room
+            assert cell_len(location_in(records.frame(name, "a.c", 210), room)) <= room
 
 
 def test_a_path_loses_its_directory_before_its_file_name() -> None:

@@ -1,0 +1,103 @@
+"""Recognises the threads that were woken from a condition wait and now wait for the mutex.
+
+A thread takes its mutex back inside libc, where no hook of the library sees that. So the thread
+still publishes the condition wait. The kernel knows the futex on which the thread sleeps: that is
+the word of the mutex. The library knows when the last signal came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from locktop.collector.linux import futex
+from locktop.collector.linux.threads import KernelThreads
+from locktop.collector.native import lib
+from locktop.collector.shm import layout
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.layout import LockRow, WaitBlock
+from locktop.collector.shm.reader import RawThread
+from locktop.collector.shm.segment import GrowingArray, SharedMemory
+
+_COND: int = lib.LT_KIND_COND
+_MUTEX: int = lib.LT_KIND_MUTEX
+_KIND_SHIFT: int = lib.LT_KIND_SHIFT
+
+
+class ConditionWakeups:
+    """Turns condition waits that are over into waits for the mutex."""
+
+    def __init__(self, pid: int, memory: SharedMemory, clock: Clock, tasks: KernelThreads) -> None:
+        self._pid = pid
+        self._memory = memory
+        self._clock = clock
+        self._tasks = tasks
+        self._conditions = GrowingArray(memory, layout.CONDITIONS_AT, layout.CONDITION.size)
+        #: By tid and number of the wait: ticks when the thread began to wait for the mutex.
+        self._since: dict[tuple[int, int], int] = {}
+
+    def apply(
+        self, threads: Mapping[int, RawThread], rows: Mapping[int, LockRow]
+    ) -> dict[int, RawThread]:
+        """Return the threads by tid, with the waits for mutexes.
+
+        Args:
+            threads: the threads of one reading, by tid.
+            rows: the locks of the scan, by id.
+
+        Raises:
+            LocktopError: the file is damaged.
+        """
+        since: dict[tuple[int, int], int] = {}
+        found = dict(threads)
+        held = {entry.lock for raw in threads.values() for entry in raw.held}
+        for tid, raw in threads.items():
+            wait = raw.wait
+            if wait is None or wait.key >> _KIND_SHIFT != _COND:
+                continue
+            mutex = rows.get(wait.parties)  # the id of the mutex, for a condition wait
+            # Most conditions have many sleepers and a free mutex: no query of the kernel for those.
+            if mutex is None or mutex.lock not in held or not self._sleeps_for(tid, mutex):
+                continue
+            key = (tid, wait.seq)
+            since[key] = self._since.get(key) or self._woken(wait, rows, raw.now)
+            found[tid] = replace(raw, wait=_mutex_wait(wait, mutex, since[key]))
+        self._since = since
+        return found
+
+    def _sleeps_for(self, tid: int, mutex: LockRow) -> bool:
+        """Whether the kernel says that the thread sleeps for the mutex."""
+        try:
+            call = self._tasks.call(tid)
+        except OSError:
+            return False
+        wait = futex.parse_wait(self._pid, call) if call is not None else None
+        return wait is not None and wait.address == mutex.address
+
+    def _woken(self, wait: WaitBlock, rows: Mapping[int, LockRow], now: int) -> int:
+        """Return when the thread was woken, ticks.
+
+        Without a signal after the begin of the wait, a time limit or a cancellation has woken the
+        thread. The moment of that is not known: then the wait for the mutex begins now.
+        """
+        row = rows.get(wait.lock)
+        if row is None or not row.type:
+            return now
+        self._conditions.refresh()
+        if row.type > self._conditions.count:
+            return now
+        at = list(self._conditions.offsets())[row.type - 1]
+        record = layout.CONDITION.at(self._memory.read(at, layout.CONDITION.size))
+        return record.signalled if wait.since < record.signalled <= now else now
+
+
+def _mutex_wait(wait: WaitBlock, mutex: LockRow, since: int) -> WaitBlock:
+    return wait._replace(
+        flags=0,
+        key=_MUTEX << _KIND_SHIFT | mutex.address,
+        lock=mutex.lock,
+        since=since,
+        holder=0,
+        parties=0,
+    )

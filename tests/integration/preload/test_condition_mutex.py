@@ -1,0 +1,62 @@
+"""The mutex that a condition wait takes back: threads may wait for it inside the same call."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import StartTarget
+
+from locktop.collector.export.snapshot_codec import document
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.base import Source
+
+WAYS = ("broadcast", "signals", "c11")
+KEPT_S = 0.3  # KEEP_MS of the target, in seconds
+
+
+def waits_of_waiters(source: Source) -> list[dict[str, Any]]:
+    threads = document(source.scan())["threads"]
+    return [thread["waiting_for"] for thread in threads if thread["name"] == "waiter"]
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_woken_threads_wait_for_the_mutex(start_target: StartTarget, how: str) -> None:
+    target = start_target("cond_waiters_take_mutex_back", how)
+    target.expect("asleep")
+    with closing(attach(target.pid, only_exact=True)) as source:
+        assert {wait["kind"] for wait in waits_of_waiters(source)} == {"cond"}
+        target.go_on()
+        target.expect("woken")
+        waits = waits_of_waiters(source)
+    assert {wait["kind"] for wait in waits} == {"mutex"}
+    assert {tuple(wait["holders"]) for wait in waits} == {(target.pid,)}
+    assert all(wait["since_s"] >= KEPT_S for wait in waits)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_time_for_the_mutex_is_counted(start_target: StartTarget, how: str) -> None:
+    target = start_target("cond_waiters_take_mutex_back", how)
+    target.expect("asleep")
+    target.go_on()
+    target.expect("woken")
+    target.go_on()
+    truth = target.truth()
+    found = tool.snapshot(target.pid)
+    (lock,) = (lock for lock in found["locks"] if lock["address"] == truth["mutex"])
+    assert lock["wait_s"] == pytest.approx(truth["wait_s"], rel=0.15)
+    assert truth["waiters"] <= lock["contended"] <= lock["acquisitions"]
+    charged = {blame["tid"]: blame["wait_s"] for blame in lock["blame"]}
+    assert charged[truth["tid"]] == pytest.approx(truth["waiters"] * truth["kept_s"], rel=0.15)
+    assert sum(charged.values()) == pytest.approx(truth["wait_s"], rel=0.15)
+    stack = max(lock["wait_stacks"], key=lambda stack: stack["wait_s"])
+    assert tool.functions(found, stack["stack"])[0] == "wait_to_be_woken"
+
+
+def test_a_free_mutex_is_not_contended(start_target: StartTarget) -> None:
+    target = start_target("cond_signalled_with_mutex_free")
+    target.truth()
+    lock = tool.lock_named(tool.snapshot(target.pid), "g_free")
+    assert (lock["contended"], lock["wait_s"], lock["blame"]) == (0, 0.0, [])
