@@ -103,10 +103,10 @@ def run(tmp_path: Path) -> Iterator[Run]:
         *options: str, script: str = "exec sleep 1000", tool: tuple[str, ...] = (COMMAND,)
     ) -> Screen:
         pid_file = tmp_path / "pid"
-        os.mkfifo(pid_file)
+        begin = f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}"
         master, slave = pty.openpty()
         process = subprocess.Popen(
-            [*tool, "run", *options, "--", "sh", "-c", f"echo $$ > {pid_file}; {script}"],
+            [*tool, "run", *options, "--", "sh", "-c", f"{begin}; {script}"],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -114,6 +114,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
             env={**os.environ, "TERM": "xterm-256color"},
         )
         os.close(slave)
+        until(pid_file.exists, "the program runs")
         opened.append(Screen(process, int(pid_file.read_text()), master))
         return opened[-1]
 

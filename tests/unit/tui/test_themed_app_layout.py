@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 from support.driven import opened
-from textual.screen import Screen
 from unit.builders import scenarios
 
 SIZES = [(width, height) for width in (1, 4, 5, 6, 84) for height in (3, 30)]
@@ -16,22 +15,22 @@ MAX_PERIODS = 50
 
 
 @pytest.mark.parametrize("keys", [(), ("question_mark",), ("L",), ("q",), ("c",), ("d", "enter")])
-async def test_the_layout_comes_to_rest(
-    keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_layout_comes_to_rest(keys: tuple[str, ...]) -> None:
     layouts = [0]
-    refresh = Screen._refresh_layout
 
-    def counted(self: Screen[object], *arguments: object, **options: object) -> None:
+    def count(_: object) -> None:
         layouts[0] += 1
-        refresh(self, *arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Screen, "_refresh_layout", counted)
     async with opened(scenarios.deadlock(), leave_running=lambda: None) as screen:
         await screen.keys(*keys)
+        top = screen.app.screen
+        top.screen_layout_refresh_signal.subscribe(top, count, immediate=True)
         for size in SIZES:
+            before = layouts[0]
             await screen.pilot.resize_terminal(*size)
             assert await _rests(layouts), size
+            assert layouts[0] > before
+        top.screen_layout_refresh_signal.unsubscribe(top)
 
 
 async def _rests(layouts: list[int]) -> bool:
