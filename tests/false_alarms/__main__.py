@@ -35,7 +35,7 @@ def main() -> int:
         selected = chosen(programs, arguments.runs, arguments.seed)
         totals = run_all(selected, arguments.seed, arguments.keep, _Progress())
     _report(totals, time.monotonic() - start_s)
-    return 1 if totals.with_false_alarms else 0
+    return 1 if totals.with_false_findings else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -60,8 +60,8 @@ class _Progress:
     def __call__(self, result: Result) -> None:
         self._runs += 1
         self._scans += result.scans
-        if result.false_alarms:
-            print(f"{result.name} ({result.seed}): {'; '.join(result.false_alarms)}", flush=True)
+        if result.false_findings:
+            print(f"{result.name} ({result.seed}): {'; '.join(result.false_findings)}", flush=True)
         if self._runs % _PROGRESS_EVERY == 0:
             print(f"{self._runs} runs, {self._scans} scans", flush=True)
 
@@ -71,7 +71,7 @@ def _report(totals: Totals, duration_s: float) -> None:
         print(f"{runs:5} runs {totals.scans[name]:6} scans  {name}")
     print(
         f"{totals.runs.total()} runs of {len(totals.runs)} programs,"
-        f" {totals.scans.total()} scans, {len(totals.with_false_alarms)} runs with a false alarm,"
+        f" {totals.scans.total()} scans, {len(totals.with_false_findings)} runs with a false alarm,"
         f" {duration_s:.0f} s"
     )
 

@@ -28,14 +28,14 @@ class Totals:
 
     runs: Counter[str] = field(default_factory=Counter)
     scans: Counter[str] = field(default_factory=Counter)
-    with_false_alarms: list[Result] = field(default_factory=list)
+    with_false_findings: list[Result] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
         """Add the result of one run."""
         self.runs[result.name] += 1
         self.scans[result.name] += result.scans
-        if result.false_alarms:
-            self.with_false_alarms.append(result)
+        if result.false_findings:
+            self.with_false_findings.append(result)
 
 
 def chosen(programs: dict[str, list[Healthy]], count: int, seed: int) -> list[Healthy]:

@@ -1,7 +1,7 @@
 """Healthy programs, and how to run them.
 
-They are targets of the tests, the near misses of the tables of deadlocks, and the real programs
-that are installed.
+They are targets of the tests, near misses of the tables of deadlocks, and real programs that are
+installed.
 """
 
 from __future__ import annotations

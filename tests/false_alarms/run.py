@@ -41,7 +41,7 @@ class Result:
     name: str
     seed: str  # repeats all random choices of the run
     scans: int
-    false_alarms: tuple[str, ...]
+    false_findings: tuple[str, ...]
 
 
 def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Result:
@@ -51,7 +51,7 @@ def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Result
     """
     chance = random.Random(seed)
     program = program.ready()
-    scans, false_alarms = 0, list[str]()
+    scans, false_findings = 0, list[str]()
     level = level or chance.choice(_LEVELS)
     variables = preload_environment(level) if level != UNPREPARED else {}
     variables["LOCKTOP_ORDER"] = chance.choice(_ORDERS)
@@ -62,19 +62,19 @@ def run(program: Healthy, seed: str, directory: Path, level: str = "") -> Result
         try:
             for snapshot in _snapshots(source, chance, program.lives_s):
                 scans += 1
-                found = _false_alarms(snapshot, program.doubtful)
+                found = _false_findings(snapshot, program.doubtful)
                 if found:
                     _keep(snapshot, directory / f"{program.name}-{seed}-{scans}.json")
-                false_alarms += found
+                false_findings += found
         finally:
             source.close()
-        false_alarms += _check(process)
+        false_findings += _check(process)
         if program.ends_with_ok:
-            false_alarms += _ended_well(process)
-    return Result(program.name, seed, scans, tuple(dict.fromkeys(false_alarms)))
+            false_findings += _ended_well(process)
+    return Result(program.name, seed, scans, tuple(dict.fromkeys(false_findings)))
 
 
-def _false_alarms(snapshot: Snapshot, doubtful: frozenset[str]) -> list[str]:
+def _false_findings(snapshot: Snapshot, doubtful: frozenset[str]) -> list[str]:
     """Return the findings of a snapshot that are not in ``doubtful``."""
     found = []
     for deadlock in snapshot.deadlocks:

@@ -49,8 +49,8 @@ def query_all(path: Path, addresses: list[int]) -> bool:
             part = module.part(data, data.address + offset) if data is not None else None
             assert part is None or all(isinstance(text, str) for text in part)
             parts |= bool(part and part[1])
-        for places in (module.stored_locations(address), module.locations(address)):
-            assert all(isinstance(place, SourceLocation) and place.line >= 0 for place in places)
+        for locations in (module.stored_locations(address), module.locations(address)):
+            assert all(isinstance(each, SourceLocation) and each.line >= 0 for each in locations)
         named |= function is not None
     try:
         assert isinstance(module.elf.function_named("main"), int | None)

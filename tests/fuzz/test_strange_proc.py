@@ -31,12 +31,15 @@ from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE
 ROUNDS, _, FIRST = os.environ.get("LOCKTOP_FUZZ", "1000").partition(":")
 SEEDS = range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS))
 NAME = rb"a) S 1 (b"
-STAT = b"4711 (%s) S 1 4711 4711 0 -1 4194304 105 0 2 0 17 4 0 0 20 0 3 0 8123 2899968 400 1844 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0 0 0 0 0 0 0 0 0\n" % NAME  # fmt: skip # noqa: E501
+STAT = (
+    b"4711 (%s) S 1 4711 4711 0 -1 4194304 105 0 2 0 17 4 0 0 20 0 3 0 8123 2899968 400 1844"
+    b" 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0 0 0 0 0 0 0 0 0\n"
+) % NAME
 SCHEDSTAT = b"170000000 5000000 42\n"
 CALL = b"202 0x7f00c0ffee00 0x80 0x2 0x0 0x0 0x0 0x7ffd00001000 0x7f00c0de0000\n"
 TIDS = {100, 101, 102}
-#: The offset of the futex word, its value, whether the wait is plain, and the bytes before and from
-#: the object on.
+#: The offset of the futex word, its value, and whether the wait is plain. Then the bytes before the
+#: object, and the bytes from the object on.
 OBJECTS = {
     "mutex": (0, 2, True, b"", struct.pack("=IIIIi4xQQ", 2, 0, 101, 1, 0, 0, 0)),
     "recursive": (0, 2, True, b"", struct.pack("=IIIIi4xQQ", 2, 3, 101, 1, 1, 0, 0)),

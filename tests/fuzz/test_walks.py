@@ -30,8 +30,8 @@ BEGIN = 0x7000_0000
 #: The code lies in the middle of the stack, so that a false frame can be read.
 FUNCTIONS, CODE, SIZE = 8, BEGIN + 0x180, 0x20
 SHIFTS = (0, *range(8, 0x100, 8), 0x1000, 0x12340)
-#: rsp plus a number; the word there; rbp plus a number; rsp aligned to 32 and to 128; rip plus a
-#: number. A number below 64 is its own LEB128.
+#: rsp plus a number; the word there; rbp plus a number. Then rsp aligned to 32 and to 128; rip plus
+#: a number. A number below 64 is its own LEB128.
 EXPRESSIONS = (
     b"\x77\x10", b"\x77\x18\x06", b"\x76\x20", b"\x77\x3f\x09\xe0\x1a",
     b"\x77\x3f\x09\x80\x1a", b"\x80\x10",

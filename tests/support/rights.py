@@ -8,11 +8,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from support.targets import PATIENCE_S
 
 NOBODY = 65534
+#: Readings in a row without a change.
+_IDLE_READINGS = 4
 
 
 def as_nobody(work: Callable[[], Any]) -> Any:
@@ -49,11 +53,25 @@ def as_nobody(work: Callable[[], Any]) -> Any:
 
 
 def _wait_for_other_threads() -> None:
-    """Wait until this is the only thread: a lock of another thread stays locked in the child.
+    """Wait until all other threads are idle: a lock of another thread stays locked in the child.
 
-    The threads of a closed source end soon after.
+    The threads of a closed source end soon after. A thread that waits for work holds no lock.
     """
     deadline = time.monotonic() + PATIENCE_S
-    while threading.active_count() > 1:
+    before, idle = _switches(), 0
+    while idle < _IDLE_READINGS:
         assert time.monotonic() < deadline, threading.enumerate()
-        time.sleep(0.001)
+        time.sleep(0.005)
+        now = _switches()
+        idle = idle + 1 if now == before else 0
+        before = now
+
+
+def _switches() -> dict[str, str]:
+    """Return by tid how often each other thread has left a processor."""
+    own, found = threading.get_native_id(), {}
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # the thread has ended
+            if int(task.name) != own:
+                found[task.name] = (task / "status").read_text().split("voluntary_ctxt_switches")[1]
+    return found

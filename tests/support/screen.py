@@ -30,8 +30,8 @@ class Screen:
         self._pid = Path(self._directory.name, "pid")
         self._status = Path(self._directory.name, "status")
         self._tmux = [str(tmux), "-S", f"{self._directory.name}/tmux", "-f", "/dev/null", "-u"]
-        # The inner shell becomes the tool, and the outer shell outlives it. (tmux has a variable
-        # for the status of a dead pane, but that variable stays empty now and then.)
+        # The inner shell becomes the tool, and the outer shell outlives it. The variable
+        # of tmux for the status of a dead pane stays empty now and then.
         tool = f"echo $$ > {self._pid}; exec {shlex.join([COMMAND, *map(str, arguments)])}"
         if errors is not None:
             tool += f" 2> {shlex.quote(str(errors))}"

@@ -87,8 +87,8 @@ def c_comments(source: str) -> Iterator[Comment]:
         if found["string"] is not None:
             continue
         raw = found["line"] if found["block"] is None else found["block"]
-        bare = (re.sub(r"^\s*\* ?", "", line).rstrip() for line in raw.split("\n"))
-        text = "\n".join(_ALIGNED.sub(r"\n\g<0>\n", line) for line in bare)
+        stripped = (re.sub(r"^\s*\* ?", "", line).rstrip() for line in raw.split("\n"))
+        text = "\n".join(_ALIGNED.sub(r"\n\g<0>\n", line) for line in stripped)
         if not _DIRECTIVE.match(text.strip()):
             start = source.rfind("\n", 0, found.start()) + 1
             before = source[start : found.start()]

@@ -126,6 +126,13 @@ class Target:
         self._buffer += piece
         self._ended = not piece
 
+    def has_output(self) -> bool:
+        """Return whether the next line, or the end of the output, can be read without a wait."""
+        with selectors.DefaultSelector() as selector:
+            assert self.process.stdout is not None
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            return bool(self._buffer or selector.select(0))
+
     def expect(self, line: str) -> None:
         """Read a line, and check that it is ``line``."""
         said = self.line()

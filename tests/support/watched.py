@@ -51,7 +51,7 @@ def run(
 ) -> Result:
     """Run ``command``; with a level, run it with the library and scan it until after its end.
 
-    Even a fast program does not end before the first scan: its output pipe is full, so its first
+    Even a fast program does not end before the first scan. Its output pipe is full, so its first
     output waits.
     """
     read_end, write_end = _full_pipe()

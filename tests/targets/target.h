@@ -1,7 +1,7 @@
-/* What the target programs share: a clock of their own, and the handshake with the test.
+/* The target programs share this file: a clock of their own, and the handshake with the test.
  *
- * A target writes one line when a state is reached ("ready", or its ground truth as JSON) and
- * waits for a line on stdin before it goes on. The end of stdin ends it.
+ * A target writes one line when a state is reached: "ready", or its ground truth as JSON. Then the
+ * target waits for a line on stdin before it goes on. The end of stdin ends the target.
  */
 #ifndef TARGET_H
 #define TARGET_H

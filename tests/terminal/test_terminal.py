@@ -32,8 +32,8 @@ def lines_after(output: str) -> list[str]:
     row = column = 1
     pieces = re.findall(r"\x1b\[[?>=<0-9;$]*[a-zA-Z]|\x1b\][^\x07]*\x07|[^\x1b]", output)
     for piece in pieces:
-        if place := re.fullmatch(r"\x1b\[(\d+);(\d+)H", piece):
-            row, column = int(place[1]), int(place[2])
+        if position := re.fullmatch(r"\x1b\[(\d+);(\d+)H", piece):
+            row, column = int(position[1]), int(position[2])
         elif piece == "\n":
             row += 1
         elif piece == "\r":

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from support.source_texts import C, source_files
+
 from locktop.collector.analysis.strong_components import strong_components
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,10 +16,8 @@ MAX_FILE, MAX_FUNCTION = 500, 60  # lines
 #: Words that the project used before it took the field's terms, as parts of a name.
 OLD_WORDS = re.compile(
     r"(^|_)(look|looked|told|shown|asked|knots?|judged|around|spent|outside|births|lineage"
-    r"|neighbours?|alarms?|unseen|picture|at_least|for_s|blockers?)(_|$)"
+    r"|neighbours?|alarms?|unseen|picture|at_least|for_s|blockers?|bare|places?)(_|$)"
 )
-#: Words that the tests may use.
-OLD_WORDS_OF_THE_PRODUCT = re.compile(r"(^|_)(bare|places?)(_|$)")
 _C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
@@ -104,37 +104,32 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
 
 
 def test_no_class_name_stands_for_two_things() -> None:
-    places: dict[str, list[str]] = {}
+    files_of: dict[str, list[str]] = {}
     for path in _python_files("collector", "tui"):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+                files_of.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in files_of.items() if len(found) > 1} == {}
 
 
 def test_names_are_terms_of_the_field() -> None:
     """No class, function, field or variable has a name of the time before the terms."""
-    product = ("collector", "tui", "bench")
-    tests = ("tests/unit", "tests/support", "tests/terminal", "tests/snapshot")
     found = set()
-    for path in _python_files(*product, *tests):
-        is_product = path.relative_to(ROOT).parts[0] in product
+    for path in _python_files("collector", "tui", "bench", "tests"):
         for name in _defined(ast.parse(path.read_text())):
-            if OLD_WORDS.search(name.lower()) or (
-                is_product and OLD_WORDS_OF_THE_PRODUCT.search(name.lower())
-            ):
+            if OLD_WORDS.search(name.lower()):
                 found.add((str(path.relative_to(ROOT)), name))
     assert not found
 
 
 def test_names_in_c_are_terms_of_the_field() -> None:
-    """Functions, variables, fields, macros and constants of ``native/``."""
+    """Functions, variables, fields, macros and constants of the library and the targets."""
     found = set()
-    for path in sorted((ROOT / "native").rglob("*")):
-        if path.suffix in (".c", ".h", ".def"):
-            for name in _c_names(path.read_text()):
-                if OLD_WORDS.search(name.lower()) or OLD_WORDS_OF_THE_PRODUCT.search(name.lower()):
-                    found.add((str(path.relative_to(ROOT)), name))
+    for path in source_files(["native", "tests"]):
+        if path.suffix in C:
+            for name in _c_names((ROOT / path).read_text()):
+                if OLD_WORDS.search(name.lower()):
+                    found.add((str(path), name))
     assert not found
 
 

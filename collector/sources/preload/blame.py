@@ -18,7 +18,7 @@ from locktop.collector.shm.layout import LockRow, SiteSum
 Holder = tuple[int, int, int]
 
 _BITS: int = lib.LT_WAITS_BITS
-_COUNT = (1 << _BITS) - 1
+_COUNT = lib.LT_WAITS_NEW - 1
 _SUM = (1 << (64 - _BITS)) - 1
 
 

@@ -39,6 +39,7 @@ enum {
     LT_STACK_UNIT = 16,        /* stack id = file offset / LT_STACK_UNIT */
     LT_UNLOADED_BIT = 63,
     LT_WAITS_BITS = 16,
+    LT_WAITS_NEW = 32768,
     LT_NAME_TEXT = 112,
     LT_MARK_TEXT = 44
 };
@@ -183,9 +184,10 @@ struct lt_lock {
     uint32_t foreign_releases;
     uint32_t made_at; /* a stack of one frame: the init site; 0 not known */
     uint64_t sites;   /* offset of the first struct lt_retired_site */
-    /* from level "contended" on: n, the lowest LT_WAITS_BITS, is how many threads wait. S is the
-     * rest. At the moment t, n * t - S is the waited time that no holder is charged with. This time
-     * is in units of lt_header.wait_shift, modulo 2^48. See account/blame.h */
+    /* from level "contended" on: n, below the bit LT_WAITS_NEW, is how many threads wait. S is the
+     * part above LT_WAITS_BITS. At the moment t, n * t - S is the waited time that no holder is
+     * charged with. This time is in units of lt_header.wait_shift, modulo 2^48. See
+     * account/blame.h */
     uint64_t waits;
 };
 

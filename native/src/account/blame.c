@@ -9,8 +9,8 @@
 /* The ticks that a word has collected by `now`. Negative if the waits began a moment later. */
 static inline int64_t sum(uint64_t word, uint64_t now)
 {
-    return (int64_t)(((word & WAITS_MASK) * now << LT_WAITS_BITS) - (word & ~WAITS_MASK)) >>
-           LT_WAITS_BITS;
+    uint64_t units = (word & WAITS_MASK) * now - (word >> LT_WAITS_BITS);
+    return (int64_t)(units << LT_WAITS_BITS) >> LT_WAITS_BITS;
 }
 
 struct blame_due blame_take(uint32_t id, uint64_t now, uint64_t since, bool shared)
@@ -32,8 +32,10 @@ struct blame_due blame_take(uint32_t id, uint64_t now, uint64_t since, bool shar
     }
     if (charged < 0)
         charged = 0;
-    __atomic_fetch_add(&lock->waits, (uint64_t)(shared ? charged : due) << LT_WAITS_BITS,
-                       __ATOMIC_RELAXED);
+    found.has_new = word & WAITS_NEW;
+    uint64_t taken = (uint64_t)(shared ? charged : due) << LT_WAITS_BITS;
+    uint64_t no_longer_new = shared ? 0 : word & WAITS_NEW;
+    __atomic_fetch_add(&lock->waits, taken - no_longer_new, __ATOMIC_RELAXED);
     found.ticks = (uint64_t)charged << lt_clock.wait_shift;
     return found;
 }

@@ -2,10 +2,11 @@
  *
  * The word lt_lock.waits keeps what all waiters of a lock together have waited and no thread is
  * charged with yet. At the moment t that is n * t - S. n, the lowest bits, is the number of waiters
- * now. S, the rest, is the sum of the moments at which waits began, less those at which waits
- * ended. So a wait begins and ends with one addition each. The thread that releases the lock is
- * charged with all of it, and S grows by as much. Between a release and the next acquisition nobody
- * holds the lock, and nobody is charged with that time. */
+ * now. The bit above n says that a wait began during the present hold. S, the rest, is the sum of
+ * the moments at which waits began, less those at which waits ended. So a wait begins and ends with
+ * one addition each. The thread that releases the lock is charged with all of it, and S grows by as
+ * much. Between a release and the next acquisition nobody holds the lock. Nobody is charged with
+ * that time. */
 #ifndef LOCKTOP_BLAME_H
 #define LOCKTOP_BLAME_H
 
@@ -27,10 +28,11 @@ static inline bool blame_has_holders(enum lt_kind kind)
     return HELD >> kind & 1;
 }
 
-#define WAITS_MASK ((1ull << LT_WAITS_BITS) - 1) /* the bits of n */
 enum {
-    WAITS_MAX = (1 << LT_WAITS_BITS) - 1024
-}; /* many waits may begin before one of them sees the others */
+    WAITS_NEW = LT_WAITS_NEW,
+    WAITS_MASK = WAITS_NEW - 1,   /* the bits of n */
+    WAITS_MAX = WAITS_NEW - 1024, /* many waits may begin before one of them sees the others */
+};
 
 /* Units, of which 48 bits have room for weeks in which a thousand threads wait. */
 static inline uint64_t blame_units(uint64_t ticks)
@@ -43,16 +45,25 @@ static inline uint64_t blame_waiter(uint64_t since)
     return (blame_units(since) << LT_WAITS_BITS) + 1;
 }
 
+/* Notes that a wait began during the present hold. `before`: a value of the word. */
+static inline void blame_note_new(struct lt_lock *lock, uint64_t before)
+{
+    if (!(before & WAITS_NEW))
+        __atomic_fetch_or(&lock->waits, WAITS_NEW, __ATOMIC_RELAXED);
+}
+
 /* One more thread waits for the lock since `start` (ticks). False if there are too many to
  * count. */
 static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start)
 {
     uint64_t one = blame_waiter(start);
     uint64_t before = __atomic_fetch_add(&lock->waits, one, __ATOMIC_RELAXED);
-    if (LIKELY((before & WAITS_MASK) < WAITS_MAX))
-        return true;
-    __atomic_fetch_sub(&lock->waits, one, __ATOMIC_RELAXED);
-    return false;
+    if (UNLIKELY((before & WAITS_MASK) >= WAITS_MAX)) {
+        __atomic_fetch_sub(&lock->waits, one, __ATOMIC_RELAXED);
+        return false;
+    }
+    blame_note_new(lock, before);
+    return true;
 }
 
 /* A wait for the lock ends at `end`: the thread shares the lock with others, or gave up. A call
@@ -90,6 +101,7 @@ static inline bool blame_is_due(uint32_t id)
 struct blame_due {
     uint64_t ticks;
     uint32_t waiters; /* at least 1 */
+    bool has_new;     /* a wait began during the hold */
 };
 
 /* Takes from the released lock what is due at `now`. The holder is charged with at most the time of

@@ -196,8 +196,9 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
                                   blame_is_shared(&release->held));
 }
 
-/* A hold whose begin nobody read from the clock counts as long as the thread's timed holds on
- * average. Where no hold was timed, the whole is charged. */
+/* The assumed length of a hold that was not timed: the mean of the thread's timed holds. The mean
+ * counts only if no wait began during the hold. Then all waiters were woken before, or tried again.
+ * Where no hold was timed, the whole is charged. */
 static NOINLINE uint64_t mean_hold(struct lt_thread *t, uint64_t key)
 {
     const struct lt_counts *counts = &counters_of(t, key, 0)->counts;
@@ -209,7 +210,7 @@ static NOINLINE uint64_t mean_hold(struct lt_thread *t, uint64_t key)
 static void charge(struct lt_thread *t, uint64_t key, uint32_t id, uint64_t site, uint64_t since,
                    struct blame_due due)
 {
-    uint64_t mean = since ? UINT64_MAX : mean_hold(t, key);
+    uint64_t mean = since || due.has_new ? UINT64_MAX : mean_hold(t, key);
     if (mean <= due.ticks / due.waiters)
         due.ticks = mean * due.waiters;
     blame_charge(t, id, site, 0, due.ticks);

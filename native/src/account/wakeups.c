@@ -62,8 +62,10 @@ void wakeup_signal(struct lt_condition *condition, uint32_t most)
         __atomic_store_n(&condition->signalled, now, __ATOMIC_RELAXED);
         /* Before the sleepers may know that they are woken, for each of them takes one wait off. */
         __atomic_fetch_add(&mutex->waits, count * blame_waiter(now), __ATOMIC_RELAXED);
-        if (exchange(condition, &old, next))
+        if (exchange(condition, &old, next)) {
+            blame_note_new(mutex, 0);
             return;
+        }
         __atomic_fetch_sub(&mutex->waits, count * blame_waiter(now), __ATOMIC_RELAXED);
     } while (true);
 }

@@ -15,7 +15,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 
 #: For each argument of the program: its pattern, and the name of the lock ("": no lock).
-SHOWN = {
+EXPECTED = {
     "convoy": ("convoy", "g_lock"),
     "serialised": ("serialised", "g_lock"),
     "herd": ("thundering_herd", "g_cond"),
@@ -39,9 +39,9 @@ def of_name(snapshot: Snapshot, name: str) -> Pattern | None:
     return next((one for one in snapshot.patterns if one.name == name), None)
 
 
-@pytest.mark.parametrize("what", SHOWN)
+@pytest.mark.parametrize("what", EXPECTED)
 def test_a_pattern_is_reported_with_its_lock(what: str, start_target: StartTarget) -> None:
-    name, lock = SHOWN[what]
+    name, lock = EXPECTED[what]
     target = start_target("contention_patterns", what)
     target.expect("ready")
     with closing(attach(target.pid)) as source:
@@ -55,9 +55,9 @@ def test_a_pattern_is_reported_with_its_lock(what: str, start_target: StartTarge
     assert set(found.tids) <= {thread.tid for thread in snapshot.threads}
 
 
-@pytest.mark.parametrize("what", SHOWN)
+@pytest.mark.parametrize("what", EXPECTED)
 def test_a_near_miss_has_no_pattern(what: str, start_target: StartTarget) -> None:
-    name, _ = SHOWN[what]
+    name, _ = EXPECTED[what]
     target = start_target("contention_patterns", f"{what}-not")
     target.expect("ready")
     with closing(attach(target.pid)) as source:

@@ -15,8 +15,8 @@ from locktop.collector.sources.attach import attach
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
-#: The scenarios of tests/targets/order that can deadlock: the confidence, the number of locks, and
-#: the near miss, which is one of NONE.
+#: The scenarios of tests/targets/order that can deadlock. Each has the confidence, the number of
+#: locks, and the near miss, which is one of NONE.
 REAL = {
     "inversion": (HIGH, 2, "timed_second"),
     "same_thread_and_another": (HIGH, 2, "same_thread"),
@@ -39,16 +39,16 @@ REAL = {
 }
 #: The same for locks that no call initialised. Only lock cookies (LOCKTOP_ORDER=mark) show these.
 REAL_WITH_MARKS = {
-    "on_the_heap": (HIGH, 2, "freed_unseen"),
-    "mapped": (HIGH, 2, "unmapped_unseen"),
+    "on_the_heap": (HIGH, 2, "freed_unobserved"),
+    "mapped": (HIGH, 2, "unmapped_unobserved"),
     "on_a_stack": (HIGH, 2, "on_a_stack_that_returned"),
-    "readers_on_the_heap": (HIGH, 2, "readers_freed_unseen"),
+    "readers_on_the_heap": (HIGH, 2, "readers_freed_unobserved"),
 }
 NONE_WITH_MARKS = (
-    "freed_unseen",
-    "unmapped_unseen",
+    "freed_unobserved",
+    "unmapped_unobserved",
     "on_a_stack_that_returned",
-    "readers_freed_unseen",
+    "readers_freed_unobserved",
 )
 NONE = (
     "same_thread",

@@ -24,7 +24,7 @@ def test_no_healthy_program_has_a_finding(compiler: Compiler, tmp_path: Path) ->
     del programs["real"]  # these take long, and tests/programs runs them
     totals = run_all(chosen(programs, RUNS, seed), seed, tmp_path, print)
     assert totals.runs.total() == RUNS
-    assert totals.with_false_alarms == []
+    assert totals.with_false_findings == []
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_a_faulty_program_has_its_finding(
             faulty = Healthy(
                 "faulty", (str(compiler.program(program)), *arguments), lives_s=lives_s
             )
-            found = run(faulty, "1", tmp_path, "contended").false_alarms
+            found = run(faulty, "1", tmp_path, "contended").false_findings
     assert sorted(one.partition(":")[0].partition(" deadlock")[0] for one in found) == findings
     assert list(tmp_path.glob("faulty-1-*.json"))

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import random
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 from support import tool
 from support.targets import StartTarget
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.export.snapshot_codec import document
+from locktop.collector.linux.target import find_process
+from locktop.collector.native import lib
+from locktop.collector.shm import layout
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.reader import Reader
+from locktop.collector.shm.segment import GrowingArray
+from locktop.collector.sources import discover, levels
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 
 WAYS = ("broadcast", "signals", "c11")
+_SLEEPERS_AND_WOKEN = (1 << 2 * lib.LT_SLEEPERS_BITS) - 1
 KEPT_S = 0.3  # KEEP_MS of the target, in seconds
 
 
@@ -60,3 +70,37 @@ def test_a_free_mutex_is_not_contended(start_target: StartTarget) -> None:
     target.truth()
     lock = tool.lock_named(tool.snapshot(target.pid), "g_free")
     assert (lock["contended"], lock["wait_s"], lock["blame"]) == (0, 0.0, [])
+
+
+def left_behind(pid: int) -> list[str]:
+    """Return what the shared memory still counts as waits of threads that have ended."""
+    memory = discover.open_memory(find_process(pid))
+    try:
+        rows = Reader(memory, Clock(memory.header())).read().rows
+        counted = [row for row in rows if row.waits & ~lib.LT_WAITS_NEW]
+        found = [f"lock {row.lock}: {row.waits:#x}" for row in counted]
+        conditions = GrowingArray(memory, layout.CONDITIONS_AT, layout.CONDITION.size)
+        conditions.refresh()
+        words = (
+            int.from_bytes(memory.read(at, 8), layout.BYTE_ORDER) for at in conditions.offsets()
+        )
+        return found + [f"condition: {word:#x}" for word in words if word & _SLEEPERS_AND_WOKEN]
+    finally:
+        memory.close()
+
+
+@pytest.mark.parametrize("level", ["counting", "contended", "all"])
+def test_no_waiter_is_left_behind(start_target: StartTarget, level: str) -> None:
+    target = start_target("cond_storm", "4000", level=level)
+    target.expect("quiet")
+    assert left_behind(target.pid) == []
+
+
+def test_no_waiter_is_left_behind_by_changes_of_the_level(start_target: StartTarget) -> None:
+    target = start_target("cond_storm", "10000")
+    chance = random.Random(7)
+    while not target.has_output():
+        with suppress(LocktopError):  # the file is not there yet
+            levels.set_level(target.pid, chance.choice(levels.NAMES))
+    target.expect("quiet")
+    assert left_behind(target.pid) == []

@@ -69,14 +69,14 @@ def scan_twice(target: Target, pid: int, way: str) -> tuple[dict[str, Any], dict
             source.follow(truth["tid"])
             enough_s, deadline = LONG_S if name == "first" else 0.0, time.monotonic() + PATIENCE_S
             while True:
-                shown = figures(source.scan(), truth["tid"])
+                measured = figures(source.scan(), truth["tid"])
                 age_s = time.monotonic() - truth["begun"]
-                is_there = shown["activity"] or (way, name) == ("keeps", "second")
-                is_long = min(shown["duration_s"], shown["sum_s"]) >= enough_s
-                if shown["name"] == name and is_there and is_long:
+                is_there = measured["activity"] or (way, name) == ("keeps", "second")
+                is_long = min(measured["duration_s"], measured["sum_s"]) >= enough_s
+                if measured["name"] == name and is_there and is_long:
                     break
-                assert time.monotonic() < deadline, shown
-            found.append({**shown, "tid": truth["tid"], "age_s": age_s})
+                assert time.monotonic() < deadline, measured
+            found.append({**measured, "tid": truth["tid"], "age_s": age_s})
             target.go_on()
         target.expect("ok")
     first, second = found

@@ -110,8 +110,7 @@ def openmp(request: pytest.FixtureRequest, compiler: Compiler) -> Any:
     remove_file_of(target.pid, started)
 
 
-#: For each argument of the program: the function that waits, and the type, the rule and the state
-#: of its wait.
+#: By argument of the program: the function that waits, and the type, rule and state of its wait.
 OPENMP = {
     "barrier": ("meet", "OpenMP barrier", "openmp-barrier", "idle"),
     "critical": ("take_critical", "OpenMP lock", "openmp-lock", "waiting"),

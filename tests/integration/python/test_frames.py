@@ -114,13 +114,13 @@ def test_the_functions_appear_in_later_scans_without_a_request(
     truth = target.truth()
     deadline = time.monotonic() + 2 * PATIENCE_S
     with closing(attach(target.pid)) as source:
-        shown: dict[str, object] = {}
+        found: dict[str, object] = {}
         names: set[str] = set()
-        while shown != truth or "sem in task (python_known_stacks.py:21)" not in names:
-            assert time.monotonic() < deadline, (shown, names)
+        while found != truth or "sem in task (python_known_stacks.py:21)" not in names:
+            assert time.monotonic() < deadline, (found, names)
             time.sleep(0.02)  # leaves the CPU to the reader of Python's frames
             snapshot = source.scan()
-            shown = {tid: python_stack(snapshot, int(tid)) for tid in truth}
+            found = {tid: python_stack(snapshot, int(tid)) for tid in truth}
             names = {lock.name for lock in snapshot.locks if lock.waiters}
         stacks = {t.tid: t.waiting_for.stack for t in snapshot.threads if t.waiting_for}
         again = {t.tid: t.waiting_for.stack for t in source.scan().threads if t.waiting_for}

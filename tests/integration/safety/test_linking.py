@@ -35,7 +35,7 @@ def test_functions_found_by_dlsym_work(level: str | None, start_target: StartTar
     target = start_target("looks_up_mutex_functions", level=level)
     target.expect("done")
     if level != "dormant":
-        lock = tool.lock_named(tool.snapshot(target.pid), "g_looked_up")
+        lock = tool.lock_named(tool.snapshot(target.pid), "g_found")
         assert (lock["acquisitions"], lock["trylock_failed"]) == (4 * 6 * 2, 6 * 4)
     target.go_on()
     assert target.finish() == (0, ["ok"])

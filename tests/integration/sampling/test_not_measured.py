@@ -1,11 +1,11 @@
-"""What samples do not show is None in the model and null in JSON; the library counts all of it."""
+"""Figures that samples lack are None in the model and null in JSON; the library counts them all."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from typing import Any
 
-from support import unprepared
+from support import tool, unprepared
 from support.targets import StartTarget
 
 from locktop.collector.export.snapshot_codec import document
@@ -25,6 +25,11 @@ def _figures(record: Lock | LockRates | Thread, names: tuple[str, ...]) -> list[
 
 def _waits(seen: Snapshot) -> bool:
     return sum(thread.waiting_for is not None for thread in seen.threads) >= 2
+
+
+def _library_shows_waits(document: dict[str, Any]) -> bool:
+    waiting = [thread for thread in document["threads"] if thread["waiting_for"]]
+    return document["source"] == "preload" and len(waiting) >= 2
 
 
 def _nulls(entries: list[dict[str, Any]]) -> set[str]:
@@ -51,9 +56,8 @@ def test_samples_show_no_counts_and_no_hold_times(start_unprepared: StartTarget)
 
 def test_the_library_counts_all_of_that(start_target: StartTarget) -> None:
     target = start_target("scripted_threads", *_SCRIPTS)
+    tool.scan_until(target.pid, _library_shows_waits, "the waits of the library")
     with closing(attach(target.pid)) as source:
-        while not _waits(seen := source.scan()):
-            pass
         seen = source.scan()
     assert seen.source == "preload"
     for lock in seen.locks:

@@ -149,7 +149,7 @@ def test_a_thread_that_a_signal_stopped_stays_stopped(start_unprepared: StartTar
 
 
 def test_each_signal_reaches_its_handler(start_unprepared: StartTarget) -> None:
-    """That includes a signal that arrives during a stop."""
+    """A signal that arrives during a stop reaches its handler too."""
     target = start_unprepared("disturbed_by_stops", "counts")
     tid = target.truth()["tid"]
     unwinder = Unwinder(target.pid)

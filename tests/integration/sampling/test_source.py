@@ -334,7 +334,7 @@ def test_each_lasting_wait_gets_a_stack_beside_many_short_waits(
 def test_waits_for_locks_with_few_known_stacks_get_their_stacks_first(
     start_unprepared: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is the order among new waits. Idle waits come last."""
+    """The order holds among new waits. Idle waits come last."""
     begun: list[tuple[Counter[int], list[SampledWait]]] = []  # with all that wait, by address
     new_stacks = SamplingScan.new_stacks
 

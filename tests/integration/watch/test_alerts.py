@@ -166,7 +166,7 @@ def test_watch_follows_into_another_program_and_ends_if_that_has_no_library(
             assert target.process.poll() is None
 
 
-def test_an_alert_without_a_place_for_its_snapshot_is_still_raised(
+def test_an_alert_is_raised_even_if_its_snapshot_cannot_be_saved(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
     target = start_target("ring_of_three")

@@ -1,5 +1,5 @@
-/* Runs a program, and reports each prctl(PR_SET_PTRACER) of the program and of all its children:
- * the process that may trace the caller, "any" or a pid.
+/* Runs a program, and reports each prctl(PR_SET_PTRACER) of the program and of all its children. A
+ * report names the process that may trace the caller: "any" or a pid.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
-// The C++ side of locktop.h: guards over a lock of the program, one guard whose scope throws, and a
-// name that ends with its object. Says what the program did, then waits for a line.
+// The C++ side of locktop.h: guards over a lock of the program, and one guard whose scope throws.
+// One name ends with its object. Says what the program did, then waits for a line.
 #include <atomic>
 #include <cstdio>
 #include <mutex>

@@ -1,6 +1,6 @@
-/* A thread waits for a condition again and again. Each time the main thread wakes it after it has
- * given the mutex back, and touches the mutex no more until the thread sleeps again: no thread ever
- * waits for the mutex.
+/* A thread waits for a condition again and again. Each time the main thread gives the mutex
+ * back and then wakes the thread. The main thread touches the mutex no more until the thread sleeps
+ * again. So no thread ever waits for the mutex.
  */
 #include <sched.h>
 

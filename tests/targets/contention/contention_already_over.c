@@ -1,5 +1,5 @@
-/* Contention that is over before the first scan: 50 contended acquisitions, by threads that ended
- * and by one thread that lives. Then the program says the truth and stays quiet.
+/* Contention that is over before the first scan. There were 50 contended acquisitions, by threads
+ * that ended and by one thread that lives. Then the program says the truth and stays quiet.
  */
 #include "../target.h"
 

@@ -1,7 +1,7 @@
 /* One thread holds a mutex for 100 ms at a time while three other threads want the mutex.
  *
- * The others try only while the holder has the mutex, and the 100 ms begin when all of them sleep
- * for the mutex. So every acquisition of the others is contended. Says the truth about the rounds,
+ * The others try only while the holder has the mutex. The 100 ms begin when all of them sleep for
+ * the mutex. So every acquisition of the others is contended. Says the truth about the rounds,
  * then holds the mutex once more until a line comes. The argument is the number of rounds, or
  * "at_line": then the rounds begin at a line.
  */

@@ -1,9 +1,9 @@
 /* Lock states that may exist while the level changes:
  *
- *   a lock that is held and waited for
- *   a recursive lock that is held twice
- *   a lock that another thread releases
- *   two locks that are destroyed while they are held
+ *     a lock that is held and waited for
+ *     a recursive lock that is held twice
+ *     a lock that another thread releases
+ *     two locks that are destroyed while they are held
  *
  * Then the program does the same once more.
  */

@@ -1,6 +1,6 @@
 /* Load for memcached: memcached_load PORT CONNECTIONS BATCH SECONDS. Each connection has a thread.
- * The thread sends BATCH requests at a time, nine gets to one set. It reads all answers before the
- * next batch. Says {"requests": ..., "seconds": ...}.
+ * The thread sends BATCH requests at a time, nine gets to one set. The thread reads all answers
+ * before the next batch. Says {"requests": ..., "seconds": ...}.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -23,7 +23,7 @@ static const char *kind;
 
 static struct turn {
     int tid, shared;
-    const char *place;
+    const char *function;
     double requested, taken, given;
 } book[MAX_TURNS];
 static unsigned written;
@@ -92,7 +92,7 @@ static KEPT void wait_in_vain(struct turn *turn)
     turn->given = now();
     pthread_cond_timedwait(&never, &mutex, &soon);
     struct turn *again = next_turn(0);
-    again->place = "wait_in_vain";
+    again->function = "wait_in_vain";
     again->requested = again->taken = now();
     pause_ms(1);
     again->given = now();
@@ -128,7 +128,7 @@ static void take_turn(unsigned *seed, int shared)
 {
     struct turn *turn = next_turn(shared);
     int here = rand_r(seed) % 2;
-    turn->place = here ? "take_here" : "take_there";
+    turn->function = here ? "take_here" : "take_there";
     if (here)
         take_here(turn, seed);
     else
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
         run(take_turns, 0);
     printf("{\"turns\": [");
     for (unsigned i = 0; i < written; i++)
-        printf("%s[%d, \"%s\", %d, %.9f, %.9f, %.9f]", i ? ", " : "", book[i].tid, book[i].place,
+        printf("%s[%d, \"%s\", %d, %.9f, %.9f, %.9f]", i ? ", " : "", book[i].tid, book[i].function,
                book[i].shared, book[i].requested, book[i].taken, book[i].given);
     puts("]}");
     fflush(stdout);

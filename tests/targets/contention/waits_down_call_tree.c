@@ -5,9 +5,9 @@
  *                         > walk > walk > walk > take(table)   WALKS waits, three deep
  *     sleeper_loop > rest > sem_wait                   RESTS waits, for work
  *
- * A holder has the lock each time before the caller wants it. It releases the lock only when the
- * caller sleeps. So each acquisition of the caller is one contended wait. Says how often and how
- * long each path waited.
+ * A holder has the lock each time before the caller wants it. The holder releases the lock
+ * only when the caller sleeps. So each acquisition of the caller is one contended wait. Says how
+ * often and how long each path waited.
  */
 #include "../target.h"
 

@@ -1,6 +1,6 @@
-/* Waits through syscall() at words that look, with the bytes around them, like objects of the C
- * library: two mutexes that seem to cross, a semaphore, the end of a thread, and a barrier. Says
- * the tids of the threads that wait.
+/* Waits through syscall() at futex words. The words and the bytes around them look like objects of
+ * the C library. There are two mutexes that seem to cross, a semaphore, the end of a thread, and a
+ * barrier. Says the tids of the threads that wait.
  */
 #include <linux/futex.h>
 #include <stdatomic.h>

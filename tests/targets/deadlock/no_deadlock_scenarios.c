@@ -3,9 +3,9 @@
  *
  *     no_deadlock_scenarios SCENARIO
  *
- * Says "ready" when all threads run. A line or the end of stdin stops the threads: each thread ends
- * its turn, the program joins all threads and says "ok". The "ok" is the proof that there was no
- * deadlock.
+ * Says "ready" when all threads run. A line or the end of stdin stops the threads. Each thread ends
+ * its turn. Then the program joins all threads and says "ok". The "ok" is the proof that there was
+ * no deadlock.
  */
 #include <sched.h>
 #include <semaphore.h>
@@ -22,7 +22,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static sem_t sem_locks[LOCKS], some, room, filled, turns[THREADS];
 static pthread_barrier_t meeting, everybody_runs;
 static pthread_once_t onces[ONCES];
-static int place, queued, stop;
+static int position, queued, stop;
 
 struct worker {
     int number;
@@ -337,10 +337,10 @@ static void routine(void)
 
 static void once(struct worker *self)
 {
-    int now_at = __atomic_load_n(&place, __ATOMIC_RELAXED);
+    int now_at = __atomic_load_n(&position, __ATOMIC_RELAXED);
     pthread_once(&onces[now_at % ONCES], routine);
     if (self->number == 0 && now_at < ONCES - 1)
-        __atomic_store_n(&place, now_at + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&position, now_at + 1, __ATOMIC_RELAXED);
 }
 
 /* ---- locks that come and go ---- */

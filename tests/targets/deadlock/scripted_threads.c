@@ -3,9 +3,13 @@
  *     scripted_threads [OBJECT=KIND ...] SCRIPT SCRIPT ...
  *
  * The main thread, thread 0, executes the first script. A script is a list of steps with commas:
- * "lock a, meet 1, lock b". An object has one letter, and the step decides its type. OBJECT=KIND
- * says recursive, robust, inherit, shared or checked (mutex), writers (rwlock: writers go first) or
- * a number (semaphore: its first value, else 1; barrier: its parties, else 2).
+ * "lock a, meet 1, lock b". An object has one letter, and the step decides its type. The KIND of
+ * an object is one of these:
+ *
+ *     mutex      recursive, robust, inherit, shared or checked
+ *     rwlock     writers: writers go first
+ *     semaphore  a number: its first value, else 1
+ *     barrier    a number: its parties, else 2
  *
  * The program says the thread ids in the order of the scripts. Then all threads run. The step
  * "meet" bypasses libc and never sleeps, so a scan sees waits of the scripts only.

@@ -1,6 +1,6 @@
-/* A thread destroys a semaphore while it holds a unit. It makes another semaphore at the same
- * address and never uses the new one. Other threads use the new semaphore as fast as they can. Says
- * the tid of the first thread.
+/* A thread destroys a semaphore while it holds a unit. The thread makes another semaphore at
+ * the same address and never uses the new one. Other threads use the new semaphore as fast as they
+ * can. Says the tid of the first thread.
  */
 #include <semaphore.h>
 

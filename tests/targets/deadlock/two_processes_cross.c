@@ -1,8 +1,8 @@
 /* Two processes that cross on locks in a file: `two_processes_cross FILE one WHAT`, then
  * `two_processes_cross FILE other WHAT`. Each process takes its first lock. When the other process
  * has done so too, each process wants the other's lock. WHAT is "mutex", "rwlock" (one process
- * reads), or "timed" (the other process gives up after an hour). Each process says its tid, and the
- * tids of the threads that are stuck behind: one thread of the first process.
+ * reads), or "timed" (the other process gives up after an hour). Each process says its tid. The
+ * first process also has one thread that is stuck behind, and says that thread's tid.
  */
 #include <fcntl.h>
 #include <sched.h>

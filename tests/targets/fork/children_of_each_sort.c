@@ -1,5 +1,5 @@
-/* Three processes, one after the other: a child of fork(), a child of _Fork(), and a child that
- * executes this program. Each child says its sort if errno is unchanged.
+/* Three child processes, one after the other: one of fork(), one of _Fork(), and one that executes
+ * this program. Each child says its sort if errno is unchanged.
  */
 #include <spawn.h>
 #include <sys/wait.h>

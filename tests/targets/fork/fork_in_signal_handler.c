@@ -10,8 +10,8 @@
 
 enum { FORKS = 100, MAX_LOCKS = 4000000 };
 static volatile sig_atomic_t forks, in_child, bad;
-/* Each handler sets the timer again at its end. If a fork takes longer than the period, a periodic
- * timer would interrupt the program at the same place for ever. */
+/* Each handler sets the timer again at its end. A fork may take longer than a period, and then a
+ * periodic timer would interrupt one instruction for ever. */
 static const struct itimerval once = {{0, 0}, {0, 1000}}, off;
 
 static void handler(int signal)

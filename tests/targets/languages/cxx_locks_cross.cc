@@ -1,12 +1,13 @@
-// Two threads cross on two locks of the C++ library: cxx_locks_cross
-// mutex|timed|recursive|recursive_timed|shared|reads|gives_up|together.
-//
-//   reads     one thread reads what the other thread wants to write
-//   gives_up  one wait has a timeout
-//   together  each thread takes both locks at once, which cannot deadlock: the first thread has
-//             both locks, and the second thread waits
-//
-// Says {"first": tid, "second": tid, "locks": [address, address]} when each thread has its locks.
+/* Two threads cross on two locks of the C++ library: cxx_locks_cross
+ * mutex|timed|recursive|recursive_timed|shared|reads|gives_up|together.
+ *
+ *     reads     one thread reads what the other thread wants to write
+ *     gives_up  one wait has a timeout
+ *     together  each thread takes both locks at once, which cannot deadlock: the first thread has
+ *               both locks, and the second thread waits
+ *
+ * Says {"first": tid, "second": tid, "locks": [address, address]} when each thread has its locks.
+ */
 #include <atomic>
 #include <chrono>
 #include <cstdio>

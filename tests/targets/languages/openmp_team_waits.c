@@ -1,7 +1,7 @@
 /* A team of OpenMP threads: openmp_team_waits [barrier|critical|lock]. The waits are futex calls
  * inside libgomp, which no preloaded library sees. Says {"main": tid} when all other threads are
- * about to wait: at a barrier for the first thread, or for the critical section or the lock that
- * the first thread holds. The first thread waits for a line on stdin.
+ * about to wait. They wait for the first thread: at a barrier, or for a lock or critical section
+ * that is taken. The first thread holds these, and waits for a line on stdin.
  */
 #include <omp.h>
 

@@ -1,7 +1,12 @@
-"""Locks of Python that threads keep until a line comes. A thread that gets a lock says its tid.
-`hands`: three threads want the lock, one after the other; `mutex`: the same with a mutex of libc;
-`crossed`: two threads hold a lock each and want the other's; `given`: one thread holds the lock and
-another thread releases it, then as `hands`."""
+"""Locks of Python that threads keep until a line comes.
+
+    hands    three threads want the lock, one after the other
+    mutex    the same with a mutex of libc
+    crossed  two threads hold a lock each and want the other's
+    given    one thread holds the lock and another thread releases it, then as `hands`
+
+A thread that gets a lock says its tid.
+"""
 
 import ctypes
 import os

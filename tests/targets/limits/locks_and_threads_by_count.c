@@ -8,9 +8,9 @@
  *            before had its own, takes them, and destroys them
  *   held     one thread takes all locks, then releases them, the first one first; THREADS is 1
  *
- * The program says the truth when all is done and nothing changes any more: "acquisitions" of
- * mutexes in total, and the CPU time of a lock and unlock in ns. "first" is the time in the first
- * pass, "last" in the last pass. Ends at a line.
+ * The program says the truth when all is done and nothing changes any more. "acquisitions"
+ * counts those of mutexes in total. "first" and "last" are the CPU time of a lock and unlock in ns,
+ * in the first and last pass. Ends at a line.
  */
 #include <limits.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* A program that confines itself: the kernel kills the process for any system call that the program
+/* A program that confines itself. The kernel kills the process for any system call that the program
  * without the library does not make. `seccomp_sandboxed HOW`:
  *
  *   prctl, seccomp, raw   how the filter is installed; then threads come and go, meet and fight,

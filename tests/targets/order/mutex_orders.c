@@ -1,5 +1,6 @@
-/* Mutexes that threads take in orders that may deadlock one day, or only look as if they might: two
- * mutexes, three and more, mutexes behind a gate, and threads that come and go. One scenario each.
+/* Mutexes that threads take in orders that may deadlock one day, or only look as if they might.
+ * There are two mutexes, three and more, mutexes behind a gate, and threads that come and go. Each
+ * order is one scenario.
  */
 #include "scenarios.h"
 
@@ -162,31 +163,31 @@ static void hand_over_hand(void)
     on(1, c_a);
 }
 
-static int place;
+static int position;
 
 static void next_with_an_end(void)
 {
-    int next = (place + 1) % WORKERS;
-    both(&g_ring[place < next ? place : next], &g_ring[place < next ? next : place]);
+    int next = (position + 1) % WORKERS;
+    both(&g_ring[position < next ? position : next], &g_ring[position < next ? next : position]);
 }
 
 static void ring_with_an_end(void)
 {
     employ();
-    for (place = 0; place < WORKERS; place++)
-        on(place, next_with_an_end);
+    for (position = 0; position < WORKERS; position++)
+        on(position, next_with_an_end);
 }
 
 static void next_in_ring(void)
 {
-    both(&g_ring[place], &g_ring[(place + 1) % WORKERS]);
+    both(&g_ring[position], &g_ring[(position + 1) % WORKERS]);
 }
 
 static void ring(void)
 {
     employ();
-    for (place = 0; place < WORKERS; place++)
-        on(place, next_in_ring);
+    for (position = 0; position < WORKERS; position++)
+        on(position, next_in_ring);
 }
 
 /* ---- a gate ---- */

@@ -61,7 +61,7 @@ static void destroyed(void)
 }
 
 /* As std::mutex: neither its constructor nor its destructor calls a function. */
-static void freed_unseen(void)
+static void freed_unobserved(void)
 {
     x = malloc(sizeof *x);
     pthread_mutex_t *before = x;
@@ -117,7 +117,7 @@ static void map_x(void *where)
     *x = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-static void unmapped_unseen(void)
+static void unmapped_unobserved(void)
 {
     map_x(NULL);
     employ();
@@ -213,7 +213,7 @@ static void readers_on_the_heap(void)
     on(1, l_a);
 }
 
-static void readers_freed_unseen(void)
+static void readers_freed_unobserved(void)
 {
     make_l();
     pthread_rwlock_t *before = l;
@@ -230,17 +230,17 @@ static const struct scenario scenarios[] = {
     SCENARIO(initialised_again),
     SCENARIO(initialised_over),
     SCENARIO(destroyed),
-    SCENARIO(freed_unseen),
+    SCENARIO(freed_unobserved),
     SCENARIO(on_a_stack_that_returned),
     SCENARIO(made_on_a_stack_that_returned),
-    SCENARIO(unmapped_unseen),
+    SCENARIO(unmapped_unobserved),
     SCENARIO(unmapped_and_initialised),
     SCENARIO(unmapped_while_held),
     SCENARIO(on_the_heap),
     SCENARIO(mapped),
     SCENARIO(on_a_stack),
     SCENARIO(readers_on_the_heap),
-    SCENARIO(readers_freed_unseen),
+    SCENARIO(readers_freed_unobserved),
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* Checks that every call returns the right result and leaves errno alone: where the call succeeds,
- * where it fails at once and where it gives up. POSIX permits a pthread function to change errno.
+/* Checks that every call returns the right result and leaves errno alone. Calls succeed, fail at
+ * once, and give up. POSIX permits a pthread function to change errno.
  * glibc's functions keep errno, and programs rely on that.
  */
 #include <semaphore.h>

@@ -8,9 +8,9 @@
 typedef int (*mutex_function)(pthread_mutex_t *);
 enum { WAYS = 6 };
 
-pthread_mutex_t g_looked_up = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t g_found = PTHREAD_MUTEX_INITIALIZER;
 
-static void look_up(const char *name, mutex_function linked, mutex_function found[WAYS])
+static void find(const char *name, mutex_function linked, mutex_function found[WAYS])
 {
     void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
     void *itself = dlopen(NULL, RTLD_NOW);
@@ -36,18 +36,18 @@ static void look_up(const char *name, mutex_function linked, mutex_function foun
 int main(void)
 {
     mutex_function lock[WAYS], trylock[WAYS], unlock[WAYS];
-    look_up("pthread_mutex_lock", pthread_mutex_lock, lock);
-    look_up("pthread_mutex_trylock", pthread_mutex_trylock, trylock);
-    look_up("pthread_mutex_unlock", pthread_mutex_unlock, unlock);
+    find("pthread_mutex_lock", pthread_mutex_lock, lock);
+    find("pthread_mutex_trylock", pthread_mutex_trylock, trylock);
+    find("pthread_mutex_unlock", pthread_mutex_unlock, unlock);
     if (failures)
         return verdict();
     for (int taken = 0; taken < WAYS; taken++)
         for (int back = 0; back < WAYS; back++) {
-            check_equal("lock", lock[taken](&g_looked_up), 0);
-            check_equal("a taken one", trylock[back](&g_looked_up), EBUSY);
-            check_equal("unlock", unlock[back](&g_looked_up), 0);
-            check_equal("a free one", trylock[taken](&g_looked_up), 0);
-            check_equal("unlock", unlock[back](&g_looked_up), 0);
+            check_equal("lock", lock[taken](&g_found), 0);
+            check_equal("a taken one", trylock[back](&g_found), EBUSY);
+            check_equal("unlock", unlock[back](&g_found), 0);
+            check_equal("a free one", trylock[taken](&g_found), 0);
+            check_equal("unlock", unlock[back](&g_found), 0);
         }
     say("done");
     hear();

@@ -1,5 +1,5 @@
-/* The words of a mutex while it is held and after its release, as another thread and a child see
- * them. For each kind of mutex, in a process with one thread and with several.
+/* The words of a mutex while it is held and after its release. Another thread and a child read the
+ * words. There is a check for each kind of mutex, in a process with one thread and with several.
  */
 #include "../target.h"
 

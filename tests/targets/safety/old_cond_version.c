@@ -54,7 +54,7 @@ static void *second(void *argument)
 }
 
 /* A lookup without a version finds today's function. */
-static void look_up(void)
+static void find_functions(void)
 {
     void *any = dlsym(RTLD_DEFAULT, "pthread_cond_wait");
     check_equal("today's", any == dlvsym(RTLD_DEFAULT, "pthread_cond_wait", "GLIBC_2.3.2"), 1);
@@ -63,7 +63,7 @@ static void look_up(void)
 
 int main(void)
 {
-    look_up();
+    find_functions();
     memset(g_old_cond.behind, 0x5a, sizeof g_old_cond.behind);
     pthread_t thread = start(second, NULL, "second");
     play(0);

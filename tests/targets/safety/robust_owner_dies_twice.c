@@ -1,5 +1,5 @@
-/* A robust mutex whose owner dies twice: the program makes the mutex consistent once, and gives it
- * up the other time.
+/* A robust mutex whose owner dies twice. The program makes the mutex consistent once, and gives the
+ * mutex up the other time.
  */
 #include "../target.h"
 

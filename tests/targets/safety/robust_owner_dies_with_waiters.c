@@ -1,7 +1,7 @@
-/* Robust mutexes of each kind whose owner dies while others wait: a thread that ends, and a process
- * that is killed. The next owner, by any form of the call, gets the mutex with EOWNERDEAD. If that
- * owner makes the mutex consistent, the mutex is as before; if not, the waiters get
- * ENOTRECOVERABLE.
+/* Robust mutexes of each kind whose owner dies while others wait. The owner is a thread that ends,
+ * or a process that is killed. The next owner, by any form of the call, gets the mutex with
+ * EOWNERDEAD. If that owner makes the mutex consistent, the mutex is as before; if not, the waiters
+ * get ENOTRECOVERABLE.
  */
 #include <sched.h>
 #include <signal.h>

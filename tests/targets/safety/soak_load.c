@@ -2,8 +2,9 @@
  * and the process forks children. Some children execute a program, some continue with locks and
  * threads of their own, some are killed.
  *
- * Says "ready" when all threads run. At a line the program stops and says the truth: how often each
- * lock was taken, and the numbers of threads and children. Then it waits for the end of stdin.
+ * Says "ready" when all threads run. At a line the program stops and says the truth. The truth is
+ * how often each lock was taken, and the numbers of threads and children. Then the program waits
+ * for the end of stdin.
  */
 #include <sched.h>
 #include <semaphore.h>

@@ -1,6 +1,7 @@
 /* Code that runs when a thread ends: destructors of thread-specific data, in all rounds. In them
- * the thread locks, waits for a lock that is held, sleeps on a condition, and posts and waits. It
- * also starts and joins a thread. Threads end by return, by pthread_exit and by cancellation.
+ * the thread locks, waits for a lock that is held, sleeps on a condition, and posts and waits.
+ * The thread also starts and joins another thread. Threads end by return, by pthread_exit and by
+ * cancellation.
  */
 #include <limits.h>
 #include <sched.h>

@@ -21,15 +21,15 @@ static void *trades(void *argument)
 {
     unsigned seed = (unsigned)(long)argument;
     for (unsigned i = 0; i < ROUNDS; i++) {
-        unsigned place = (i * 7 + seed) % PIECES;
+        unsigned index = (i * 7 + seed) % PIECES;
         size_t size = size_number(i + seed), old_size;
         unsigned char *piece = malloc(size), *old;
         memset(piece, (int)size, size);
         pthread_mutex_lock(&lock);
-        old = pieces[place];
-        old_size = sizes[place];
-        pieces[place] = piece;
-        sizes[place] = size;
+        old = pieces[index];
+        old_size = sizes[index];
+        pieces[index] = piece;
+        sizes[index] = size;
         pthread_mutex_unlock(&lock);
         for (size_t at = 0; old && at < old_size; at += 97)
             if (old[at] != (unsigned char)old_size)

@@ -1,7 +1,7 @@
 /* Code without a file, which the program registers as run-time compilers do, over an allocator that
- * locks. The unwinder allocates while it holds a lock of its own. It does so also when the library
- * unwinds for a lock of the allocator. Tests also build the program in two parts: -DALLOCATOR is a
- * library, -DPROGRAM the rest.
+ * locks. The unwinder allocates while it holds a lock of its own. The unwinder does so also when
+ * the library unwinds for a lock of the allocator. Tests also build the program in two parts:
+ * -DALLOCATOR is a library, -DPROGRAM the rest.
  */
 #include <unwind.h>
 

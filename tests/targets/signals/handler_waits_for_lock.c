@@ -1,7 +1,6 @@
 /* A signal handler waits for a lock that another thread holds, at any point of the interrupted
- * thread: while the thread takes free locks, while it waits for a lock, while it waits for a
- * semaphore. The handler must not be noticed: each wait of the thread ends as it would without the
- * handler.
+ * thread. The interrupted thread takes free locks, waits for a lock, or waits for a semaphore. The
+ * handler must not be noticed: each wait of the thread ends as it would without the handler.
  */
 #include <sched.h>
 #include <semaphore.h>

@@ -1,5 +1,5 @@
-// Threads that sleep while exceptions are in flight: in a handler, in a destructor that runs
-// because of an exception, below functions that allocate on the stack. Says {"tids": [...]} when
+// Threads that sleep while exceptions are in flight. They sleep in a handler, in a destructor
+// that an exception runs, and below functions that allocate on the stack. Says {"tids": [...]} when
 // all threads sleep.
 #include "../target.h"
 

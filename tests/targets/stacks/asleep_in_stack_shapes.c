@@ -1,6 +1,6 @@
 /* Threads that sleep, each with a call stack of another shape. Says {"way": tid, ...} when all
- * threads sleep. Each function that matters has a frame of its own. It uses the result of its
- * callee; otherwise its call would be a jump.
+ * threads sleep. Each function that matters has a frame of its own. The function uses the
+ * result of its callee; otherwise its call would be a jump.
  */
 #include <alloca.h>
 #include <poll.h>

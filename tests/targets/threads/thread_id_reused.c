@@ -7,9 +7,10 @@
  *           want it
  *
  * The name of the first thread is "first". At a line the first thread continues and ends, and
- * threads come and go until one has the same id. That thread is named "second" and does the same as
- * the first. Says {"tid": ..., "begun": ...} of each when it sleeps (its start by CLOCK_MONOTONIC),
- * "none" if the id never comes back, and "ok" at the end.
+ * threads come and go until one has the same id. The thread with the same id is named "second" and
+ * does the same as the first. Says {"tid": ..., "begun": ...} of each when the thread sleeps.
+ * "begun" is its start by CLOCK_MONOTONIC. Says "none" if the id never comes back, and "ok" at the
+ * end.
  */
 #include <sched.h>
 

@@ -1,6 +1,6 @@
 /* Threads that each spend their time in one way, and report what they know of it.
  *
- * At a line the program says for each thread its id, the CPU time of its own clock, and its own
+ * At a line the program says each thread's id, the CPU time of the thread's clock, and the thread's
  * schedstat. The times before and after these readings are beside them.
  */
 #include "../target.h"

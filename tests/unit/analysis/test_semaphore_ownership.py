@@ -27,8 +27,8 @@ def owned(snapshot: Snapshot, again: semaphore_ownership.ReadAgain) -> Snapshot:
 def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
     """A thread waits for a semaphore that is a lock.
 
-    ``uses`` has, by the name of another thread, how often that thread got and posted the semaphore;
-    None if the counts are incomplete.
+    ``uses`` has, by the name of another thread, how often that thread got and posted the semaphore.
+    A value is None if the counts are incomplete.
     """
     waiter = records.thread(
         WAITER, "waiter", ThreadState.WAITING, waiting_for=records.wait(SEM, Kind.SEM, 5.0)

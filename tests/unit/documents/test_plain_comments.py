@@ -13,7 +13,7 @@ ROOTS = ("collector", "tui", "bench", "native", "tests")
 MAX_WORDS = 20
 MAX_COLUMNS = 100
 #: Words that begin a sentence and stand for a subject that the sentence does not name.
-_BARE_SUBJECT = re.compile(r"(It|What|Who|That) ")
+_UNNAMED_SUBJECT = re.compile(r"(It|What|Who|That) ")
 
 
 def faults(path: Path, source: str) -> list[str]:
@@ -23,7 +23,7 @@ def faults(path: Path, source: str) -> list[str]:
         for _, sentence in sentences(text):
             if (count := word_count(sentence)) > MAX_WORDS:
                 found.append(f"{number}: {count} words: {sentence}")
-            if _BARE_SUBJECT.match(sentence) and not sentence.endswith("?"):
+            if _UNNAMED_SUBJECT.match(sentence) and not sentence.endswith("?"):
                 found.append(f"{number}: no subject: {sentence}")
     for number, line in enumerate(source.splitlines(), 1):
         if len(_without_directive(line)) > MAX_COLUMNS and " " in line.strip():

@@ -1,4 +1,4 @@
-"""What was added between two scans: also where a scan did not measure a figure."""
+"""Figures that were added between two scans, also where a scan did not measure a figure."""
 
 from __future__ import annotations
 

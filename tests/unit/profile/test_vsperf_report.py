@@ -34,7 +34,7 @@ ROWS = (
     ("Root", "c", 60, 60, "c"),
     ("Caller", "a", 60, 60, "c"),
 )
-#: The estimate: main caused 60 of the 80 of a, so 60 * 60/80 of the value of c belongs to main.
+#: The estimate: main caused 60 of the 80 of a. So 60 * 60/80 of the value of c belongs to main.
 ESTIMATED = [
     ("/main", 100.0, 10.0),
     ("/main/a", 60.0, 15.0),

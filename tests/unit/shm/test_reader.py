@@ -208,7 +208,7 @@ def test_a_change_of_any_number_is_read(watched: Watched) -> None:
     chance = random.Random(20261122)
     watched.reader.read()
     sound = bytes(watched.file.data)
-    places = [
+    spans = [
         (watched.file.offset_of(block) + ffi.offsetof("struct lt_thread", field), size)
         for block in watched.blocks
         for field, size in (("wait", ffi.sizeof("struct lt_wait")), ("held_inline", 64))
@@ -217,7 +217,7 @@ def test_a_change_of_any_number_is_read(watched: Watched) -> None:
     ]
     waiting_tids = set()
     for _ in range(400):
-        start, size = chance.choice(places)
+        start, size = chance.choice(spans)
         at = start + chance.randrange(size)
         watched.file.data[at] ^= 1 << chance.randrange(8)
         watched.write()

@@ -16,13 +16,13 @@ def files(directory: Path) -> list[Path]:
 
 
 def test_stored_bytes_are_private_and_available_to_the_next_run(tmp_path: Path) -> None:
-    place = tmp_path / "caches" / "locktop"
-    DiskCache(place).put("build/1f", b"index")
-    assert DiskCache(place).get("build/1f") == b"index"
-    assert DiskCache(place).get("build/2f") is None
-    (file,) = files(place)
+    directory = tmp_path / "caches" / "locktop"
+    DiskCache(directory).put("build/1f", b"index")
+    assert DiskCache(directory).get("build/1f") == b"index"
+    assert DiskCache(directory).get("build/2f") is None
+    (file,) = files(directory)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
 def test_a_damaged_or_foreign_cache_file_is_ignored(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_without_a_directory_nothing_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    for place in (None, tmp_path / "file", Path("/proc/locktop")):
-        cache = DiskCache(place)
+    for directory in (None, tmp_path / "file", Path("/proc/locktop")):
+        cache = DiskCache(directory)
         cache.put("a", b"index")
         assert cache.get("a") is None
     monkeypatch.setenv("LOCKTOP_CACHE", "none")

@@ -76,11 +76,11 @@ class Installed:
 
 
 @pytest.fixture
-def place() -> Iterator[Installed]:
+def installed() -> Iterator[Installed]:
     """A directory that every user may read, as directories of programs are."""
     directory = Path(tempfile.mkdtemp(prefix="locktop-test-"))
     directory.chmod(0o755)
-    place = Installed(directory)
+    installed = Installed(directory)
     flags = ["-O1", "-fno-optimize-sibling-calls"]
     for name, source in (("program", PROGRAM), ("libthing", LIBRARY), ("other", OTHER)):
         (directory / f"{name}.c").write_text(source)
@@ -89,7 +89,7 @@ def place() -> Iterator[Installed]:
     rpath = f"-Wl,-rpath,{directory}"
     build(directory, *flags, "-o", "program", "program.c", "libthing.so", rpath)
     try:
-        yield place
+        yield installed
     finally:
         shutil.rmtree(directory)
 
@@ -160,59 +160,59 @@ def needs_mounts() -> None:
 WHOLE = ("main", "in_the_library", [])
 
 
-def test_user_nobody_reads_unchanged_files(place: Installed) -> None:
-    with Running(place.program) as running:
+def test_user_nobody_reads_unchanged_files(installed: Installed) -> None:
+    with Running(installed.program) as running:
         assert as_nobody(running.names) == WHOLE
 
 
 @needs_root
-def test_root_reads_deleted_and_replaced_files(place: Installed) -> None:
-    with Running(place.program) as running:
-        place.library.unlink()
-        place.program.unlink()
+def test_root_reads_deleted_and_replaced_files(installed: Installed) -> None:
+    with Running(installed.program) as running:
+        installed.library.unlink()
+        installed.program.unlink()
         assert running.names() == WHOLE
-        place.other.rename(place.library)
-        shutil.copy("/bin/true", place.program)
+        installed.other.rename(installed.library)
+        shutil.copy("/bin/true", installed.program)
         assert running.names() == WHOLE
 
 
-def test_a_deleted_library_gives_user_nobody_a_note(place: Installed) -> None:
-    with Running(place.program) as running:
-        place.library.unlink()
-        note = f"{place.library} was deleted since the process started"
+def test_a_deleted_library_gives_user_nobody_a_note(installed: Installed) -> None:
+    with Running(installed.program) as running:
+        installed.library.unlink()
+        note = f"{installed.library} was deleted since the process started"
         printed = [f"{note}: its functions cannot be named"]
         assert as_nobody(running.names) == ("main", "", printed)
 
 
-def test_a_replaced_library_gives_user_nobody_a_note(place: Installed) -> None:
-    with Running(place.program) as running:
-        place.other.rename(place.library)
-        note = f"{place.library} was replaced since the process started"
+def test_a_replaced_library_gives_user_nobody_a_note(installed: Installed) -> None:
+    with Running(installed.program) as running:
+        installed.other.rename(installed.library)
+        note = f"{installed.library} was replaced since the process started"
         printed = [f"{note}: its functions cannot be named"]
         assert as_nobody(running.names) == ("main", "", printed)
 
 
-def test_user_nobody_reads_a_deleted_program(place: Installed) -> None:
-    with Running(place.program) as running:
-        place.program.unlink()
+def test_user_nobody_reads_a_deleted_program(installed: Installed) -> None:
+    with Running(installed.program) as running:
+        installed.program.unlink()
         assert as_nobody(running.names) == WHOLE
-        shutil.copy("/bin/true", place.program)
+        shutil.copy("/bin/true", installed.program)
         assert as_nobody(running.names) == WHOLE
 
 
-def test_an_overwritten_library_is_read_with_its_new_content(place: Installed) -> None:
-    with Running(place.program) as running:
+def test_an_overwritten_library_is_read_with_its_new_content(installed: Installed) -> None:
+    with Running(installed.program) as running:
         assert running.names() == WHOLE
-        place.library.write_bytes(place.other.read_bytes())
+        installed.library.write_bytes(installed.other.read_bytes())
         assert running.names()[1] == "of_another_build"
 
 
-def test_another_file_at_the_same_path_of_the_host_is_not_read(place: Installed) -> None:
+def test_another_file_at_the_same_path_of_the_host_is_not_read(installed: Installed) -> None:
     needs_mounts()
-    inside = place.directory / "inside.so"
-    place.library.rename(inside)
-    shutil.copy(place.other, place.library)
-    with Apart(f"mount --bind {inside} {place.library}", place.program) as running:
+    inside = installed.directory / "inside.so"
+    installed.library.rename(inside)
+    shutil.copy(installed.other, installed.library)
+    with Apart(f"mount --bind {inside} {installed.library}", installed.program) as running:
         assert as_nobody(running.names) == WHOLE
         assert running.names() == WHOLE
 
@@ -221,29 +221,29 @@ def test_another_file_at_the_same_path_of_the_host_is_not_read(place: Installed)
     "mount",
     ["mount --bind {root} {hidden}", "mount -t tmpfs x {hidden} && cp -a {root}/. {hidden}"],
 )
-def test_files_of_another_root_are_read(place: Installed, mount: str) -> None:
+def test_files_of_another_root_are_read(installed: Installed, mount: str) -> None:
     """The process has a root of its own, in a private mount, as in a container."""
     needs_mounts()
-    root, hidden = place.directory / "root", place.directory / "hidden"
+    root, hidden = installed.directory / "root", installed.directory / "hidden"
     hidden.mkdir()
-    printed = subprocess.run(["ldd", place.program], check=True, capture_output=True, text=True)
-    for path in (str(place.program), *re.findall(r"/\S+", printed.stdout)):
+    printed = subprocess.run(["ldd", installed.program], check=True, capture_output=True, text=True)
+    for path in (str(installed.program), *re.findall(r"/\S+", printed.stdout)):
         (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, root / path[1:])
     setup = f"{mount.format(root=root, hidden=hidden)} && chmod 755 {hidden}"
-    with Apart(setup, place.program, root=hidden) as running:
+    with Apart(setup, installed.program, root=hidden) as running:
         assert not list(hidden.iterdir())
         assert as_nobody(running.names) == WHOLE
         assert running.names() == WHOLE
 
 
-def test_files_of_an_overlay_are_read(place: Installed) -> None:
+def test_files_of_an_overlay_are_read(installed: Installed) -> None:
     """Device and inode of a mapping may differ from those of its file there."""
     needs_mounts()
-    lower, empty, merged = (place.directory / name for name in ("lower", "empty", "merged"))
+    lower, empty, merged = (installed.directory / name for name in ("lower", "empty", "merged"))
     for directory in (lower, empty, merged):
         directory.mkdir()
-    shutil.copy(place.program, lower)
+    shutil.copy(installed.program, lower)
     setup = f"mount -t overlay x -o lowerdir={lower}:{empty} {merged}"
     if subprocess.run(["unshare", "-m", "sh", "-c", setup]).returncode:
         pytest.skip("no overlays here")
@@ -252,25 +252,25 @@ def test_files_of_an_overlay_are_read(place: Installed) -> None:
         assert running.names() == WHOLE
 
 
-def test_the_identity_of_a_file_is_that_of_its_mapping(place: Installed) -> None:
-    with Running(place.program) as running:
+def test_the_identity_of_a_file_is_that_of_its_mapping(installed: Installed) -> None:
+    with Running(installed.program) as running:
         space = AddressSpace(parse(procfs.maps(running.process.pid)))
         mapping = space.find(running.library)
         assert mapping is not None
-        file, other = open_regular(place.library), open_regular(place.other)
+        file, other = open_regular(installed.library), open_regular(installed.other)
         assert file is not None
         assert other is not None
         assert mapped_file.identity_in_maps(file) == (mapping.device, mapping.inode)
         assert mapped_file.identity_in_maps(other) != (mapping.device, mapping.inode)
 
 
-def test_a_file_is_mapped_once(place: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_mapped_once(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without this, each address of an unmapped file would map the file again."""
-    other = open_regular(place.other)
+    other = open_regular(installed.other)
     assert other is not None
     printed = mapped_file.identity_in_maps(other)
     monkeypatch.setattr(procfs, "read", None)
-    again = open_regular(place.other)
+    again = open_regular(installed.other)
     assert again is not None
     assert mapped_file.identity_in_maps(again) == printed
 

@@ -13,17 +13,17 @@ from locktop.collector.sources.probes.python_stacks import FIRST_ID
 
 def test_verdicts_are_kept_by_lock_and_call_site_and_follow_later_scans() -> None:
     idle_cache, idle = IdleCache(), replace(wait(kind=Kind.SEM), idle=True)
-    place = (idle.lock, idle.stack, idle.site)
+    key = (idle.lock, idle.stack, idle.site)
     idle_cache.learn(waiting(t1=idle), named=False)
-    assert idle_cache.idle(*place) is None, "the names of the snapshot were not known"
+    assert idle_cache.idle(*key) is None, "the names of the snapshot were not known"
     idle_cache.learn(waiting(t1=idle), named=True)
-    assert idle_cache.idle(*place) is True
-    assert idle_cache.idle(2, *place[1:]) is None
+    assert idle_cache.idle(*key) is True
+    assert idle_cache.idle(2, *key[1:]) is None
     held = replace(idle, idle=False)
     idle_cache.learn(waiting(t1=held), named=False)
-    assert idle_cache.idle(*place) is False
+    assert idle_cache.idle(*key) is False
     idle_cache.learn(waiting(t1=held, t2=idle), named=True)
-    assert idle_cache.idle(*place) is None, "lock and call site are equal, but the verdicts differ"
+    assert idle_cache.idle(*key) is None, "lock and call site are equal, but the verdicts differ"
 
 
 def test_no_verdict_is_kept_of_deadlocks_and_merged_stacks() -> None:

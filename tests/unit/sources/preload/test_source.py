@@ -43,7 +43,7 @@ def test_figures_of_living_and_ended_threads_add_up(directory: Path) -> None:
     assert (found[0].acquisitions, found[0].contended, found[0].trylock_failed) == (25, 10, 2)
     assert found[0].wait_s == pytest.approx(5)
     assert found[0].wait_max_s == pytest.approx(1)
-    # 2 + 3 s of ended threads; of each living thread 1 s measured, and 1 s / 2 for 6 other holds
+    # Ended threads: 2 + 3 s. Each living thread: 1 s measured, and 1 s / 2 for 6 other holds.
     assert found[0].hold_s == pytest.approx(5 + 2 * (1 + 3))
     assert found[0].hold_timed == 2 + 3 + 2 * (4 + 2)
 

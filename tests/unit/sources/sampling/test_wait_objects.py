@@ -222,8 +222,8 @@ def test_random_memory_is_never_a_held_lock() -> None:
 
 def test_a_mutex_is_recognized_between_two_owners() -> None:
     """A known mutex stays a mutex while nothing else lies at its address."""
-    place = ctypes.create_string_buffer(256)
-    address = (ctypes.addressof(place) + 127) & ~63
+    buffer = ctypes.create_string_buffer(256)
+    address = (ctypes.addressof(buffer) + 127) & ~63
     sleep_key = next(n for n in range(1000) if syscalls.name(n) == "futex")
     waits = SampledWaitReader(os.getpid(), 36, lambda pc: False)
 

@@ -195,9 +195,9 @@ def test_addr2line_agrees(which: str, request: pytest.FixtureRequest) -> None:
         # The tools know nothing of gaps between functions, and print that in many ways.
         if not ours or not ours[0].function or not theirs[0][1]:
             continue
-        assert [place.line for place in ours] == [line for _, line, _ in theirs], hex(address)
-        names = [place.function for place in ours[:-1]] == [name for name, _, _ in theirs[:-1]]
-        same += names and [place.file for place in ours] == [file for _, _, file in theirs]
+        assert [each.line for each in ours] == [line for _, line, _ in theirs], hex(address)
+        names = [each.function for each in ours[:-1]] == [name for name, _, _ in theirs[:-1]]
+        same += names and [each.file for each in ours] == [file for _, _, file in theirs]
         several += len(ours) > 1
     assert same > 0.8 * len(addresses)
     assert several > 0.2 * len(addresses)
@@ -223,11 +223,11 @@ def addr2line(path: Path, addresses: list[int]) -> dict[int, list[tuple[str, int
     lines = iter(said.splitlines())
     for line in lines:
         if line.startswith("0x"):
-            places = found.setdefault(int(line, 16), [])
+            locations = found.setdefault(int(line, 16), [])
             continue
         file, _, number = next(lines).partition(" (")[0].rpartition(":")
-        place: Any = (line, int(number) if number.isdigit() else 0, file.rpartition("/")[2])
-        places.append(place)
+        location: Any = (line, int(number) if number.isdigit() else 0, file.rpartition("/")[2])
+        locations.append(location)
     return found
 
 

@@ -36,13 +36,13 @@ def test_a_debug_file_is_found_by_its_build_id(built: Built, tmp_path: Path, whe
     assert found.data(built.addresses["g_figures"]) is not None
 
 
-@pytest.mark.parametrize("place", ["", ".debug", "usr/lib/debug/bin"])
+@pytest.mark.parametrize("location", ["", ".debug", "usr/lib/debug/bin"])
 @pytest.mark.parametrize("flag", ["-Wl,--build-id=none", "-Wl,--build-id=sha1"])
-def test_a_debug_file_is_found_by_its_link(tmp_path: Path, place: str, flag: str) -> None:
+def test_a_debug_file_is_found_by_its_link(tmp_path: Path, location: str, flag: str) -> None:
     directory = tmp_path / "bin"
     directory.mkdir()
     built = Built(directory, flag)
-    debug = (tmp_path if place.startswith("usr") else directory) / place / "program.debug"
+    debug = (tmp_path if location.startswith("usr") else directory) / location / "program.debug"
     built.separate(debug)
     built.run("objcopy", f"--add-gnu-debuglink={debug}", built.path)
     found = built.module(tmp_path)

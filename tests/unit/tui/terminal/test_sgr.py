@@ -18,7 +18,8 @@ def seen(
 ) -> tuple[list[tuple[str, Attributes]], Attributes]:
     """Return every character with its attributes, and the attributes at the end.
 
-    What moves the cursor paints nothing, so it has no attributes; of several such the last counts.
+    A sequence that moves the cursor paints nothing, so it has no attributes. Of several such
+    sequences the last counts.
     """
     visible = []
     now, at = before, 0
