@@ -174,7 +174,7 @@ class LaunchedProgram:
     def _end_unless_kept(self) -> None:
         for number in self._handlers:
             signal.signal(number, signal.SIG_IGN)  # the first signal is enough
-        if self._keep or self._process.poll() is not None:
+        if self._process.poll() is not None or self._keep:
             return
         self._ask_to_end()
         if not self._ended_within(_END_WITHIN_S):

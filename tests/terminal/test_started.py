@@ -177,7 +177,7 @@ def test_a_lost_terminal_leaves_the_program_running(options: tuple[str, ...], ru
     screen = run(*options)
     screen.wait_painted(b"Locks")
     screen.hang_up()
-    screen.process.wait(PATIENCE_S)
+    assert screen.process.wait(PATIENCE_S) == 0
     assert screen.runs == (not options)
 
 
@@ -234,7 +234,7 @@ def test_a_lost_terminal_ends_the_screen_of_an_ended_program(run: Run) -> None:
     os.kill(screen.pid, signal.SIGTERM)
     screen.wait_painted(b"ENDED")
     screen.hang_up()
-    screen.process.wait(PATIENCE_S)
+    assert screen.process.wait(PATIENCE_S) == 128 + signal.SIGTERM  # that of the program
 
 
 def test_a_fault_of_the_screen_has_its_status_and_leaves_the_program_running(run: Run) -> None:

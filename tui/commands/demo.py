@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from locktop.tui.commands.options import add_screen, has_terminal, rules, seconds
+from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 
 NAME = "demo"
 HELP = "watch a small program with lock problems"
@@ -41,7 +42,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     with LaunchedProgram(command[0], command, output=os.devnull, ends_with_screen=True) as started:
         status = watch(started.source(rules(arguments)), arguments, launched=started)
-    return started.status or status
+    return status if status == EXIT_SCREEN_FAULT else started.status
 
 
 def demo_program() -> Path:

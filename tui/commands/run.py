@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -122,7 +123,8 @@ def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
     from locktop.tui.views.cells import plain
 
     lines = started.messages() if failure is None else [str(failure), *started.output_messages()]
-    for line in lines:
-        print(f"locktop: {plain(line)}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # the terminal may be lost
+        for line in lines:
+            print(f"locktop: {plain(line)}", file=sys.stderr, flush=True)
     # An early end is no failure: a script needs the status of the program.
     return started.status if failure is None or isinstance(failure, EndedEarlyError) else 2
