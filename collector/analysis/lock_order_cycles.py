@@ -17,14 +17,16 @@ are the same locks throughout.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, product
+from math import prod
 from typing import TypeVar
 
 from msgspec import Struct, field
 
 from locktop.collector.analysis.happens_before import HappensBefore, ThreadLife
+from locktop.collector.analysis.lock_order_graph import Instance
 from locktop.collector.analysis.strong_components import strong_components
-from locktop.collector.model import Confidence, OrderCycle, OrderEdge
+from locktop.collector.model import Confidence, OrderCycle, OrderEdge, OrderWay
 
 _MAX_CYCLES = 32
 _MAX_CLASS_CYCLES = 16
@@ -34,11 +36,14 @@ _SHORT = 4
 _MAX_STEPS = 100_000
 #: How many combinations of orders the search tries for one cycle of locks.
 _MAX_COMBINATIONS = 500
+#: How many combinations with different stacks the result has of one cycle, and the limit of the
+#: search for them.
+_MAX_WAYS = 64
+_MAX_STEPS_FOR_WAYS = 5_000
 
-#: A lock id and a generation: the lock between two initialisations.
-Instance = tuple[int, int]
 _Node = Hashable
 Item = TypeVar("Item")
+_RANK = {confidence: rank for rank, confidence in enumerate(Confidence)}
 
 
 class HeldLock(Struct, frozen=True):
@@ -90,6 +95,7 @@ class PotentialDeadlocks(Struct, frozen=True):
 
     cycles: tuple[OrderCycle, ...] = ()  # by confidence, then by length
     unproven: int = 0  # how many more cycles there are if one address always is one lock
+    is_cut: bool = False  # the search ended at a limit: there may be further cycles
 
 
 def find(
@@ -106,23 +112,14 @@ def find(
     usable = [order for order in orders if search.is_usable(order)]
     links = [_Link(order, held) for order in usable for held in order.held]
     proven = [link for link in links if search.is_proven(link)]
-    found = list(islice(search.cycles(proven), _MAX_CYCLES))
+    found = list(search.first_cycles(proven, _MAX_CYCLES))
     if any(one.class_name for one in facts.values()):
         of_classes = [link for link in links if search.is_proven(link, by_class=True)]
-        found += islice(search.cycles(of_classes, by_class=True), _MAX_CLASS_CYCLES)
-    rank = list(Confidence)
-    found.sort(key=lambda cycle: (rank.index(cycle.confidence), len(cycle.edges)))
-    more = islice(search.cycles(links), _MAX_CYCLES) if len(proven) < len(links) else ()
-    return PotentialDeadlocks(tuple(found), sum(1 for _ in more))
-
-
-def in_cycles(orders: Sequence[ObservedOrder]) -> frozenset[int]:
-    """Return the ids of the locks that are part of a cycle, whether it could happen or not."""
-    links: dict[_Node, set[_Node]] = {}
-    for order in orders:
-        for held in order.held:
-            links.setdefault((order.epoch, held.instance), set()).add((order.epoch, order.instance))
-    return frozenset(node[1][0] for component in strong_components(links) for node in component)  # type: ignore[index]
+        found += search.first_cycles(of_classes, _MAX_CLASS_CYCLES, by_class=True)
+    found.sort(key=lambda cycle: (_RANK[cycle.confidence], len(cycle.edges)))
+    is_cut = search.is_cut
+    more = search.first_cycles(links, _MAX_CYCLES) if len(proven) < len(links) else ()
+    return PotentialDeadlocks(tuple(found), len(more), is_cut)
 
 
 class _Link(Struct, frozen=True):
@@ -141,9 +138,7 @@ class _Combination(Struct):
 
     @property
     def confidence(self) -> Confidence:
-        rank = list(Confidence)
-        found = sorted((rank.index(one) for one in self.doubts.values()), reverse=True)
-        return rank[found[0]] if found else Confidence.HIGH
+        return max(self.doubts.values(), key=_RANK.__getitem__, default=Confidence.HIGH)
 
 
 class _Search:
@@ -152,7 +147,10 @@ class _Search:
         self._lives = lives
         self._facts = facts
         self._steps = 0
+        self._limit = _MAX_STEPS
         self._reported: set[Hashable] = set()
+        #: Whether a search ended at a limit.
+        self.is_cut = False
 
     def is_usable(self, order: ObservedOrder) -> bool:
         """Return whether all locks of an order are known and have reliable holders."""
@@ -175,7 +173,15 @@ class _Search:
 
     # ---- cycles of locks ----
 
-    def cycles(self, links: Iterable[_Link], by_class: bool = False) -> Iterator[OrderCycle]:
+    def first_cycles(
+        self, links: Iterable[_Link], count: int, by_class: bool = False
+    ) -> list[OrderCycle]:
+        """Return at most ``count`` of cycles(), and note whether that leaves out some."""
+        found = list(islice(self._cycles(links, by_class), count + 1))
+        self.is_cut |= len(found) > count or self._steps > _MAX_STEPS
+        return found[:count]
+
+    def _cycles(self, links: Iterable[_Link], by_class: bool = False) -> Iterator[OrderCycle]:
         """Yield the cycles that were not yielded before, the shortest first. ``by_class``: one node
         stands for all locks of a class; cycles that exist without classes are not yielded."""
         graph: dict[_Node, dict[_Node, list[_Link]]] = {}
@@ -186,10 +192,11 @@ class _Search:
                 graph.setdefault(from_, {}).setdefault(to, []).append(link)
         self._steps = 0
         for nodes in self._node_cycles(graph):
-            best = self._best_combination([graph[a][b] for a, b in _pairs(nodes)], by_class)
-            if best is not None and (signature := self._signature(best)) not in self._reported:
-                self._reported.add(signature)
-                yield self._cycle(best, by_class)
+            ways, are_all = self._ways([graph[a][b] for a, b in _pairs(nodes)], by_class)
+            signatures = {self._signature(one) for one in ways}
+            if not signatures <= self._reported:
+                self._reported |= signatures
+                yield self._cycle(ways, are_all, by_class)
 
     def _node(self, epoch: int, instance: Instance, by_class: bool) -> _Node:
         name = self._facts[instance[0]].class_name if by_class else ""
@@ -219,7 +226,7 @@ class _Search:
             while paths:
                 path = paths.pop()
                 self._steps += 1
-                if self._steps > _MAX_STEPS:
+                if self._steps > self._limit:
                     return
                 successors = graph[path[-1]]
                 if len(path) == length:
@@ -240,7 +247,7 @@ class _Search:
         first, allowed = component[at], set(component[at:])
         came_from: dict[_Node, _Node] = {}
         level: list[_Node] = [first]
-        while level and self._steps <= _MAX_STEPS:
+        while level and self._steps <= self._limit:
             next_level: list[_Node] = []
             for node in level:
                 self._steps += 1
@@ -255,23 +262,51 @@ class _Search:
 
     # ---- combinations of orders for one cycle of locks ----
 
-    def _best_combination(
+    def _ways(
         self, links: Sequence[Sequence[_Link]], by_class: bool
-    ) -> _Combination | None:
+    ) -> tuple[list[_Combination], bool]:
+        """Return the best combination of each way, the best first, and whether these are all ways.
+        A way is a stack for each link."""
+        groups = [_by_stack(of_edge) for of_edge in links]
+        found: list[_Combination] = []
+        are_all = prod(map(len, groups)) <= _MAX_WAYS
+        left, steps = _MAX_COMBINATIONS, 0
+        for way in islice(product(*groups), _MAX_WAYS):
+            best, tried = self._best_combination(way, by_class, left)
+            if best is not None:
+                if not found:  # the other ways have a limit of their own
+                    steps, left = self._steps, _MAX_COMBINATIONS
+                    self._limit = steps + _MAX_STEPS_FOR_WAYS
+                found.append(best)
+            elif not found:
+                left -= tried
+            if self._steps > self._limit or not left:
+                are_all = False
+                self.is_cut |= not found
+                break
+        if found:
+            self._steps, self._limit = steps, _MAX_STEPS
+        return sorted(found, key=lambda one: _RANK[one.confidence]), are_all
+
+    def _best_combination(
+        self, links: Sequence[Sequence[_Link]], by_class: bool, count: int
+    ) -> tuple[_Combination | None, int]:
+        """Return the best of the first ``count`` combinations, and how many were tried."""
         best: _Combination | None = None
-        rank = list(Confidence)
-        for chosen in islice(self._combinations(links, ()), _MAX_COMBINATIONS):
+        tried = 0
+        for chosen in islice(self._combinations(links, ()), count):
+            tried += 1
             if by_class and not (_is_mixed(chosen) and self._are_of_different_classes(chosen)):
                 continue
             serials = self._threads(chosen, (), ())
             if serials is None:
                 continue
             found = _Combination(chosen, serials, self._doubts(chosen, serials, by_class))
-            if best is None or rank.index(found.confidence) < rank.index(best.confidence):
+            if best is None or _RANK[found.confidence] < _RANK[best.confidence]:
                 best = found
-            if best.confidence is Confidence.HIGH:
+            if by_class or best.confidence is Confidence.HIGH:
                 break
-        return best
+        return best, tried
 
     def _combinations(
         self, links: Sequence[Sequence[_Link]], chosen: tuple[_Link, ...]
@@ -282,7 +317,7 @@ class _Search:
             return
         for link in links[len(chosen)]:
             self._steps += 1
-            if self._steps > _MAX_STEPS:
+            if self._steps > self._limit:
                 return
             if chosen and not self._blocks(chosen[-1], link):
                 continue
@@ -315,7 +350,7 @@ class _Search:
             if not all(self._happens_before.are_concurrent(point, one) for one in chosen):
                 continue
             found = self._threads(links, (*chosen, point), (*serials, point[0]))
-            if found is not None or self._steps > _MAX_STEPS:
+            if found is not None or self._steps > self._limit:
                 return found
         return None
 
@@ -352,26 +387,43 @@ class _Search:
         ]
         return frozenset(parts)
 
-    def _cycle(self, found: _Combination, by_class: bool) -> OrderCycle:
-        classes = [self._facts[link.held.lock].class_name for link in found.links]
+    def _cycle(self, ways: Sequence[_Combination], are_all: bool, by_class: bool) -> OrderCycle:
+        best = ways[0]
+        classes = [self._facts[link.held.lock].class_name for link in best.links]
         return OrderCycle(
-            locks=tuple(link.held.lock for link in found.links),
-            edges=tuple(
-                OrderEdge(
-                    from_=link.held.lock,
-                    to=link.order.lock,
-                    tid=self._lives[serial].tid if serial in self._lives else 0,
-                    stack=link.order.stack,
-                    site=link.held.site,
-                    shared=link.order.shared,
-                    from_shared=link.held.shared,
-                )
-                for link, serial in zip(found.links, found.serials, strict=True)
-            ),
-            confidence=found.confidence,
-            why="; ".join(found.doubts),
+            locks=tuple(link.held.lock for link in best.links),
+            edges=self._edges(best),
+            confidence=best.confidence,
+            why="; ".join(best.doubts),
             classes=tuple(classes) if by_class else (),
+            ways=tuple(
+                OrderWay(self._edges(one), one.confidence, "; ".join(one.doubts))
+                for one in ways[1:]
+            ),
+            ways_left_out=not are_all,
         )
+
+    def _edges(self, found: _Combination) -> tuple[OrderEdge, ...]:
+        return tuple(
+            OrderEdge(
+                from_=link.held.lock,
+                to=link.order.lock,
+                tid=self._lives[serial].tid if serial in self._lives else 0,
+                stack=link.order.stack,
+                site=link.held.site,
+                shared=link.order.shared,
+                from_shared=link.held.shared,
+            )
+            for link, serial in zip(found.links, found.serials, strict=True)
+        )
+
+
+def _by_stack(links: Iterable[_Link]) -> list[list[_Link]]:
+    """Return the links in groups of the same stack and call site."""
+    groups: dict[tuple[int, int], list[_Link]] = {}
+    for link in links:
+        groups.setdefault((link.order.stack, link.held.site), []).append(link)
+    return list(groups.values())
 
 
 def _exclude_each_other(one: ObservedOrder, other: ObservedOrder) -> bool:

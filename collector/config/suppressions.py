@@ -6,6 +6,8 @@ A line names functions and the reason:
 
 A name may have ``*`` for any text and ``?`` for one character. Functions match with or without
 their arguments. A potential deadlock is suppressed if each name matches a function in its stacks.
+Other threads may make the same deadlock possible by other stacks. Then a line must suppress each of
+these ways.
 The reason begins at the first ``#`` between blanks. A line that begins with ``#`` is a comment.
 """
 
@@ -19,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import OrderCycle, Snapshot
+from locktop.collector.model import Confidence, OrderCycle, OrderWay, Snapshot
 
 #: The name of the file, in the working directory.
 FILE = ".locktop-suppressions"
@@ -94,26 +96,52 @@ def apply(snapshot: Snapshot, suppressions: Sequence[Suppression]) -> Snapshot:
         snapshot: A snapshot whose functions have their names.
         suppressions: The suppressions of the user.
     """
-    kept = tuple(
-        cycle for cycle in snapshot.lock_order if not _matches(cycle, snapshot, suppressions)
-    )
-    count = len(snapshot.lock_order) - len(kept)
-    if not count:
+    if not suppressions:
         return snapshot
-    suppressed = snapshot.lock_order_suppressed + count
+    found = [_remaining(cycle, snapshot, suppressions) for cycle in snapshot.lock_order]
+    kept = tuple(sorted((cycle for cycle in found if cycle is not None), key=_rank))
+    suppressed = snapshot.lock_order_suppressed + found.count(None)
     return replace(snapshot, lock_order=kept, lock_order_suppressed=suppressed)
 
 
-def _matches(cycle: OrderCycle, snapshot: Snapshot, suppressions: Sequence[Suppression]) -> bool:
-    names = _functions(cycle, snapshot) if suppressions else set()
+def _rank(cycle: OrderCycle) -> tuple[int, int]:
+    return list(Confidence).index(cycle.confidence), len(cycle.edges)
+
+
+def _remaining(
+    cycle: OrderCycle, snapshot: Snapshot, suppressions: Sequence[Suppression]
+) -> OrderCycle | None:
+    """Return the cycle with the ways that are not suppressed, None if all are.
+
+    A cycle of which some ways are not known is never suppressed.
+    """
+    all_ways = (OrderWay(cycle.edges, cycle.confidence, cycle.why), *cycle.ways)
+    left = [way for way in all_ways if not _matches(way, snapshot, suppressions)]
+    if not left and not cycle.ways_left_out:
+        return None
+    if not left or len(left) == len(all_ways):
+        return cycle
+    first = left[0]
+    return replace(
+        cycle,
+        locks=tuple(edge.from_ for edge in first.edges),
+        edges=first.edges,
+        confidence=first.confidence,
+        why=first.why,
+        ways=tuple(left[1:]),
+    )
+
+
+def _matches(way: OrderWay, snapshot: Snapshot, suppressions: Sequence[Suppression]) -> bool:
+    names = _functions(way, snapshot)
     return any(
         all(any(function.fullmatch(name) for name in names) for function in one.functions)
         for one in suppressions
     )
 
 
-def _functions(cycle: OrderCycle, snapshot: Snapshot) -> set[str]:
-    frames = [frame for edge in cycle.edges for frame in snapshot.stacks.get(edge.stack, ())]
-    frames += [snapshot.sites[edge.site] for edge in cycle.edges if edge.site in snapshot.sites]
+def _functions(way: OrderWay, snapshot: Snapshot) -> set[str]:
+    frames = [frame for edge in way.edges for frame in snapshot.stacks.get(edge.stack, ())]
+    frames += [snapshot.sites[edge.site] for edge in way.edges if edge.site in snapshot.sites]
     names = {frame.function for frame in frames}
     return (names | {name.partition("(")[0] for name in names}) - {""}

@@ -10,12 +10,19 @@ from locktop.collector.export import deadlock_json, rendered_files
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.snapshot_codec import document as snapshot_document
 from locktop.collector.export.text import deadlock, lock_order
+from locktop.collector.format import lock_order as order_format
 from locktop.collector.format import verdict
 from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import Snapshot
 
 #: Keys of a snapshot that are part of the finding if potential deadlocks count.
-_ORDER_KEYS = ("lock_order", "lock_order_suppressed", "lock_order_unproven")
+_ORDER_KEYS = (
+    "lock_order",
+    "lock_order_suppressed",
+    "lock_order_unproven",
+    "lock_orders_left_out",
+    "lock_order_search_cut",
+)
 #: Columns of text that goes to a file or a pipe.
 _WIDTH = 100
 
@@ -71,7 +78,9 @@ def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     }
     orders = snapshot.lock_order if potential else ()
     locks |= {lock for cycle in orders for lock in cycle.locks}
-    stacks |= {str(edge.stack) for cycle in orders for edge in cycle.edges}
+    edges = [cycle.edges for cycle in orders]
+    edges += [way.edges for cycle in orders for way in cycle.ways]
+    stacks |= {str(edge.stack) for of_cycle in edges for edge in of_cycle}
     return {
         "format": "locktop.check",
         "version": 1,
@@ -91,6 +100,8 @@ def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
 
 
 def _finding(snapshot: Snapshot, potential: bool) -> str:
-    if potential and lock_order.likely(snapshot) and not verdict.is_deadlocked(snapshot):
+    if not potential or verdict.is_deadlocked(snapshot):
+        return verdict.line(snapshot)
+    if lock_order.likely(snapshot):
         return lock_order.headline(snapshot)
-    return verdict.line(snapshot)
+    return "; ".join([verdict.line(snapshot), *order_format.unknown(snapshot)])

@@ -106,6 +106,12 @@ class Document(
     lock_order_unproven: Annotated[
         Count, meaning("Potential deadlocks left out, for an address may have had two locks.")
     ] = 0
+    lock_orders_left_out: Annotated[
+        bool, meaning("Some lock orders found no room: potential deadlocks may be missing.")
+    ] = False
+    lock_order_search_cut: Annotated[
+        bool, meaning("The search for potential deadlocks ended at a limit: some may be missing.")
+    ] = False
     stacks: Annotated[
         dict[StackKey, Annotated[list[FrameEntry], Meta(max_length=MAX_FRAMES)]],
         meaning("Stacks by number: frames, innermost first."),

@@ -63,6 +63,14 @@ class OrderEdgeEntry(Struct, kw_only=True, gc=False, rename={"from_": "from", "s
     from_shared: Annotated[bool, meaning('The thread held "from" to read.')] = False
 
 
+class OrderWayEntry(Struct, kw_only=True, gc=False):
+    """The same potential deadlock with other stacks, perhaps of other threads."""
+
+    edges: Annotated[list[OrderEdgeEntry], meaning("One edge for each thread.")] = []
+    confidence: Annotated[Confidence, meaning("As of a potential deadlock.")] = Confidence.HIGH
+    why: Annotated[str, meaning("What is not known, if the confidence is not high.")] = ""
+
+
 class OrderCycleEntry(Struct, kw_only=True, gc=False):
     """A potential deadlock: locks that threads took in different orders."""
 
@@ -75,6 +83,8 @@ class OrderCycleEntry(Struct, kw_only=True, gc=False):
     classes: Annotated[
         list[str], meaning("The names of lock classes, for a cycle of classes only.")
     ] = []
+    ways: Annotated[list[OrderWayEntry], meaning("The same by other stacks.")] = []
+    ways_left_out: Annotated[bool, meaning('There may be more than "ways" has.')] = False
 
 
 class EventEntry(Struct, kw_only=True, gc=False):

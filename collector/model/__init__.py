@@ -24,6 +24,7 @@ from locktop.collector.model.findings import (
     Misuse,
     OrderCycle,
     OrderEdge,
+    OrderWay,
     Pattern,
 )
 from locktop.collector.model.groups import LockClass, ThreadGroup
@@ -85,6 +86,7 @@ __all__ = [
     "MisuseKind",
     "OrderCycle",
     "OrderEdge",
+    "OrderWay",
     "Pattern",
     "PatternName",
     "PerfCounter",

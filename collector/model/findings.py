@@ -52,6 +52,14 @@ class OrderEdge(Struct, frozen=True, gc=False):
     from_shared: bool = False  # ``from_`` was held for reading
 
 
+class OrderWay(Struct, frozen=True, gc=False):
+    """The edges of a cycle in the lock order with other stacks, perhaps of other threads."""
+
+    edges: tuple[OrderEdge, ...]
+    confidence: Confidence = Confidence.HIGH
+    why: str = ""  # as OrderCycle.why
+
+
 class OrderCycle(Struct, frozen=True, gc=False):
     """A cycle in the lock order: a potential deadlock.
 
@@ -66,6 +74,8 @@ class OrderCycle(Struct, frozen=True, gc=False):
     #: Names of the lock classes (analysis/lock_classes.py), if only classes form the cycle. Then an
     #: edge's ``to`` and the next edge's ``from_`` may be two locks of one class.
     classes: tuple[str, ...] = ()
+    ways: tuple[OrderWay, ...] = ()  # the same with other stacks, the highest confidence first
+    ways_left_out: bool = False  # there may be more ways
 
 
 class Event(Struct, frozen=True, gc=False):

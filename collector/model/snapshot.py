@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
 
-from locktop.collector.model.findings import Deadlock, Event, Mark, Misuse, OrderCycle, Pattern
+from locktop.collector.model.findings import (
+    Deadlock,
+    Event,
+    Mark,
+    Misuse,
+    OrderCycle,
+    OrderEdge,
+    Pattern,
+)
 from locktop.collector.model.locks import Lock
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import Thread, UnobservedWait
@@ -48,6 +56,8 @@ class Contents(Struct):
     lock_order_suppressed: int = 0  # number of cycles that a suppression file excludes
     #: Number of cycles left out because the identity of their locks over time is unknown.
     lock_order_unproven: int = 0
+    lock_orders_left_out: bool = False  # some orders of locks were not recorded
+    lock_order_search_cut: bool = False  # the search ended at a limit, perhaps before a cycle
     stacks: Mapping[int, tuple[Frame, ...]] = msgspec.field(default_factory=dict)
     sites: Mapping[int, Frame] = msgspec.field(default_factory=dict)
     events: tuple[Event, ...] = ()  # a few hundred at most, newest first
@@ -91,7 +101,7 @@ class Contents(Struct):
         ids.update(event.stack for event in self.events)
         ids.update(edge.stack for found in self.deadlocks for edge in found.cycle)
         ids.update(misuse.stack for misuse in self.misuses)
-        ids.update(edge.stack for cycle in self.lock_order for edge in cycle.edges)
+        ids.update(edge.stack for edge in self._order_edges())
         ids.update(wait.stack for wait in self.unobserved_waits)
         ids.discard(0)
         return ids
@@ -103,9 +113,15 @@ class Contents(Struct):
         sites.update(blame.site for lock in self.locks for blame in lock.blame)
         sites.update(event.site for event in self.events)
         sites.update(edge.site for found in self.deadlocks for edge in found.cycle)
-        sites.update(edge.site for cycle in self.lock_order for edge in cycle.edges)
+        sites.update(edge.site for edge in self._order_edges())
         sites.discard(0)
         return sites
+
+    def _order_edges(self) -> Iterator[OrderEdge]:
+        for cycle in self.lock_order:
+            yield from cycle.edges
+            for way in cycle.ways:
+                yield from way.edges
 
 
 class Snapshot(Contents, frozen=True, gc=False):  # type: ignore[misc]  # frozen, its base is not

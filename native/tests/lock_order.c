@@ -154,17 +154,84 @@ static void a_long_list_is_cut(struct lt_thread *t)
     give_all(t);
 }
 
-/* Of many locks that are taken at one call site a few are enough. */
-static void very_many_locks(struct lt_thread *t)
+static void pair(struct lt_thread *t, uint64_t first, uint64_t second)
+{
+    take(t, key_number(first), false);
+    take(t, key_number(second), false);
+    give_all(t);
+}
+
+/* Functions of their own, so that their calls have stacks of their own. */
+static NOINLINE void pair_one_way(struct lt_thread *t, uint64_t first, uint64_t second)
+{
+    pair(t, first, second);
+    __asm__ volatile("");
+}
+
+static NOINLINE void pair_another_way(struct lt_thread *t, uint64_t first, uint64_t second)
+{
+    pair(t, first, second);
+    __asm__ volatile("");
+}
+
+static bool some_are_left_out(void)
+{
+    return lt_shm->notes & LT_NOTE_ORDERS_LEFT_OUT;
+}
+
+/* The locks that are taken through one function may all have orders. */
+static void many_locks_of_one_call_site(struct lt_thread *t)
 {
     uint32_t before = count();
-    for (uint64_t n = 0; n < 5000; n++) {
-        take(t, key_number(100), false);
-        take(t, key_number(1000 + n), false);
-        give_all(t);
+    for (uint64_t n = 0; n < 5000; n++)
+        pair(t, 100, 1000 + n);
+    CHECK_EQUAL(count(), before + 5000);
+    CHECK(!some_are_left_out());
+}
+
+/* A thread that knows many orders does not search for them again. */
+static void many_known_orders(struct lt_thread *t)
+{
+    uint64_t entries = 0;
+    for (int round = 0; round < 8; round++) {
+        for (uint64_t n = 0; n < 5000; n++)
+            pair(t, 100, 1000 + n);
+        entries = count();
     }
-    CHECK(count() >= before + 64 && count() < before + 256);
-    CHECK(local_of(t)->order.skipped > 4000);
+    CHECK(local_of(t)->order.more_bits >= 12 && local_of(t)->order.more_bits <= 14);
+    uint32_t forgotten = local_of(t)->order.forgotten;
+    for (uint64_t n = 0; n < 5000; n++)
+        pair(t, 100, 1000 + n);
+    CHECK(local_of(t)->order.forgotten < forgotten + 500);
+    CHECK_EQUAL(count(), entries);
+}
+
+/* The addresses of short-lived locks have a new lock again and again. */
+static void short_lived_locks(struct lt_thread *t)
+{
+    uint32_t before = count();
+    for (int life = 0; life < 1000; life++) {
+        pair_one_way(t, 7000, 7001);
+        lock_life_ends(key_number(7001));
+        lock_life_begins(key_number(7001), 0, NULL);
+    }
+    CHECK(count() >= before + 128 && count() < before + 256);
+    CHECK(some_are_left_out());
+    CHECK(local_of(t)->order.skipped > 500);
+}
+
+/* One stack takes half of the table. Another stack still finds room. */
+static void more_than_there_is_room_for(struct lt_thread *t)
+{
+    enum { ALL = 1 << 16, MANY = 40000 };
+    uint32_t before = count();
+    for (uint64_t n = 0; n < MANY; n++)
+        pair_one_way(t, 100, 10000 + n);
+    CHECK(count() > before + ALL / 3 && count() < before + MANY);
+    before = count();
+    for (uint64_t n = 0; n < 5000; n++)
+        pair_another_way(t, 101, 10000 + n);
+    CHECK(count() > before + 5000 / 64 && count() <= before + 5000);
 }
 
 static uint32_t seen_by(const struct lt_order *order, uint64_t birth)
@@ -217,6 +284,67 @@ static void its_threads(struct lt_thread *t)
     CHECK_EQUAL(last()->lock, id(key_number(200)));
     CHECK_EQUAL(seen_by(last(), first), 1);
     CHECK_EQUAL(seen_by(last(), birth), 1);
+}
+
+static void *another_way(void *argument)
+{
+    struct lt_thread *t = watched();
+    CHECK(t);
+    pair_another_way(t, 600, 601);
+    *(uint64_t *)argument = t->birth;
+    return NULL;
+}
+
+/* Each thread stands at an entry with its own stack. */
+static void each_with_its_stack(struct lt_thread *t)
+{
+    uint64_t birth = 0;
+    pthread_t thread;
+    pair_one_way(t, 600, 601);
+    const struct lt_order *mine = last();
+    CHECK(pthread_create(&thread, NULL, another_way, &birth) == 0);
+    pthread_join(thread, NULL);
+    const struct lt_order *other = last();
+    CHECK(mine != other && mine->stack != other->stack);
+    CHECK_EQUAL(mine->lock, other->lock);
+    CHECK_EQUAL(mine->hash, other->hash);
+    CHECK_EQUAL(seen_by(mine, t->birth), 1);
+    CHECK_EQUAL(seen_by(mine, birth), 0);
+    CHECK_EQUAL(seen_by(other, birth), 1);
+    CHECK_EQUAL(seen_by(other, t->birth), 0);
+}
+
+static NOINLINE void pair_deeper(struct lt_thread *t, int depth)
+{
+    if (depth)
+        pair_deeper(t, depth - 1);
+    else
+        pair(t, 610, 611);
+    __asm__ volatile("");
+}
+
+static void *at_depth(void *depth)
+{
+    struct lt_thread *t = watched();
+    CHECK(t);
+    pair_deeper(t, (int)(intptr_t)depth);
+    return NULL;
+}
+
+/* Beyond a number of stacks, an entry without a stack has the other threads. */
+static void very_many_stacks(void)
+{
+    enum { STACKS = 40 };
+    uint32_t before = count();
+    for (intptr_t depth = 0; depth < STACKS; depth++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, at_depth, (void *)depth) == 0);
+        pthread_join(thread, NULL);
+    }
+    CHECK_EQUAL(count(), before + 17);
+    CHECK_EQUAL(last()->stack, 0);
+    CHECK_EQUAL(last()->site[0], 0);
+    CHECK(last()->seen[LT_ORDER_SEEN - 1]);
 }
 
 static void in_which_segments(struct lt_thread *t)
@@ -283,7 +411,7 @@ static void by_many_at_once(void)
         for (uint32_t j = before; j < i; j++) {
             const struct lt_order *one = array_at(&lt_shm->orders, i);
             const struct lt_order *other = array_at(&lt_shm->orders, j);
-            CHECK(!one->hash || one->hash != other->hash);
+            CHECK(!one->hash || one->hash != other->hash || one->stack != other->stack);
         }
     CHECK(count() > 0);
 }
@@ -301,7 +429,12 @@ int main(void)
     its_threads(t);
     in_which_segments(t);
     not_where_it_is_not_wanted(t);
+    each_with_its_stack(t);
+    very_many_stacks();
     by_many_at_once();
-    very_many_locks(t);
+    many_locks_of_one_call_site(t);
+    many_known_orders(t);
+    short_lived_locks(t);
+    more_than_there_is_room_for(t);
     return 0;
 }

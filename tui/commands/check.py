@@ -28,8 +28,8 @@ waited 10 s or more for a lock whose holder is not known. With --certain-only th
 instead of 3: use that for health checks.
 
 With --potential the status is 1 too if threads took locks in different orders since the process
-started, with at least medium confidence. That is for tests, not for health checks: no thread hangs
-because of it, and the answer never changes back."""
+started, with at least medium confidence. The status is 3 if such orders were left out. That is for
+tests, not for health checks: no thread hangs because of it, and the answer never changes back."""
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
@@ -137,11 +137,16 @@ def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
 def exit_status(snapshot: Snapshot, potential: bool = False) -> int:
     """Return 1 if a deadlock is certain, DOUBTFUL if there may be one, else 0.
 
-    With ``potential`` a potential deadlock is status 1 too.
+    With ``potential`` a potential deadlock is status 1 too, and lock orders that are not known are
+    DOUBTFUL.
     """
     from locktop.collector.export.text import lock_order
+    from locktop.collector.format import lock_order as order_format
     from locktop.collector.format import verdict
 
     if verdict.is_deadlocked(snapshot) or (potential and lock_order.likely(snapshot)):
         return 1
-    return DOUBTFUL if verdict.is_doubtful(snapshot) else 0
+    is_doubtful = verdict.is_doubtful(snapshot) or (
+        potential and any(order_format.unknown(snapshot))
+    )
+    return DOUBTFUL if is_doubtful else 0

@@ -45,6 +45,8 @@ def _cycle(index: SnapshotIndex, cycle: OrderCycle) -> Iterator[Line]:
     for edge in cycle.edges:
         yield blank()
         yield from _edge(index, edge)
+    if cycle.ways:
+        yield make_line((f" {lock_order.ways(cycle)}", "dim"))
 
 
 def _edge(index: SnapshotIndex, edge: OrderEdge) -> Iterator[Line]:

@@ -85,6 +85,8 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
     potential = len(lock_order.not_there(snapshot))
     if potential:
         flags.append((f"{potential} potential: d  ", "dim"))
+    elif list(lock_order.missing(snapshot)):
+        flags.append(("potential unknown: d  ", "dim"))
     if snapshot.notes:
         many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
         flags.append((f"{many}: ?  ", "waiting"))

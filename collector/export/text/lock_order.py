@@ -59,6 +59,8 @@ def _cycle(snapshot: Snapshot, names: _Names, cycle: OrderCycle) -> Iterator[str
         if edge.site in snapshot.sites:
             where = full_location(snapshot.sites[edge.site])
             yield f"      {names.lock(edge.from_)} was taken in {where}"
+    if cycle.ways:
+        yield f"    {lock_order.ways(cycle)}"
 
 
 class _Names:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from locktop.collector.analysis import lock_classes, lock_order_cycles
+from locktop.collector.analysis import lock_classes, lock_order_cycles, lock_order_graph
 from locktop.collector.analysis.happens_before import ThreadLife
 from locktop.collector.analysis.lock_order_cycles import (
     HeldLock,
@@ -14,6 +14,7 @@ from locktop.collector.analysis.lock_order_cycles import (
     ObservedOrder,
     PotentialDeadlocks,
 )
+from locktop.collector.analysis.lock_order_graph import OrderLocks
 from locktop.collector.model import Lock
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
@@ -33,7 +34,12 @@ class LockOrders:
         self._resolver = resolver
         self._orders_read = GrowingArray(memory, layout.ORDERS_AT, layout.ORDER_SIZE)
         self._lives_read = GrowingArray(memory, layout.LIVES_AT, layout.LIFE_SIZE)
-        self._orders: tuple[ObservedOrder, ...] = ()
+        self._entries: Any = ()
+        #: The locks of each order, by the order's index. The locks of an entry never change.
+        self._orders: dict[int, OrderLocks] = {}
+        #: Indexes of entries that a thread was making.
+        self._unfinished: set[int] = set()
+        self._in_cycles: list[OrderLocks] = []
         self._lives: dict[int, ThreadLife] = {}
         self._changed = 0
         self._next_reading = self._next_search = 0.0  # time.monotonic()
@@ -53,13 +59,25 @@ class LockOrders:
         if changed == self._changed or begun < self._next_reading:
             return
         self._changed = changed
-        lives = [entry for entry in _read(self._lives_read, "lt_life") if entry.birth]
-        self._lives = {entry.birth: _life(entry) for entry in lives}
-        self._orders = tuple(
-            _order(entry) for entry in _read(self._orders_read, "lt_order") if entry.hash
-        )
-        self.locks = lock_order_cycles.in_cycles(self._orders)
+        entries = _read(self._lives_read, "lt_life")
+        lives = [entries[index] for index in range(self._lives_read.count)]
+        self._lives = {entry.birth: _life(entry) for entry in lives if entry.birth}
+        if self._read_locks():
+            self._in_cycles = lock_order_graph.in_cycles(self._orders.values())
+            self.locks = frozenset(
+                lock for order in self._in_cycles for lock, _ in (order.lock, *order.held)
+            )
         self._next_reading = _rested(begun)
+
+    def _read_locks(self) -> bool:
+        """Read the locks of the orders that are new, and return whether there are any."""
+        known = len(self._orders) + len(self._unfinished)
+        self._entries = _read(self._orders_read, "lt_order")
+        new = {*self._unfinished, *range(known, self._orders_read.count)}
+        self._unfinished = {index for index in new if not self._entries[index].hash}
+        finished = sorted(new - self._unfinished)
+        self._orders.update((index, _locks(index, self._entries[index])) for index in finished)
+        return bool(finished)
 
     def potential(
         self, locks: Sequence[Lock], rows: Mapping[int, LockRow], final: bool = False
@@ -78,10 +96,20 @@ class LockOrders:
         state = (self._changed, self._resolver.version, handed_over)
         begun = time.monotonic()
         if known != state and (final or begun >= self._next_search):
-            found = lock_order_cycles.find(self._orders, self._lives, self._facts(locks, rows))
+            facts = self._facts(locks, rows)
+            found = lock_order_cycles.find(self._searched(facts), self._lives, facts)
             self._known = (state, found)
             self._next_search = _rested(begun)
         return found
+
+    def _searched(self, facts: Mapping[int, LockFacts]) -> list[ObservedOrder]:
+        """Return the orders that may be part of a cycle of locks or of lock classes."""
+        indexes = {order.index for order in self._in_cycles}
+        names = {lock: one.class_name for lock, one in facts.items() if one.class_name}
+        if names:
+            known = [order for order in self._orders.values() if order.lock[0] in facts]
+            indexes.update(order.index for order in lock_order_graph.in_cycles(known, names))
+        return [_order(self._entries[index]) for index in sorted(indexes)]
 
     def _facts(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> dict[int, LockFacts]:
         class_of = lock_classes.by_lock(lock_classes.find(locks))
@@ -110,12 +138,22 @@ def _rested(begun: float) -> float:
     return now + _REST * (now - begun)
 
 
-def _read(array: GrowingArray, name: str) -> Iterable[Any]:
+def _read(array: GrowingArray, name: str) -> Any:
+    """Return the entries of an array; those beyond its count have no meaning."""
     array.refresh()
     array.copy()
     # Not of a memoryview: collecting a cycle with both would crash the interpreter (cffi 2.1).
-    entries = ffi.from_buffer(f"struct {name}[]", array.data)
-    return (entries[i] for i in range(array.count))
+    return ffi.from_buffer(f"struct {name}[]", array.data)
+
+
+def _locks(index: int, entry: Any) -> OrderLocks:
+    count = min(entry.held_count, lib.LT_ORDER_HELD)
+    return OrderLocks(
+        index=index,
+        epoch=entry.epoch,
+        lock=(entry.lock, entry.life),
+        held=tuple((entry.held[i], entry.held_life[i]) for i in range(count)),
+    )
 
 
 def _life(entry: Any) -> ThreadLife:

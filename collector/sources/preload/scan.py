@@ -256,8 +256,11 @@ class PreloadScan(Scan):
 
     def _find_lock_orders(self, final: bool) -> None:
         session = self._session
-        found = session.orders.potential(self.draft.locks, session.rows, final)
-        self.draft.lock_order, self.draft.lock_order_unproven = found.cycles, found.unproven
+        draft, notes = self.draft, self._reading.header.notes
+        found = session.orders.potential(draft.locks, session.rows, final)
+        draft.lock_order, draft.lock_order_unproven = found.cycles, found.unproven
+        draft.lock_order_search_cut = found.is_cut
+        draft.lock_orders_left_out = bool(notes & lib.LT_NOTE_ORDERS_LEFT_OUT)
 
     def read_events(self) -> None:
         """Fill in the records of the flight recorder, and the misuses of locks."""

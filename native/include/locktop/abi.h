@@ -80,7 +80,8 @@ enum lt_note {
     LT_NOTE_LOCKS_FOLDED = 4,    /* a lock's counters are lower bounds: acquisitions were counted
                                     under "other locks" (id 0), and signals not at all */
     LT_NOTE_CONFINED = 8,        /* the program confined itself: no more room than it had then */
-    LT_NOTE_NO_CLOCK = 16        /* the program gave up the clock: the watch ended there */
+    LT_NOTE_NO_CLOCK = 16,       /* the program gave up the clock: the watch ended there */
+    LT_NOTE_ORDERS_LEFT_OUT = 32 /* some lock orders are not in lt_header.orders */
 };
 
 /* An array that grows without moving. Chunk k holds (first << k) elements. So element i lies in

@@ -19,13 +19,13 @@ enum lt_order_flags {
     LT_ORDER_KNOWN = 1 << 16
 };
 
-/* A thread wanted a lock, without a time limit, while it held others. One entry for each set of
- * these locks, whichever thread held them. A lock's "life" is made of its generation, destroyed and
- * cookies (struct lt_lock): another life is another lock. */
+/* Threads wanted a lock, without a time limit, while they held others. One entry for each set of
+ * these locks with the same stack and call sites, for all threads. A lock's "life" is made of its
+ * generation, destroyed and cookies (struct lt_lock): another life is another lock. */
 struct lt_order {
     uint64_t hash;  /* of epoch to held_life; 0: no entry (yet) */
     uint32_t next;  /* next order + 1 in the hash chain */
-    uint32_t stack; /* of the first thread that did so, 0 unknown */
+    uint32_t stack; /* of each of these threads, 0 unknown */
     uint32_t epoch; /* see struct lt_control; the hooks may miss joins between epochs */
     uint32_t lock;  /* id of the wanted lock */
     uint32_t life;  /* the life of the wanted lock */
@@ -34,7 +34,7 @@ struct lt_order {
     uint32_t reserved;
     uint32_t held[8];      /* ids, in the order in which they had been taken */
     uint32_t held_life[8]; /* the lives of the held locks */
-    uint64_t site[8];      /* return address of the call that took each */
+    uint64_t site[8];      /* return address of the call that took each, 0 unknown */
     /* (birth << 32) | segment, see struct lt_life; 0 none. The first threads and the latest */
     uint64_t seen[11];
 };

@@ -52,6 +52,9 @@ struct local {
     struct {
         uint32_t *known; /* lock orders that need no further check, see lock_order.c */
         uint64_t seed;   /* differs for each thread and each of its segments */
+        uint32_t *more;  /* a second and larger table, for a thread with many orders */
+        uint32_t more_bits;
+        uint32_t forgotten; /* of this segment: orders that found no room in a table */
         uint32_t skipped;
         uint32_t segment;    /* see struct lt_life */
         uint32_t life;       /* index + 1 in lt_header.lives, 0 none */

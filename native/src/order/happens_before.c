@@ -33,6 +33,7 @@ void happens_before_renew_seed(struct lt_thread *t)
 {
     struct local *local = local_of(t);
     local->order.seed = lock_hash(lock_hash(t->birth << 32 | local->order.segment) ^ t->mode);
+    local->order.forgotten = 0;
 }
 
 static void segment_begin(struct lt_thread *t, uint32_t segment)

@@ -14,12 +14,17 @@
 
 enum {
     ORDERS_FIRST = 16,
-    ORDERS_MAX = 1 << 14,
-    BUCKET_BITS = 11,
-    PATH_BITS = 12,
-    PATH_MAX = 128,      /* noted orders of locks that are taken at the same call sites */
-    RECHECK_PERIOD = 64, /* beyond PATH_MAX, one order in so many is checked all the same */
-    SEEN_OF_ONE = 4,     /* segments of one thread that lt_order.seen keeps */
+    ORDERS_MAX = 1 << 16,
+    MEMORY_SHARE = 8, /* entries may take this part of the file's limit */
+    BUCKET_BITS = 14,
+    STACK_BITS = 12,
+    SITES_BITS = 10,
+    REFUSED_MAX = 128,     /* refused orders of the same call sites, before checks become rare */
+    RECHECK_PERIOD = 64,   /* then one order in so many is checked all the same */
+    SHORT_LIFE = 16,       /* an address that had so many locks has one for a short time only */
+    SHORT_LIVED_MAX = 128, /* noted orders of such locks, by their stack */
+    WAYS_MAX = 16,         /* entries of the same locks; all further stacks share one more */
+    SEEN_OF_ONE = 4,       /* segments of one thread that lt_order.seen keeps */
     /* the first entries of lt_order.seen stay; later threads overwrite the others */
     SEEN_FIRST = 5
 };
@@ -28,20 +33,24 @@ enum {
 
 uint16_t order_lives[1u << ORDER_LIFE_BITS];
 static bool is_used;
+static uint32_t most;                      /* entries */
 static uint32_t bucket[1u << BUCKET_BITS]; /* index + 1 */
-/* number of noted orders for a path of call sites */
-static uint8_t path[1u << PATH_BITS];
+static uint32_t noted[1u << STACK_BITS];   /* number of entries with a stack */
+static uint8_t refused[1u << SITES_BITS];  /* number of refused orders of the same call sites */
 /* for threads without memory of their own for this */
 static uint32_t known_to_all[1u << ORDER_KNOWN_BITS];
 
 void lock_order_init(void)
 {
+    uint64_t room = lt_shm->limit / MEMORY_SHARE / sizeof(struct lt_order);
+    most = room < ORDERS_MAX ? (uint32_t)room : ORDERS_MAX;
     array_init(&lt_shm->orders, sizeof(struct lt_order), ORDERS_FIRST);
     happens_before_init();
     if (!is_used)
         return;
     memset(bucket, 0, sizeof bucket); /* a forked child */
-    memset(path, 0, sizeof path);
+    memset(noted, 0, sizeof noted);
+    memset(refused, 0, sizeof refused);
     memset(known_to_all, 0, sizeof known_to_all);
     is_used = false;
 }
@@ -59,14 +68,75 @@ struct want {
     const uintptr_t *frame;
 };
 
-static void remember(struct lt_thread *t, uint64_t hash)
+/* ---- the orders that a thread knows ---- */
+
+/* A thread with more orders than order_known_at() has room for keeps them in a second table, which
+ * grows. Without it each such request would cost a search and a stack. */
+enum { KNOWN_SET = 4, MORE_FIRST_BITS = 10, MORE_LAST_BITS = 16, MORE_STEP_BITS = 2 };
+
+/* The hashes of locks that lie in a row form a pattern, which would fill a few sets alone. */
+static uint64_t mixed(uint64_t hash)
+{
+    return (hash ^ hash >> 32) * FACTOR;
+}
+
+/* The set of a mixed hash. */
+static uint32_t *more_known_at(const struct local *local, uint64_t mix)
+{
+    return &local->order.more[mix >> (64 - local->order.more_bits) & ~(KNOWN_SET - 1ull)];
+}
+
+static void remember_now(struct lt_thread *t, uint64_t hash)
 {
     struct local *local = local_of(t);
     if (!local->order.known) {
         uint64_t offset = shm_alloc(sizeof known_to_all);
         local->order.known = offset ? shm_ptr(offset) : known_to_all;
     }
-    *order_known_at(local->order.known, hash) = (uint32_t)(hash >> 16);
+    *order_known_at(local->order.known, hash) = order_tag(hash);
+}
+
+static bool is_remembered(struct lt_thread *t, uint64_t hash)
+{
+    const struct local *local = local_of(t);
+    if (!local->order.more)
+        return false;
+    uint64_t mix = mixed(hash);
+    const uint32_t *set = more_known_at(local, mix);
+    uint32_t tag = (uint32_t)(mix >> 16), found = 0;
+    for (int i = 0; i < KNOWN_SET; i++)
+        found |= set[i] == tag;
+    return found;
+}
+
+/* The larger table begins empty: the thread checks its orders once more. */
+static void grow_more(struct local *local)
+{
+    uint32_t bits = local->order.more ? local->order.more_bits + MORE_STEP_BITS : MORE_FIRST_BITS;
+    uint64_t offset = bits <= MORE_LAST_BITS ? shm_alloc(sizeof(uint32_t) << bits) : 0;
+    if (offset) {
+        local->order.more_bits = bits;
+        local->order.more = shm_ptr(offset);
+    }
+    local->order.forgotten = 0;
+}
+
+static void remember(struct lt_thread *t, uint64_t hash)
+{
+    struct local *local = local_of(t);
+    remember_now(t, hash);
+    uint32_t room = local->order.more ? 1u << local->order.more_bits >> 2 : 1u << ORDER_KNOWN_BITS;
+    if (local->order.forgotten >= room)
+        grow_more(local);
+    if (!local->order.more) {
+        local->order.forgotten++;
+        return;
+    }
+    uint64_t mix = mixed(hash);
+    uint32_t *set = more_known_at(local, mix);
+    local->order.forgotten += set[KNOWN_SET - 1] != 0;
+    memmove(set + 1, set, (KNOWN_SET - 1) * sizeof *set);
+    set[0] = (uint32_t)(mix >> 16);
 }
 
 /* ---- the threads of an order ---- */
@@ -126,38 +196,73 @@ static uint64_t hash_of(const struct lt_order *order)
     return hash | 1;
 }
 
-static struct lt_order *find(const struct lt_order *wanted, uint32_t head, uint32_t stop)
+static bool has_same_locks(const struct lt_order *order, const struct lt_order *wanted)
 {
-    for (uint32_t at = head; at && at != stop;) {
-        struct lt_order *order = array_at(&lt_shm->orders, at - 1);
-        if (order->hash == wanted->hash &&
-            memcmp(identity(order), identity(wanted), IDENTITY_WORDS * sizeof(uint32_t)) == 0)
-            return order;
-        at = order->next;
-    }
-    return NULL;
+    return order->hash == wanted->hash &&
+           memcmp(identity(order), identity(wanted), IDENTITY_WORDS * sizeof(uint32_t)) == 0;
 }
 
-/* Captures the stack last: without room for the order no stack is needed. */
-static struct lt_order *make(struct lt_thread *t, const struct lt_order *from,
-                             const uintptr_t *frame, uint32_t *index)
+static bool is_same_way(const struct lt_order *order, const struct lt_order *wanted)
 {
-    if (__atomic_load_n(&lt_shm->orders.count, __ATOMIC_RELAXED) >= ORDERS_MAX)
-        return NULL;
+    return order->stack == wanted->stack &&
+           memcmp(order->site, wanted->site, sizeof wanted->site) == 0;
+}
+
+/* The entries of the locks of an order. */
+struct ways {
+    struct lt_order *same; /* the entry of the same way */
+    uint32_t count;        /* entries of the same locks */
+};
+
+static struct ways find(const struct lt_order *wanted, uint32_t head, uint32_t stop)
+{
+    struct ways found = {.count = 0};
+    for (uint32_t at = head; at && at != stop && !found.same;) {
+        struct lt_order *order = array_at(&lt_shm->orders, at - 1);
+        if (has_same_locks(order, wanted)) {
+            found.count++;
+            found.same = is_same_way(order, wanted) ? order : NULL;
+        }
+        at = order->next;
+    }
+    return found;
+}
+
+static bool has_segment(const struct lt_order *order, uint64_t mine)
+{
+    for (uint32_t i = 0; i < LT_ORDER_SEEN; i++)
+        if (__atomic_load_n(&order->seen[i], __ATOMIC_RELAXED) == mine)
+            return true;
+    return false;
+}
+
+/* Whether an entry of these locks names this segment: then no stack is needed. */
+static bool is_noted(const struct lt_order *wanted, uint32_t head, uint64_t mine)
+{
+    for (uint32_t at = head; at;) {
+        const struct lt_order *order = array_at(&lt_shm->orders, at - 1);
+        if (has_same_locks(order, wanted) && has_segment(order, mine))
+            return true;
+        at = order->next;
+    }
+    return false;
+}
+
+static struct lt_order *make(const struct lt_order *from, uint32_t *index)
+{
     struct lt_order *order = array_push(&lt_shm->orders, index);
     if (!order)
         return NULL;
-    order->stack = stack_capture(t, frame);
+    order->stack = from->stack;
     memcpy((char *)order + IDENTITY, (const char *)from + IDENTITY, sizeof *order - IDENTITY);
     __atomic_store_n(&order->hash, from->hash, __ATOMIC_RELEASE);
     return order;
 }
 
-static struct lt_order *enter(struct lt_thread *t, const struct lt_order *from,
-                              const uintptr_t *frame, uint32_t *chain, uint32_t head)
+static struct lt_order *enter(const struct lt_order *from, uint32_t *chain, uint32_t head)
 {
     uint32_t index;
-    struct lt_order *order = make(t, from, frame, &index);
+    struct lt_order *order = make(from, &index);
     if (!order)
         return NULL;
     for (;;) {
@@ -167,7 +272,7 @@ static struct lt_order *enter(struct lt_thread *t, const struct lt_order *from,
         if (__atomic_compare_exchange_n(chain, &head, index + 1, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             return order;
-        struct lt_order *theirs = find(from, head, stop);
+        struct lt_order *theirs = find(from, head, stop).same;
         if (theirs) {
             __atomic_store_n(&order->hash, 0, __ATOMIC_RELEASE); /* the entry stays unused */
             return theirs;
@@ -176,6 +281,13 @@ static struct lt_order *enter(struct lt_thread *t, const struct lt_order *from,
 }
 
 /* ---- a new order ---- */
+
+/* An order that is not in the table yet. */
+struct found_order {
+    struct lt_order order;
+    bool is_short_lived; /* an address of it has had many locks */
+    bool is_incomplete;  /* a lock has no entry in the table of locks */
+};
 
 static uint32_t life_now(const struct lt_lock *lock)
 {
@@ -189,10 +301,24 @@ static bool has_cookie(struct lt_lock *lock)
     return lt_settings.order == ORDER_COOKIES && __atomic_load_n(&lock->cookies, __ATOMIC_RELAXED);
 }
 
-/* An entry of a lock that other threads release may be stale. */
-static void add_held(struct lt_order *order, const struct lt_held *held)
+static struct lt_lock *lock_of(struct found_order *found, uint32_t id)
 {
-    struct lt_lock *lock = held->lock ? array_at(&lt_shm->locks, held->lock) : NULL;
+    struct lt_lock *lock = id ? array_at(&lt_shm->locks, id) : NULL;
+    if (!lock) {
+        found->is_incomplete = true;
+        return NULL;
+    }
+    if (__atomic_load_n(&lock->generation, __ATOMIC_RELAXED) >= SHORT_LIFE ||
+        __atomic_load_n(&lock->cookies, __ATOMIC_RELAXED) >= SHORT_LIFE)
+        found->is_short_lived = true;
+    return lock;
+}
+
+/* An entry of a lock that other threads release may be stale. */
+static void add_held(struct found_order *found, const struct lt_held *held)
+{
+    struct lt_order *order = &found->order;
+    struct lt_lock *lock = lock_of(found, held->lock);
     if (!lock || __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED))
         return;
     if (held->flags & LT_HELD_SHARED)
@@ -204,19 +330,20 @@ static void add_held(struct lt_order *order, const struct lt_held *held)
     order->site[order->held_count++] = held->site;
 }
 
-static void describe_held(struct lt_thread *t, struct lt_order *order)
+static void describe_held(struct lt_thread *t, struct found_order *found)
 {
     uint32_t top = t->held_top, first = order_first(top);
-    order->epoch = epoch_of(t->mode);
-    order->flags = first ? LT_ORDER_CUT : 0;
+    found->order.epoch = epoch_of(t->mode);
+    found->order.flags = first ? LT_ORDER_CUT : 0;
     for (uint32_t at = first; at < top; at += (uint32_t)sizeof(struct lt_held))
-        add_held(order, held_at(t, at));
+        add_held(found, held_at(t, at));
 }
 
-static bool describe_lock(struct lt_thread *t, const struct want *want, struct lt_order *order)
+static bool describe_lock(struct lt_thread *t, const struct want *want, struct found_order *found)
 {
+    struct lt_order *order = &found->order;
     order->lock = counters_of(t, want->key, want->type)->lock;
-    struct lt_lock *lock = order->lock ? array_at(&lt_shm->locks, order->lock) : NULL;
+    struct lt_lock *lock = lock_of(found, order->lock);
     if (!lock)
         return false;
     order->flags |= has_cookie(lock) ? (uint32_t)LT_ORDER_KNOWN << LT_ORDER_HELD : 0;
@@ -226,56 +353,118 @@ static bool describe_lock(struct lt_thread *t, const struct want *want, struct l
     return true;
 }
 
-static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *count)
+/* ---- which orders are kept ---- */
+
+/* Tells the reader that some orders are not in the table. */
+static void leave_out(uint8_t *refusals)
 {
-    struct lt_order new = {.held_count = 0};
-    describe_held(t, &new);
-    /* No thread waits for a lock that it holds itself. */
-    if (!new.held_count || held_find(t, want->key) || !describe_lock(t, want, &new))
-        return;
-    uint32_t *chain = &bucket[new.hash >> (64 - BUCKET_BITS)];
-    uint32_t head = __atomic_load_n(chain, __ATOMIC_ACQUIRE);
-    struct lt_order *order = find(&new, head, 0);
-    if (!order && *count < PATH_MAX) {
-        is_used = true;
-        order = enter(t, &new, want->frame, chain, head);
-        ++*count; /* two threads at once may count as one */
+    if (!(__atomic_load_n(&lt_shm->notes, __ATOMIC_RELAXED) & LT_NOTE_ORDERS_LEFT_OUT)) {
+        __atomic_fetch_or(&lt_shm->notes, LT_NOTE_ORDERS_LEFT_OUT, __ATOMIC_RELAXED);
+        changed();
     }
-    if (order) {
-        happens_before_keep(t);
-        add_segment(order, (uint32_t)t->birth, local_of(t)->order.segment);
-    }
+    if (*refusals < REFUSED_MAX)
+        ++*refusals; /* two threads at once may count as one */
 }
 
-/* The number of noted orders of locks that are taken at these call sites. */
-static uint8_t *path_of(struct lt_thread *t, const uintptr_t *frame)
+/* A stack may have as many entries as are left for all others. So one stack takes half of the
+ * table, and two take a third each. A stack that comes late still finds room. Locks that live for a
+ * short time would fill the table with orders that cannot come again. */
+static bool has_room(const struct found_order *found, uint32_t count)
+{
+    uint32_t used = __atomic_load_n(&lt_shm->orders.count, __ATOMIC_RELAXED);
+    uint32_t left = used < most ? most - used : 0;
+    return count < (found->is_short_lived && left > SHORT_LIVED_MAX ? SHORT_LIVED_MAX : left);
+}
+
+static uint32_t *noted_with(uint32_t stack)
+{
+    return &noted[stack * FACTOR >> (64 - STACK_BITS)];
+}
+
+/* The entry of this order and way; NULL if there is no room. */
+static struct lt_order *entry_of(struct found_order *found, uint32_t *chain, uint32_t head)
+{
+    struct ways ways = find(&found->order, head, 0);
+    if (!ways.same && ways.count >= WAYS_MAX) {
+        found->order.stack = 0; /* unknown */
+        memset(found->order.site, 0, sizeof found->order.site);
+        ways = find(&found->order, head, 0);
+    }
+    uint32_t *count = noted_with(found->order.stack);
+    if (ways.same || !has_room(found, *count))
+        return ways.same;
+    is_used = true;
+    ++*count; /* two threads at once may count as one */
+    return enter(&found->order, chain, head);
+}
+
+static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *refusals)
+{
+    struct found_order found = {.is_incomplete = false};
+    struct lt_order *new = &found.order;
+    describe_held(t, &found);
+    /* No thread waits for a lock that it holds itself. */
+    bool is_order = new->held_count && !held_find(t, want->key) && describe_lock(t, want, &found);
+    if (found.is_incomplete)
+        leave_out(refusals);
+    if (!is_order)
+        return;
+    uint32_t birth = (uint32_t)t->birth, segment = local_of(t)->order.segment;
+    uint32_t *chain = &bucket[new->hash >> (64 - BUCKET_BITS)];
+    uint32_t head = __atomic_load_n(chain, __ATOMIC_ACQUIRE);
+    if (is_noted(new, head, (uint64_t)birth << 32 | segment))
+        return;
+    new->stack = stack_capture(t, want->frame);
+    struct lt_order *order = entry_of(&found, chain, head);
+    if (!order) {
+        leave_out(refusals);
+        return;
+    }
+    *refusals = 0;
+    happens_before_keep(t);
+    add_segment(order, birth, segment);
+}
+
+/* The number of refused orders of locks that are taken at these call sites. The address of the
+ * frame tells the callers of a wrapper apart, most often. */
+static uint8_t *refused_at(struct lt_thread *t, const uintptr_t *frame)
 {
     uint32_t top = t->held_top;
-    uint64_t hash = frame[1];
+    uint64_t hash = (frame[1] ^ (uintptr_t)frame << 16) * FACTOR;
     for (uint32_t at = order_first(top); at < top; at += (uint32_t)sizeof(struct lt_held))
         hash = (hash ^ held_at(t, at)->site) * FACTOR;
-    return &path[hash * FACTOR >> (64 - PATH_BITS)];
+    return &refused[hash >> (64 - SITES_BITS)];
 }
 
-/* Of many locks a few are enough: locks that are taken at the same call sites belong to one class.
- * One order in RECHECK_PERIOD is checked, for it may show another thread in a noted order. */
-static bool is_one_too_many(struct lt_thread *t, const uint8_t *count)
+/* The next order of call sites that had many refused ones will be refused too. One order in
+ * RECHECK_PERIOD is checked, for it may show another thread in a noted order. */
+static bool is_one_too_many(struct lt_thread *t, const uint8_t *refusals)
 {
-    return UNLIKELY(*count >= PATH_MAX) && ++local_of(t)->order.skipped % RECHECK_PERIOD;
+    return UNLIKELY(*refusals >= REFUSED_MAX) && ++local_of(t)->order.skipped % RECHECK_PERIOD;
 }
 
+static void note(struct lt_thread *t, const struct want *want, uint32_t mode)
+{
+    uint64_t hash = order_hash(t, want->key, want->shared);
+    if (is_remembered(t, hash)) {
+        remember_now(t, hash);
+        return;
+    }
+    uint8_t *refusals = refused_at(t, want->frame);
+    if (is_one_too_many(t, refusals))
+        return;
+    if (lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
+        enter_new(t, want, refusals);
+    remember(t, hash);
+}
+
+/* Busy throughout: a signal handler that takes locks must not change the tables meanwhile. */
 void order_note(struct lt_thread *t, uint64_t key, uint32_t type, bool shared,
                 const uintptr_t *frame)
 {
-    uint8_t *count = path_of(t, frame);
-    if (is_one_too_many(t, count))
-        return;
     uint32_t mode = thread_busy(t);
-    if (!shm_is_of_parent()) {
-        if (lt_settings.order && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
-            enter_new(t, &(struct want){key, type, shared, frame}, count);
-        remember(t, order_hash(t, key, shared));
-    }
+    if (!shm_is_of_parent())
+        note(t, &(struct want){key, type, shared, frame}, mode);
     thread_ready(t, mode);
 }
 

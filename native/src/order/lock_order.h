@@ -60,11 +60,18 @@ static inline uint32_t *order_known_at(uint32_t *known, uint64_t hash)
     return &known[hash >> (64 - ORDER_KNOWN_BITS)];
 }
 
+/* The part of a hash that tells it apart from others of one place. With order_known_at() it has all
+ * bits that the lives of the locks change. */
+static inline uint32_t order_tag(uint64_t hash)
+{
+    return (uint32_t)(hash >> 24);
+}
+
 /* Whether the thread knows this order already. */
 static inline bool order_is_known(struct lt_thread *t, uint64_t hash)
 {
     uint32_t *known = local_of(t)->order.known;
-    return LIKELY(known && *order_known_at(known, hash) == (uint32_t)(hash >> 16));
+    return LIKELY(known && *order_known_at(known, hash) == order_tag(hash));
 }
 
 /* Notes a new order, of a thread that holds other locks. */

@@ -323,10 +323,64 @@ def test_many_orders_without_a_cycle_take_little_time() -> None:
     orders = [order([n % 100], 100 + n, n % 5 + 1, stack=n) for n in range(15_000)]
     begun = time.process_time()
     assert not cycles(orders, LIVES, certain(*range(15_100)))
-    assert not lock_order_cycles.in_cycles(orders)
     assert time.process_time() - begun < 10
 
 
-def test_in_cycles_names_the_locks_of_cycles() -> None:
-    orders = [order([1], 2, 5), order([2], 1, 5), order([2], 3, 6)]
-    assert lock_order_cycles.in_cycles(orders) == {1, 2}
+def test_each_way_has_the_stacks_of_its_threads() -> None:
+    orders = [
+        order([1], 2, 5, stack=7),
+        order([1], 2, 6, stack=8),
+        order([1, 9], 2, 6, stack=8),
+        order([2], 1, 7, stack=9),
+    ]
+    (cycle,) = cycles(orders, LIVES, certain(1, 2, 9))
+    ways = [cycle.edges, *(way.edges for way in cycle.ways)]
+    assert [[(edge.tid, edge.stack) for edge in way] for way in ways] == [
+        [(1005, 7), (1007, 9)],
+        [(1006, 8), (1007, 9)],
+    ]
+    assert not cycle.ways_left_out
+
+
+def test_a_way_needs_threads_that_can_meet() -> None:
+    orders = [order([1], 2, 5, stack=7), order([1], 2, 6, stack=8), order([2], 1, 6, stack=9)]
+    (cycle,) = cycles(orders, LIVES, certain(1, 2))
+    assert cycle.edges[0].stack == 7
+    assert cycle.ways == ()
+
+
+def test_the_way_with_the_highest_confidence_comes_first() -> None:
+    orders = [order([1], 2, 4000, stack=7), order([1], 2, 5, stack=8), order([2], 1, 6, stack=9)]
+    (cycle,) = cycles(orders, LIVES, certain(1, 2))
+    assert (cycle.edges[0].stack, cycle.confidence) == (8, Confidence.HIGH)
+    (way,) = cycle.ways
+    assert (way.edges[0].stack, way.confidence) == (7, Confidence.LOW)
+    assert "created" in way.why
+
+
+def test_more_ways_than_are_kept_are_noted() -> None:
+    orders = [order([1], 2, 5, stack=n) for n in range(100, 200)]
+    (cycle,) = cycles([*orders, order([2], 1, 6, stack=9)], LIVES, certain(1, 2))
+    assert len(cycle.ways) == 63
+    assert cycle.ways_left_out
+
+
+def test_the_same_ways_of_other_locks_of_a_class_are_reported_once() -> None:
+    about = {n: LockFacts(class_name="left[]" if n < 20 else "right[]") for n in range(10, 30)}
+    orders = [order([n], n + 10, 5, stack=n % 2) for n in range(10, 20)]
+    orders += [order([n], n + 10, 5, stack=(n + 1) % 2) for n in range(10, 20)]
+    orders += [order([n + 10], n, 6, stack=2) for n in range(10, 20)]
+    (cycle,) = cycles(orders, LIVES, about)
+    assert len(cycle.ways) == 1
+
+
+def test_a_search_that_ends_at_a_limit_says_so() -> None:
+    few = [order([1], 2, 5), order([2], 1, 6)]
+    assert not lock_order_cycles.find(few, LIVES, certain(1, 2)).is_cut
+    many = [order([n], n + 100, 5, stack=n) for n in range(50)]
+    many += [order([n + 100], n, 6, stack=n) for n in range(50)]
+    found = lock_order_cycles.find(many, LIVES, certain(*range(150)))
+    assert len(found.cycles) == 32
+    assert found.is_cut
+    tangle = [order([n], m, 5, stack=1) for n in range(60) for m in range(60) if n != m]
+    assert lock_order_cycles.find(tangle, LIVES, certain(*range(60))).is_cut

@@ -12,7 +12,7 @@ from locktop.collector.config import suppressions
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_codec
 from locktop.collector.export.text import report
-from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
+from locktop.collector.model import Confidence, Frame, OrderCycle, OrderEdge, OrderWay, Snapshot
 
 
 def frame(function: str) -> Frame:
@@ -56,6 +56,53 @@ def test_a_suppression_line_leaves_out_matching_cycles(line: str, left_out: bool
     assert seen.lock_order_suppressed == left_out
     assert snapshot_codec.document(seen)["lock_order_suppressed"] == left_out
     assert ("1 left out" in report.render(seen)) == left_out
+
+
+def two_ways(left_out: bool = False) -> Snapshot:
+    """A cycle with a second way of low confidence, by another thread's stack."""
+    (cycle,) = one_cycle().lock_order
+    other = (OrderEdge(1, 2, 4713, 63, 0x51), cycle.edges[1])
+    way = OrderWay(other, Confidence.LOW, "who knows")
+    return replace(
+        one_cycle(),
+        lock_order=(
+            replace(cycle, ways=(way,), ways_left_out=left_out),
+            OrderCycle((8, 9), (), Confidence.MEDIUM),
+        ),
+        stacks={**one_cycle().stacks, 63: (frame("take"), frame("close_book"))},
+    )
+
+
+def seen_stacks(seen: Snapshot) -> list[list[int]]:
+    return [[edge.stack for edge in cycle.edges] for cycle in seen.lock_order]
+
+
+@pytest.mark.parametrize(
+    ("lines", "stacks"),
+    [
+        ("close_book # x", [[61, 62], []]),
+        ("Account::transfer # x", [[], [63, 62]]),
+        ("Account::transfer AND close_book # x", [[61, 62], []]),
+        ("Account::transfer # x\nclose_book # x", [[]]),
+        ("audit # x", [[]]),
+    ],
+)
+def test_each_way_must_be_suppressed(lines: str, stacks: list[list[int]]) -> None:
+    seen = suppressions.apply(two_ways(), suppressions.parse(lines, "x"))
+    assert seen_stacks(seen) == stacks
+    assert seen.lock_order_suppressed == (len(stacks) == 1)
+
+
+def test_the_remaining_way_has_its_own_confidence() -> None:
+    seen = suppressions.apply(two_ways(), suppressions.parse("Account::transfer # x", "x"))
+    cycle = seen.lock_order[1]
+    assert (cycle.confidence, cycle.why, cycle.ways) == (Confidence.LOW, "who knows", ())
+
+
+def test_a_cycle_whose_ways_are_not_all_known_is_not_suppressed() -> None:
+    seen = suppressions.apply(two_ways(left_out=True), suppressions.parse("audit # x", "x"))
+    assert len(seen.lock_order) == 2
+    assert seen.lock_order_suppressed == 0
 
 
 def test_comments_and_empty_lines_suppress_nothing() -> None:

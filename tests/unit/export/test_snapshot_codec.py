@@ -39,6 +39,12 @@ from locktop.collector.profile import profile
 #: interval; one is sampled, with an interval; one is msgpack. Beside each file lies what that
 #: version read from the file.
 OLD = Path(__file__).parent / "old_snapshots"
+#: The keys that later versions added, with the values that an old snapshot gets.
+ADDED = {
+    "lock_orders_left_out": False,
+    "lock_order_search_cut": False,
+}
+ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
 
 
@@ -322,7 +328,8 @@ def test_the_content_of_a_file_decides_its_type(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", OLD_NAMES)
 def test_an_old_snapshot_is_read_with_its_former_values(name: str) -> None:
     expected = json.loads((OLD / f"{name}.expected.json").read_bytes())
-    assert document(parse((OLD / name).read_bytes(), name)) == expected
+    expected["lock_order"] = [cycle | ADDED_TO_CYCLES for cycle in expected["lock_order"]]
+    assert document(parse((OLD / name).read_bytes(), name)) == expected | ADDED
 
 
 @pytest.mark.parametrize("name", OLD_NAMES)

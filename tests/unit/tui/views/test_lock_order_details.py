@@ -11,7 +11,7 @@ from unit.builders import scenarios
 
 from locktop.collector.config import suppressions
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.model import Frame, OrderCycle, OrderEdge, Snapshot
+from locktop.collector.model import Frame, OrderCycle, OrderEdge, OrderWay, Snapshot
 from locktop.collector.sources.base import Source
 from locktop.tui.feed import PollerFeed
 from locktop.tui.views.lock_order_details import lock_order_details
@@ -55,6 +55,18 @@ def test_a_cycle_of_classes_names_them_and_many_cycles_are_cut() -> None:
     assert "classes   fork[], plate[]" in text
     assert "and 480 more" in text
     assert text.count("\n") < 300
+
+
+def test_other_ways_and_missing_orders_are_details() -> None:
+    edges = (OrderEdge(1, 2, 4712, 1),)
+    cycle = OrderCycle((1, 2), edges, ways=(OrderWay(edges), OrderWay(edges)))
+    text = details(replace(scenarios.normal(), lock_order=(cycle,), lock_orders_left_out=True))
+    assert "the same in 2 other ways, by other stacks" in text
+    assert "some lock orders found no room" in text
+    more = replace(cycle, ways_left_out=True)
+    assert "in 2 or more other ways" in details(replace(scenarios.normal(), lock_order=(more,)))
+    cut = replace(scenarios.normal(), lock_order_search_cut=True)
+    assert "the search ended at its limit" in details(cut)
 
 
 def test_hostile_names_of_locks_are_sanitized() -> None:
