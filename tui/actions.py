@@ -15,7 +15,7 @@ class Action(Struct, frozen=True):
 
 ACTIONS: dict[str, Action] = {
     "help": Action("help", "this help", "help"),
-    "quit": Action("app.quit", "quit; what `locktop run` started ends too", "quit"),
+    "quit": Action("app.quit", "quit; asks before what `locktop run` started ends", "quit"),
     "next_panel": Action("panel(1)", "next panel: locks, threads, details", "panel"),
     "previous_panel": Action("panel(-1)", "previous panel"),
     "details": Action("details", "details of the chosen row; again: the whole screen", "open"),

@@ -13,6 +13,7 @@ from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.themed_app import ThemedApp
 from locktop.tui.views.styled_line import Line, cut, make_line
+from locktop.tui.widgets.quit_dialog import QuitDialog
 
 if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile, Weight
@@ -31,6 +32,8 @@ class LocktopApp(ThemedApp[int]):
         *,
         rate: float = 2.0,
         call_tree: tuple[str, bool] | None = None,
+        is_own_program: bool = False,
+        leave_running: Callable[[], None] | None = None,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -41,15 +44,37 @@ class LocktopApp(ThemedApp[int]):
             theme: a name, None for a theme that suits the terminal.
             rate: snapshots a second at the start.
             call_tree: begin with the call tree, by this weight, and with idle waits or without.
+            is_own_program: whether locktop started the process. If not, a new level is confirmed.
+            leave_running: keeps the process when the app ends. The app asks before it quits then.
+                None: the app does not ask.
             environ: the environment variables.
             now: a monotonic clock in seconds.
         """
         super().__init__(theme, Meter(), environ)
-        self._monitor = MonitorScreen(feed, self.meter, Pacer(rate), now, call_tree)
+        self._leave_running = leave_running
+        self._monitor = MonitorScreen(
+            feed, self.meter, Pacer(rate), now, call_tree, asks_for_level=not is_own_program
+        )
 
     def get_default_screen(self) -> MonitorScreen:
         """The monitor is the screen below all others."""
         return self._monitor
+
+    async def action_quit(self) -> None:
+        """Quit; ask before, if that ends a program. Ctrl+C is an answer too."""
+        if self._leave_running is None or self._monitor.has_ended:
+            self.exit()
+        elif isinstance(self.screen, QuitDialog):
+            self.screen.dismiss(True)
+        else:
+            self.push_screen(QuitDialog(self._monitor.process_name), self._quit_answered)
+
+    def _quit_answered(self, ends_program: bool | None) -> None:
+        if ends_program is None:
+            return
+        if not ends_program and self._leave_running is not None:
+            self._leave_running()
+        self.exit()
 
 
 class CallTreeApp(ThemedApp[int]):

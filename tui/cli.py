@@ -28,6 +28,7 @@ from locktop.tui.commands import (
     snapshot,
     watch,
 )
+from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -44,10 +45,6 @@ without a command:
 #: New objects before Python's cycle collector examines the young objects. The modules and the first
 #: scan make tens of thousands of objects that stay. Their examination takes a tenth of the start.
 _NEW_OBJECTS_BEFORE_COLLECTION = 100_000
-
-EXIT_WRONG = 2
-EXIT_INTERRUPTED = 130
-EXIT_PIPE_CLOSED = 141
 
 
 class _Parser(argparse.ArgumentParser):

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -14,10 +15,15 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from locktop.tui import themes
+from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 from locktop.tui.terminal.driver import Meter, metered_driver
+from locktop.tui.terminal.watchdog import Launched, Watchdog
 from locktop.tui.widgets.list_screen import ListScreen
 
 Result = TypeVar("Result")
+
+#: Textual's own status after an exception. An error outside Textual's main task gives None.
+_TEXTUAL_FAULT = 1
 
 
 class ThemedApp(App[Result]):
@@ -95,16 +101,31 @@ class ThemedApp(App[Result]):
         self._list_screen().show_message(f"Theme {self.theme}", seconds=2)
 
 
-def run_app(app: ThemedApp[Any], environ: Mapping[str, str] = os.environ) -> int:
+def run_app(
+    app: ThemedApp[Any],
+    environ: Mapping[str, str] = os.environ,
+    launched: Launched | None = None,
+) -> int:
     """Run the app on this terminal until the user quits; return the exit status.
 
-    Over SSH the terminal reports no movements of the mouse.
+    Over SSH the terminal reports no movements of the mouse. After a fault the traceback is on the
+    standard error.
+
+    Args:
+        app: the app.
+        environ: the environment variables.
+        launched: the program that the app shows, if locktop started that program.
     """
     try:
-        app.run(mouse="SSH_CONNECTION" not in environ)
+        with Watchdog(lambda number: app.meter.abandon(number), launched):
+            app.run(mouse="SSH_CONNECTION" not in environ)
+    except Exception:
+        traceback.print_exc()
+        return EXIT_SCREEN_FAULT
     finally:
         app.restore_handlers()
-    return app.return_code or 0
+    status = app.return_code
+    return EXIT_SCREEN_FAULT if status is None or status == _TEXTUAL_FAULT else status
 
 
 def _close_on_end_signals(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -35,6 +36,7 @@ class LaunchedProgram:
         level: str | None = None,
         output: str | None = None,
         keep: bool = False,
+        ends_with_screen: bool = False,
     ) -> None:
         """Args:
         program: the file to run.
@@ -42,14 +44,17 @@ class LaunchedProgram:
         level: one of levels.NAMES; None: the library's default.
         output: path of a new file, os.devnull, or None for a temporary file.
         keep: whether the program goes on after ``with``.
+        ends_with_screen: whether SIGHUP, a lost terminal, ends the program.
         """
         self._program = program
         self._command = command
         self._environment = {**os.environ, **launch.preload_environment(level)}
         self._wanted_output = output
         self._keep = keep
+        self._ends_with_screen = ends_with_screen
         self._ended_by_us = False
         self._end_signal: int | None = None
+        self._obeyed = False  # whether the program knows of the signal, or is left running
         self._may_leave = False
 
     @property
@@ -91,6 +96,7 @@ class LaunchedProgram:
         try:
             self._may_leave = True
             if self._end_signal is not None:
+                self.on_end_signal(self._end_signal)
                 raise SystemExit(128 + self._end_signal)
         except SystemExit:
             self.__exit__()
@@ -102,6 +108,29 @@ class LaunchedProgram:
         self._end_unless_kept()
         self._restore_handlers()
         self._close_output()
+
+    def leave_running(self) -> None:
+        """Let the program go on after ``with``."""
+        self._keep = True
+
+    def on_end_signal(self, number: int) -> None:
+        """Ask the program to end, or leave it running after SIGHUP. Only the first signal counts.
+
+        Args:
+            number: the signal that locktop got.
+        """
+        if self._obeyed:
+            return
+        self._obeyed = True
+        if number == signal.SIGHUP and not self._ends_with_screen:
+            self.leave_running()
+        elif not self._keep:
+            self._ask_to_end()
+
+    def kill(self) -> None:
+        """End the program at once, unless it is left running."""
+        if not self._keep:
+            self._send(signal.SIGKILL)
 
     def source(self, rules: Rules | None = None) -> Source:
         """Attach as soon as its library is ready; ``rules``: see attach().
@@ -147,14 +176,23 @@ class LaunchedProgram:
             signal.signal(number, signal.SIG_IGN)  # the first signal is enough
         if self._process.poll() is not None or self._keep:
             return
-        self._ended_by_us = True
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.killpg(self.pid, number)
-            except ProcessLookupError:
-                pass
-            if self._ended_within(_END_WITHIN_S):
-                return
+        self._ask_to_end()
+        if not self._ended_within(_END_WITHIN_S):
+            self.kill()
+            self._ended_within(_END_WITHIN_S)
+
+    def _ask_to_end(self) -> None:
+        """Send SIGTERM once: for some programs a second one means to drop all work."""
+        if not self._ended_by_us:
+            self._ended_by_us = self._send(signal.SIGTERM)
+
+    def _send(self, number: signal.Signals) -> bool:
+        """Send a signal to the program and its children; return False if it has ended."""
+        if self._process.poll() is not None:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+        return True
 
     def _ended_within(self, seconds: float) -> bool:
         try:
@@ -181,6 +219,7 @@ class LaunchedProgram:
         # Not while the program starts: it might run already before its process id is known.
         self._end_signal = number
         if self._may_leave:
+            self.on_end_signal(number)
             # End the program here: the exception may hit __exit__ and interrupt it.
             self._end_unless_kept()
             raise SystemExit(128 + number)

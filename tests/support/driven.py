@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -102,11 +102,22 @@ class Screen:
 
 @asynccontextmanager
 async def opened(
-    *snapshots: Snapshot, size: tuple[int, int] = (120, 40), theme: str = "night"
+    *snapshots: Snapshot,
+    size: tuple[int, int] = (120, 40),
+    theme: str = "night",
+    is_own_program: bool = False,
+    leave_running: Callable[[], None] | None = None,
 ) -> AsyncIterator[Screen]:
     clock = [0.0]
     feed = HandFeed(*(snapshots or (scenarios.normal(),)))
-    app = LocktopApp(feed, theme, environ={"TERM": "xterm-256color"}, now=lambda: clock[0])
+    app = LocktopApp(
+        feed,
+        theme,
+        is_own_program=is_own_program,
+        leave_running=leave_running,
+        environ={"TERM": "xterm-256color"},
+        now=lambda: clock[0],
+    )
     async with app.run_test(size=size, notifications=True) as pilot:
         screen = Screen(app, pilot, feed, clock)
         await screen.settle()

@@ -6,7 +6,8 @@ patience is the time in seconds that the terminal has for the last output.
 A command is a line. ``tick N`` publishes the large snapshot of that tick. ``calls N`` publishes a
 snapshot with many callers. ``same`` publishes the last snapshot again. ``settle`` only waits. The
 child answers with a line of JSON as soon as the writer has all output of the command. The answer
-has the text that the screen is to show.
+has the text that the screen is to show. After the answer to ``stick`` the event loop is busy for
+ever.
 """
 
 from __future__ import annotations
@@ -43,6 +44,13 @@ def main() -> None:
         for _ in range(3):
             await pilot.pause()
 
+    stuck = threading.Event()
+
+    async def stick() -> None:
+        stuck.set()
+        while True:
+            pass
+
     def obey(loop: asyncio.AbstractEventLoop) -> None:
         last = scenarios.many()
         for line in commands:
@@ -61,6 +69,9 @@ def main() -> None:
                 "interval_s": feed.interval_s,
                 "text": text_of(app),
             }
+            if word == "stick":
+                asyncio.run_coroutine_threadsafe(stick(), loop)
+                stuck.wait()
             answers.write(json.dumps(answer) + "\n")
 
     def listen() -> None:

@@ -1,4 +1,4 @@
-"""Ends a child with its parent: without its terminal the child would read for ever, in vain."""
+"""Ends a child with its parent, in any state of the child."""
 
 from __future__ import annotations
 

@@ -2,179 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
-import pty
 import re
 import signal
-import struct
-import subprocess
-import sys
-import termios
-import threading
-import time
-from collections.abc import Iterator
-from pathlib import Path
 from statistics import median
-from typing import IO, Any
 
 import pytest
+from support.terminal import LONG_ENOUGH_S, Terminal
 
-HERE = Path(__file__).parent
-LONG_ENOUGH_S = 60.0
 BUDGET_BYTES = 3 * 1024
-
-
-class Terminal:
-    """A child that runs the app on a pty. A thread reads the output at once, unless held back."""
-
-    def __init__(
-        self, child: str, size: tuple[int, int] = (120, 40), patience_s: float = LONG_ENOUGH_S
-    ) -> None:
-        """``patience_s``: how long the child waits at its end until the terminal reads."""
-        environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
-        environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
-        environ |= {"PYTHONPATH": str(HERE.parent), "TEST_PARENT": str(os.getpid())}
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-        command_read, command_write = os.pipe()
-        answer_read, answer_write = os.pipe()
-        arguments = (command_read, answer_write, patience_s)
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / child), *map(str, arguments)],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-            pass_fds=(command_read, answer_write),
-            env=environ,
-        )
-        for descriptor in (slave, command_read, answer_write):
-            os.close(descriptor)
-        self._commands: IO[str] = os.fdopen(command_write, "w", buffering=1)
-        self._answers: IO[str] = os.fdopen(answer_read, "r")
-        self._output = bytearray()
-        self._changed = threading.Condition()
-        self._reading = threading.Event()
-        self._reading.set()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        while True:
-            self._reading.wait()
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:  # the child has closed the terminal
-                data = b""
-            with self._changed:
-                self._output += data
-                self._changed.notify_all()
-            if not data:
-                return
-
-    def hold(self) -> None:
-        """Read no more. A read that has begun still ends."""
-        self._reading.clear()
-
-    def go_on(self) -> None:
-        """Read again."""
-        self._reading.set()
-
-    @property
-    def received(self) -> int:
-        """The number of bytes that have arrived so far."""
-        with self._changed:
-            return len(self._output)
-
-    def since(self, mark: int) -> bytes:
-        """The output after the first ``mark`` bytes."""
-        with self._changed:
-            return bytes(self._output[mark:])
-
-    def wait_bytes(self, number: int) -> None:
-        """Wait until ``number`` bytes have arrived in all."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(self._output) >= number, LONG_ENOUGH_S)
-
-    def wait_text(self, text: str, mark: int) -> float:
-        """Wait until ``text`` has arrived after ``mark``; return the seconds of the wait."""
-        wanted, began = text.encode(), time.monotonic()
-        with self._changed:
-            assert self._changed.wait_for(lambda: wanted in self._output[mark:], LONG_ENOUGH_S), (
-                f"{text!r} was not painted"
-            )
-        return time.monotonic() - began
-
-    def tell(self, command: str) -> dict[str, Any]:
-        """Send a command; return the answer that the child gives after its last output."""
-        self._commands.write(command + "\n")
-        answer: dict[str, Any] = json.loads(self._answers.readline())
-        return answer
-
-    def frame(self, command: str) -> int:
-        """Send a command; return the number of bytes of output that the command caused."""
-        before = self.received
-        self.wait_bytes(int(self.tell(command)["queued"]))
-        return self.received - before
-
-    def press(self, keys: str) -> None:
-        """Type keys."""
-        os.write(self._master, keys.encode())
-
-    def hang_up(self) -> None:
-        """Close the terminal, as a lost connection does."""
-        before = self.received
-        self.hold()
-        self.press("?")
-        self.wait_bytes(before + 1)  # the last read has ended, and no other read begins
-        os.close(self._master)
-        self._master = os.open(os.devnull, os.O_RDWR)
-
-    def close(self) -> None:
-        """End the child in any state."""
-        self.go_on()
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self._reader.join(LONG_ENOUGH_S)
-        self._commands.close()
-        self._answers.close()
-        os.close(self._master)
-
-
-@pytest.fixture
-def terminal() -> Iterator[Terminal]:
-    opened = Terminal("child.py")
-    try:
-        opened.wait_text("shard0.mutex", 0)
-        opened.frame("settle")
-        yield opened
-    finally:
-        opened.close()
-
-
-@pytest.fixture
-def impatient_terminal() -> Iterator[Terminal]:
-    """A terminal with a child that soon gives up its unread output."""
-    opened = Terminal("child.py", patience_s=0.3)
-    try:
-        opened.wait_text("shard0.mutex", 0)
-        opened.frame("settle")
-        yield opened
-    finally:
-        opened.close()
-
-
-@pytest.fixture
-def picker() -> Iterator[Terminal]:
-    opened = Terminal("picker_child.py", (80, 24))
-    try:
-        opened.wait_text("scan again", 0)
-        yield opened
-    finally:
-        opened.close()
 
 
 def test_the_first_frame_shows_a_snapshot_not_an_empty_screen(terminal: Terminal) -> None:
@@ -316,12 +152,8 @@ def test_sigterm_ends_the_screen_of_an_unread_terminal(
     impatient_terminal: Terminal, keys: str
 ) -> None:
     terminal = impatient_terminal
-    requested = terminal.tell("settle")["interval_s"]
-    terminal.hold()
     mark = terminal.received
-    ticks = iter(range(1, 1000))
-    while terminal.tell(f"tick {next(ticks)}")["interval_s"] <= 4 * requested:
-        pass  # until the terminal takes no more
+    terminal.fill()
     terminal.press(keys)  # each key paints the whole screen
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGTERM
@@ -333,17 +165,14 @@ def test_sigterm_ends_the_screen_of_an_unread_terminal(
 
 def test_quitting_ends_the_screen_of_an_unread_terminal(impatient_terminal: Terminal) -> None:
     terminal = impatient_terminal
-    requested = terminal.tell("settle")["interval_s"]
-    terminal.hold()
-    ticks = iter(range(1, 1000))
-    while terminal.tell(f"tick {next(ticks)}")["interval_s"] <= 4 * requested:
-        pass  # until the terminal takes no more
+    terminal.fill()
     terminal.press("q")
     assert terminal.process.wait(LONG_ENOUGH_S) == 0
 
 
 def test_a_terminal_that_hangs_up_ends_the_screen(terminal: Terminal) -> None:
     """The terminal does not control the child, so the kernel sends no signal."""
+    terminal.press("?")
     terminal.hang_up()
     assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGHUP
 

@@ -18,6 +18,7 @@ from locktop.tui.commands.options import (
 
 if TYPE_CHECKING:
     from locktop.collector.sources.attach import Source
+    from locktop.collector.sources.launched_program import LaunchedProgram
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,14 +41,26 @@ def execute(arguments: argparse.Namespace) -> int:
         return watch(attached(pid, arguments), arguments)
     from locktop.tui.screens.process_picker import pick
 
-    source = pick(arguments.theme, lambda chosen: attached(chosen, arguments))
-    return watch(source, arguments) if source is not None else 0
+    source, status = pick(arguments.theme, lambda chosen: attached(chosen, arguments))
+    return watch(source, arguments) if source is not None else status
 
 
 def watch(
-    source: Source, arguments: argparse.Namespace, call_tree: tuple[str, bool] | None = None
+    source: Source,
+    arguments: argparse.Namespace,
+    call_tree: tuple[str, bool] | None = None,
+    launched: LaunchedProgram | None = None,
+    asks_at_quit: bool = False,
 ) -> int:
-    """Show ``source`` on the screen, and close it. ``call_tree``: see LocktopApp."""
+    """Show ``source`` on the screen, and close it; return the exit status.
+
+    Args:
+        source: the process.
+        arguments: those of the command line.
+        call_tree: see LocktopApp.
+        launched: the program, if locktop started it.
+        asks_at_quit: whether the user chooses at the end what becomes of the program.
+    """
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
     from locktop.tui.app import LocktopApp
@@ -58,8 +71,15 @@ def watch(
     try:
         warnings: list[str] = []
         feed.suppressions = options.suppressions(arguments, warnings.append)
-        app = LocktopApp(feed, arguments.theme, rate=arguments.rate, call_tree=call_tree)
+        app = LocktopApp(
+            feed,
+            arguments.theme,
+            rate=arguments.rate,
+            call_tree=call_tree,
+            is_own_program=launched is not None,
+            leave_running=launched.leave_running if launched and asks_at_quit else None,
+        )
         app.add_warnings(warnings)
-        return run_app(app)
+        return run_app(app, launched=launched)
     finally:
         feed.stop()

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from locktop.tui.commands.options import add_screen, has_terminal, rules, seconds
+from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 
 NAME = "demo"
 HELP = "watch a small program with lock problems"
@@ -39,9 +40,9 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.sources.launched_program import LaunchedProgram
     from locktop.tui.commands.attach import watch
 
-    with LaunchedProgram(command[0], command, output=os.devnull) as started:
-        watch(started.source(rules(arguments)), arguments)
-    return started.status
+    with LaunchedProgram(command[0], command, output=os.devnull, ends_with_screen=True) as started:
+        status = watch(started.source(rules(arguments)), arguments, launched=started)
+    return status if status == EXIT_SCREEN_FAULT else started.status
 
 
 def demo_program() -> Path:
@@ -60,7 +61,7 @@ def _print_snapshot(command: list[str]) -> int:
     from locktop.collector.export.text.report import render
     from locktop.collector.sources.launched_program import LaunchedProgram
 
-    with LaunchedProgram(command[0], command, output=os.devnull) as started:
+    with LaunchedProgram(command[0], command, output=os.devnull, ends_with_screen=True) as started:
         source = started.source()
         try:
             before = source.scan()

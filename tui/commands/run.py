@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
@@ -14,8 +16,10 @@ from locktop.tui.commands.options import (
     no_terminal,
     rules,
 )
+from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 
 if TYPE_CHECKING:
+    from locktop.collector.config.idle_rules_file import Rules
     from locktop.collector.errors import LocktopError
     from locktop.collector.sources.launched_program import LaunchedProgram
 
@@ -24,11 +28,13 @@ HELP = "start a program with the library and watch it"
 DESCRIPTION = """\
 Starts CMD with the library and shows it on the screen. The output of CMD goes to a file,
 and the command prints its path at the end. CMD has no input. When CMD ends, its last snapshot stays
-until q. When the screen closes while CMD runs, CMD gets SIGTERM, and SIGKILL five seconds later,
-unless --keep is given.
+until q. While CMD runs, q asks whether CMD ends too. CMD then gets SIGTERM, and SIGKILL five
+seconds later. SIGTERM for locktop ends CMD too. CMD goes on if the terminal is lost, or if the
+screen fails.
 
 exit status: that of CMD (128 + N if signal N ended CMD), also if CMD ended before the first scan;
-0 if closing the screen ended CMD or left it running; 2 if CMD could not be started or watched."""
+0 if closing the screen ended CMD or left it running; 2 if CMD could not be started or watched;
+70 if the screen failed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_idle_matching(parser)
     add_suppressions(parser)
     parser.add_argument("--output", metavar="FILE", help="where CMD's output goes: a new file")
-    parser.add_argument(
+    at_end = parser.add_mutually_exclusive_group()
+    at_end.add_argument(
         "--keep", action="store_true", help="leave CMD running when the screen is closed"
+    )
+    at_end.add_argument(
+        "--end-with-screen", action="store_true", help="end CMD also if the terminal is lost"
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD", help="the program")
 
@@ -67,18 +77,43 @@ def watch_started(program: str, command: list[str], arguments: argparse.Namespac
     """Run ``command`` under the screen."""
     from locktop.collector.errors import LocktopError
     from locktop.collector.sources.launched_program import LaunchedProgram
-    from locktop.tui.commands.attach import watch
 
-    failure = None
+    failure, has_fault = None, False
     idle_rules = rules(arguments)
     with LaunchedProgram(
-        program, command, arguments.level, arguments.output, arguments.keep
+        program,
+        command,
+        arguments.level,
+        arguments.output,
+        arguments.keep,
+        arguments.end_with_screen,
     ) as started:
         try:
-            watch(started.source(idle_rules), arguments)
+            has_fault = _screen_fails(started, idle_rules, arguments)
         except LocktopError as error:
             failure = error
-    return report_end(started, failure)
+        if has_fault:
+            started.leave_running()
+    status = report_end(started, failure)
+    return EXIT_SCREEN_FAULT if has_fault else status
+
+
+def _screen_fails(
+    started: LaunchedProgram, idle_rules: Rules, arguments: argparse.Namespace
+) -> bool:
+    """Show the program; return whether the screen failed. Raises LocktopError."""
+    from locktop.collector.errors import LocktopError
+    from locktop.tui.commands.attach import watch
+
+    try:
+        source = started.source(idle_rules)
+        status = watch(source, arguments, launched=started, asks_at_quit=not arguments.keep)
+    except LocktopError:
+        raise
+    except Exception:
+        traceback.print_exc()
+        return True
+    return status == EXIT_SCREEN_FAULT
 
 
 def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
@@ -90,7 +125,8 @@ def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:
     from locktop.tui.views.cells import plain
 
     lines = started.messages() if failure is None else [str(failure), *started.output_messages()]
-    for line in lines:
-        print(f"locktop: {plain(line)}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # the terminal may be lost
+        for line in lines:
+            print(f"locktop: {plain(line)}", file=sys.stderr, flush=True)
     # An early end is no failure: a script needs the status of the program.
     return started.status if failure is None or isinstance(failure, EndedEarlyError) else 2

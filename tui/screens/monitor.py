@@ -72,6 +72,7 @@ class MonitorScreen(ListScreen):
         pacer: Pacer,
         now: Callable[[], float] = time.monotonic,
         call_tree: tuple[str, bool] | None = None,
+        asks_for_level: bool = True,
     ) -> None:
         """Make the screen.
 
@@ -81,8 +82,10 @@ class MonitorScreen(ListScreen):
             pacer: decides which snapshots are drawn.
             now: a monotonic clock in seconds.
             call_tree: see LocktopApp.
+            asks_for_level: whether the user must confirm a new level.
         """
         super().__init__()
+        self._asks_for_level = asks_for_level
         self._feed = feed
         self._meter = meter
         self._pacer = pacer
@@ -135,6 +138,19 @@ class MonitorScreen(ListScreen):
         Textual would paint a screen below the call tree whole with each snapshot.
         """
         return self._call_tree is None and super().is_current
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._index is not None and self._index.snapshot.ended
+
+    @property
+    def process_name(self) -> str:
+        """Name and pid of the process."""
+        if self._index is None:
+            return "the program"
+        process = self._index.snapshot.process
+        return f"{process.comm} {process.pid}"
 
     # Snapshots
 
@@ -420,7 +436,8 @@ class MonitorScreen(ListScreen):
         if snapshot.is_sampled:
             self.show_message("There is no level to set: the process runs without the library.")
             return
-        self.app.push_screen(LevelDialog(snapshot.process, snapshot.level), self._level_chosen)
+        dialog = LevelDialog(snapshot.process, snapshot.level, self._asks_for_level)
+        self.app.push_screen(dialog, self._level_chosen)
 
     def _level_chosen(self, level: str | None) -> None:
         if level is not None:

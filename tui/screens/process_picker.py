@@ -137,13 +137,13 @@ class PickerApp(ThemedApp["Source"]):
         return self._picker
 
 
-def pick(theme: str | None, attach: Attach) -> Source | None:
-    """Let the user pick a process; return its source, None if the user quits."""
+def pick(theme: str | None, attach: Attach) -> tuple[Source | None, int]:
+    """Let the user pick a process; return its source, None without a choice, and the status."""
     from locktop.collector.sources.discover import candidates
 
     app = PickerApp(candidates, attach, theme)
-    run_app(app)
-    return app.return_value
+    status = run_app(app)
+    return app.return_value, status
 
 
 def _advice(ready: int) -> Line:

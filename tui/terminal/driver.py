@@ -2,13 +2,15 @@
 
 Textual hands its output to a thread. A full queue of this thread blocks the event loop. The screen
 reads the meter before it draws, so the queue never fills up. When the app ends, the driver waits
-for the output, but only for some seconds. Perhaps no terminal reads any more.
+for the output, but only for some seconds. Perhaps no terminal reads any more. The input may have
+any bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import sys
 import termios
@@ -17,14 +19,20 @@ from collections.abc import Callable
 from types import FrameType
 from typing import IO, Any
 
+from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
+from locktop.tui.terminal.input_decoder import InputDecoder
 from locktop.tui.terminal.sgr import Shortener
 
 #: Seconds that the terminal has for the output when the app ends.
 PATIENCE_S = 3.0
 #: Afterwards the driver discards the output, at this interval.
 _AGAIN_S = 0.1
+#: Input is read in pieces of at most this size.
+_INPUT_BYTES = 4096
+#: Between two reads of the input the end of the app is noticed.
+_INPUT_WITHIN_S = 0.1
 
 
 class Meter:
@@ -35,6 +43,8 @@ class Meter:
         self.taken = 0  # bytes that the terminal has taken from it
         #: Limits the seconds that the terminal may take from now on. A signal handler may call it.
         self.hurry: Callable[[], None] = lambda: None
+        #: Leaves the terminal to the caller for ever; see Patience.give_up().
+        self.abandon: Callable[[int], bool] = lambda _: True
 
     @property
     def drained(self) -> bool:
@@ -57,6 +67,8 @@ class _MeteredFile:
         self._passed = 0
         self._gone = False
         self.dropping = False  # whether output is discarded
+        self.abandoned = False  # whether the terminal belongs to another thread
+        self.busy = False  # whether a thread may be writing
 
     def write(self, text: str) -> int:
         if not self.dropping:
@@ -69,16 +81,22 @@ class _MeteredFile:
         self._meter.taken = self._passed
 
     def _try(self, output: Callable[[], object]) -> None:
-        if self._gone:
-            return
+        self.busy = True
         try:
-            output()
+            if not self._gone and not self.abandoned:
+                output()
         except OSError:
             self._gone = True
-            os.kill(os.getpid(), signal.SIGHUP)
+            _report_lost_terminal()
+        finally:
+            self.busy = False
 
     def fileno(self) -> int:
         return self._file.fileno()
+
+
+def _report_lost_terminal() -> None:
+    os.kill(os.getpid(), signal.SIGHUP)
 
 
 class Patience:
@@ -118,70 +136,121 @@ class Patience:
         signal.signal(signal.SIGALRM, self._before)
         self._started = False
 
+    def give_up(self, number: int) -> bool:
+        """Discard all output from now on; return whether the writer has left the terminal.
+
+        Any thread may call, and calls again until the result is true.
+
+        Args:
+            number: a signal that wakes the writer, and has a handler without an effect.
+        """
+        self._file.abandoned = True
+        if self._file.busy:
+            self._free_writer(number)
+        return not self._file.busy
+
     def _over(self, number: int, frame: FrameType | None) -> None:
-        self._file.dropping = True
+        if not self._file.abandoned:
+            self._file.dropping = True
+            self._free_writer(signal.SIGALRM)
+
+    def _free_writer(self, number: int) -> None:
         with contextlib.suppress(termios.error):
             termios.tcflush(self._file.fileno(), termios.TCOFLUSH)
         writer = self._writer()
         # The kernel does not wake the writer when there is room again, so a signal does.
         if writer is not None and writer.ident is not None and writer.is_alive():
-            signal.pthread_kill(writer.ident, signal.SIGALRM)
+            signal.pthread_kill(writer.ident, number)
+
+
+class _MeteredDriver(LinuxDriver):
+    """See the module. A subclass has the meter."""
+
+    meter: Meter
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Textual would write to the standard error, which may be a file.
+        screen = sys.__stdout__
+        assert screen is not None  # the app runs on a terminal only
+        screen.reconfigure(errors="backslashreplace")  # like stderr: a write must not raise
+        self._metered = _MeteredFile(screen, self.meter)
+        self._file: Any = self._metered
+        self._shortener = Shortener()
+        self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
+        self._last_words: list[str] | None = None  # written since the app began to end
+        self.meter.hurry = self._patience.start
+        self.meter.abandon = self._patience.give_up
+
+    def write(self, data: str) -> None:
+        """Shorten, count and write ``data``."""
+        short = self._shortener.shorten(data)
+        self.meter.queued += len(short.encode())
+        if self._last_words is not None:
+            self._last_words.append(short)
+        super().write(short)
+
+    def start_application_mode(self) -> None:
+        """Start, or continue after a stop."""
+        self._metered.dropping, self._last_words = False, None
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def stop_application_mode(self) -> None:
+        """Reset the terminal, if it takes output."""
+        self._last_words = []
+        self._patience.start()
+        super().stop_application_mode()
+
+    def close(self) -> None:
+        """Wait for the writer; if it was freed, repeat the reset: now there is room for it."""
+        self._patience.start()
+        super().close()
+        # Before the reset: a later timer would discard the reset too.
+        self._patience.stop()
+        if self._metered.dropping and not self._metered.abandoned:
+            with contextlib.suppress(termios.error):
+                termios.tcflush(self.fileno, termios.TCOFLUSH)
+            with contextlib.suppress(OSError):
+                os.write(self.fileno, "".join(self._last_words or ()).encode())
+
+    def run_input_thread(self) -> None:
+        """Read keys and mouse reports until the app ends, or the terminal is lost.
+
+        Textual's own loop fails at a byte that is no UTF-8. At the end of the file that loop
+        goes on, without a pause.
+        """
+        parser, decoder = XTermParser(self._debug), InputDecoder()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(_INPUT_WITHIN_S):
+                    data = self._read()
+                    if not data:
+                        _report_lost_terminal()
+                        return
+                    # Without text, Textual's parser would take this for the end.
+                    if text := decoder.decode(data):
+                        for event in parser.feed(text):
+                            self.process_message(event)
+                for event in parser.tick():
+                    self.process_message(event)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, _INPUT_BYTES)
+        except OSError:
+            return b""
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """The size of the terminal.
+
+        For a terminal of size 0 x 0 (serial line, new container), Textual and its console
+        assume different sizes. They would change the size for ever.
+        """
+        width, height = self._app.console.size
+        return width, height
 
 
 def metered_driver(meter: Meter) -> type[LinuxDriver]:
     """Return a driver class that reports to ``meter``."""
-
-    class MeteredDriver(LinuxDriver):
-        """See the module."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            # Textual would write to the standard error, which may be a file.
-            screen = sys.__stdout__
-            assert screen is not None  # the app runs on a terminal only
-            screen.reconfigure(errors="backslashreplace")  # like stderr: a write must not raise
-            self._metered = _MeteredFile(screen, meter)
-            self._file: Any = self._metered
-            self._shortener = Shortener()
-            self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
-            self._last_words: list[str] | None = None  # written since the app began to end
-            meter.hurry = self._patience.start
-
-        def write(self, data: str) -> None:
-            """Shorten, count and write ``data``."""
-            short = self._shortener.shorten(data)
-            meter.queued += len(short.encode())
-            if self._last_words is not None:
-                self._last_words.append(short)
-            super().write(short)
-
-        def start_application_mode(self) -> None:
-            """Start, or continue after a stop."""
-            self._metered.dropping, self._last_words = False, None
-            super().start_application_mode()  # type: ignore[no-untyped-call]
-
-        def stop_application_mode(self) -> None:
-            """Reset the terminal, if it takes output."""
-            self._last_words = []
-            self._patience.start()
-            super().stop_application_mode()
-
-        def close(self) -> None:
-            """Wait for the writer; if it was freed, repeat the reset: now there is room for it."""
-            self._patience.start()
-            super().close()
-            if self._metered.dropping:
-                with contextlib.suppress(OSError):
-                    os.write(self.fileno, "".join(self._last_words or ()).encode())
-            self._patience.stop()
-
-        def _get_terminal_size(self) -> tuple[int, int]:
-            """The size of the terminal.
-
-            For a terminal of size 0 x 0 (serial line, new container), Textual and its console
-            assume different sizes. They would change the size for ever.
-            """
-            width, height = self._app.console.size
-            return width, height
-
-    return MeteredDriver
+    return type("MeteredDriver", (_MeteredDriver,), {"meter": meter})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -13,8 +13,8 @@ from textual.screen import ModalScreen
 from locktop.collector.model import Process
 from locktop.collector.sources.levels import LEVELS, NAMES, Level
 from locktop.tui.bindings import bindings
-from locktop.tui.views.cells import fit_right
-from locktop.tui.views.styled_line import make_line
+from locktop.tui.views.cells import fit_right, plain
+from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Column, lay_out
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
@@ -41,14 +41,21 @@ class LevelDialog(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings("up", "down", "start", "end"),
         Binding("enter", "choose", "set it", show=False),
+        Binding("y", "confirm", "yes", show=False),
         Binding("escape,q,L", "dismiss(None)", "leave", show=False),
     ]
 
-    def __init__(self, process: Process, level: str) -> None:
-        """``level``: the level of the library in ``process`` now."""
+    def __init__(self, process: Process, level: str, asks: bool) -> None:
+        """Args:
+        process: the process.
+        level: the level of the library in the process now.
+        asks: whether the user must confirm a new level.
+        """
         super().__init__()
         self._process = process
         self._level = level
+        self._asks = asks
+        self._wanted: str | None = None  # the level to confirm
 
     def compose(self) -> ComposeResult:
         """The list of levels, and what the figures mean."""
@@ -76,12 +83,41 @@ class LevelDialog(ModalScreen[str | None]):
         self._list.show(range(len(LEVELS)), lambda number: table.line(LEVELS[number]))
         self._list.scroll_line(0)
         self._list.move(0)  # into sight
-        self.query_one("#level-notes", FixedLines).show(_NOTES)
+        self.query_one("#level-notes", FixedLines).show(self._notes())
+
+    def _notes(self) -> tuple[Line, ...]:
+        if self._wanted is None:
+            return _NOTES
+        name = f"{self._process.comm} {self._process.pid}"
+        return (
+            make_line((f" locktop did not start {plain(name)}. Set {self._wanted}?", "waiting")),
+            make_line((" y", "key"), (" set it ", "label"), (" Esc", "key"), (" leave", "label")),
+        )
 
     def action_choose(self) -> None:
-        """Choose the level under the cursor."""
+        """Choose the level under the cursor, or ask before that."""
+        wanted = self._under_cursor()
+        if self._asks and wanted not in (None, self._level):
+            self._wanted = wanted
+            self._draw()
+        else:
+            self.dismiss(wanted)
+
+    def action_confirm(self) -> None:
+        """Choose the level that the dialogue asks about."""
+        if self._wanted is not None:
+            self.dismiss(self._wanted)
+
+    @on(ItemList.Moved)
+    def _moved(self) -> None:
+        """Another level is another question."""
+        if self._wanted is not None and self._under_cursor() != self._wanted:
+            self._wanted = None
+            self._draw()
+
+    def _under_cursor(self) -> str | None:
         current = self._list.current
-        self.dismiss(LEVELS[current].name if current is not None else None)
+        return LEVELS[current].name if current is not None else None
 
     def action_move(self, rows: int) -> None:
         """Go up or down."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.eventually import until
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources.launched_program import EndedEarlyError, LaunchedProgram
@@ -61,13 +62,52 @@ def test_a_signal_during_the_start_leaves_no_program_behind(
 
     monkeypatch.setattr(subprocess, "Popen", Interrupted)
     before = signal.getsignal(number)
-    program = started("import signal; signal.pause()", output=str(tmp_path / "log"))
+    code, log = "import signal; signal.pause()", str(tmp_path / "log")
+    program = started(code, output=log, ends_with_screen=True)
     with pytest.raises(SystemExit) as left, program:
         pytest.fail("it went on")
     assert left.value.code == 128 + number
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
     assert signal.getsignal(number) == before
+
+
+def test_after_sighup_the_program_goes_on(tmp_path: Path) -> None:
+    program = started("import signal; signal.pause()", output=str(tmp_path / "log"))
+    with pytest.raises(SystemExit), program:
+        signal.raise_signal(signal.SIGHUP)
+    os.kill(program.pid, signal.SIGKILL)
+    wait_until_ended(program)
+
+
+def test_only_the_first_signal_decides(tmp_path: Path) -> None:
+    code = "import signal; signal.pause()"
+    with started(code, output=str(tmp_path / "log"), ends_with_screen=True) as program:
+        program.on_end_signal(signal.SIGTERM)
+        program.on_end_signal(signal.SIGHUP)
+        wait_until_ended(program)
+    assert program.status == 0
+    with started(code, output=str(tmp_path / "log2")) as program:
+        program.on_end_signal(signal.SIGHUP)
+        program.on_end_signal(signal.SIGTERM)
+        program.kill()
+    assert program.messages()[0].endswith(f"goes on as process {program.pid}")
+    os.kill(program.pid, signal.SIGKILL)
+    wait_until_ended(program)
+
+
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)\n"
+        "while True: signal.pause()"
+    )
+    log = tmp_path / "log"
+    with started(code, output=str(log)) as program:
+        until(lambda: log.stat().st_size > 0, "the program ignores SIGTERM")
+        program.on_end_signal(signal.SIGTERM)
+        program.kill()
+        wait_until_ended(program)
+    assert program.status == 0
 
 
 def test_a_program_ended_by_a_signal_gives_128_and_its_number(tmp_path: Path) -> None:

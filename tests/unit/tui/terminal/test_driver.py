@@ -13,7 +13,7 @@ from locktop.tui.terminal import driver
 blocked, sent, ended = threading.Event(), threading.Event(), threading.Event()
 
 class File:
-    dropping = False
+    dropping = abandoned = False
     def fileno(self):
         sent.set()
         return os.open(os.devnull, os.O_RDWR)

@@ -28,10 +28,31 @@ async def test_the_dialog_offers_every_level() -> None:
         for level in LEVELS:
             assert any(line.split()[:1] == [level] for line in screen.lines), level
         assert "in store 4711, counting now" in screen.text
-        await screen.keys("down", "down", "enter")
+        await screen.keys("down", "down", "enter", "y")
         await screen.says("Level blocks, was contended")
         assert screen.feed.level == "blocks"
         assert screen.locks.has_focus
+
+
+async def test_the_level_of_a_foreign_process_is_confirmed() -> None:
+    async with opened(size=(80, 24)) as screen:
+        await screen.keys("L", "down", "enter")
+        await screen.says("locktop did not start store 4711. Set blocks?")
+        await screen.keys("enter")
+        assert screen.feed.level == "contended"
+        await screen.keys("up")  # another level, so another question
+        assert "did not start" not in screen.text
+        await screen.keys("y")
+        assert screen.feed.level == "contended"
+        await screen.keys("down", "enter", "escape")
+        assert "WHAT IT DOES" not in screen.text
+        assert screen.feed.level == "contended"
+
+
+async def test_the_level_of_a_program_that_locktop_started_is_set_at_once() -> None:
+    async with opened(is_own_program=True) as screen:
+        await screen.keys("L", "down", "enter")
+        await screen.says("Level blocks, was contended")
 
 
 @pytest.mark.parametrize("key", ["escape", "q", "L"])
@@ -47,7 +68,7 @@ async def test_escape_leaves_the_dialog_without_a_change(key: str) -> None:
 
 async def test_keys_in_one_burst_reach_the_level_dialog() -> None:
     async with opened() as screen:
-        for key, letter in (("L", "L"), ("down", None), ("enter", "\r"), ("S", "S")):
+        for key, letter in (("L", "L"), ("down", None), ("enter", "\r"), ("y", "y"), ("S", "S")):
             screen.app.post_message(Key(key, letter))
         await screen.says("Level blocks, was contended")
         assert "reversed" in screen.text
@@ -56,7 +77,7 @@ async def test_keys_in_one_burst_reach_the_level_dialog() -> None:
 async def test_the_last_line_says_why_a_level_cannot_be_set() -> None:
     async with opened(size=(80, 24)) as screen:
         screen.feed.refusal = "cannot set the level: process 4711 (store) has ended"
-        await screen.keys("L", "up", "enter")
+        await screen.keys("L", "up", "enter", "y")
         await screen.says("cannot set the level: process 4711 (store) has ended")
         assert screen.lines[-1].startswith(" cannot set the level: ")
 

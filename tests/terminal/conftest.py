@@ -1,0 +1,41 @@
+"""Children of the app on terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.terminal import Terminal
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    opened = Terminal("child.py")
+    try:
+        opened.wait_text("shard0.mutex", 0)
+        opened.frame("settle")
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def impatient_terminal() -> Iterator[Terminal]:
+    """A terminal with a child that soon gives up its unread output."""
+    opened = Terminal("child.py", patience_s=0.3)
+    try:
+        opened.wait_text("shard0.mutex", 0)
+        opened.frame("settle")
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def picker() -> Iterator[Terminal]:
+    opened = Terminal("picker_child.py", (80, 24))
+    try:
+        opened.wait_text("scan again", 0)
+        yield opened
+    finally:
+        opened.close()
