@@ -79,6 +79,7 @@ class Document(
     duration_s: Annotated[Number, meaning("Seconds that the figures cover; with -d the interval.")]
     lost_events: Annotated[Count, meaning("Records that newer records overwrote.")] = 0
     ended: Annotated[bool, meaning("The process has ended; the figures are its last.")] = False
+    stopped: Annotated[bool, meaning("A signal or a debugger has stopped the process.")] = False
     level: Annotated[
         str, meaning("The recording level: dormant, counting, contended, blocks, all, or sampled.")
     ] = "contended"

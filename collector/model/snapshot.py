@@ -71,6 +71,7 @@ class Contents(Struct):
     unobserved_waits: tuple[UnobservedWait, ...] = ()
     locks_left_out: int = 0  # known uncontended locks that are not in ``locks``
     ended: bool = False  # the process has ended: the figures are final, all threads are dead
+    stopped: bool = False  # a signal or a debugger has stopped the process
     level: str = "contended"  # one of levels.NAMES, "sampled"
     #: False: watching began after the program did. Earlier holds and waits are unknown.
     complete: bool = True

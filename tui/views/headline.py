@@ -6,19 +6,27 @@ from rich.cells import cell_len
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import shortest_location
-from locktop.collector.model import Kind, Lock, Thread
+from locktop.collector.model import Kind, Lock, PatternName, Thread
 from locktop.tui.views.cells import duration, lasting
 from locktop.tui.views.lock_list import holder_activity_span
-from locktop.tui.views.styled_line import Line, Span, line_text, make_line
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 
 #: Fewer seconds waited per second are not worth a headline.
 _CALM_WAIT = 0.001
+#: The patterns in which threads hardly go on, the worst first. Others come after these.
+_RANK = {PatternName.STARVED_WRITER: 0, PatternName.CONVOY: 1, PatternName.SERIALISED: 2}
 #: For a wait that only one sample has met.
 _JUST_BEGUN = ", just begun"
 
 
 def headline(index: SnapshotIndex, width: int) -> Line:
     """The first thing to know about a process, in the longest wording that fits."""
+    if index.snapshot.stopped:
+        return make_line(
+            (" STOPPED", "waiting"),
+            " by a signal or a debugger: no thread goes on",
+            (" (?)", "key"),
+        )
     worst = most_waited_now(index)
     if worst is not None:
         full, now = _stuck_line(index, worst), _activity_spans(index, worst)
@@ -41,6 +49,9 @@ def headline(index: SnapshotIndex, width: int) -> Line:
     unobserved_waits = _unobserved_line(index)
     if unobserved_waits:
         return unobserved_waits
+    pattern = _pattern_line(index)
+    if pattern:
+        return cut(pattern, width)
     busiest = _busiest(index)
     if busiest is None:
         return make_line((_calm_text(index), "dim"))
@@ -51,6 +62,17 @@ def headline(index: SnapshotIndex, width: int) -> Line:
     if cell_len(line_text(full)) <= width:
         return full
     return _busiest_line(f" {none} now; lately most for ", name, busiest)
+
+
+def _pattern_line(index: SnapshotIndex) -> Line:
+    """The pattern of contention that matters most; nothing without a pattern."""
+    found = sorted(index.snapshot.patterns, key=lambda pattern: _RANK.get(pattern.name, len(_RANK)))
+    if not found:
+        return ()
+    first = found[0]
+    lock = [(" of ", "waiting"), (index.lock_name(first.lock), "strong")] if first.lock else []
+    words = f" {first.name.words.capitalize()}"
+    return make_line((words, "waiting"), *lock, f": {first.evidence}")
 
 
 def _unobserved_line(index: SnapshotIndex) -> Line:
@@ -114,6 +136,7 @@ def _stuck_line(index: SnapshotIndex, lock: Lock) -> Line:
     return make_line(
         (f" {who} for ", "waiting"),
         (index.lock_name(lock.id), "strong"),
+        *_pattern_spans(index, lock),
         longest if since else _JUST_BEGUN,
         *_holder_spans(index, lock, waiters[0]),
     )
@@ -138,6 +161,7 @@ def _short_stuck_line(index: SnapshotIndex, lock: Lock) -> tuple[Line, list[Span
     holders = lock.holders or (wait.holders if wait is not None else ())
     spans: list[Span | str] = [
         (f" {index.lock_name(lock.id)}", "strong"),
+        *_pattern_spans(index, lock),
         f": {who} {since}" if since else f": {who}{_JUST_BEGUN}",
     ]
     if holders:
@@ -151,6 +175,13 @@ def _short_stuck_line(index: SnapshotIndex, lock: Lock) -> tuple[Line, list[Span
     if not holders:
         return make_line(*spans), [("; holder not known", "dim")]
     return make_line(*spans), _root_spans(index, holders[0])
+
+
+def _pattern_spans(index: SnapshotIndex, lock: Lock) -> list[Span | str]:
+    """The pattern of the lock in which threads hardly go on."""
+    names = {one.name for one in index.snapshot.patterns if one.lock == lock.id}
+    ranked = [name for name in _RANK if name in names]
+    return [(f" ({ranked[0].words})", "waiting")] if ranked else []
 
 
 def _waiters(index: SnapshotIndex, lock: Lock) -> list[Thread]:

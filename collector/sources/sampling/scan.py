@@ -25,6 +25,7 @@ from locktop.collector.sources.sampling.wait_objects import SampledWait
 _FIRST_S = 0.05
 #: Stacks whose memory is read at once, before it is known whether the time suffices for all.
 _STACKS_AT_ONCE = 32
+_STOPPED = "Tt"  # states of a thread that a signal or a debugger has stopped
 _NOTE = (
     "there is a sample every {every:.0f} ms: shorter waits are met by chance; the numbers of"
     " acquisitions and the hold times are not known"
@@ -106,6 +107,7 @@ class SamplingScan(Scan):
             threads=(),
             locks=(),
             unobserved_waiters=unknown,
+            stopped=main is not None and main.state in _STOPPED,
             level="sampled",
             notes=tuple(notes),
         )

@@ -32,9 +32,11 @@ def test_a_note_names_the_command_that_continues_a_process_stopped_by_a_signal(
     os.kill(target.pid, signal.SIGSTOP)
     wait_until_stopped(target)
     assert [f"`kill -CONT {target.pid}`" in note for note in notes(target)] == [True]
+    assert tool.snapshot(target.pid)["stopped"]
     os.kill(target.pid, signal.SIGCONT)
     _, status = os.waitpid(target.pid, os.WCONTINUED)
     assert os.WIFCONTINUED(status)
+    assert not tool.snapshot(target.pid)["stopped"]
     assert not any("stopped" in note for note in notes(target))
 
 
@@ -47,3 +49,12 @@ def test_a_note_says_that_a_debugger_stopped_the_process(start_target: StartTarg
     wait_until_stopped(target)
     assert ["debugger" in note for note in notes(target)] == [True]
     assert ptrace(_PTRACE_DETACH, target.pid, None, None) == 0
+
+
+def test_a_sampled_process_that_is_stopped_says_so(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("ring_of_three")
+    target.expect("ready")
+    os.kill(target.pid, signal.SIGSTOP)
+    wait_until_stopped(target)
+    assert tool.snapshot(target.pid)["stopped"]
+    os.kill(target.pid, signal.SIGCONT)

@@ -6,8 +6,17 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
 
+from locktop.collector.format.patterns import ADVICE
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.model import ActivityState, Kind, ThreadActivity, ThreadState, Wait
+from locktop.collector.model import (
+    ActivityState,
+    Kind,
+    Pattern,
+    PatternName,
+    ThreadActivity,
+    ThreadState,
+    Wait,
+)
 from locktop.tui.views.headline import headline
 from locktop.tui.views.styled_line import line_text
 
@@ -104,3 +113,29 @@ def test_a_wide_headline_has_the_activity_of_the_holder() -> None:
     )
     spans = SnapshotIndex(replace(index.snapshot, locks=(index.locks[1], lock)))
     assert line_text(headline(spans, 140)).endswith(", now runs journal_flush:233")
+
+
+def test_the_headline_of_a_stopped_process_says_so() -> None:
+    stopped = replace(scenarios.normal(), stopped=True)
+    assert line_text(headline(SnapshotIndex(stopped), 80)).startswith(" STOPPED by a signal")
+
+
+@pytest.mark.parametrize("name", [PatternName.STARVED_WRITER, PatternName.CONVOY])
+def test_the_headline_names_the_pattern_of_the_lock(name: PatternName) -> None:
+    calm = scenarios.normal()
+    (lock,) = (lock.id for lock in calm.locks if lock.name == "g_table_lock")
+    pattern = Pattern(name, lock, (4712,), "5 handovers a second", ADVICE[name])
+    text = line_text(headline(SnapshotIndex(replace(calm, patterns=(pattern,))), 200))
+    assert f" ({name.words})" in text
+
+
+def test_the_headline_names_a_pattern_while_no_thread_waits() -> None:
+    calm = scenarios.normal()
+    threads = tuple(replace(thread, waiting_for=None) for thread in calm.threads)
+    minor = Pattern(PatternName.HIGH_RATE, 1, (), "2,000,000 a second", "")
+    major = Pattern(PatternName.STARVED_WRITER, 2, (4713,), "4 s behind readers", "")
+    seen = replace(calm, threads=threads, patterns=(minor, major))
+    text = line_text(headline(SnapshotIndex(seen), 100))
+    assert text.startswith(" Starved writer of ")
+    assert text.rstrip().endswith(": 4 s behind readers")
+    assert "No thread waits" not in text
