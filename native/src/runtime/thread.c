@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "account/blame.h"
 #include "account/misuse.h"
 #include "account/wait.h"
 #include "base/clock.h"
@@ -131,7 +132,7 @@ static bool is_awaited(struct lt_thread *dead)
 {
     for (uint32_t at = 0; at < dead->held_top; at += (uint32_t)sizeof(struct lt_held)) {
         const struct lt_lock *lock = array_at(&lt_shm->locks, held_at(dead, at)->lock);
-        if (lock && __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) & ((1u << LT_WAITS_BITS) - 1))
+        if (lock && blame_is_waited_for(lock))
             return true;
     }
     return false;
