@@ -81,7 +81,8 @@ def test_a_program_runs_on_whichever_reservation_fails(
         return notes
 
     assert start_unprepared("grows_under_restrictions").finish() == (0, ["ok"])
-    assert run(1 << 30) == 0
+    # The program has more lock orders than the table keeps, however much room there is.
+    assert run(1 << 30) == lib.LT_NOTE_ORDERS_LEFT_OUT
     for pages in (1, 2, STEP // PAGE - 1):
         assert run(pages * PAGE) is None, "the first reservation fails"
     for step in range(1, STEPS + 1):
