@@ -14,42 +14,12 @@
 #include "order/happens_before.h"
 #include "order/lock_life.h"
 #include "order/lock_order.h"
+#include "orders.h"
 #include "runtime/thread.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 #include "stack/capture.h"
 #include "tables/lock_table.h"
-
-static uint64_t key_number(uint64_t n)
-{
-    return lock_key(LT_KIND_MUTEX, (void *)(0x30000 + n * 40));
-}
-
-/* Takes a lock as a hook does. */
-static NOINLINE void take(struct lt_thread *t, uint64_t key, bool shared)
-{
-    const uintptr_t *frame = FRAME();
-    order_before(t, key, 0, shared, frame);
-    acquired(t, key, 0, return_address(frame), shared ? LT_HELD_SHARED : 0);
-}
-
-static void give_all(struct lt_thread *t)
-{
-    t->held_top = 0;
-}
-
-static uint32_t id(uint64_t key)
-{
-    return lock_id(key, 0);
-}
-
-static uint32_t count(void)
-{
-    uint32_t entries = 0;
-    for (uint32_t i = 0; i < lt_shm->orders.count; i++)
-        entries += ((struct lt_order *)array_at(&lt_shm->orders, i))->hash != 0;
-    return entries;
-}
 
 static const struct lt_order *last(void)
 {
@@ -152,86 +122,6 @@ static void a_long_list_is_cut(struct lt_thread *t)
     take(t, key_number(40), false);
     CHECK_EQUAL(count(), before);
     give_all(t);
-}
-
-static void pair(struct lt_thread *t, uint64_t first, uint64_t second)
-{
-    take(t, key_number(first), false);
-    take(t, key_number(second), false);
-    give_all(t);
-}
-
-/* Functions of their own, so that their calls have stacks of their own. */
-static NOINLINE void pair_one_way(struct lt_thread *t, uint64_t first, uint64_t second)
-{
-    pair(t, first, second);
-    __asm__ volatile("");
-}
-
-static NOINLINE void pair_another_way(struct lt_thread *t, uint64_t first, uint64_t second)
-{
-    pair(t, first, second);
-    __asm__ volatile("");
-}
-
-static bool some_are_left_out(void)
-{
-    return lt_shm->notes & LT_NOTE_ORDERS_LEFT_OUT;
-}
-
-/* The locks that are taken through one function may all have orders. */
-static void many_locks_of_one_call_site(struct lt_thread *t)
-{
-    uint32_t before = count();
-    for (uint64_t n = 0; n < 5000; n++)
-        pair(t, 100, 1000 + n);
-    CHECK_EQUAL(count(), before + 5000);
-    CHECK(!some_are_left_out());
-}
-
-/* A thread that knows many orders does not search for them again. */
-static void many_known_orders(struct lt_thread *t)
-{
-    uint64_t entries = 0;
-    for (int round = 0; round < 8; round++) {
-        for (uint64_t n = 0; n < 5000; n++)
-            pair(t, 100, 1000 + n);
-        entries = count();
-    }
-    CHECK(local_of(t)->order.more_bits >= 12 && local_of(t)->order.more_bits <= 14);
-    uint32_t forgotten = local_of(t)->order.forgotten;
-    for (uint64_t n = 0; n < 5000; n++)
-        pair(t, 100, 1000 + n);
-    CHECK(local_of(t)->order.forgotten < forgotten + 500);
-    CHECK_EQUAL(count(), entries);
-}
-
-/* The addresses of short-lived locks have a new lock again and again. */
-static void short_lived_locks(struct lt_thread *t)
-{
-    uint32_t before = count();
-    for (int life = 0; life < 1000; life++) {
-        pair_one_way(t, 7000, 7001);
-        lock_life_ends(key_number(7001));
-        lock_life_begins(key_number(7001), 0, NULL);
-    }
-    CHECK(count() >= before + 128 && count() < before + 256);
-    CHECK(some_are_left_out());
-    CHECK(local_of(t)->order.skipped > 500);
-}
-
-/* One stack takes half of the table. Another stack still finds room. */
-static void more_than_there_is_room_for(struct lt_thread *t)
-{
-    enum { ALL = 1 << 16, MANY = 40000 };
-    uint32_t before = count();
-    for (uint64_t n = 0; n < MANY; n++)
-        pair_one_way(t, 100, 10000 + n);
-    CHECK(count() > before + ALL / 3 && count() < before + MANY);
-    before = count();
-    for (uint64_t n = 0; n < 5000; n++)
-        pair_another_way(t, 101, 10000 + n);
-    CHECK(count() > before + 5000 / 64 && count() <= before + 5000);
 }
 
 static uint32_t seen_by(const struct lt_order *order, uint64_t birth)
@@ -432,9 +322,5 @@ int main(void)
     each_with_its_stack(t);
     very_many_stacks();
     by_many_at_once();
-    many_locks_of_one_call_site(t);
-    many_known_orders(t);
-    short_lived_locks(t);
-    more_than_there_is_room_for(t);
     return 0;
 }

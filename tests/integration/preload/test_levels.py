@@ -132,6 +132,8 @@ def test_the_screen_sets_the_level_and_shows_changes_of_others(
         screen.press("L")
         screen.until(lambda text: "WHAT IT DOES" in text, "the choice")
         screen.press("Down", "Enter")
+        screen.until(lambda text: "Set blocks?" in text, "the question")
+        screen.press("y")
         screen.until(lambda text: "Level blocks, was contended" in text, "the confirmation")
         screen.until(lambda text: "level blocks" in text.partition("\n")[0], "the new level")
         truth, document = round_of(target)
