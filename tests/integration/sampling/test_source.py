@@ -234,6 +234,7 @@ def test_a_deadlock_from_before_the_first_scan_has_a_lower_bound(
     target.expect("ready")
     target.go_on()
     target.line()
+    tool.scan_until(target.pid, lambda seen: bool(seen["deadlocks"]), "the deadlock")
     with closing(attach(target.pid)) as source:
         seen = until(source, lambda seen: bool(seen.deadlocks))
     assert all(thread.waiting_for.is_lower_bound for thread in seen.threads if thread.waiting_for)
