@@ -99,7 +99,12 @@ class CallTreeScreen(ListScreen):
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Give the tree the focus."""
+        """Give the tree the focus.
+
+        The widgets are searched once: a snapshot may come while the app closes, and they are gone.
+        """
+        self._status_line = self.query_one("#status", FixedLines)
+        self._headline = self.query_one("#headline", FixedLines)
         self._tree_list = self.query_one("#tree", ItemList)
         self._wing_list = self.query_one("#wings", ItemList)
         self._tree_list.focus()
@@ -123,7 +128,7 @@ class CallTreeScreen(ListScreen):
 
     def _draw(self) -> None:
         width = self.size.width
-        self.query_one("#status", FixedLines).show((self._status(width),))
+        self._status_line.show((self._status(width),))
         if self._root is None:
             began = self._now()
             self._root = self._profile.tree(self._weight.name)
@@ -132,7 +137,7 @@ class CallTreeScreen(ListScreen):
         headline = call_tree_headline(
             self._profile, self._weight, self._root, self._show_idle, width
         )
-        self.query_one("#headline", FixedLines).show((headline,))
+        self._headline.show((headline,))
         self._draw_tree(self._root)
         self._draw_wings(self._root)
 

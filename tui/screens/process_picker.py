@@ -68,6 +68,8 @@ class ProcessPickerScreen(ListScreen):
 
     def on_mount(self) -> None:
         """Scan for processes."""
+        self._status = self.query_one("#status", FixedLines)
+        self._headline = self.query_one("#headline", FixedLines)
         self._list = self.query_one(ItemList)
         self._list.focus()
         self.action_rescan()
@@ -84,10 +86,8 @@ class ProcessPickerScreen(ListScreen):
     def _draw(self) -> None:
         width = self.size.width
         ready = sum(candidate.preloaded for candidate in self._found.values())
-        self.query_one("#status", FixedLines).show(
-            (make_line((" locktop", "strong"), "  which process?"),)
-        )
-        self.query_one("#headline", FixedLines).show((_advice(ready),))
+        self._status.show((make_line((" locktop", "strong"), "  which process?"),))
+        self._headline.show((_advice(ready),))
         self.footer.set_keys(make_line(*_KEYS))
         visible = [pid for pid, c in self._found.items() if matches(_words(c), self.filter_words)]
         table = lay_out(_COLUMNS, width)
