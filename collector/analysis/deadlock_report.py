@@ -146,9 +146,9 @@ class _ReportBuilder:
     def _lock(self, id_: int) -> LockName:
         found = self._locks.get(id_)
         if found is None:
-            return LockName(id_, None, f"lock {id_}")
+            return LockName(id=id_, kind=None, name=f"lock {id_}")
         name = lock_classes.single_name(found, self._class_of.get(id_))
-        return LockName(id_, found.kind, name)
+        return LockName(id=id_, kind=found.kind, name=name)
 
 
 def _earlier(taken_at: str, by_s: float) -> str:

@@ -66,7 +66,10 @@ def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
         for one in lock.wait_stacks:
             count, wait_s = sums.get((one.stack, one.idle), (0, 0.0))
             sums[one.stack, one.idle] = (count + one.count, wait_s + one.wait_s)
-    found = [WaitStack(stack, *summed, idle) for (stack, idle), summed in sums.items()]
+    found = [
+        WaitStack(stack=stack, count=count, wait_s=wait_s, idle=idle)
+        for (stack, idle), (count, wait_s) in sums.items()
+    ]
     return tuple(sorted(found, key=lambda one: (-one.wait_s, -one.count, one.stack)))
 
 
@@ -76,7 +79,10 @@ def blame(locks: Iterable[Lock]) -> tuple[Blame, ...]:
     for lock in locks:
         for one in lock.blame:
             sums[one.holder] = sums.get(one.holder, 0.0) + one.wait_s
-    found = [Blame(tid, site, wait_s, through) for (tid, site, through), wait_s in sums.items()]
+    found = [
+        Blame(tid=tid, site=site, wait_s=wait_s, through=through)
+        for (tid, site, through), wait_s in sums.items()
+    ]
     return tuple(sorted(found, key=lambda one: (-one.wait_s, one.holder)))
 
 

@@ -398,7 +398,9 @@ class _Search:
             why="; ".join(best.doubts),
             classes=tuple(classes) if by_class else (),
             ways=tuple(
-                OrderWay(self._edges(one), one.confidence, "; ".join(one.doubts))
+                OrderWay(
+                    edges=self._edges(one), confidence=one.confidence, why="; ".join(one.doubts)
+                )
                 for one in ways[1:]
             ),
             ways_left_out=not are_all,

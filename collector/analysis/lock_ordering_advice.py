@@ -62,7 +62,7 @@ class OrderingAdvice:
             return Avoidance(Remedy.NONE)
         if len({step.locations for step in steps}) == 1 and None not in steps[0].locations:
             by_address = sorted((step.has for step in steps), key=self._address)
-            return Avoidance(Remedy.ONE_LOCATION, tuple(by_address), steps[0])
+            return Avoidance(remedy=Remedy.ONE_LOCATION, order=tuple(by_address), change=steps[0])
         return self._in_order(steps)
 
     def _is_ordered(self, lock: int) -> bool:
@@ -91,7 +91,13 @@ class OrderingAdvice:
         rest = [*steps[at + 1 :], *steps[:at]]
         order = (*(step.has for step in rest), change.has)
         others = tuple(step.tid for step in rest)
-        return Avoidance(Remedy.ORDER, order, change, others, against(change))
+        return Avoidance(
+            remedy=Remedy.ORDER,
+            order=order,
+            change=change,
+            others=others,
+            elsewhere=against(change),
+        )
 
     def _steps(self, deadlock: Deadlock) -> Iterator[LockingStep]:
         """Yield the acquisitions of the cycle. A writer that goes first holds nothing yet, so the

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from locktop.collector.model import Contents, Draft, Held, Kind, Lock, LockUse, Thread
 
-_NO_USE = LockUse(0, 0)
+_NO_USE = LockUse(lock=0, acquisitions=0)
 #: How many posts must be observed where another semaphore had the same address before.
 _MIN_POSTS = 3
 
@@ -207,7 +207,7 @@ def annotate_holders(snapshot: Draft, read_again: ReadAgain) -> None:
         return
     held: dict[int, list[Held]] = {}
     for lock, holder in holders.items():
-        held.setdefault(holder.tid, []).append(Held(lock, 0, None))
+        held.setdefault(holder.tid, []).append(Held(lock=lock, site=0, duration_s=None))
     snapshot.threads = tuple(
         [
             _with_wait_holder(_with_holds(thread, held.get(thread.tid)), holders)

@@ -84,7 +84,15 @@ def split(
         contended, idle, waited = contended * left / waited, idle * left / waited, left
     other = left - waited if left - waited >= _MIN_SHARE else 0.0
     unknown = _UNKNOWN[queued_s is not None, disk_s is not None, waits_known]
-    return TimeSplit(cpu, runnable, contended, idle, disk, other, unknown)
+    return TimeSplit(
+        cpu=cpu,
+        runnable=runnable,
+        contended=contended,
+        idle=idle,
+        disk=disk,
+        other=other,
+        unknown=unknown,
+    )
 
 
 def without(share: float, moved: float) -> float:

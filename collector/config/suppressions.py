@@ -120,7 +120,10 @@ def _remaining(
 
     A cycle of which some ways are not known is never suppressed.
     """
-    all_ways = (OrderWay(cycle.edges, cycle.confidence, cycle.why), *cycle.ways)
+    all_ways = (
+        OrderWay(edges=cycle.edges, confidence=cycle.confidence, why=cycle.why),
+        *cycle.ways,
+    )
     left = [way for way in all_ways if not _matches(way, snapshot, suppressions)]
     if not left and not cycle.ways_left_out:
         return None

@@ -74,7 +74,7 @@ def _idle_interval(lock: Lock, before: Lock | None, wait_s: float) -> float:
 def stack_intervals(lock: Lock, before: Lock | None) -> list[tuple[int, float]]:
     """Return for each of ``lock.wait_stacks`` the added count and the added seconds."""
     earlier = {entry.stack: entry for entry in before.wait_stacks} if before else {}
-    none = WaitStack(0, 0, 0.0)
+    none = WaitStack(stack=0, count=0, wait_s=0.0)
     return [
         (
             max(entry.count - earlier.get(entry.stack, none).count, 0),

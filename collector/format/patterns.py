@@ -45,7 +45,13 @@ def described(findings: Iterable[Finding]) -> tuple[Pattern, ...]:
     A saved snapshot has the sentences alone, so the model does not have the figures.
     """
     return tuple(
-        Pattern(found.name, found.lock, found.tids, evidence(found), ADVICE[found.name])
+        Pattern(
+            name=found.name,
+            lock=found.lock,
+            tids=found.tids,
+            evidence=evidence(found),
+            advice=ADVICE[found.name],
+        )
         for found in findings
     )
 

@@ -77,7 +77,7 @@ class ThreadCounters:
         interval_s = now - self._read_at if self._read_at else 0.0
         self._read_at = now
         counters = tuple(counter.read(interval_s) for counter in self._open)
-        return PerfCounters(now - self._began_at, counters)
+        return PerfCounters(duration_s=now - self._began_at, counters=counters)
 
     def close(self) -> None:
         """Close all counters."""
@@ -103,20 +103,20 @@ class _OpenCounter:
     def read(self, interval_s: float) -> PerfCounter:
         event, why = self._event, self._reason_text
         if self._fd < 0:
-            return PerfCounter(event.name, event.unit, None, why=why)
+            return PerfCounter(name=event.name, unit=event.unit, total=None, why=why)
         count = ffi.new("struct lt_count *")
         if not lib.lt_read_counter(self._fd, count):
-            return PerfCounter(event.name, event.unit, None, why=_NEVER)
+            return PerfCounter(name=event.name, unit=event.unit, total=None, why=_NEVER)
         total = count.value / event.per_unit
         if 0 < count.running_ns < count.enabled_ns:
             total *= count.enabled_ns / count.running_ns
             why = ", ".join(filter(None, (why, _SHARED)))
         elif count.enabled_ns and not count.running_ns:
-            return PerfCounter(event.name, event.unit, None, why=_NEVER)
+            return PerfCounter(name=event.name, unit=event.unit, total=None, why=_NEVER)
         # An estimated total may shrink.
         grown, self._before = max(0.0, total - self._before), total
         per_s = grown / interval_s if interval_s > 0 else 0.0
-        return PerfCounter(event.name, event.unit, total, per_s, why)
+        return PerfCounter(name=event.name, unit=event.unit, total=total, per_s=per_s, why=why)
 
     def close(self) -> None:
         if self._fd >= 0:

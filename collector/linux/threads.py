@@ -260,9 +260,13 @@ class KernelThreads:
         except (ValueError, KeyError):
             return None
         try:
-            return Switches(voluntary, involuntary, procfs.thread_migrations(self._pid, kernel_tid))
+            return Switches(
+                voluntary=voluntary,
+                involuntary=involuntary,
+                migrations=procfs.thread_migrations(self._pid, kernel_tid),
+            )
         except (OSError, ValueError, KeyError):
-            return Switches(voluntary, involuntary, None)
+            return Switches(voluntary=voluntary, involuntary=involuntary, migrations=None)
 
     def start_time(self, tid: int) -> int:
         """Return a thread's start, clock ticks since boot. Raises OSError for an ended thread."""

@@ -134,7 +134,7 @@ class ReportProfile:
         self._report = report
         self._name = name
         self.weights = tuple(Weight(one.name, one.says, _unit(one)) for one in report.measures)
-        self.process = Process(0, "", (), "", "")
+        self.process = Process(pid=0, comm="", cmdline=(), exe="", started_at="")
         self._trees: dict[str, tuple[Node, tuple[str, ...]]] = {}
 
     @property

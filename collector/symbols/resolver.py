@@ -336,13 +336,29 @@ class Resolver:
     def _unnamed(self, address: int, function: str = "", link_address: int | None = None) -> Frame:
         mapping = self._space.find(address)
         if mapping is not None and mapping.is_of_the_kernel:
-            return Frame(address, function, None, None, mapping.path, address - mapping.start)
+            return Frame(
+                address=address,
+                function=function,
+                file=None,
+                line=None,
+                module=mapping.path,
+                offset=address - mapping.start,
+            )
         if mapping is None or not mapping.is_file:
-            return Frame(address, function, None, None, "", address)
+            return Frame(
+                address=address, function=function, file=None, line=None, module="", offset=address
+            )
         if link_address is None:
             link_address = address - mapping.start + mapping.offset
         module = clean(mapping.path.rpartition("/")[2])
-        return Frame(address, function, None, None, module, link_address)
+        return Frame(
+            address=address,
+            function=function,
+            file=None,
+            line=None,
+            module=module,
+            offset=link_address,
+        )
 
     def _mapping(self, address: int) -> Mapping | None:
         found = self._space.find(address)
@@ -383,7 +399,9 @@ def _release_memory() -> None:
 
 def _unloaded(address: int) -> Frame:
     was_at = address & ((1 << lib.LT_UNLOADED_BIT) - 1)
-    return Frame(was_at, "", None, None, "unloaded library", was_at)
+    return Frame(
+        address=was_at, function="", file=None, line=None, module="unloaded library", offset=was_at
+    )
 
 
 def _located_frames(frame: Frame, locations: tuple[SourceLocation, ...]) -> tuple[Frame, ...]:

@@ -157,6 +157,26 @@ def test_no_record_is_a_dataclass() -> None:
     assert not found
 
 
+def test_no_record_of_the_model_is_made_by_position() -> None:
+    """One inserted field would corrupt such a record in silence."""
+    records = {
+        node.name
+        for path in _python_files("collector/model")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and "Struct" in map(ast.unparse, node.bases)
+    }
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in _python_files("collector", "tui")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in records
+        and len(node.args) > 1
+    ]
+    assert not found
+
+
 def _python_files(*folders: str) -> Iterator[Path]:
     for folder in folders:
         yield from (ROOT / folder).rglob("*.py")

@@ -65,4 +65,7 @@ def _edge(index: SnapshotIndex, edge: OrderEdge) -> Iterator[Line]:
 def _lock(index: SnapshotIndex, id_: int, shared: bool) -> str:
     found = index.locks.get(id_)
     kind = found.kind if found is not None else None
-    return deadlock.lock(LockName(id_, kind, index.lock_name(id_))) + " (to read)" * shared
+    return (
+        deadlock.lock(LockName(id=id_, kind=kind, name=index.lock_name(id_)))
+        + " (to read)" * shared
+    )

@@ -69,7 +69,7 @@ def _ends_of_chains(context: ReportContext, row: Row) -> Iterator[str]:
     in_part = " (followed in part: they are too many)" if row.id in context.blame_chains.cut else ""
     yield f"    and at the ends of the chains{in_part} by"
     for root in roots[:_MAX_BLAMED]:
-        who = Blame(root.tid, root.site, root.wait_s)
+        who = Blame(tid=root.tid, site=root.site, wait_s=root.wait_s)
         taken = context.snapshot.sites.get(root.site)
         yield (
             f"      {who.nameless or context.thread(root.tid)},"

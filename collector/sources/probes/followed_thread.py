@@ -155,9 +155,11 @@ class FollowedThread:
         call.
         """
         return {
-            tid: ThreadActivity(tid, ActivityState.BLOCKED, syscalls.name(now.call.number))
+            tid: ThreadActivity(
+                tid=tid, doing=ActivityState.BLOCKED, call=syscalls.name(now.call.number)
+            )
             if now.call is not None and now.call.pc
-            else ThreadActivity(tid, ActivityState.RUNNING)
+            else ThreadActivity(tid=tid, doing=ActivityState.RUNNING)
             for tid, now in (self._tasks.moments(tids) if tids else {}).items()
         }
 

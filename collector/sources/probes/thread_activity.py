@@ -50,13 +50,13 @@ class ThreadActivityProbe:
         for tid, thread in threads.items():
             if thread is None or not thread.alive:
                 activities[tid] = ThreadActivity(
-                    tid, ActivityState.ENDED if thread else ActivityState.UNKNOWN
+                    tid=tid, doing=ActivityState.ENDED if thread else ActivityState.UNKNOWN
                 )
             elif thread.waiting_for is not None:
                 wait = thread.waiting_for
                 activities[tid] = ThreadActivity(
-                    tid,
-                    ActivityState.WAITING,
+                    tid=tid,
+                    doing=ActivityState.WAITING,
                     duration_s=wait.duration_s,
                     is_lower_bound=wait.is_lower_bound,
                 )
@@ -65,13 +65,13 @@ class ThreadActivityProbe:
         for tid in wanted:
             now, thread = found.get(tid), threads[tid]
             if now is None:
-                activities[tid] = ThreadActivity(tid, ActivityState.ENDED)
+                activities[tid] = ThreadActivity(tid=tid, doing=ActivityState.ENDED)
             elif now.state in _STOPPED:
-                activities[tid] = ThreadActivity(tid, ActivityState.STOPPED)
+                activities[tid] = ThreadActivity(tid=tid, doing=ActivityState.STOPPED)
             elif now.state == "R" or now.call is None:
                 time_ = thread.time if thread is not None else None
                 activities[tid] = ThreadActivity(
-                    tid, ActivityState.RUNNING, cpu=time_.cpu if time_ else None
+                    tid=tid, doing=ActivityState.RUNNING, cpu=time_.cpu if time_ else None
                 )
             else:
                 sleep = now.call, now.counts
@@ -83,9 +83,9 @@ class ThreadActivityProbe:
                 _, since, is_lower_bound = self._sleeps[tid]
                 name = syscalls.name(now.call.number)
                 activities[tid] = ThreadActivity(
-                    tid,
-                    ActivityState.BLOCKED,
-                    name,
+                    tid=tid,
+                    doing=ActivityState.BLOCKED,
+                    call=name,
                     duration_s=at - since,
                     is_lower_bound=is_lower_bound,
                 )

@@ -31,7 +31,14 @@ class JitCode:
         if found is None:
             return None
         file = clean(found.file) if found.file else None
-        return Frame(address, clean(found.function), file, found.line, JIT, address)
+        return Frame(
+            address=address,
+            function=clean(found.function),
+            file=file,
+            line=found.line,
+            module=JIT,
+            offset=address,
+        )
 
     def notes(self) -> list[str]:
         """Return lines for the user about files that cannot be read."""

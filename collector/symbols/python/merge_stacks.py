@@ -62,7 +62,17 @@ def merged(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Fra
 
 
 def _functions(run: Run, address: int) -> list[Frame]:
-    return [Frame(address, one.function, one.file, one.line, PYTHON, 0) for one in run]
+    return [
+        Frame(
+            address=address,
+            function=one.function,
+            file=one.file,
+            line=one.line,
+            module=PYTHON,
+            offset=0,
+        )
+        for one in run
+    ]
 
 
 def _evaluates(frame: Frame) -> bool:
