@@ -109,6 +109,7 @@ class SharedFile:
             "struct lt_name": header.names,
             "struct lt_retired": header.retired,
             "struct lt_condition": header.conditions,
+            "struct lt_misuse": header.misuses,
         }
         for name, array in arrays.items():
             array.element_size, array.first = ffi.sizeof(name), _FIRST
@@ -166,6 +167,13 @@ class SharedFile:
         record, index = self._push(self.header.conditions, "struct lt_condition")
         record.signalled = signalled
         return record, index
+
+    def add_misuse(self, **fields: int) -> None:
+        """Add a misuse that the library noted."""
+        entry, _ = self._push(self.header.misuses, "struct lt_misuse")
+        for name, value in fields.items():
+            setattr(entry, name, value)
+        self.header.misuses_changed += 1
 
     def add_stack(self, frames: Sequence[int]) -> int:
         """Add a stack; return its id."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from support.shared_file import SharedFile
 
@@ -66,7 +67,7 @@ def by_tid(*threads: RawThread) -> dict[int, RawThread]:
     return {thread.block.tid: thread for thread in threads}
 
 
-def reading(*threads: RawThread, rows: Iterable[LockRow] = (), **header: int) -> Reading:
+def reading(*threads: RawThread, rows: Iterable[LockRow] = (), **header: Any) -> Reading:
     """Return a reading at NOW; ``header`` are fields of the file's header."""
     file = SharedFile(1)
     return Reading(
