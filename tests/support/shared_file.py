@@ -110,6 +110,8 @@ class SharedFile:
             "struct lt_retired": header.retired,
             "struct lt_condition": header.conditions,
             "struct lt_misuse": header.misuses,
+            "struct lt_order": header.orders,
+            "struct lt_life": header.lives,
         }
         for name, array in arrays.items():
             array.element_size, array.first = ffi.sizeof(name), _FIRST
@@ -174,6 +176,23 @@ class SharedFile:
         for name, value in fields.items():
             setattr(entry, name, value)
         self.header.misuses_changed += 1
+
+    def add_life(self, birth: int, tid: int) -> Any:
+        """Add the life of a thread that took locks while it held others."""
+        entry, _ = self._push(self.header.lives, "struct lt_life")
+        entry.birth, entry.tid = birth, tid
+        return entry
+
+    def add_order(self, held: Sequence[int], lock: int, **fields: int) -> Any:
+        """Add an observed order; ``seen``: a thread and its segment."""
+        entry, index = self._push(self.header.orders, "struct lt_order")
+        entry.hash, entry.lock, entry.held_count = index + 1, lock, len(held)
+        entry.held[0 : len(held)] = list(held)
+        entry.seen[0] = fields.pop("seen", 0)
+        for name, value in fields.items():
+            setattr(entry, name, value)
+        self.header.orders_changed += 1
+        return entry
 
     def add_stack(self, frames: Sequence[int]) -> int:
         """Add a stack; return its id."""
