@@ -74,8 +74,8 @@ def test_a_scratch_buffer_never_shrinks() -> None:
 
 def test_tables_of_any_size_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The room begins so small that a thread's tables and its sites need more."""
-    monkeypatch.setattr(table_sums, "_FIRST_SCRATCH", 64)
-    monkeypatch.setattr(table_sums, "_FIRST_SITES", 4)
+    monkeypatch.setattr(table_sums, "FIRST_SCRATCH", 64)
+    monkeypatch.setattr(table_sums, "FIRST_SITES", 4)
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     for tid in (11, 12):

@@ -76,7 +76,7 @@ class Orders:
 @pytest.fixture
 def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Orders:
     """Orders that are read at each scan, however long the last reading took."""
-    monkeypatch.setattr("locktop.collector.sources.preload.lock_orders._REST", 0)
+    monkeypatch.setattr("locktop.collector.sources.preload.lock_orders.REST", 0)
     return Orders(tmp_path)
 
 
@@ -110,7 +110,7 @@ def test_readers_alone_block_nobody(orders: Orders) -> None:
     assert orders.found().cycles == ()
 
 
-def test_a_hold_for_reading_is_told(orders: Orders) -> None:
+def test_a_hold_for_reading_is_known(orders: Orders) -> None:
     orders.add([C, A], B, 1, flags=ALL_KNOWN | 2)
     orders.add([B], A, 2)
     (cycle,) = orders.found().cycles

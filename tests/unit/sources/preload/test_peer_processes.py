@@ -104,7 +104,7 @@ def test_a_peer_holds_the_same_lock_at_its_own_address(
     assert not peers.handed_over
 
 
-def test_the_kind_and_the_place_in_the_file_make_a_lock(
+def test_the_kind_and_the_offset_in_the_file_make_a_lock(
     peers: PeerProcesses, directory: Path, shared: Shared
 ) -> None:
     at = shared.address + 64
@@ -182,7 +182,7 @@ def test_only_a_lasting_wait_for_a_shared_lock_justifies_a_search(
 
 
 @pytest.mark.parametrize("offset", [-(1 << 20), 2 * mmap.PAGESIZE])
-def test_a_lock_outside_shared_memory_has_no_peers(
+def test_a_lock_beyond_shared_memory_has_no_peers(
     peers: PeerProcesses, directory: Path, shared: Shared, offset: int
 ) -> None:
     peer_file(directory)
@@ -196,7 +196,7 @@ def test_memory_of_one_process_is_not_shared(
     assert peers.threads([waiter()], locks(0x7F0000000000)) == ()
 
 
-def test_a_lock_that_a_thread_holds_is_looked_for_too(
+def test_a_lock_that_a_thread_holds_counts_too(
     peers: PeerProcesses, directory: Path, shared: Shared
 ) -> None:
     at = shared.address

@@ -184,11 +184,11 @@ class Rules(Classifier):
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.asked_for = 0
+        self.requests = 0
         self.rule: IdleRule | None = IdleRule(idle=True, name="pool")
 
     def of_functions(self, frames: tuple[Frame, ...], thread: str) -> tuple[str, IdleRule | None]:
-        self.asked_for += 1
+        self.requests += 1
         return f"lock of {thread}", self.rule
 
 
@@ -307,24 +307,24 @@ def test_a_limited_number_of_threads_is_queried(probe: Probe) -> None:
 def test_a_verdict_stays_until_the_names_of_its_stack_change(probe: Probe) -> None:
     probe.waits({TID: 5})
     probe.waits({TID: 5})
-    assert probe.rules.asked_for == 1
+    assert probe.rules.requests == 1
     probe.stacks.known = (records.frame("gomp_wait", "wait.c", 2),)
     probe.waits({TID: 5})
-    assert probe.rules.asked_for == 2
+    assert probe.rules.requests == 2
 
 
 def test_verdicts_are_kept_for_a_limited_number_of_stacks(
     probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unobserved_waits, "_MAX_KEPT", 2)
+    monkeypatch.setattr(unobserved_waits, "MAX_KEPT", 2)
     for runs, stack in enumerate((1, 2, 1, 2, 3, 3), 1):
         probe.stacks.stack = stack
         probe.kernel.run_counts[TID] = runs
         probe.waits({TID: runs})
-    assert probe.rules.asked_for == 3
+    assert probe.rules.requests == 3
     probe.stacks.stack, probe.kernel.run_counts[TID] = 1, 9
     probe.waits({TID: 9})
-    assert probe.rules.asked_for == 4
+    assert probe.rules.requests == 4
 
 
 def test_names_are_requested_for_the_futex_and_the_stack(probe: Probe) -> None:
