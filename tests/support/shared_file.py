@@ -90,6 +90,7 @@ class SharedFile:
         self.header: Any = self.at("struct lt_header", 0)
         self.control: Any = self.at("struct lt_control", lib.LT_CONTROL_OFFSET)
         self._used: int = lib.LT_ARENA_OFFSET
+        self.blocks: list[Any] = []  # of the threads
         self._fill_header()
         self.control.mode = 1 << 8 | lib.LT_LEVEL_CONTENDED
         self.control.base_level = lib.LT_LEVEL_CONTENDED
@@ -212,6 +213,7 @@ class SharedFile:
         thread.held_size = ffi.sizeof("struct lt_held") * lib.LT_HELD_INLINE
         for name, value in fields.items():
             setattr(thread, name, value)
+        self.blocks.append(thread)
         return thread
 
     def give_slots(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
@@ -230,6 +232,11 @@ class SharedFile:
             if _set_counts(slot.counts, self.at("struct lt_waits", at), counts):
                 waits.count += 1
                 slot.waits = waits.count
+
+    def counters(self, thread: Any, number: int = 0) -> Any:
+        """Return an entry of a thread's table of figures by lock."""
+        at = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
+        return self.at("struct lt_lock_counters", at)
 
     def give_sites(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
         """Give a thread a table of waits by lock and call site."""
