@@ -42,7 +42,7 @@ def notes(file: SharedFile, directory: Path) -> str:
         (lib.LT_NOTE_LOCKS_FOLDED, 'counted as "other locks"', "gave up the clock"),
     ],
 )
-def test_notes_of_the_library_are_shown(directory: Path, bits: int, says: str, hides: str) -> None:
+def test_notes_of_the_library_are_passed_on(directory: Path, bits: int, says: str, hides: str) -> None:
     file = SharedFile()
     file.header.notes = bits
     text = notes(file, directory)
@@ -139,10 +139,10 @@ def moments(
 ) -> None:
     moment = ThreadMoment(state, call or futex_wait(0x1000), (1, 1, 1))
 
-    def shown(_: KernelThreads, tids: Iterable[int]) -> dict[int, ThreadMoment]:
+    def moments_of(_: KernelThreads, tids: Iterable[int]) -> dict[int, ThreadMoment]:
         return dict.fromkeys(tids, moment)
 
-    monkeypatch.setattr(KernelThreads, "moments", shown)
+    monkeypatch.setattr(KernelThreads, "moments", moments_of)
 
 
 def test_sleeping_threads_in_a_ring_are_a_certain_deadlock(ring: Ring, directory: Path) -> None:
@@ -185,12 +185,12 @@ def test_a_deadlock_that_a_second_reading_does_not_show_is_none(
 ) -> None:
     path = ring.file.save(directory)
 
-    def shown(_: KernelThreads, tids: Iterable[int]) -> dict[int, ThreadMoment]:
+    def moments_of(_: KernelThreads, tids: Iterable[int]) -> dict[int, ThreadMoment]:
         ring.blocks[0].wait.seq = 4
         path.write_bytes(ring.file.data)
         return dict.fromkeys(tids, ThreadMoment("S", futex_wait(0x1000), (1, 1, 1)))
 
-    monkeypatch.setattr(KernelThreads, "moments", shown)
+    monkeypatch.setattr(KernelThreads, "moments", moments_of)
     with closing(attach(os.getpid())) as source:
         assert source.scan().deadlocks == ()
         assert source.scan().deadlocks != ()
@@ -253,7 +253,7 @@ def test_opposite_orders_are_a_potential_deadlock(directory: Path, bits: int) ->
     assert (found.lock_order_unproven, found.lock_order_search_cut) == (0, False)
 
 
-def test_events_and_marks_of_the_ring_are_shown(directory: Path) -> None:
+def test_events_and_marks_of_the_ring_are_listed(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     start = time.monotonic_ns() - 10 * SECOND
@@ -268,12 +268,12 @@ def test_events_and_marks_of_the_ring_are_shown(directory: Path) -> None:
     (event,) = found.events
     assert (event.lock, event.kind, event.wait_s) == (lock, Kind.MUTEX, 1.0)
     assert event.ago_s == pytest.approx(10, abs=5)
-    (shown,) = found.marks
-    assert (shown.text, shown.ago_s) == ("phase two", pytest.approx(10, abs=5))
+    (one,) = found.marks
+    assert (one.text, one.ago_s) == ("phase two", pytest.approx(10, abs=5))
     assert found.lost_events == 0
 
 
-def test_misuses_of_all_sources_are_shown(directory: Path) -> None:
+def test_misuses_of_all_sources_are_listed(directory: Path) -> None:
     file = SharedFile()
     lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
     file.add_misuse(kind=lib.LT_MISUSE_RELEASED_FREE, lock=lock, count=1, tid=5)
@@ -296,7 +296,7 @@ def test_a_misused_lock_without_figures_has_a_row(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("has_block", [False, True])
-def test_a_sleeper_without_an_observed_wait_is_shown(
+def test_a_sleeper_without_an_observed_wait_is_listed(
     directory: Path, second_tid: int, has_block: bool
 ) -> None:
     file = SharedFile()
