@@ -42,7 +42,9 @@ def notes(file: SharedFile, directory: Path) -> str:
         (lib.LT_NOTE_LOCKS_FOLDED, 'counted as "other locks"', "gave up the clock"),
     ],
 )
-def test_notes_of_the_library_are_passed_on(directory: Path, bits: int, says: str, hides: str) -> None:
+def test_notes_of_the_library_are_passed_on(
+    directory: Path, bits: int, says: str, hides: str
+) -> None:
     file = SharedFile()
     file.header.notes = bits
     text = notes(file, directory)
