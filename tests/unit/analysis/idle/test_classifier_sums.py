@@ -233,7 +233,9 @@ def test_locks_are_sorted_by_what_counts() -> None:
         lock(2, idle=True, wait_s=99.0, idle_s=99.0),
         lock(1, idle=True, wait_s=9.0, idle_s=9.0),
     ]
-    assert sorted(expected[::-1], key=most_wait_first) == expected
+    found = expected[::-1]
+    found.sort(key=most_wait_first)
+    assert found == expected
     sampled = replace(expected[5], acquisitions=None)
     assert most_wait_first(sampled) == most_wait_first(expected[5])
 
