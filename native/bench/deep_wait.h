@@ -1,5 +1,5 @@
-/* Measures a contended wait for a mutex without the sleep, and the life of a mutex, with a known
- * stack of 13 frames. */
+/* Measures a contended wait for a mutex without the sleep, and initialisations of a mutex. The
+ * stack has 13 frames, and is known. */
 #ifndef BENCH_DEEP_WAIT_H
 #define BENCH_DEEP_WAIT_H
 
