@@ -15,6 +15,8 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot
 from locktop.collector.native import ffi, lib
+from locktop.collector.shm import layout
+from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.layout import MAGIC
 from locktop.collector.sources.attach import attach
 
@@ -106,9 +108,15 @@ class SharedFile:
             "struct lt_lock": header.locks,
             "struct lt_name": header.names,
             "struct lt_retired": header.retired,
+            "struct lt_condition": header.conditions,
+            "struct lt_misuse": header.misuses,
         }
         for name, array in arrays.items():
             array.element_size, array.first = ffi.sizeof(name), _FIRST
+
+    def header_record(self) -> layout.Header:
+        """Return the header as readers get it."""
+        return layout.HEADER.at(self.data)
 
     @property
     def name(self) -> str:
@@ -153,6 +161,19 @@ class SharedFile:
         entry.text[0 : len(text)] = list(text)
         self.header.names_changed += 1
         return entry
+
+    def add_condition(self, signalled: int) -> tuple[Any, int]:
+        """Add the record of a condition; return it and its index."""
+        record, index = self._push(self.header.conditions, "struct lt_condition")
+        record.signalled = signalled
+        return record, index
+
+    def add_misuse(self, **fields: int) -> None:
+        """Add a misuse that the library noted."""
+        entry, _ = self._push(self.header.misuses, "struct lt_misuse")
+        for name, value in fields.items():
+            setattr(entry, name, value)
+        self.header.misuses_changed += 1
 
     def add_stack(self, frames: Sequence[int]) -> int:
         """Add a stack; return its id."""
@@ -273,3 +294,8 @@ class SharedFile:
         chunk = (index // array.first + 1).bit_length() - 1
         start = array.first * ((1 << chunk) - 1)
         return int(array.chunk[chunk] + (index - start) * array.element_size)
+
+
+def monotonic_clock() -> Clock:
+    """Return a clock whose ticks are nanoseconds."""
+    return Clock(SharedFile().header_record())
