@@ -312,6 +312,7 @@ static void every_hold_is_recorded_at_the_level_all(struct lt_thread *t)
             CHECK_EQUAL(record.site, SITE);
             CHECK_EQUAL(counts_of(t, key)->hold_sampled, i);
         }
+        CHECK_EQUAL(waits_counted(t, key)->timing_at, 0); /* no hold has to be chosen */
     }
     set_level(t, LT_LEVEL_CONTENDED);
 }
@@ -480,6 +481,17 @@ static void a_release_accounts_and_charges_once(struct lt_thread *t)
     lock->waits = 0;
 }
 
+static void the_release_of_a_lock_that_is_not_listed_counts_nothing(struct lt_thread *t)
+{
+    uint64_t key = key_number(27), records = t->ring_head;
+    uint32_t counters = t->counters_count;
+    release_slowly(t, key, true);
+    release_with(t, key, 0);
+    CHECK_EQUAL(t->counters_count, counters);
+    CHECK_EQUAL(t->ring_head, records);
+    CHECK(!counters_find(t, key));
+}
+
 /* A forked child still has the parent's release on its stack. */
 static void the_release_of_another_block_counts_nothing(struct lt_thread *t)
 {
@@ -520,6 +532,7 @@ int main(void)
     an_untimed_hold_is_charged_its_mean(t);
     an_untimed_hold_without_a_mean_is_charged_whole(t);
     a_release_accounts_and_charges_once(t);
+    the_release_of_a_lock_that_is_not_listed_counts_nothing(t);
     the_release_of_another_block_counts_nothing(t);
     return 0;
 }

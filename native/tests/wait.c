@@ -298,6 +298,11 @@ static void a_wait_left_by_longjmp_is_taken_back(struct lt_thread *t)
     CHECK(!blame_take(lock_id(key, 0), lt_now(), 0, false).ticks);
     wait_forget(t); /* twice is once */
     CHECK_EQUAL(waits_now(key), 0);
+    left = wait_at(t, key, DEEP);
+    struct waiting next = wait_at(t, key, MIDDLE); /* the first news of the longjmp */
+    CHECK_EQUAL(waits_now(key), 1);
+    wait_end_without(&next);
+    CHECK_EQUAL(t->wait.key, 0);
     (void)left;
 }
 
@@ -352,6 +357,38 @@ static void only_locks_held_all_the_while_pass_it_on(struct lt_thread *t)
     drop(t, held);
 }
 
+static void charge_begins_at(uint64_t key, uint64_t moment)
+{
+    lock_find(key)->waits = 0;
+    blame_wait_begins(lock_find(key), moment);
+}
+
+/* Of two locks the upper one comes or goes during the wait. */
+static void the_lower_lock_passes_it_on_in_each_case(struct lt_thread *t)
+{
+    uint64_t unit = 1ull << lt_clock.wait_shift, wanted = key_of(LT_KIND_MUTEX, 32);
+    for (uint64_t comes = 0; comes < 2; comes++) {
+        uint64_t low = key_of(LT_KIND_MUTEX, 26 + 3 * comes), top = low + 64;
+        acquired(t, low, 0, (void *)0x777, 0);
+        if (!comes)
+            acquired(t, top, 0, (void *)0x777, 0);
+        struct waiting w = wait_of(t, wanted);
+        if (comes)
+            acquired(t, top, 0, (void *)0x777, 0);
+        charge_begins_at(low, w.start);
+        charge_begins_at(top, w.start);
+        if (!comes)
+            held_forget(t, top);
+        w.end = w.start + 500 * unit;
+        wait_end_without(&w);
+        CHECK(charged(t, low, 0x777, wanted) >= 499 * unit);
+        CHECK_EQUAL(charged(t, top, 0x777, wanted), 0);
+        lock_find(low)->waits = lock_find(top)->waits = 0;
+        held_forget(t, top);
+        drop(t, low);
+    }
+}
+
 static void stacks_and_blame_begin_at_the_level_contended(struct lt_thread *t)
 {
     uint64_t key = key_of(LT_KIND_MUTEX, 21);
@@ -387,6 +424,13 @@ static void a_wait_that_ends_dormant_lists_nothing(struct lt_thread *t)
     CHECK_EQUAL(counts_of(t, key)->acquisitions, 1);
     CHECK_EQUAL(waits_counted(t, key)->contended, 1);
     CHECK_EQUAL(waits_counted(t, key)->wait_ticks, 60);
+    w = wait_lasting(t, key, 60);
+    lt_control.page.mode = (mode & ~(uint32_t)LEVEL_MASK) | LT_LEVEL_DORMANT;
+    lt_own.busy++; /* a signal handler inside the library */
+    wait_end_done(&w);
+    lt_own.busy--;
+    lt_control.page.mode = mode;
+    CHECK_EQUAL(counts_of(t, key)->acquisitions, 1);
 }
 
 /* A forked child still has the parent's wait on its stack. It must not write to the block. */
@@ -456,6 +500,7 @@ int main(void)
     a_wait_left_by_longjmp_is_taken_back(t);
     a_holder_that_waits_passes_the_blame_on(t);
     only_locks_held_all_the_while_pass_it_on(t);
+    the_lower_lock_passes_it_on_in_each_case(t);
     stacks_and_blame_begin_at_the_level_contended(t);
     a_wait_that_ends_dormant_lists_nothing(t);
     the_wait_of_another_block_counts_nothing(t);

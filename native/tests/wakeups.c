@@ -1,6 +1,7 @@
 /* Tests of wakeups: which sleepers a signal woke, and when. */
 #include "account/wakeups.h"
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "account/blame.h"
@@ -202,6 +203,31 @@ static void the_mutex_of_one_who_gave_up_keeps_what_is_due(void)
     CHECK_EQUAL(blame_take(condition.mutex, now + unit, 0, false).ticks, 0);
 }
 
+enum { SIGNALS = 10000 };
+
+static void *signal_many(void *condition)
+{
+    for (int i = 0; i < SIGNALS; i++)
+        wakeup_signal(condition, 1);
+    return NULL;
+}
+
+/* Two threads signal at one time: each signal wakes one sleeper, who is one waiter. */
+static void no_signal_among_threads_is_lost(void)
+{
+    struct lt_lock *mutex;
+    struct lt_condition condition = with_mutex(10, &mutex);
+    pthread_t threads[2];
+    for (int i = 0; i < 2 * SIGNALS + 1; i++)
+        wakeup_begin(&condition);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, signal_many, &condition), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQUAL(woken(&condition), 2 * SIGNALS);
+    CHECK_EQUAL(waiters(mutex), 2 * SIGNALS);
+}
+
 int main(void)
 {
     CHECK(watched());
@@ -215,5 +241,6 @@ int main(void)
     rounds_begin_anew();
     only_a_charged_time_is_a_wait();
     the_mutex_of_one_who_gave_up_keeps_what_is_due();
+    no_signal_among_threads_is_lost();
     return 0;
 }
