@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "account/blame.h"
 #include "base/clock.h"
@@ -38,8 +39,11 @@ static void take(struct lt_thread *t, uint64_t key)
     acquired(t, key, 0, (void *)SITE, 0);
 }
 
+/* The real call. Meanwhile a handler may use the room above the list. */
 static int agree(void *result)
 {
+    struct lt_thread *t = watched();
+    memset(held_at(t, t->held_top), 0xee, 2 * sizeof(struct lt_held));
     return *(int *)result;
 }
 
@@ -53,6 +57,7 @@ static void release_slowly(struct lt_thread *t, uint64_t key, bool succeeds)
 {
     struct release release;
     release_begin(t, key, &release);
+    memset(held_at(t, t->held_top), 0xee, 2 * sizeof(struct lt_held));
     if (succeeds)
         release_end(t, &release);
     else
@@ -510,6 +515,32 @@ static void the_release_of_another_block_counts_nothing(struct lt_thread *t)
     lock_find(key)->waits = 0;
 }
 
+static struct lt_thread stranger;
+
+static int fork_meanwhile(void *result)
+{
+    lt_own.block = &stranger;
+    return *(int *)result;
+}
+
+/* A signal handler forks during the real call: the child returns from it, too. */
+static void a_release_in_a_forked_child_returns_the_result(struct lt_thread *t)
+{
+    for (int contended = 0; contended < 2; contended++) {
+        uint64_t key = key_number(28 + (uint64_t)contended), records = t->ring_head;
+        int result = 5;
+        if (contended)
+            take_contended(t, key);
+        else
+            take(t, key);
+        CHECK_EQUAL(release_by(t, key, fork_meanwhile, &result), 5);
+        lt_own.block = t;
+        CHECK_EQUAL(t->ring_head, records);
+        CHECK_EQUAL(counts_of(t, key)->hold_sampled, 0);
+        CHECK_EQUAL(t->held_top, 0);
+    }
+}
+
 int main(void)
 {
     struct lt_thread *t = watched();
@@ -534,5 +565,6 @@ int main(void)
     a_release_accounts_and_charges_once(t);
     the_release_of_a_lock_that_is_not_listed_counts_nothing(t);
     the_release_of_another_block_counts_nothing(t);
+    a_release_in_a_forked_child_returns_the_result(t);
     return 0;
 }

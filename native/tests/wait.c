@@ -237,6 +237,7 @@ static void a_wait_within_a_custom_lock_is_part_of_it(struct lt_thread *t)
 {
     uint64_t outer = key_of(LT_KIND_CUSTOM, 11);
     struct waiting w = wait_at(t, outer, HIGH);
+    uint32_t seq = t->wait.seq;
     const enum lt_kind parts[] = {LT_KIND_COND, LT_KIND_SEM, LT_KIND_FUTEX};
     for (int i = 0; i < 3; i++) {
         uint64_t key = key_of(parts[i], 12), records = t->ring_head;
@@ -252,6 +253,7 @@ static void a_wait_within_a_custom_lock_is_part_of_it(struct lt_thread *t)
         CHECK_EQUAL(waits_counted(t, key)->wait_ticks, 0);
         CHECK_EQUAL(t->ring_head, records);
     }
+    CHECK_EQUAL(t->wait.seq, seq); /* still the same wait */
     CHECK_EQUAL(waits_now(outer), 1);
     w.end = w.start + 1;
     wait_end_holding(&w, 0);
