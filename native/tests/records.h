@@ -1,4 +1,4 @@
-/* What a test reads from the records of a thread's ring: the fields, byte by byte. */
+/* Reads the fields of a record from a thread's ring, byte by byte. */
 #ifndef LOCKTOP_TEST_RECORDS_H
 #define LOCKTOP_TEST_RECORDS_H
 

@@ -188,7 +188,7 @@ static void only_a_charged_time_is_a_wait(void)
     }
 }
 
-/* Who gave up leaves its time due; who has the mutex clears what is due. */
+/* A thread that gave up leaves its time due. A thread that has the mutex clears what is due. */
 static void the_mutex_of_one_who_gave_up_keeps_what_is_due(void)
 {
     struct lt_lock *mutex;

@@ -137,7 +137,7 @@ def test_the_advice_for_many_deadlocks_makes_its_indexes_once() -> None:
     assert all(report.avoidance.order for report in made)
 
 
-def test_each_of_many_listed_owners_is_asked_once_for_all_waiters() -> None:
+def test_of_many_listed_owners_each_waiter_depends_on_the_observed_one() -> None:
     """A mutex that is handed over stays in the lists of 4,000 threads, and all wait for it."""
     tids = range(1, 4001)
     threads = tuple(
