@@ -52,6 +52,8 @@ def run_all(
     for number in range(jobs):
         tree = Tree(directory / str(number))
         part.prepare(tree)
+        if not number:
+            part.check(tree)
         trees.put(tree)
 
     def run(change: Change) -> Outcome:

@@ -90,6 +90,7 @@ class SharedFile:
         self.header: Any = self.at("struct lt_header", 0)
         self.control: Any = self.at("struct lt_control", lib.LT_CONTROL_OFFSET)
         self._used: int = lib.LT_ARENA_OFFSET
+        self.blocks: list[Any] = []  # of the threads
         self._fill_header()
         self.control.mode = 1 << 8 | lib.LT_LEVEL_CONTENDED
         self.control.base_level = lib.LT_LEVEL_CONTENDED
@@ -110,6 +111,8 @@ class SharedFile:
             "struct lt_retired": header.retired,
             "struct lt_condition": header.conditions,
             "struct lt_misuse": header.misuses,
+            "struct lt_order": header.orders,
+            "struct lt_life": header.lives,
         }
         for name, array in arrays.items():
             array.element_size, array.first = ffi.sizeof(name), _FIRST
@@ -175,6 +178,23 @@ class SharedFile:
             setattr(entry, name, value)
         self.header.misuses_changed += 1
 
+    def add_life(self, birth: int, tid: int) -> Any:
+        """Add the life of a thread that took locks while it held others."""
+        entry, _ = self._push(self.header.lives, "struct lt_life")
+        entry.birth, entry.tid = birth, tid
+        return entry
+
+    def add_order(self, held: Sequence[int], lock: int, **fields: int) -> Any:
+        """Add an observed order; ``seen``: a thread and its segment."""
+        entry, index = self._push(self.header.orders, "struct lt_order")
+        entry.hash, entry.lock, entry.held_count = index + 1, lock, len(held)
+        entry.held[0 : len(held)] = list(held)
+        entry.seen[0] = fields.pop("seen", 0)
+        for name, value in fields.items():
+            setattr(entry, name, value)
+        self.header.orders_changed += 1
+        return entry
+
     def add_stack(self, frames: Sequence[int]) -> int:
         """Add a stack; return its id."""
         at = self._allocate(ffi.sizeof("struct lt_stack") + 8 * len(frames))
@@ -193,6 +213,7 @@ class SharedFile:
         thread.held_size = ffi.sizeof("struct lt_held") * lib.LT_HELD_INLINE
         for name, value in fields.items():
             setattr(thread, name, value)
+        self.blocks.append(thread)
         return thread
 
     def give_slots(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
@@ -211,6 +232,11 @@ class SharedFile:
             if _set_counts(slot.counts, self.at("struct lt_waits", at), counts):
                 waits.count += 1
                 slot.waits = waits.count
+
+    def counters(self, thread: Any, number: int = 0) -> Any:
+        """Return an entry of a thread's table of figures by lock."""
+        at = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
+        return self.at("struct lt_lock_counters", at)
 
     def give_sites(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
         """Give a thread a table of waits by lock and call site."""

@@ -18,7 +18,7 @@ MS = 1_000_000  # nanoseconds
 
 def counter(monkeypatch: pytest.MonkeyPatch, ticks: int, ns: int, named_hz: int = 0) -> Clock:
     """Return a clock whose counter made ``ticks`` in ``ns`` nanoseconds since the start."""
-    monkeypatch.setattr(clock, "_pair", lambda _: (500 + ticks, 700 + ns))
+    monkeypatch.setattr(clock, "clock_pair", lambda _: (500 + ticks, 700 + ns))
     header = SharedFile().header_record()
     return Clock(
         header._replace(
@@ -80,7 +80,7 @@ def test_a_young_process_is_measured_a_little_later(monkeypatch: pytest.MonkeyPa
     def sleep(duration_s: float) -> None:
         slept.append(duration_s)
 
-    monkeypatch.setattr(clock, "_pair", pairs())
+    monkeypatch.setattr(clock, "clock_pair", pairs())
     monkeypatch.setattr(time, "sleep", sleep)
     header: Any = SharedFile().header_record()
     header = header._replace(clock=lib.LT_CLOCK_COUNTER, clock0_ticks=500, clock0_ns=700)
@@ -98,7 +98,7 @@ def test_a_clock_before_the_start_is_damage_and_no_young_process(
 def test_the_real_counter_gives_real_seconds() -> None:
     header = SharedFile().header_record()
     one = Clock(header)
-    ticks, ns = clock._pair(lib.LT_CLOCK_COUNTER)
+    ticks, ns = clock.clock_pair(lib.LT_CLOCK_COUNTER)
     assert abs(ns - time.monotonic_ns()) < 60 * 1e9
-    assert ticks <= clock._pair(lib.LT_CLOCK_COUNTER)[0]
+    assert ticks <= clock.clock_pair(lib.LT_CLOCK_COUNTER)[0]
     assert one.kind == lib.LT_CLOCK_MONOTONIC

@@ -49,7 +49,7 @@ def test_a_stack_that_was_cut_says_so(tmp_path: Path) -> None:
     assert frames.addresses(stack) == (0x10, 0x20)
 
 
-def test_a_stack_outside_the_file_is_empty(tmp_path: Path) -> None:
+def test_a_stack_beyond_the_file_is_empty(tmp_path: Path) -> None:
     file = SharedFile()
     frames = frames_of(file, tmp_path)
     assert frames.of(len(file.data)) == ()

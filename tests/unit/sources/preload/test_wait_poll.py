@@ -101,9 +101,9 @@ def test_other_blocks_have_no_wait(tmp_path: Path, change: Callable[[Any], None]
     assert poll(file, tmp_path) == {}
 
 
-@pytest.mark.parametrize("births", [(5, 6), (6, 5)])
-def test_the_newest_block_of_a_tid_counts(tmp_path: Path, births: tuple[int, int]) -> None:
+@pytest.mark.parametrize("serials", [(5, 6), (6, 5)])
+def test_the_newest_block_of_a_tid_counts(tmp_path: Path, serials: tuple[int, int]) -> None:
     file = SharedFile()
-    for birth in births:
+    for birth in serials:
         file.wait(file.add_thread(TID, birth=birth), birth, MUTEX)
     assert poll(file, tmp_path)[TID].lock == 6
