@@ -1,4 +1,4 @@
-/* What the tests of waits and holds share: the figures of the calling thread. */
+/* The figures of the calling thread, for the tests of waits and holds. */
 #ifndef LOCKTOP_TEST_ACCOUNTING_H
 #define LOCKTOP_TEST_ACCOUNTING_H
 

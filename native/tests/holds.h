@@ -1,4 +1,4 @@
-/* What the tests of holds share: acquisitions and releases of the calling thread. */
+/* Acquisitions and releases of the calling thread, for the tests of holds. */
 #ifndef LOCKTOP_TEST_HOLDS_H
 #define LOCKTOP_TEST_HOLDS_H
 

@@ -1,4 +1,4 @@
-/* What the tests of waits share: waits of the calling thread that begin and end as a test says. */
+/* Waits of the calling thread that begin and end as a test says. */
 #ifndef LOCKTOP_TEST_WAITS_H
 #define LOCKTOP_TEST_WAITS_H
 
