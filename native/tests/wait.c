@@ -200,7 +200,7 @@ static void a_wait_that_ends_dormant_lists_nothing(struct lt_thread *t)
     CHECK_EQUAL(counts_of(t, key)->acquisitions, 1);
 }
 
-/* A forked child still has the parent's wait on its stack. The child must not write to the block. */
+/* A forked child has the parent's wait on its stack. The child must not write to the block. */
 static void the_wait_of_another_block_counts_nothing(struct lt_thread *t)
 {
     uint64_t key = key_of(LT_KIND_SEM, 23), records = t->ring_head;
