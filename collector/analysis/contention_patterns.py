@@ -156,7 +156,7 @@ class _ContentionIndex:
         """Return the rates of a lock over ``period_s``, None if one of them was not measured."""
         if self.snapshot.interval_s > 0:
             return _rates(asdict(lock.rates), 1.0)
-        unheld_s = sum(blame.wait_s for blame in lock.blame if not blame.tid and not blame.site)
+        unheld_s = sum(blame.wait_s for blame in lock.blame if blame.is_unheld)
         figures = {
             "acquisitions": lock.acquisitions,
             "contended": lock.contended,

@@ -100,6 +100,10 @@ class LockEntry(
     wait_error_s: Annotated[
         Number, meaning("Sampled: one standard deviation of wait_s in seconds.")
     ] = 0.0
+    unheld_wait_s: Annotated[
+        Number | None,
+        meaning("Of wait_s, the seconds with no known holder: mostly woken, not yet running."),
+    ] = None
     wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")] = 0.0
     idle: Annotated[bool | UnsetType, IDLE_LOCK] = UNSET
     idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")] = 0.0
