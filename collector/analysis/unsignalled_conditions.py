@@ -18,8 +18,8 @@ MIN_WAIT_S = 10.0
 #: The idle rules that go by the kind of a lock alone. Such a rule knows nothing of the program.
 _RULES_BY_KIND = frozenset({"condition", "signalled"})
 
-#: Address, function, file and line of the innermost frame that is no wrapper; else a stack id.
-_Location = tuple[int, str, str | None, int | None] | int
+#: Address, function, file and line of the innermost frame that is no wrapper.
+_Location = tuple[int, str, str | None, int | None]
 _Waiter = tuple[Thread, Lock, float]  # and the seconds of its wait
 
 
@@ -44,7 +44,9 @@ def find(snapshot: Contents, idle: Iterable[tuple[Lock, list[Thread]]]) -> Itera
     known = _locations_of_ended_waits(snapshot)
     by_location: dict[_Location, list[_Waiter]] = {}
     for waiter in sorted(waiters, key=lambda one: (-one[2], one[0].tid)):
-        by_location.setdefault(_location(snapshot, waiter[0].stack), []).append(waiter)
+        location = _location(snapshot, waiter[0].stack)
+        if location is not None:
+            by_location.setdefault(location, []).append(waiter)
     for location, found in by_location.items():
         if location not in known:
             yield _finding(found)
@@ -74,7 +76,7 @@ def _is_of_interest(snapshot: Contents, thread: Thread) -> bool:
     )
 
 
-def _locations_of_ended_waits(snapshot: Contents) -> set[_Location]:
+def _locations_of_ended_waits(snapshot: Contents) -> set[_Location | None]:
     """Return where threads have waited for conditions before. There they wait for work.
 
     The library counts the stack of a wait at the next release of the mutex, after ``acquisitions``.
@@ -88,9 +90,12 @@ def _locations_of_ended_waits(snapshot: Contents) -> set[_Location]:
     }
 
 
-def _location(snapshot: Contents, stack: int) -> _Location:
+def _location(snapshot: Contents, stack: int) -> _Location | None:
+    """Return where a thread waits; None without a name, for the idle rules go by names."""
     frame = innermost_own_frame(snapshot.stacks.get(stack, ()))
-    return (frame.address, frame.function, frame.file, frame.line) if frame is not None else stack
+    if frame is None or not frame.function:
+        return None
+    return frame.address, frame.function, frame.file, frame.line
 
 
 def _finding(waiters: list[_Waiter]) -> NoSignal:

@@ -91,6 +91,8 @@ NEAR_MISSES: dict[str, Callable[[Snapshot], Snapshot]] = {
     "not for long": lambda s: with_wait(s, duration_s=LIMIT_S - 0.01),
     "a time limit": lambda s: with_wait(s, timed=True),
     "another process may signal": lambda s: with_wait(s, pshared=True),
+    "no name yet": lambda s: replace(s, stacks={1: (replace(s.stacks[1][0], function=""),)}),
+    "no frame": lambda s: replace(s, stacks={}),
     "no stack": lambda s: with_wait(s, stack=0),
     "contended by a rule": lambda s: with_wait(s, idle=False),
     "a signal came": lambda s: with_lock(s, signals=2, unheard=1),
