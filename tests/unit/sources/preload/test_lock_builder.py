@@ -36,6 +36,12 @@ class NoNames(Resolver):
     def data(self, address: int) -> str | None:
         return self.by_address.get(address, "")
 
+    def frames(self, address: int) -> tuple[Frame, ...]:
+        return (Frame(address, "", None, None, "app", address),)
+
+    def is_named(self, address: int) -> bool:
+        return True
+
     def is_nameless(self, address: int) -> bool:
         return True
 
