@@ -395,6 +395,14 @@ def test_a_search_that_ends_at_a_limit_says_so() -> None:
     assert lock_order_cycles.find(tangle, LIVES, certain(*range(60))).is_cut
 
 
+def test_orders_with_a_lock_of_unknown_facts_or_holders_are_ignored() -> None:
+    orders = [order([1], 2, 5), order([2], 1, 6)]
+    assert len(lock_order_cycles.find(orders, LIVES, certain(1, 2)).cycles) == 1
+    assert lock_order_cycles.find(orders, LIVES, certain(1)) == PotentialDeadlocks()
+    handed_over = certain(1, 2) | {1: LockFacts(handed_over=True)}
+    assert lock_order_cycles.find(orders, LIVES, handed_over) == PotentialDeadlocks()
+
+
 def test_a_search_that_finds_as_many_as_are_kept_is_not_cut() -> None:
     pairs = [order([n], n + 100, 5, stack=n) for n in range(32)]
     pairs += [order([n + 100], n, 6, stack=n) for n in range(32)]

@@ -79,6 +79,15 @@ def test_threads_at_nameless_locks_of_their_own_are_one_group() -> None:
     assert tids(found) == [(3, 1), (2,)]
 
 
+def test_threads_at_nameless_locks_of_two_kinds_are_two_groups() -> None:
+    kinds = {1: Kind.SEM, 2: Kind.COND}
+    locks = [
+        records.lock(i, f"{kind} {0x1000 + i:#x}", kind, waiters=(i,)) for i, kind in kinds.items()
+    ]
+    found = groups_of([waiter(i, lock=i, kind=kind) for i, kind in kinds.items()], locks)
+    assert tids(found) == [(1,), (2,)]
+
+
 def test_threads_without_a_wait_are_grouped_by_name() -> None:
     running = [records.thread(i, f"io-{i}", ThreadState.RUNNING) for i in (1, 2)]
     main = records.thread(3, "main", ThreadState.RUNNING)

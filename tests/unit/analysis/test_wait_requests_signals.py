@@ -93,6 +93,13 @@ def test_after_a_dormant_time_not_all_signals_are_known() -> None:
     assert "all threads that are known to have done so" in graph.blocked[1].requests[0].doubt
 
 
+def test_a_wait_of_a_second_has_its_requests_beside_a_shorter_wait() -> None:
+    threads = [thread(1, for_cond(duration_s=0.5)), thread(3, for_cond(duration_s=1.0)), SIGNALLER]
+    blocked = build_graph(threads, cond()).blocked
+    assert 1 not in blocked
+    assert 3 in blocked
+
+
 # ---- barriers ----
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot
 from locktop.collector.native import lib
-from locktop.collector.sources import discover
+from locktop.collector.sources import discover, gc_pause
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.preload.source import PreloadSource
 
@@ -188,6 +188,22 @@ def test_a_hurried_scan_teaches_no_verdict(watched: Watched) -> None:
     waits = watched.source.waits()
     assert waits is not None
     assert waits[os.getpid()].idle is None
+
+
+@pytest.mark.parametrize(("resolve", "pauses"), [(False, 1), (True, 0)])
+def test_only_a_scan_for_the_screen_pauses_the_collection_of_garbage(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, resolve: bool, pauses: int
+) -> None:
+    calls: list[int] = []
+    real = gc_pause.paused
+
+    def paused() -> AbstractContextManager[None]:
+        calls.append(1)
+        return real()
+
+    monkeypatch.setattr(gc_pause, "paused", paused)
+    watched.source.scan(resolve=resolve)
+    assert len(calls) == pauses
 
 
 # ---- levels ----
