@@ -8,6 +8,16 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define EXPORT        __attribute__((visibility("default")))
 
+/* For a loop that waits for another CPU. */
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
 /* Exports the hook `name`, which stands above in the same file, as __name too. */
 #if __has_attribute(copy)
 #define ALSO(name) EXPORT extern __typeof(name) __##name __attribute__((alias(#name), copy(name)))
