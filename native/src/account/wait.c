@@ -92,6 +92,7 @@ static inline struct lt_lock *counting(struct lt_lock_counters *counters, const 
     if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || !blame_has_holders(kind_of(w->key)))
         return NULL;
     struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(w->thread, counters)->own;
+    fetch_to_write(lock);
     return LIKELY(lock && lock->key == w->key) && blame_wait_begins(lock, w->start) ? lock : NULL;
 }
 
