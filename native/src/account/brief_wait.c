@@ -88,9 +88,9 @@ void brief_wait_ended(struct lt_thread *t, const struct wait_for *what, uint64_t
         return;
     }
     const void *site = return_address(frame);
-    struct sampled_site *entry = site_entry(t, counters->lock, (uint64_t)(uintptr_t)site);
     bool all = is_at_level(LT_LEVEL_BLOCKS);
-    uint32_t mode = thread_busy(t);
+    uint32_t mode = thread_busy(t); /* no signal handler uses the entry meanwhile */
+    struct sampled_site *entry = site_entry(t, counters->lock, (uint64_t)(uintptr_t)site);
     if (UNLIKELY(all || entry->left == 0)) {
         entry->stack = stack_capture(t, frame);
         plan_next(entry, local_of(t));

@@ -1,7 +1,8 @@
 /* Mutexes. A hook tries the lock first. If that succeeds no thread waited, and the rest is a
- * counter and the held list. Else the real function decides, as it would without the library.
- * glibc's lock begins with the very same attempt, so neither results nor the order of waiters
- * change. mutex_fast_path.h has what happens in nearly every call. */
+ * counter and the held list. Else a second attempt may get the lock soon (second_attempt.h). Else
+ * the real function decides, as it would without the library. glibc's lock begins with the very
+ * same attempt, and lets a thread overtake sleeping waiters too. So results do not change.
+ * mutex_fast_path.h has what happens in nearly every call. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
