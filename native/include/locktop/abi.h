@@ -61,7 +61,8 @@ enum lt_kind {
 enum lt_level {
     LT_LEVEL_DORMANT = 0,   /* hooks call straight through */
     LT_LEVEL_COUNTING = 1,  /* counters and held lists; no stacks, no records */
-    LT_LEVEL_CONTENDED = 2, /* the default: also stacks and records of contended waits */
+    LT_LEVEL_CONTENDED = 2, /* the default: also stacks and records of contended waits; of
+                               brief ones (account/brief_wait.h) for a sample */
     LT_LEVEL_BLOCKS = 3,    /* also a record of each hold during which another thread waited */
     LT_LEVEL_ALL = 4        /* also a record of every other hold */
 };

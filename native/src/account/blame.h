@@ -77,6 +77,7 @@ static inline void blame_wait_ends(struct lt_lock *lock, uint64_t end)
  * the last release. The waits of the remaining waiters count from now. */
 static inline void blame_wait_ends_alone(struct lt_lock *lock, uint64_t end)
 {
+    fetch_to_write(lock);
     uint64_t before = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED), after;
     do {
         uint64_t others = (before - 1) & WAITS_MASK;
