@@ -13,6 +13,7 @@ from support.shared_file import SharedFile, key, mark, record, scan
 from unit.builders.raw_threads import futex_wait
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.linux import procfs, ptrace_access
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Kind, MisuseKind, Snapshot
@@ -369,7 +370,6 @@ def test_a_semaphore_at_a_used_address_is_a_lock_by_what_changes(
 
 def ended(file: SharedFile, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     """Return the first scan after the end, of a process that was scanned before."""
-    from locktop.collector.linux import procfs
 
     def gone(_: int) -> None:
         raise FileNotFoundError
@@ -423,3 +423,13 @@ def test_times_after_the_end_are_those_of_the_last_sign_of_life(
     waited_s = found.threads[0].waiting_for.duration_s
     assert found.duration_s == pytest.approx(waited_s + 1.0)
     assert waited_s > 90.0
+
+
+def test_only_a_living_process_keeps_something_from_locktop(
+    directory: Path, second_tid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ptrace_access, "lost_insight", lambda *_: "locktop may not look")
+    file = SharedFile()
+    file.add_thread(os.getpid())
+    assert "locktop may not look" in scan(file, directory).notes
+    assert "locktop may not look" not in ended(file, directory, monkeypatch).notes
