@@ -121,6 +121,8 @@ class LockBuilder:
             trylock_failed=row.trylock_failed,
             signals=row.signals,
             unheard=row.unheard,
+            life_acquisitions=row.life_acquisitions,
+            life_signals=row.life_signals,
             wait_s=(wait_s := seconds(row.wait_ticks + waiting)),
             wait_max_s=seconds(max(row.wait_max, longest, _largest_mean(sites))),
             hold_s=seconds(row.hold_ticks + holding),

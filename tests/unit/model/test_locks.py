@@ -45,7 +45,7 @@ def test_the_idle_part_of_a_contended_lock_does_not_count() -> None:
 def test_the_units_out_of_a_semaphore(
     acquisitions: int | None, signals: int | None, units: int | None
 ) -> None:
-    lock = records.lock(1, "s", Kind.SEM, acquisitions=acquisitions, signals=signals)
+    lock = records.lock(1, "s", Kind.SEM, life_acquisitions=acquisitions, life_signals=signals)
     assert lock.units_out == units
 
 
