@@ -106,3 +106,17 @@ def test_an_unused_lock_that_its_thread_wants_again_may_be_a_signal(
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert source.scan().deadlocks == source.scan(resolve=True).deadlocks == ()
+
+
+def test_without_the_library_check_cannot_tell_and_shows_the_functions() -> None:
+    """Nobody knows the holder. The wait is known from the first scan of the command on."""
+    command = [sys.executable, str(source_of("python_locks_deadlock")), "crossed"]
+    with Target(command) as target:
+        tids = {int(target.line()), int(target.line())}
+        done = tool.run("check", "-p", target.pid)
+        assert done.returncode == 3
+        assert done.stdout.startswith("cannot tell whether there is a deadlock: 2 threads have")
+        said = " ".join(done.stdout.split())
+        for tid in tids:
+            assert f"({tid}) waits for sem in crosses (python_locks_deadlock.py:" in said
+        assert said.count("0 crosses at python_locks_deadlock.py:") == 2
