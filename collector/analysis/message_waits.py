@@ -1,8 +1,8 @@
 """Waits for a message that look like waits for a lock.
 
 ``queue.SimpleQueue`` of CPython has a semaphore of one unit. A thread that finds the queue empty
-gets the unit, and the thread that puts an item next posts the semaphore. If one thread did both
-so far, the counts are those of a lock. But any thread may put an item.
+gets the unit. The thread that puts an item next posts the semaphore. If one thread did both so far,
+the counts are those of a lock. But any thread may put an item.
 """
 
 from __future__ import annotations

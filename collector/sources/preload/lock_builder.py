@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -111,7 +111,7 @@ class LockBuilder:
         held = state.held or [(tid, 0, 0) for tid in holders]
         blamed = self._blame(row, kind, reading, waiting, held, frames)
         grown = waiting - wait_before, holding - hold_before
-        return Lock(
+        made = Lock(
             id=row.lock,
             address=row.address,
             kind=kind,
@@ -121,8 +121,6 @@ class LockBuilder:
             trylock_failed=row.trylock_failed,
             signals=row.signals,
             unheard=row.unheard,
-            life_acquisitions=row.life_acquisitions,
-            life_signals=row.life_signals,
             wait_s=(wait_s := seconds(row.wait_ticks + waiting)),
             wait_max_s=seconds(max(row.wait_max, longest, _largest_mean(sites))),
             hold_s=seconds(row.hold_ticks + holding),
@@ -138,11 +136,11 @@ class LockBuilder:
             writers_first=kind is Kind.RWLOCK and row.type == _WRITERS_FIRST,
             foreign_releases=bool(row.foreign_releases),
             generation=row.generation,
-            first_value=row.type - 1 if kind is Kind.SEM and row.type else None,
             freed_at_exit=kind is Kind.MUTEX and bool(row.type & _FREED_AT_EXIT),
             idle=idle,
             idle_s=wait_s if idle else 0.0,
         )
+        return _with_life(made, row) if kind is Kind.SEM else made
 
     def _unchanged(self, row: LockRow) -> Lock | None:
         known = self._locks.get(row.lock)
@@ -246,8 +244,9 @@ class LockBuilder:
         def most_wait() -> tuple[Frame, ...]:
             return frames.of(stacks[0].stack) if stacks else ()
 
-        def made_at() -> tuple[Frame, ...]:
-            return frames.of(row.made_at)
+        def made_at() -> Iterator[Frame]:
+            for address in frames.addresses(row.made_at) if row.made_at else ():
+                yield from self._resolver.frames(address)
 
         def waiter() -> tuple[Frame, ...]:
             return next(filter(None, map(self._merged, waiters)), ())
@@ -257,8 +256,17 @@ class LockBuilder:
         )
 
 
+def _with_life(semaphore: Lock, row: LockRow) -> Lock:
+    return replace(
+        semaphore,
+        life_acquisitions=row.life_acquisitions,
+        life_signals=row.life_signals,
+        first_value=row.type - 1 if row.type else None,
+    )
+
+
 def _unheld_s(blame: Sequence[Blame]) -> float:
-    return sum([one.wait_s for one in blame if not one.tid and not one.site])
+    return sum([one.wait_s for one in blame if one.is_unheld])
 
 
 def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:

@@ -183,7 +183,7 @@ struct lt_lock {
     /* releases by a thread that did not list the lock: a held list that names the lock may be
      * stale. sem: posts in this life by threads that had not got it; each thread counts once */
     uint32_t foreign_releases;
-    uint32_t made_at; /* a stack of one frame: the init site; 0 not known */
+    uint32_t made_at; /* the innermost frames of the stack that initialised it; 0 not known */
     uint64_t sites;   /* offset of the first struct lt_retired_site */
     /* from level "contended" on: n, below the bit LT_WAITS_NEW, is how many threads wait. S is the
      * part above LT_WAITS_BITS. At the moment t, n * t - S is the waited time that no holder is
@@ -216,7 +216,7 @@ struct lt_counts {
     union {
         uint64_t hold_max;
         /* sem: the lt_lock.generation of the latest count << 1. The lowest bit is set after a post
-         * in that life by a thread that had posted as often as it had got the semaphore */
+         * by a thread that had not got the semaphore in that life */
         uint64_t life;
     };
 };

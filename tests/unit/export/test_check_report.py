@@ -64,7 +64,7 @@ def sampled_wait(duration_s: float, is_lower_bound: bool = False) -> Snapshot:
     return replace(calm, threads=threads, stacks={**calm.stacks, 77: (frame,)})
 
 
-def test_a_long_wait_of_an_unknown_holder_is_shown_with_its_stack() -> None:
+def test_a_long_wait_of_an_unknown_holder_has_its_stack() -> None:
     long = sampled_wait(12.5)
     lines = check_report.lines(long)
     assert lines[0].startswith("cannot tell whether there is a deadlock")
