@@ -12,9 +12,10 @@ from locktop.tui.commands.options import add_pid, add_scan_options, add_suppress
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from locktop.collector.errors import LocktopError
     from locktop.collector.model import Snapshot
-    from locktop.collector.sources.base import Source
 
 NAME = "check"
 HELP = "exit status 0: no deadlock, 1: deadlocked, 2: no answer, 3: cannot tell"
@@ -133,7 +134,7 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
         if snapshot.deadlocks or potential or arguments.idle_matching or on_semaphores:
             snapshot = source.scan(resolve=True)
         if verdict.may_be_long(snapshot):
-            snapshot = _scanned_on(source)
+            snapshot = _scanned_on(source.scan)
     finally:
         source.close()
     if snapshot.ended and not verdict.is_deadlocked(snapshot):
@@ -141,18 +142,18 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
     return snapshot
 
 
-def _scanned_on(source: Source) -> Snapshot:
+def _scanned_on(scan: Callable[..., Snapshot]) -> Snapshot:
     """Scan until each wait of an unknown holder has ended, or has lasted too long to say nothing.
 
     Without the library, the beginning of a wait from before the first scan is not known.
     """
     from locktop.collector.format import verdict
 
-    snapshot = source.scan(resolve=True)  # a wait for work is no reason to go on
+    snapshot = scan(resolve=True)  # a wait for work is no reason to go on
     while verdict.may_be_long(snapshot) and not snapshot.ended:
         time.sleep(_BETWEEN_S)
-        snapshot = source.scan()
-    return source.scan(resolve=True) if verdict.unknown_waits(snapshot) else snapshot
+        snapshot = scan()
+    return scan(resolve=True) if verdict.unknown_waits(snapshot) else snapshot
 
 
 def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:
