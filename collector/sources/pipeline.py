@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
-from locktop.collector.analysis import contention_patterns
+from locktop.collector.analysis import contention_patterns, message_waits
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.format import patterns
 from locktop.collector.model import Draft, Frame, Snapshot
@@ -50,6 +50,7 @@ OBSERVE = (
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
     Stage("add_unobserved_waiters", "needs the states of all threads"),
     Stage("resolve_names", "the idle rules go by the names of functions"),
+    Stage("leave_out_messages", "goes by stacks; waits in a deadlock are never idle"),
     Stage("classify_waits", "contention is what is left when idle waits are known"),
     Stage("find_semaphore_owners", "needs to know which semaphores are used as locks"),
 )
@@ -212,6 +213,12 @@ class Scan(ABC):
         self.draft.stacks = {stack: self.frames(stack) for stack in sorted(self.draft.stacks)}
         site = self.probes.resolver.site
         self.draft.sites = {address: site(address) for address in sorted(self.draft.sites)}
+
+    def leave_out_messages(self) -> None:
+        """Remove deadlocks over a wait that any thread can end with a message."""
+        draft = self.draft
+        if draft.deadlocks:
+            draft.deadlocks = message_waits.leave_out(draft.deadlocks, draft.stacks)
 
     def classify_waits(self) -> None:
         """Decide which waits are idle and which are contention."""

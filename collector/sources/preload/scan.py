@@ -17,7 +17,6 @@ from locktop.collector.linux.threads import KernelThread, ThreadMoment
 from locktop.collector.model import Deadlock, Draft, Kind, Thread
 from locktop.collector.native import lib
 from locktop.collector.shm import control
-from locktop.collector.shm.layout import UseRecord
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
 from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
@@ -316,11 +315,7 @@ class PreloadScan(Scan):
 
     def find_semaphore_owners(self) -> None:
         """Fill in the owners of semaphores that the program uses as locks."""
-        semaphore_ownership.annotate_holders(self.draft, self._uses)
-
-    def _uses(self) -> dict[int, list[UseRecord]]:
-        threads = self._session.reader.read_threads()
-        return {tid: raw.uses() for tid, raw in threads.items()}
+        semaphore_ownership.annotate_holders(self.draft)
 
     def probe_holders(self) -> None:
         """Fill in the activity of the holders of contended locks."""
@@ -340,11 +335,6 @@ class PreloadScan(Scan):
             probe.request_names()
             self.probes.resolver.wait(30.0)
         probe.annotate(self.draft)
-
-    @property
-    def wants_another_reading(self) -> bool:
-        """See Scan."""
-        return self.probes.classifier.asks_for_another_scan or super().wants_another_reading
 
     def wait_keys(self) -> WaitKeys:
         """See Scan."""

@@ -253,7 +253,10 @@ def test_a_sleeper_learns_of_new_holders(threads: Threads) -> None:
 
 
 def use(lock: int, acquisitions: int, signals: int) -> UseRecord:
-    return UseRecord(lock=lock, kind=lib.LT_KIND_SEM, acquisitions=acquisitions, signals=signals)
+    return UseRecord(
+        lock=lock, kind=lib.LT_KIND_SEM, has_signalled=int(signals > acquisitions),
+        acquisitions=acquisitions, signals=signals, life=0,
+    )  # fmt: skip
 
 
 def test_uses_are_known_while_a_thread_waits_for_an_object_without_an_owner(
