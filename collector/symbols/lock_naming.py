@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import innermost_own_frame
@@ -80,11 +81,13 @@ class LockNames:
         where = "made in" if made else "in"
         if not frame.function:  # stripped, or not named yet
             nameless = f"{kind} {where} {frame.module}+{frame.offset:#x}"
-            settled = self._resolver.is_nameless(frame.address)
+            settled = self._resolver.is_final(frame)
             return self._settle(lock, generation, nameless) if settled else plain
         name = f"{kind} {where} {frame.function}"
         if frame.file is None:
-            return name  # the line is not known yet
+            # The line may still come. Locks of two lines of a function are no class meanwhile.
+            settled = self._resolver.is_final(frame)
+            return self._settle(lock, generation, name) if settled else f"{name} {address:#x}"
         name = f"{name} ({frame.file}:{frame.line})"
         return self._settle(lock, generation, name) if settles else name
 
@@ -108,4 +111,9 @@ def _is_made_for_a_wait(frames: Sequence[Frame]) -> bool:
 def _maker(frames: Sequence[Frame]) -> Frame | None:
     """Return the frame that made a lock; None for a function that makes locks for its callers."""
     frame = innermost_own_frame(frames)
-    return None if frame is None or _FACTORY.search(frame.function) else frame
+    return None if frame is None or _is_factory(frame.function) else frame
+
+
+@lru_cache(4096)
+def _is_factory(function: str) -> bool:
+    return _FACTORY.search(function) is not None

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +37,7 @@ _MAX_NOTE = 1000  # characters; a path may be longer than most names
 _TRIES = 6  # for the name of compiled code, after 1, 2, 4, ... seconds
 _HURRY_S = 0.1  # how soon hurry() is noticed
 _MAPS_AGE_S = 1.0  # the longest delay until a new library is noticed
+_MAX_KEPT = 64  # modules that are found without opening their files again
 
 
 class _CodeTry(NamedTuple):
@@ -43,6 +45,13 @@ class _CodeTry(NamedTuple):
 
     tries: int
     next_at: float  # on the monotonic clock
+
+
+class _KeptModule(NamedTuple):
+    """A module, and the distance of its addresses in memory to those at link time."""
+
+    module: Module
+    bias: int | None
 
 
 class _Work(NamedTuple):
@@ -64,8 +73,10 @@ class Resolver:
         self._frames: dict[int, tuple[Frame, ...]] = {}
         self._named: set[int] = set()  # addresses that need no further work
         self._data: dict[int, str] = {}
+        self._unmapped: set[int] = set()  # addresses of data that no known file has
         self._stacks: dict[int, tuple[Frame, ...]] = {}
         self._without_symbols: set[Mapping] = set()
+        self._modules: dict[Mapping, _KeptModule] = {}  # as long as the memory map stays
         self._notes: dict[Mapping, str] = {}  # lines for the user about a file
         self._jit = JitCode(pid)
         self._unnamed_code: dict[int, _CodeTry] = {}
@@ -76,6 +87,8 @@ class Resolver:
         self._changed = threading.Condition()
         self.version = 0
         self._busy = False
+        self._held = False
+        self._new = 0  # requests since the last call of left()
         self._closed = False
         self._is_hurried = False
         self._keeps_maps = False
@@ -112,17 +125,21 @@ class Resolver:
         frames = self.frames(address)
         return innermost_own_frame(frames) or frames[-1]
 
-    def is_nameless(self, address: int) -> bool:
-        """Tell whether a return address is known to have no function's name."""
-        return address in self._named and not self.frame(address).function
+    def is_final(self, frame: Frame) -> bool:
+        """Tell whether nothing more than this frame has can be known of its return address."""
+        return frame.address in self._named and frame in self.frames(frame.address)
 
     def data(self, address: int) -> str | None:
         """Return the name of the data at an address; "" if it has none, None if not known yet."""
         found = self._data.get(address)
         if found is None:
-            if self._mapping_of_data(address) is None and self._maps_are_fresh():
+            if self._mapping_of_data(address) is not None:
+                self._request("data", self._name_data, address)
+            elif self._maps_are_fresh():
                 return ""  # heap or stack: no file names it
-            self._request("data", self._name_data, address)
+            else:
+                self._unmapped.add(address)
+                self._request("maps", self._name_unmapped, 0)
         return found
 
     def is_of_a_file(self, address: int) -> bool:
@@ -165,7 +182,33 @@ class Resolver:
             return True
 
     def _done(self) -> bool:
-        return not self._has_work() or self._closed
+        return not self._left or self._closed
+
+    @property
+    def _left(self) -> int:
+        return len(self._functions) + len(self._lines) + len(self._parts) + self._busy
+
+    def left(self, with_new: bool = True) -> int:
+        """Return how many names are not read yet.
+
+        Args:
+            with_new: Whether to count if all of them were requested since the last call. Nearly
+                each scan requests some, which the next one has.
+        """
+        with self._changed:
+            left, new, self._new = self._left, self._new, 0
+        return left if with_new or left > new else 0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Read no names meanwhile: only one thread of Python runs at a time."""
+        self._held = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()
 
     def hurry(self) -> None:
         """End all calls of wait(); names still come. For a signal handler: takes no lock."""
@@ -186,6 +229,7 @@ class Resolver:
             self._lines.clear()
             self._parts.clear()
             self._requested.clear()
+            self._unmapped.clear()
             self._frames, self._named, self._data = {}, set(), {}
             self._read_maps()
 
@@ -207,14 +251,12 @@ class Resolver:
             return
         self._requested.add((what, address))
         with self._changed:
+            self._new += 1
             self._functions.append(_Work(work, address))
             self._changed.notify_all()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="names", daemon=True)
             self._thread.start()
-
-    def _has_work(self) -> bool:
-        return bool(self._waiting() or self._busy)
 
     def _waiting(self) -> deque[_Work]:
         return self._functions or self._lines or self._parts
@@ -224,7 +266,7 @@ class Resolver:
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._waiting() or self._closed)
+                self._changed.wait_for(self._may_go_on)
                 if self._closed:
                     self._jit.close()
                     return
@@ -237,6 +279,9 @@ class Resolver:
             self.version += 1
             if not self._waiting():
                 _release_memory()
+
+    def _may_go_on(self) -> bool:
+        return self._closed or (not self._held and bool(self._waiting()))
 
     # ---- the work ----
 
@@ -285,6 +330,12 @@ class Resolver:
                 self._frames[address] = _located_frames(self._frames[address][-1], locations)
         self._named.add(address)
 
+    def _name_unmapped(self, _: int) -> None:
+        self._refresh_maps()
+        self._requested.discard(("maps", 0))
+        while self._unmapped:
+            self._name_data(self._unmapped.pop())
+
     def _name_data(self, address: int) -> None:
         mapping = self._mapping_of_data(address)
         if mapping is None:
@@ -316,6 +367,10 @@ class Resolver:
         base = self._space.base(mapping)
         if base in self._without_symbols:
             return None
+        kept = self._modules.get(base)
+        if kept is not None:
+            self._note(base, kept.module)
+            return None if kept.bias is None else (kept.module, address - kept.bias)
         try:
             module = modules.load(self._pid, base)
         except modules.NoSymbols as why:
@@ -325,6 +380,9 @@ class Resolver:
             return None
         self._note(base, module)
         bias = module.elf.bias(base.start, base.offset)
+        if len(self._modules) >= _MAX_KEPT:
+            self._modules.clear()
+        self._modules[base] = _KeptModule(module, bias)
         return None if bias is None else (module, address - bias)
 
     def _note(self, base: Mapping, module: Module) -> None:
@@ -383,6 +441,7 @@ class Resolver:
 
     def _read_maps(self) -> None:
         self._space_at = time.monotonic()
+        self._modules = {}
         try:
             mappings = parse(procfs.maps(self._pid))
         except OSError:
