@@ -61,8 +61,8 @@ PROBE = (
 )
 #: Stages that draw conclusions.
 CONCLUDE = (
-    Stage("find_patterns", "a pattern may go by what a holder does"),
     Stage("count_names_left", "all names that the snapshot needs are requested now"),
+    Stage("find_patterns", "a pattern may go by what a holder does, and by names of functions"),
 )
 
 #: Upper bound of the further readings in a first scan with all names.
@@ -253,8 +253,13 @@ class Scan(ABC):
         self.note(*holders.notes())
 
     def find_patterns(self) -> None:
-        """Fill in the patterns of contention."""
-        if not self.is_stopped and not self.draft.is_sampled:
+        """Fill in the patterns of contention.
+
+        Some waits are known to be idle only by the names of their functions. So a screen shows no
+        pattern while names are left.
+        """
+        may_come = self.draft.names_left > 0 and not self.resolve and not self.has_ended
+        if not self.is_stopped and not self.draft.is_sampled and not may_come:
             self.draft.patterns = patterns.described(contention_patterns.find(self.draft))
 
     def count_names_left(self) -> None:
