@@ -23,7 +23,7 @@ from locktop.collector.shm.segment import GrowingArray, SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
 #: The pause after a search, as a multiple of the time that the search took.
-_REST = 20
+REST = 20
 
 
 class LockOrders:
@@ -140,7 +140,7 @@ class LockOrders:
 
 def _rested(begun: float) -> float:
     now = time.monotonic()
-    return now + _REST * (now - begun)
+    return now + REST * (now - begun)
 
 
 def _read(array: GrowingArray, name: str) -> Any:
