@@ -13,8 +13,10 @@ from support.eventually import until
 from support.screen import Screen
 from support.targets import StartTarget
 
-from locktop.collector.analysis import lock_classes, lock_order_cycles
+from locktop.collector.analysis import contention_patterns, lock_classes, lock_order_cycles
+from locktop.collector.analysis.contention_findings import Finding
 from locktop.collector.export.text.report import render
+from locktop.collector.model import Contents
 from locktop.collector.sources import pipeline
 from locktop.collector.sources.attach import attach
 from locktop.collector.symbols.dwarf.unit_index import SourceLocation
@@ -81,6 +83,30 @@ def test_a_scan_with_all_names_says_how_many_were_not_read_in_time(
     assert said in render(snapshot)
     assert {lock.address for lock in snapshot.locks} >= {one[0] for one in truth.values()}
     assert lock_classes.find(snapshot.locks) == (), "no class goes by half a name"
+
+
+def test_a_screen_shows_no_pattern_while_names_are_left(
+    start_target: StartTarget, no_names: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some waits are known to be for work only by the names of their functions."""
+    searched: list[int] = []
+
+    def find(draft: Contents) -> tuple[Finding, ...]:
+        searched.append(draft.names_left)
+        return ()
+
+    monkeypatch.setattr(contention_patterns, "find", find)
+    target = start_target("heap_lock_init_sites")
+    target.truth()
+    source = attach(target.pid)
+    try:
+        assert all(source.scan().names_left for _ in range(3))
+        assert not searched
+        monkeypatch.setattr(pipeline, "NAMES_S", 0.0)
+        source.scan(resolve=True)
+        assert searched
+    finally:
+        source.close()
 
 
 def test_the_lock_orders_are_searched_when_all_names_are_read(

@@ -36,7 +36,7 @@ class NoNames(Resolver):
     def data(self, address: int) -> str | None:
         return self.by_address.get(address, "")
 
-    def is_nameless(self, address: int) -> bool:
+    def is_final(self, frame: Frame) -> bool:
         return True
 
 
