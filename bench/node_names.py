@@ -37,25 +37,22 @@ _SCAN = """\
 import json, sys, threading, time
 from locktop.collector.sources.attach import attach
 source = attach(int(sys.argv[1]))
-began, used = time.monotonic(), time.process_time()
-first = source.scan()
-at_first = time.monotonic() - began, time.process_time() - used
-snapshot = source.scan(resolve=True)
+used = time.process_time()
+snapshot = source.scan(resolve=sys.argv[2] == "all")
 names = [time.clock_gettime(time.pthread_getcpuclockid(one.ident))
          for one in threading.enumerate() if one.name == "names"]
 print(json.dumps({
+    "cpu": time.process_time() - used,
+    "thread": sum(names),
     "locks": len(snapshot.locks),
     "stacks": len(snapshot.stacks),
-    "names left": [first.names_left, snapshot.names_left],
-    "first scan": at_first[1],
-    "thread of names": sum(names),
-    "all": time.process_time() - used,
+    "left": snapshot.names_left,
 }))
 """
 
 
 def main() -> None:
-    """Print the medians of a number of runs."""
+    """Print the figures of a number of runs."""
     node = shutil.which("node")
     if node is None:
         print("node is missing: apt-get install nodejs")
@@ -68,18 +65,25 @@ def main() -> None:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        runs = [_scan(process.pid) for _ in range(int(sys.argv[1]))]
+        rounds = range(int(sys.argv[1]))
+        first, whole = ([_scan(process.pid, names) for _ in rounds] for names in ("", "all"))
         process.terminate()
-    print(f"{node}: {runs[-1]}")
-    for figure in ("first scan", "thread of names", "all"):
-        seconds = sorted(float(run[figure]) for run in runs)
-        middle = statistics.median(seconds)
-        print(f"CPU seconds, {figure}: {seconds[0]:.2f} at least, {middle:.2f} median,"
-              f" {seconds[-1]:.2f} at most")  # fmt: skip
+    print(f"{node}: {whole[-1]['locks']} locks, {whole[-1]['stacks']} stacks")
+    print(f"names left after the first scan of a screen: {first[-1]['left']}")
+    _print("first scan of a screen", [one["cpu"] for one in first])
+    _print("scan with all names", [one["cpu"] for one in whole])
+    _print("of it the thread that reads names", [one["thread"] for one in whole])
 
 
-def _scan(pid: int) -> dict[str, float]:
-    command = [sys.executable, "-c", _SCAN, str(pid)]
+def _print(what: str, seconds: list[float]) -> None:
+    seconds.sort()
+    middle = statistics.median(seconds)
+    print(f"{what}, CPU seconds: {seconds[0]:.3f} at least, {middle:.3f} median,"
+          f" {seconds[-1]:.3f} at most")  # fmt: skip
+
+
+def _scan(pid: int, names: str) -> dict[str, float]:
+    command = [sys.executable, "-c", _SCAN, str(pid), names]
     environment = {**os.environ, "LOCKTOP_CACHE": "none"}
     said = subprocess.run(command, env=environment, check=True, capture_output=True).stdout
     found: dict[str, float] = json.loads(said)
