@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec.structs import replace
-
 from locktop.collector.linux import procfs
 from locktop.collector.model import Frame
 from locktop.collector.model.frames import innermost_own_frame
@@ -24,15 +22,17 @@ from locktop.collector.sanitize import clean
 from locktop.collector.symbols.demangle import demangle
 from locktop.collector.symbols.jit.jit_code import JitCode
 from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
+from locktop.collector.symbols.stack_frames import (
+    UNLOADED,
+    located_frames,
+    program_frames,
+    unloaded_frame,
+)
 
 if TYPE_CHECKING:
-    from locktop.collector.symbols.dwarf.unit_index import SourceLocation
     from locktop.collector.symbols.elf.symbol_table import Symbol
     from locktop.collector.symbols.modules import Module
 
-#: The outermost functions of a thread or a program: frames beyond them are not real.
-_OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})
-_LIBRARY = "liblocktop"
 _MAX_NOTE = 1000  # characters; a path may be longer than most names
 _TRIES = 6  # for the name of compiled code, after 1, 2, 4, ... seconds
 _HURRY_S = 0.1  # how soon hurry() is noticed
@@ -104,7 +104,7 @@ class Resolver:
         """
         found = self._frames.get(address)
         if found is None and address >> lib.LT_UNLOADED_BIT:
-            found = self._frames[address] = (_unloaded(address),)
+            found = self._frames[address] = (unloaded_frame(address),)
             self._named.add(address)
         if found is None or self._is_due(address):
             found = self._frames[address] = (self._unnamed(address),)
@@ -127,7 +127,8 @@ class Resolver:
 
     def is_final(self, frame: Frame) -> bool:
         """Tell whether nothing more than this frame has can be known of its return address."""
-        return frame.address in self._named and frame in self.frames(frame.address)
+        is_named = frame.address in self._named and frame in self.frames(frame.address)
+        return is_named or frame.module == UNLOADED
 
     def data(self, address: int) -> str | None:
         """Return the name of the data at an address; "" if it has none, None if not known yet."""
@@ -298,7 +299,7 @@ class Resolver:
             module, link_address = located
             locations = module.stored_locations(link_address)
             if locations and locations[-1].function:
-                self._frames[address] = _located_frames(
+                self._frames[address] = located_frames(
                     self._unnamed(address, "", link_address + 1), locations
                 )
                 self._named.add(address)
@@ -327,7 +328,7 @@ class Resolver:
             locations = module.locations(link_address)
             self._note(self._space.base(mapping), module)
             if locations:
-                self._frames[address] = _located_frames(self._frames[address][-1], locations)
+                self._frames[address] = located_frames(self._frames[address][-1], locations)
         self._named.add(address)
 
     def _name_unmapped(self, _: int) -> None:
@@ -454,38 +455,3 @@ def _release_memory() -> None:
     from locktop.collector.symbols import modules
 
     modules.release_memory()
-
-
-def _unloaded(address: int) -> Frame:
-    was_at = address & ((1 << lib.LT_UNLOADED_BIT) - 1)
-    return Frame(
-        address=was_at, function="", file=None, line=None, module="unloaded library", offset=was_at
-    )
-
-
-def _located_frames(frame: Frame, locations: tuple[SourceLocation, ...]) -> tuple[Frame, ...]:
-    """Return the frames of one address, each with its source location."""
-    last = len(locations) - 1
-    return tuple(
-        replace(
-            frame,
-            function=clean(demangle(location.function))
-            or (frame.function if number == last else ""),
-            file=clean(location.file) if location.line else None,
-            line=location.line or None,
-            inlined=number < last,
-        )
-        for number, location in enumerate(locations)
-    )
-
-
-def program_frames(frames: list[Frame]) -> tuple[Frame, ...]:
-    """Return a stack without frames of the preload library and beyond the thread's start."""
-    kept: list[Frame] = []
-    for frame in frames:
-        if frame.module.startswith(_LIBRARY):
-            continue
-        kept.append(frame)
-        if frame.function in _OUTERMOST:
-            break
-    return tuple(kept)

@@ -29,9 +29,11 @@ REST = 20
 class LockOrders:
     """The lock orders: read again when they changed, but less often if that takes long."""
 
-    def __init__(self, memory: SharedMemory, resolver: Resolver) -> None:
+    def __init__(self, memory: SharedMemory, resolver: Resolver, of_classes: bool = False) -> None:
+        """``of_classes``: find potential deadlocks of lock classes too."""
         self._memory = memory
         self._resolver = resolver
+        self._of_classes = of_classes
         self._orders_read = GrowingArray(memory, layout.ORDERS_AT, layout.ORDER_SIZE)
         self._lives_read = GrowingArray(memory, layout.LIVES_AT, layout.LIFE_SIZE)
         self._entries: Any = ()
@@ -102,7 +104,8 @@ class LockOrders:
             # Most names that are new name no lock.
             if (self._changed, facts) != self._searched_for:
                 self._searched_for = (self._changed, facts)
-                found = lock_order_cycles.find(self._searched(facts), self._lives, facts)
+                orders = self._searched(facts)
+                found = lock_order_cycles.find(orders, self._lives, facts, self._of_classes)
             self._known = (state, found)
             self._next_search = _rested(begun)
         return found
@@ -111,7 +114,7 @@ class LockOrders:
         """Return the orders that may be part of a cycle of locks or of lock classes."""
         indexes = {order.index for order in self._in_cycles}
         names = {lock: one.class_name for lock, one in facts.items() if one.class_name}
-        if names:
+        if names and self._of_classes:
             known = [order for order in self._orders.values() if order.lock[0] in facts]
             indexes.update(order.index for order in lock_order_graph.in_cycles(known, names))
         return [_order(self._entries[index]) for index in sorted(indexes)]

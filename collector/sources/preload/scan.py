@@ -35,7 +35,8 @@ from locktop.collector.sources.probes.python_stacks import WaitKeys
 
 #: Seconds of one scan for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
-_MAX_ROUNDS = 6  # a name may lead to a second name, and that one to a third
+#: A name may lead to a second name: each wrapper that made a lock leads to its caller.
+_MAX_ROUNDS = 20
 _DORMANT = (
     "the library is dormant: nothing is counted, and waits and holders are not known until another"
     " level is set"

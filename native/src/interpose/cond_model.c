@@ -206,10 +206,10 @@ void cond_wakes_some(const pthread_cond_t *c, uint32_t most)
         wakeup_signal(condition, most);
 }
 
-void cond_begins(pthread_cond_t *c, const void *site)
+void cond_begins(pthread_cond_t *c, const uintptr_t *frame)
 {
     if (watched())
-        lock_life_begins(key_of(c), 0, site);
+        lock_life_begins(key_of(c), 0, frame);
 }
 
 void cond_ends(pthread_cond_t *c)

@@ -115,9 +115,11 @@ def test_the_lock_orders_are_searched_when_all_names_are_read(
     """A search takes long where there are many locks, and goes by the names of their classes."""
     searches, find = [], lock_order_cycles.find
 
-    def count(orders: Any, lives: Any, facts: Any) -> lock_order_cycles.PotentialDeadlocks:
+    def count(
+        orders: Any, lives: Any, facts: Any, *others: Any
+    ) -> lock_order_cycles.PotentialDeadlocks:
         searches.append({fact.class_name for fact in facts.values()})
-        return find(orders, lives, facts)
+        return find(orders, lives, facts, *others)
 
     monkeypatch.setattr(lock_order_cycles, "find", count)
     target = start_target("orders_of_other_locks", "classes")
