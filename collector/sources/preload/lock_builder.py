@@ -255,7 +255,7 @@ class LockBuilder:
 
 
 def _unheld_s(blame: Sequence[Blame]) -> float:
-    return sum([one.wait_s for one in blame if not one.tid and not one.site])
+    return sum([one.wait_s for one in blame if one.is_unheld])
 
 
 def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:

@@ -46,7 +46,7 @@ class PreloadSession:
         memory: SharedMemory,
         rules: Rules | None,
         stop_threads: bool,
-        of_classes: bool,
+        of_classes: bool = False,
     ) -> None:
         """See attach() for ``rules``, ``stop_threads`` and ``of_classes``."""
         pid = watched.target.pid

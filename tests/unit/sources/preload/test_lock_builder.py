@@ -36,6 +36,9 @@ class NoNames(Resolver):
     def data(self, address: int) -> str | None:
         return self.by_address.get(address, "")
 
+    def frames(self, address: int) -> tuple[Frame, ...]:
+        return (Frame(address, "", None, None, "app", address),)
+
     def is_final(self, frame: Frame) -> bool:
         return True
 

@@ -44,12 +44,12 @@ class Files(Resolver):
 class Orders:
     """A file with lock orders, and their reader."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, of_classes: bool = False) -> None:
         self.file = SharedFile()
         self.path = self.file.save(directory)
         memory = SharedMemory(os.open(self.path, os.O_RDONLY), str(self.path))
         self.resolver = Files()
-        self.orders = LockOrders(memory, self.resolver)
+        self.orders = LockOrders(memory, self.resolver, of_classes)
         self.locks: list[Lock] = [records.lock(id_, f"l{id_}") for id_ in (A, B, C)]
         for birth, tid in ((1, 101), (2, 102)):
             self.file.add_life(birth, tid)
@@ -195,13 +195,17 @@ def test_locks_without_a_row_have_no_facts(orders: Orders) -> None:
     assert orders.refresh().potential(orders.locks, rows, True).cycles == ()
 
 
-def test_locks_of_a_class_are_searched_together(orders: Orders) -> None:
+@pytest.mark.parametrize("of_classes", [True, False])
+def test_locks_of_a_class_are_searched_together_on_request(
+    of_classes: bool, tmp_path: Path
+) -> None:
     """Each pair has one order, but the classes have both."""
+    orders = Orders(tmp_path, of_classes)
     names = ("shard[0].a", "shard[1].a", "shard[0].b", "shard[1].b")
     orders.locks = [records.lock(id_, name) for id_, name in enumerate(names, 1)]
     orders.add([1], 3, 1)
     orders.add([4], 2, 2)
-    assert orders.found().cycles != ()
+    assert (orders.found().cycles != ()) == of_classes
 
 
 def test_a_result_stays_until_something_changes(orders: Orders) -> None:
