@@ -216,16 +216,14 @@ class LockBuilder:
 
     def rename(self, snapshot: Draft, frames: StackFrames) -> None:
         """Fill in the names of locks that are known by now."""
-        rows = {row.lock: row for row, _, _ in self._locks.values()}
-        snapshot.locks = tuple(
-            replace(
-                lock,
-                name=self._lock_name(row, lock.kind, lock.wait_stacks, frames, lock.waiters),
-            )
-            if (row := rows.get(lock.id)) is not None
-            else lock
-            for lock in snapshot.locks
-        )
+        snapshot.locks = tuple([self._renamed(lock, frames) for lock in snapshot.locks])
+
+    def _renamed(self, lock: Lock, frames: StackFrames) -> Lock:
+        known = self._locks.get(lock.id)
+        if known is None:
+            return lock
+        name = self._lock_name(known[0], lock.kind, lock.wait_stacks, frames, lock.waiters)
+        return lock if name == lock.name else replace(lock, name=name)
 
     def _lock_name(
         self,
