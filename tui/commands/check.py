@@ -133,7 +133,8 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
         )
         if snapshot.deadlocks or potential or arguments.idle_matching or on_semaphores:
             snapshot = source.scan(resolve=True)
-        if verdict.may_be_long(snapshot):
+        # A probe has a time limit, and no long wait changes its status.
+        if verdict.may_be_long(snapshot) and not arguments.certain_only:
             snapshot = _scanned_on(source.scan)
     finally:
         source.close()

@@ -113,6 +113,8 @@ def test_without_the_library_check_cannot_tell_and_shows_the_functions() -> None
     command = [sys.executable, str(source_of("python_locks_deadlock")), "crossed"]
     with Target(command) as target:
         tids = {int(target.line()), int(target.line())}
+        probe = tool.run("check", "--certain-only", "-p", target.pid)
+        assert (probe.returncode, "waits for sem" in probe.stdout) == (0, False), "at once"
         done = tool.run("check", "-p", target.pid)
         assert done.returncode == 3
         assert done.stdout.startswith("cannot tell whether there is a deadlock: 2 threads have")
