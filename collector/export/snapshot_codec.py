@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.blame_chains import BlameChains
@@ -32,7 +33,14 @@ from locktop.collector.export.snapshot_threads import (
     ThreadGroupEntry,
 )
 from locktop.collector.format import units
-from locktop.collector.model import Lock, LockClass, Snapshot, ThreadActivity, ThreadGroup
+from locktop.collector.model import (
+    LazyBlame,
+    Lock,
+    LockClass,
+    Snapshot,
+    ThreadActivity,
+    ThreadGroup,
+)
 from locktop.collector.sanitize import clean
 
 #: Ids, counters and addresses have 64 bits.
@@ -132,6 +140,14 @@ class _Source:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+
+    @property
+    def locks(self) -> list[Lock]:
+        """The locks, each with its whole blame."""
+        return [
+            replace(lock, blame=tuple(lock.blame)) if isinstance(lock.blame, LazyBlame) else lock
+            for lock in self._snapshot.locks
+        ]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._snapshot, name)

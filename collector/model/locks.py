@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence, Set
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from locktop.collector.model.kinds import Kind
@@ -36,6 +40,58 @@ class Blame(Struct, frozen=True, gc=False):
         if self.tid:
             return ""
         return "threads that ended" if self.site else "woken, or no holder known"
+
+
+class LazyBlame(Sequence[Blame]):
+    """The blame of one lock, the longest wait first, made at the first use of an element.
+
+    A crowd of threads makes thousands of elements for each lock, and a scan needs only their sums.
+    There is at least one element. Like a tuple, the blame never changes.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def sites(self) -> Set[int]:
+        """The call sites of all elements."""
+
+    @property
+    @abstractmethod
+    def unheld_s(self) -> float:
+        """The seconds that are charged to no known holder."""
+
+    @abstractmethod
+    def sum_with(self, others: Iterable[LazyBlame]) -> Sequence[Blame]:
+        """Return the sums of this blame and of ``others`` by holder, the longest wait first."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, LazyBlame)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+# A saved snapshot has tuples.
+if TYPE_CHECKING:
+    LockBlame = tuple[Blame, ...] | LazyBlame
+else:
+    LockBlame = tuple[Blame, ...]
+
+
+def blamed_sites(blame: Sequence[Blame]) -> Set[int]:
+    """Return the call sites of a lock's blame."""
+    return blame.sites if isinstance(blame, LazyBlame) else {one.site for one in blame}
+
+
+def unheld_s(blame: Sequence[Blame]) -> float:
+    """Return the seconds of a lock's blame that are charged to no known holder."""
+    if isinstance(blame, LazyBlame):
+        return blame.unheld_s
+    return sum([one.wait_s for one in blame if not one.tid and not one.site])
 
 
 class LockRates(Struct, frozen=True, gc=False):
@@ -81,7 +137,7 @@ class Lock(Struct, frozen=True, gc=False):
     holders: tuple[int, ...]  # tids
     waiters: tuple[int, ...]  # thread ids, the longest wait first
     wait_stacks: tuple[WaitStack, ...]  # the longest total wait first
-    blame: tuple[Blame, ...] = ()
+    blame: LockBlame = ()
     #: by threads of this process: posts of a semaphore, signals and broadcasts of a condition
     signals: int | None = 0
     unheard: int | None = 0  # condition: a lower bound of the signals without a waiter

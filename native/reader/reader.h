@@ -54,17 +54,46 @@ struct lt_thread_sum {
     struct lt_use uses[1024]; /* LT_USES */
 };
 
-/* The waits for one lock with one stack, of all threads. With `blame` 1, the row counts waits of
- * other threads for a lock. The thread `holder` had taken that lock at `stack`, which is one frame
- * (struct lt_site). */
+/* The waits for one lock with one stack, of all threads. With `blame` 1, the row counts the waits
+ * that are charged to threads that had taken the lock at `stack` (struct lt_charge). `living` is 0
+ * for threads that ended, and for waits. */
 struct lt_site_sum {
     uint32_t lock;
     uint32_t stack;
-    uint32_t holder; /* tid; 0 for threads that ended */
+    uint32_t living;
     uint32_t blame;
     uint64_t count; /* 0: empty */
     uint64_t wait_ticks;
     uint64_t wait_max;
+};
+
+/* The waits of other threads for a lock that are charged to one thread. It had taken the lock at
+ * `stack`, which is one frame, and perhaps the id of a further lock (struct lt_site). */
+struct lt_charge {
+    uint32_t lock;
+    uint32_t stack;
+    uint32_t holder; /* tid; 0 for threads that ended */
+    uint32_t unused;
+    uint64_t wait_ticks;
+};
+
+/* The charges of one lock. If they are more than `waited`, each counts as waited / known of it. */
+struct lt_charged_lock {
+    const struct lt_charge *charges;
+    uint64_t count;
+    uint64_t waited; /* ticks waited for the lock in all */
+    uint64_t known;  /* ticks of all its charges */
+};
+
+/* The sums of the sites of all threads. There are few call sites, but each thread may be charged at
+ * each of them: only sums are looked up, and charges are listed in no order. */
+struct lt_sites {
+    struct lt_site_sum *table; /* open addressing */
+    uint32_t capacity;         /* a power of two */
+    uint32_t used;
+    struct lt_charge *charges;
+    uint32_t charge_capacity;
+    uint32_t charge_count;
 };
 
 /* One lock as it is handed to Python. `changed_*` is the change since the scan before. */
@@ -126,18 +155,34 @@ uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum 
  * not taken them. */
 uint32_t lt_count_handed_over(const void *locks, uint64_t size);
 
-/* Adds the sites of the thread `tid`, in `size` bytes, to an open-addressing table of `capacity` (a
- * power of two). Returns 1; or 0, without having added anything, if the table might get too
- * full. */
-int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_site_sum *table,
-                  uint32_t capacity, uint32_t *used);
+/* Adds the sites of the thread `tid`, in `size` bytes. Returns LT_READ_DONE; or LT_READ_MORE_*,
+ * without having added anything, if there might be too little room. */
+int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_sites *to);
 
-/* The same for sums. */
+/* Adds sums to an open-addressing table of `capacity`. Returns 1; or 0, without having added
+ * anything, if the table might get too full. */
 int lt_fold_site_sums(const struct lt_site_sum *sums, uint32_t count, struct lt_site_sum *table,
                       uint32_t capacity, uint32_t *used);
 
 /* Moves the table's entries to its front, by lock and then by most wait. Returns their number. */
 uint32_t lt_sort_sites(struct lt_site_sum *table, uint32_t capacity);
+
+/* Copies `count` charges to `sorted` by lock. `ends`, of zeros, gets for each of `lock_count` locks
+ * the index behind its charges. Charges for other locks are left out. */
+void lt_group_charges(const struct lt_charge *charges, uint32_t count, uint32_t *ends,
+                      uint32_t lock_count, struct lt_charge *sorted);
+
+/* The ticks of a lock's charges in all. */
+uint64_t lt_charged_ticks(const struct lt_charged_lock *lock);
+
+/* Adds the charges of locks by holder and place, and sorts them by most wait, holder, place. Places
+ * are numbers below 2^32 that the caller gives to stacks: stacks[i], which are in order, have the
+ * place places[i]. Charges with other stacks are left out. The rows have the place as `stack`. Their
+ * `capacity` is a power of two, and they are zeros. Returns the number of rows; or more than
+ * `capacity` if the rows are too few, and then all rows must be cleared before another call. */
+uint32_t lt_sum_charges(const struct lt_charged_lock *locks, uint32_t lock_count,
+                        const uint32_t *stacks, const uint32_t *places, uint32_t stack_count,
+                        struct lt_charge *rows, uint32_t capacity);
 
 enum lt_read_result {
     LT_READ_DONE = 0,
@@ -146,7 +191,8 @@ enum lt_read_result {
     LT_READ_MORE_SCRATCH = 3, /* scratch_needed bytes are needed; nothing was added: call again */
     LT_READ_MORE_SITES = 4,   /* a larger table of sites is needed; nothing was added: call again */
     /* another thread, or one that did something since it was read before */
-    LT_READ_CHANGED = 5
+    LT_READ_CHANGED = 5,
+    LT_READ_MORE_CHARGES = 6 /* room for more charges is needed; nothing was added: call again */
 };
 
 /* The input and the result of reading a thread. The caller sets the first part once a cycle. */
@@ -158,10 +204,8 @@ struct lt_thread_read {
     uint64_t scratch_size;
     uint64_t scratch_max; /* bytes: tables cannot be larger */
     struct lt_lock_sum *sums;
-    struct lt_site_sum *sites; /* as for lt_fold_sites */
+    struct lt_sites sites;
     uint32_t sum_count;
-    uint32_t site_capacity;
-    uint32_t site_used;
     uint32_t refused; /* counters left out so far */
     uint32_t next;    /* index of the thread to read */
 
