@@ -236,6 +236,32 @@ struct lt_thread_seen {
 int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint64_t *offsets,
                     uint32_t count, struct lt_thread_seen *seen, uint64_t *now);
 
+/* The ring of one thread. */
+struct lt_ring {
+    uint64_t at;       /* offset of its first slot */
+    uint64_t capacity; /* slots */
+    uint64_t head_at;  /* offset of its lt_thread.ring_head */
+    uint64_t head;     /* records ever written, as read before */
+    uint64_t first;    /* the first record that is new to the caller, at most `head` */
+};
+
+/* Copies the new records of each ring, at most the last `quota`, one after the other. Leaves out
+ * those that may be overwritten by now. `records` has room for `count` times `quota`. Returns their
+ * number, -1 if a ring lies outside of the file. */
+int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint32_t quota,
+                      uint8_t *records);
+
+/* When an event was over, and the index of its record. */
+struct lt_record_end {
+    uint64_t end; /* ticks */
+    uint64_t index;
+};
+
+/* Finds the `capacity` events that were over last, in no order. The records are sound. Returns the
+ * number of events found. */
+uint32_t lt_newest_records(const uint8_t *records, uint32_t count, struct lt_record_end *newest,
+                           uint32_t capacity);
+
 /* Writes at most `capacity` rows. Locks marked in `wanted` come first, then locks with waits, then
  * the others, each group by use. `locks` holds `count` struct lt_lock; `before` holds the sums of
  * the scan before (`before_count` of them, 0 for none). Returns the number of rows. `left_out` gets

@@ -79,10 +79,8 @@ def shares(
         others=(),
         unheld=0,
     )
-    if known > waited:  # the two figures were read one after the other
-        used = int(lib.lt_charged_ticks(_CLocks([found]).array))
-    else:
-        used = known
+    # The two figures were read one after the other.
+    used = known if known <= waited else int(lib.lt_charged_ticks(_CLocks([found]).array))
     rest = max(0, waited - used)
     others: list[tuple[Holder, int]] = []
     if holders:
