@@ -40,7 +40,7 @@ _KINDS: int = lib.LT_KINDS
 _MAX_USES: int = lib.LT_USES
 
 
-class RawThread(Struct):
+class RawThread(Struct, gc=False):
     """One thread block. The three tuples are by kind (enum lt_kind).
 
     Readings return the same object as long as only ``now`` of the thread changes.
@@ -262,8 +262,8 @@ class Reader:
             held = self._held(block, at, table_sums.block)
             if wait is not None and not self._is_still(wait, block, at):
                 wait = None
-        sums = table_sums.args.sum
-        use_count = int(sums.use_count)
+        by_kind = table_sums.sums_by_kind()
+        use_count = int(table_sums.args.sum.use_count)
         return RawThread(
             index=index,
             offset=at,
@@ -271,9 +271,9 @@ class Reader:
             wait=wait,
             held=held,
             now=int(table_sums.args.now),
-            acquisitions=tuple(ffi.unpack(sums.acquisitions, _KINDS)),
-            contended=tuple(ffi.unpack(sums.contended, _KINDS)),
-            wait_ticks=tuple(ffi.unpack(sums.wait_ticks, _KINDS)),
+            acquisitions=by_kind[:_KINDS],
+            contended=by_kind[_KINDS : 2 * _KINDS],
+            wait_ticks=by_kind[2 * _KINDS :],
             use_count=use_count,
             use_bytes=table_sums.uses(use_count),
         )

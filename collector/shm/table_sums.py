@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,8 @@ _FIRST_CHARGES = 4096
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
+#: The first fields of struct lt_thread_sum.
+_SUMS_BY_KIND = struct.Struct(f"={3 * lib.LT_KINDS}Q")
 
 
 class LockCharges(Struct):
@@ -111,6 +114,11 @@ class TableSums:
         if self._wait.key == 0 or self._wait.seq & 1:
             return None
         return layout.WAIT.at(self.block, layout.WAIT_AT)
+
+    def sums_by_kind(self) -> tuple[int, ...]:
+        """Return the acquisitions, the contended ones and the wait ticks of the thread that was read
+        last, each by kind."""
+        return _SUMS_BY_KIND.unpack_from(self._thread_sum)
 
     def uses(self, count: int) -> bytes:
         """Return the struct lt_use of the thread that was read last."""
