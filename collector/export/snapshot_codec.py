@@ -6,7 +6,7 @@ first wrong field in one line. Unknown keys are accepted; a missing or null key 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from locktop.collector.export import snapshot_intervals as intervals
 from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
 from locktop.collector.export.snapshot_fields import Address, StackKey
 from locktop.collector.export.snapshot_locks import (
+    BlameEntry,
     BlameInterval,
     BlameRootEntry,
     LockClassEntry,
@@ -34,12 +35,13 @@ from locktop.collector.export.snapshot_threads import (
 )
 from locktop.collector.format import units
 from locktop.collector.model import (
-    LazyBlame,
+    Blame,
     Lock,
     LockClass,
     Snapshot,
     ThreadActivity,
     ThreadGroup,
+    blamed_sites,
 )
 from locktop.collector.sanitize import clean
 
@@ -106,6 +108,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     for lock, entry in zip(snapshot.locks, whole.locks, strict=True):
         if lock.id in class_of:
             entry.class_name = class_of[lock.id].name
+        entry.blame = _blame_entries(lock.blame)
         if chains.is_chained(lock):
             entry.blame_roots = [
                 BlameRootEntry(
@@ -123,6 +126,14 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
         whole.duration_s -= before.duration_s
         _add_intervals(whole, snapshot, before, classes)
     return whole
+
+
+def _blame_entries(blame: Sequence[Blame]) -> list[BlameEntry]:
+    sites = {site: Address(site) for site in blamed_sites(blame)}
+    return [
+        BlameEntry(tid=one.tid, site=sites[one.site], through=one.through, wait_s=one.wait_s)
+        for one in blame
+    ]
 
 
 def _blame_notes(chains: BlameChains) -> list[str]:
@@ -143,11 +154,8 @@ class _Source:
 
     @property
     def locks(self) -> list[Lock]:
-        """The locks, each with its whole blame."""
-        return [
-            replace(lock, blame=tuple(lock.blame)) if isinstance(lock.blame, LazyBlame) else lock
-            for lock in self._snapshot.locks
-        ]
+        """The locks without their blame: it may have very many elements (_blame_entries())."""
+        return [replace(lock, blame=()) if lock.blame else lock for lock in self._snapshot.locks]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._snapshot, name)

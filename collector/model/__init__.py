@@ -47,6 +47,7 @@ from locktop.collector.model.locks import (
     LockRates,
     WaitStack,
     blamed_sites,
+    further_locks,
     unheld_s,
 )
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
@@ -115,5 +116,6 @@ __all__ = [
     "Wait",
     "WaitStack",
     "blamed_sites",
+    "further_locks",
     "unheld_s",
 ]

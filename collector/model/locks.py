@@ -58,6 +58,11 @@ class LazyBlame(Sequence[Blame]):
 
     @property
     @abstractmethod
+    def further_locks(self) -> Set[int]:
+        """The locks that holders waited for meanwhile, by id, and 0 for none."""
+
+    @property
+    @abstractmethod
     def unheld_s(self) -> float:
         """The seconds that are charged to no known holder."""
 
@@ -85,6 +90,13 @@ else:
 def blamed_sites(blame: Sequence[Blame]) -> Set[int]:
     """Return the call sites of a lock's blame."""
     return blame.sites if isinstance(blame, LazyBlame) else {one.site for one in blame}
+
+
+def further_locks(blame: Sequence[Blame]) -> Set[int]:
+    """Return the ids of the locks that the holders of a lock waited for meanwhile; 0 for none."""
+    if isinstance(blame, LazyBlame):
+        return blame.further_locks
+    return {one.through for one in blame}
 
 
 def unheld_s(blame: Sequence[Blame]) -> float:

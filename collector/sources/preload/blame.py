@@ -111,6 +111,12 @@ class ChargedBlame(LazyBlame):
         return of_others.union(site for lock in self._locks for _, (site, _) in lock.places)
 
     @property
+    def further_locks(self) -> Set[int]:
+        """See LazyBlame."""
+        of_others = {lock_ for lock in self._locks for (_, _, lock_), ticks in lock.others if ticks}
+        return of_others.union(lock_ for lock in self._locks for _, (_, lock_) in lock.places)
+
+    @property
     def unheld_s(self) -> float:
         """See LazyBlame."""
         return sum([lock.unheld for lock in self._locks]) / self._hz
