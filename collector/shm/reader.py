@@ -60,7 +60,7 @@ class RawThread(Struct, gc=False):
 
     def uses(self) -> list[UseRecord]:
         """Return the thread's counters at locks without an owner, such as semaphores."""
-        return layout.USE.each(self.use_bytes)
+        return layout.USE.each(self.use_bytes) if self.use_bytes else []
 
     @property
     def uses_are_complete(self) -> bool:
@@ -262,8 +262,8 @@ class Reader:
             held = self._held(block, at, table_sums.block)
             if wait is not None and not self._is_still(wait, block, at):
                 wait = None
-        by_kind = table_sums.sums_by_kind()
-        use_count = int(table_sums.args.sum.use_count)
+        sums = table_sums.thread_sums()
+        use_count = sums[-1]
         return RawThread(
             index=index,
             offset=at,
@@ -271,9 +271,9 @@ class Reader:
             wait=wait,
             held=held,
             now=int(table_sums.args.now),
-            acquisitions=by_kind[:_KINDS],
-            contended=by_kind[_KINDS : 2 * _KINDS],
-            wait_ticks=by_kind[2 * _KINDS :],
+            acquisitions=sums[:_KINDS],
+            contended=sums[_KINDS : 2 * _KINDS],
+            wait_ticks=sums[2 * _KINDS : -1],
             use_count=use_count,
             use_bytes=table_sums.uses(use_count),
         )

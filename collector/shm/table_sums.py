@@ -23,8 +23,8 @@ _FIRST_CHARGES = 4096
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
-#: The first fields of struct lt_thread_sum.
-_SUMS_BY_KIND = struct.Struct(f"={3 * lib.LT_KINDS}Q")
+#: The fields of struct lt_thread_sum before the uses.
+_THREAD_SUMS = struct.Struct(f"={3 * lib.LT_KINDS}QI")
 
 
 class LockCharges(Struct):
@@ -83,7 +83,6 @@ class TableSums:
         self.args.scratch_max = memory.max_bytes
         self.args.sums, self.args.sum_count = self.by_lock_pointer, lock_count
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
-        self._wait = ffi.addressof(self.args, "block", "wait")
         self._thread_sum = ffi.buffer(ffi.addressof(self.args, "sum"))
         self._sites = self.args.sites
         self._set_scratch(0)
@@ -111,17 +110,18 @@ class TableSums:
 
     def wait(self) -> WaitBlock | None:
         """Return the wait of the thread that was read last."""
-        if self._wait.key == 0 or self._wait.seq & 1:
-            return None
-        return layout.WAIT.at(self.block, layout.WAIT_AT)
+        wait = layout.WAIT.at(self.block, layout.WAIT_AT)
+        return wait if wait.key and not wait.seq & 1 else None
 
-    def sums_by_kind(self) -> tuple[int, ...]:
+    def thread_sums(self) -> tuple[int, ...]:
         """Return the acquisitions, the contended ones and the wait ticks of the thread that was read
-        last, each by kind."""
-        return _SUMS_BY_KIND.unpack_from(self._thread_sum)
+        last, each by kind; and the number of its uses."""
+        return _THREAD_SUMS.unpack_from(self._thread_sum)
 
     def uses(self, count: int) -> bytes:
         """Return the struct lt_use of the thread that was read last."""
+        if not count:
+            return b""
         end = _USES_AT + min(count, _MAX_USES) * layout.USE.size
         return bytes(self._thread_sum[_USES_AT:end])
 

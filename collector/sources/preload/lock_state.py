@@ -94,7 +94,11 @@ def lock_states(
 ) -> dict[int, LockState]:
     """Return the state of each lock that a thread holds or waits for, by lock id."""
     # Ended threads come first: the list of a living thread is right if the two differ.
-    threads = sorted(threads, key=lambda thread: thread.block.tid in tasks)
+    known = list(threads)
+    living = [thread for thread in known if thread.block.tid in tasks]
+    if len(living) < len(known):
+        living = [thread for thread in known if thread.block.tid not in tasks] + living
+    threads = living
     now: dict[int, LockState] = {}
     for lock, listed in held_by_lock(threads).items():
         held = now[lock] = LockState()

@@ -277,7 +277,7 @@ class ThreadBuilder:
             acquisitions=sum(_of_contention(raw.acquisitions)),
             contended=sum(_of_contention(raw.contended)),
             uses=uses,
-            signals=has_signalled(uses),
+            signals=bool(uses) and has_signalled(uses),
         )
 
     def _name(self, key: ThreadKey, raw: RawThread | None, task: KernelThread | None) -> str:
