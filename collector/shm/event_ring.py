@@ -12,7 +12,6 @@ import msgspec
 
 from locktop.collector import native
 from locktop.collector.native import ffi, lib
-from locktop.collector.shm import layout
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.shm.segment import SharedMemory
 

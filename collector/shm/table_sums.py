@@ -42,6 +42,7 @@ class ScratchBuffer:
 
     def __init__(self) -> None:
         self.size = 0
+        self.charges: Any = None
         self.charge_capacity = 0
         self.reserve(_FIRST_SCRATCH)
         self.reserve_charges(_FIRST_CHARGES, 0)
@@ -114,8 +115,11 @@ class TableSums:
         return wait if wait.key and not wait.seq & 1 else None
 
     def thread_sums(self) -> tuple[int, ...]:
-        """Return the acquisitions, the contended ones and the wait ticks of the thread that was read
-        last, each by kind; and the number of its uses."""
+        """Return the sums of the thread that was read last.
+
+        These are its acquisitions, its contended ones and its wait ticks, each by kind. The last
+        element is the number of its uses.
+        """
         return _THREAD_SUMS.unpack_from(self._thread_sum)
 
     def uses(self, count: int) -> bytes:

@@ -128,8 +128,7 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
     uint64_t counters = counters_bytes(tables), sites = site_bytes(tables);
 
-    int result =
-        lt_fold_sites(read->scratch + counters, sites, read->block.tid, &read->sites);
+    int result = lt_fold_sites(read->scratch + counters, sites, read->block.tid, &read->sites);
 
     if (result != LT_READ_DONE)
         return result;
