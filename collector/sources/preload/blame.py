@@ -143,7 +143,10 @@ class ChargedBlame(LazyBlame):
         return self._blame(layout.CHARGE.at(rows, at * size))
 
     def __iter__(self) -> Iterator[Blame]:
-        return map(self._blame, layout.CHARGE.iterate(self._sorted_rows()))
+        rows, places, hz = self._sorted_rows(), self._places, self._hz
+        for _, place, tid, ticks in layout.CHARGE.tuples(rows):
+            site, through = places[place]
+            yield Blame(tid=tid, site=site, wait_s=ticks / hz, through=through)
 
     def _blame(self, row: ChargeRecord) -> Blame:
         site, through = self._places[row.stack]
