@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict
 
+from locktop.collector.analysis import unsignalled_conditions
 from locktop.collector.analysis.contention_findings import (
     Convoy,
     FalseIdle,
     Finding,
     HighRate,
     LongHold,
+    NoSignal,
     Oversubscribed,
     Serialised,
     StarvedWriter,
@@ -457,6 +459,12 @@ def _find_high_rates(index: _ContentionIndex) -> Iterator[HighRate]:
             )
 
 
+def _find_no_signals(index: _ContentionIndex) -> Iterator[NoSignal]:
+    """Threads have waited for 10 s for a condition, without a time limit. No signal has reached any
+    of them. See ``unsignalled_conditions``."""
+    yield from unsignalled_conditions.find(index.snapshot, index.idle)
+
+
 _FINDERS: tuple[Callable[[_ContentionIndex], Iterator[Finding]], ...] = (
     _find_convoys,
     _find_serialised,
@@ -466,6 +474,7 @@ _FINDERS: tuple[Callable[[_ContentionIndex], Iterator[Finding]], ...] = (
     _find_false_idle,
     _find_oversubscribed,
     _find_high_rates,
+    _find_no_signals,
 )
 
 

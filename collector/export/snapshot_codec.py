@@ -51,7 +51,7 @@ _MAX_NUMBER = 1e18
 #: Locks of a class that are listed.
 _MAX_IDS = 64
 #: Keys that follow from the others; the reader leaves them out.
-_DERIVED = frozenset({"thread_groups", "lock_classes", "interval", "blame_roots"})
+_DERIVED = frozenset({"thread_groups", "lock_classes", "interval", "blame_roots", "unheld_wait_s"})
 
 
 class NumberOutOfRange:
@@ -108,7 +108,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     for lock, entry in zip(snapshot.locks, whole.locks, strict=True):
         if lock.id in class_of:
             entry.class_name = class_of[lock.id].name
-        entry.blame = _blame_entries(lock.blame)
+        entry.blame, entry.unheld_wait_s = _blame_entries(lock.blame), lock.unheld_wait_s
         if chains.is_chained(lock):
             entry.blame_roots = [
                 BlameRootEntry(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from locktop.collector.model.kinds import Kind
+from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
 from locktop.collector.model.threads import ThreadActivity
 
 
@@ -33,6 +33,11 @@ class Blame(Struct, frozen=True, gc=False):
     def holder(self) -> tuple[int, int, int]:
         """The thread, call site and further lock that the time is charged to."""
         return self.tid, self.site, self.through
+
+    @property
+    def is_unheld(self) -> bool:
+        """Whether no holder is known: a thread was woken and does not run yet, for example."""
+        return not self.tid and not self.site
 
     @property
     def nameless(self) -> str:
@@ -65,6 +70,11 @@ class LazyBlame(Sequence[Blame]):
     @abstractmethod
     def unheld_s(self) -> float:
         """The seconds that are charged to no known holder."""
+
+    @property
+    @abstractmethod
+    def behind_s(self) -> float:
+        """The seconds that are charged to known holders."""
 
     @abstractmethod
     def sum_with(self, others: Iterable[LazyBlame]) -> Sequence[Blame]:
@@ -103,7 +113,14 @@ def unheld_s(blame: Sequence[Blame]) -> float:
     """Return the seconds of a lock's blame that are charged to no known holder."""
     if isinstance(blame, LazyBlame):
         return blame.unheld_s
-    return sum([one.wait_s for one in blame if not one.tid and not one.site])
+    return sum([one.wait_s for one in blame if one.is_unheld])
+
+
+def behind_s(blame: Sequence[Blame]) -> float:
+    """Return the seconds of a lock's blame that are charged to known holders."""
+    if isinstance(blame, LazyBlame):
+        return blame.behind_s
+    return sum([one.wait_s for one in blame if not one.is_unheld])
 
 
 class LockRates(Struct, frozen=True, gc=False):
@@ -177,6 +194,18 @@ class Lock(Struct, frozen=True, gc=False):
     def counted_wait_s(self) -> float:
         """The seconds that count: waits in contention, or without any the waits for work."""
         return self.wait_s if self.idle else self.wait_s - self.idle_s
+
+    @property
+    def unheld_wait_s(self) -> float | None:
+        """The seconds of ``wait_s`` with no known holder, as while a woken thread wants a CPU.
+
+        None if holders are not charged: of a sampled lock, or of a kind without holders.
+        """
+        if self.acquisitions is None or self.kind not in CONTENTION_KINDS:
+            return None
+        if not self.blame:
+            return None if self.wait_s else 0.0
+        return unheld_s(self.blame)
 
     @property
     def units_out(self) -> int | None:

@@ -17,8 +17,8 @@ from locktop.collector.shm.segment import SharedMemory
 
 #: A shorter wait may end unobserved: its figures are not worth copying a table again.
 _LONG_WAIT_S = 0.005
-_FIRST_SCRATCH = 1 << 18
-_FIRST_SITES = 1024
+FIRST_SCRATCH = 1 << 18
+FIRST_SITES = 1024
 _FIRST_CHARGES = 4096
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
@@ -44,7 +44,7 @@ class ScratchBuffer:
         self.size = 0
         self.charges: Any = None
         self.charge_capacity = 0
-        self.reserve(_FIRST_SCRATCH)
+        self.reserve(FIRST_SCRATCH)
         self.reserve_charges(_FIRST_CHARGES, 0)
 
     def reserve(self, size: int) -> None:
@@ -87,7 +87,7 @@ class TableSums:
         self._thread_sum = ffi.buffer(ffi.addressof(self.args, "sum"))
         self._sites = self.args.sites
         self._set_scratch(0)
-        self._set_sites(_FIRST_SITES)
+        self._set_sites(FIRST_SITES)
         self._set_charges(0)
 
     @property

@@ -121,6 +121,11 @@ class ChargedBlame(LazyBlame):
         """See LazyBlame."""
         return sum([lock.unheld for lock in self._locks]) / self._hz
 
+    @property
+    def behind_s(self) -> float:
+        """See LazyBlame."""
+        return sum([lock.waited - lock.unheld for lock in self._locks]) / self._hz
+
     def sum_with(self, others: Iterable[LazyBlame]) -> ChargedBlame:
         """See LazyBlame. ``others`` are from the same source."""
         locks = [lock for one in others if isinstance(one, ChargedBlame) for lock in one._locks]

@@ -1,147 +1,100 @@
-"""The blame of locks: the sums in C against plain sums in Python."""
+"""The shares of the holders in the wait time of a lock."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from fractions import Fraction
-
 import pytest
+from unit.builders.charges import Charge, charged
+from unit.builders.raw_threads import lock_row
 
-from locktop.collector.model import Blame, Kind, Lock, blamed_sites, further_locks, unheld_s
-from locktop.collector.shm import layout
-from locktop.collector.shm.layout import ChargeRecord, SiteSum
-from locktop.collector.shm.table_sums import LockCharges
-from locktop.collector.sources.preload.blame import ChargedBlame, Holder, LockShares, shares
+from locktop.collector.native import lib
+from locktop.collector.sources.preload import blame
+from locktop.collector.sources.preload.blame import Holder
 
-HZ = 1000.0
-#: Stacks 5 and 6 are one place; the holder of 7 waited for lock 3 meanwhile; 8 has no address.
-ADDRESSES = {4: (0x40,), 5: (0x50,), 6: (0x50,), 7: (0x70, 3), 8: ()}
-PLACES = {4: (0x40, 0), 5: (0x50, 0), 6: (0x50, 0), 7: (0x70, 3), 8: (0, 0), 0: (0, 0)}
-#: A holder, its stack and the ticks.
-Charge = tuple[int, int, int]
+NOBODY: Holder = (0, 0, 0)
+ADDRESSES = {1: [0x10], 2: [0x20, 5], 3: []}
 
 
-def charged(charges: Sequence[Charge]) -> LockCharges:
-    """The charges as the reader passes them on."""
-    sums: dict[tuple[int, int], int] = {}
-    for holder, stack, ticks in charges:
-        sums[stack, int(holder > 0)] = sums.get((stack, int(holder > 0)), 0) + ticks
-    return LockCharges(
-        packed=b"".join(
-            layout.CHARGE.pack(ChargeRecord(lock=1, stack=stack, holder=holder, wait_ticks=ticks))
-            for holder, stack, ticks in charges
-        ),
-        by_stack=[
-            SiteSum(1, stack, living, blame=1, count=1, wait_ticks=ticks, wait_max=0)
-            for (stack, living), ticks in sums.items()
-        ],
-    )
+def charge(holder: int, stack: int, ticks: int) -> Charge:
+    return holder, stack, ticks
 
 
-def shares_of(
-    waited: int, charges: Sequence[Charge], pending: int = 0, holders: Sequence[Holder] = ()
-) -> LockShares:
-    return shares(waited, charged(charges), pending, holders, lambda stack: ADDRESSES[stack])
+def shares(
+    waited: int, *charges: Charge, pending: int = 0, holders: tuple[Holder, ...] = ()
+) -> list[tuple[Holder, int]]:
+    made = blame.shares(waited, charged(charges), pending, holders, lambda at: ADDRESSES[at])
+    rows = blame.ChargedBlame([made], hz=1.0)
+    found = [(one.holder, int(one.wait_s)) for one in rows]
+    assert sum(ticks for _, ticks in found) == waited
+    return found
 
 
-def plain(
-    waited: int, charges: Sequence[Charge], pending: int, holders: Sequence[Holder]
-) -> dict[Holder, int]:
-    """The same in the plain way: the ticks of each holder."""
-    sums: dict[Holder, int] = {}
-    known = sum(ticks for _, _, ticks in charges)
-    for tid, stack, ticks in charges:
-        holder = (tid, *PLACES[stack])
-        part = ticks * waited // known if known > waited else ticks
-        sums[holder] = sums.get(holder, 0) + part
-    rest = waited - sum(sums.values())
-    for holder in holders:
-        part = min(rest, max(0, pending)) // len(holders)
-        sums[holder] = sums.get(holder, 0) + part
-    sums[0, 0, 0] = sums.get((0, 0, 0), 0) + waited - sum(sums.values())
-    return {holder: ticks for holder, ticks in sums.items() if ticks}
+def test_time_without_a_charge_has_no_holder() -> None:
+    assert shares(100) == [(NOBODY, 100)]
+    assert shares(0) == []
 
 
-def in_order(sums: dict[Holder, int]) -> list[Blame]:
-    ordered = sorted(sums.items(), key=lambda share: (-share[1], share[0]))
-    return [
-        Blame(tid=tid, site=site, wait_s=ticks / HZ, through=through)
-        for (tid, site, through), ticks in ordered
-    ]
+def test_charges_of_one_call_add_up_and_the_most_comes_first() -> None:
+    found = shares(100, charge(7, 1, 10), charge(8, 2, 40), charge(7, 1, 20), charge(9, 3, 5))
+    assert found == [((8, 0x20, 5), 40), ((7, 0x10, 0), 30), (NOBODY, 25), ((9, 0, 0), 5)]
 
 
-def some_charges(chance: random.Random) -> list[Charge]:
-    """Charges of living threads, and one charge of ended threads for each stack, as in a file."""
-    count = chance.choice((0, 1, 5, 40, 3000))
-    living = [
-        (chance.randrange(1, 60), chance.choice(list(PLACES)), chance.randrange(50))
-        for _ in range(count)
-    ]
-    stacks = chance.sample(list(PLACES), chance.randrange(len(PLACES)))
-    return living + [(0, stack, chance.randrange(500)) for stack in stacks]
+def test_a_charge_without_a_stack_has_no_call_site() -> None:
+    assert shares(10, charge(7, 0, 10)) == [((7, 0, 0), 10)]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_sums_are_those_of_plain_sums(seed: int) -> None:
-    chance = random.Random(seed)
-    locks, sums = [], dict[Holder, int]()
-    for _ in range(chance.choice((1, 1, 2, 5))):
-        charges = some_charges(chance)
-        known = sum(ticks for _, _, ticks in charges)
-        waited = 1 + max(0, known + chance.randrange(-known - 1, 500))
-        holders = [(chance.randrange(1, 60), 0x40, 0), (99, 0x99, 9)][: chance.randrange(3)]
-        pending = chance.randrange(-5, 400)
-        expected = plain(waited, charges, pending, holders)
-        found = ChargedBlame([shares_of(waited, charges, pending, holders)], HZ)
-        assert list(found) == in_order(expected)
-        assert sum(Fraction(one.wait_s) for one in found) == pytest.approx(waited / HZ)
-        of_nobody = sum(ticks for (tid, site, _), ticks in expected.items() if not tid | site)
-        assert found.unheld_s == pytest.approx(of_nobody / HZ, abs=1e-12)
-        assert found.sites >= {one.site for one in found}
-        assert found.further_locks >= {one.through for one in found}
-        locks.append(found)
-        for holder, ticks in expected.items():
-            sums[holder] = sums.get(holder, 0) + ticks
-    assert list(locks[0].sum_with(locks[1:])) == in_order(sums)
+def test_equal_shares_are_in_the_order_of_their_holders() -> None:
+    found = shares(20, charge(8, 1, 10), charge(7, 2, 10))
+    assert found == [((7, 0x20, 5), 10), ((8, 0x10, 0), 10)]
 
 
-def test_blame_is_used_like_a_tuple() -> None:
-    blame = ChargedBlame([shares_of(100, [(7, 4, 10), (8, 7, 60)])], HZ)
-    expected = (
-        Blame(tid=8, site=0x70, wait_s=0.06, through=3),
-        Blame(tid=0, site=0, wait_s=0.03),
-        Blame(tid=7, site=0x40, wait_s=0.01),
-    )
-    assert (len(blame), blame[0], blame[-1], blame[1:]) == (
-        3, expected[0], expected[2], expected[1:],
-    )  # fmt: skip
-    assert blame == expected
-    assert hash(blame) == hash(expected)
-    assert blame != expected[1:]
-    with pytest.raises(IndexError):
-        blame[3]
-    assert blamed_sites(blame) - {0} == blamed_sites(expected) - {0} == {0x70, 0x40}
-    assert further_locks(blame) == further_locks(expected) == {0, 3}
-    assert unheld_s(blame) == unheld_s(expected) == 0.03
+def test_charges_above_the_waits_are_reduced_in_proportion() -> None:
+    found = shares(50, charge(7, 1, 75), charge(8, 1, 25))
+    assert found == [((7, 0x10, 0), 37), ((8, 0x10, 0), 12), (NOBODY, 1)]
 
 
-def test_forged_ticks_raise_nothing() -> None:
-    large = (1 << 64) - 1
-    for waited in (1, large, 3 * large):
-        blame = ChargedBlame([shares_of(waited, [(7, 4, large), (8, 5, large), (9, 6, 1)])], HZ)
-        assert all(one.wait_s >= 0 for one in blame)
+def test_the_present_holders_share_what_is_pending() -> None:
+    holders = ((7, 0x10, 0), (8, 0x20, 0))
+    found = shares(100, charge(7, 1, 20), pending=40, holders=holders)
+    assert dict(found) == {(7, 0x10, 0): 40, (8, 0x20, 0): 20, NOBODY: 40}
 
 
-def test_the_blame_of_a_lock_is_part_of_its_equality() -> None:
-    found = ChargedBlame([shares_of(100, [(7, 4, 10)])], HZ)
-    assert lock(found) == lock(tuple(found))
-    assert lock(found) != lock(())
+def test_the_present_holders_get_no_more_than_the_rest() -> None:
+    found = shares(100, charge(7, 1, 70), pending=1000, holders=((8, 0x20, 0),))
+    assert dict(found) == {(7, 0x10, 0): 70, (8, 0x20, 0): 30}
 
 
-def lock(blame: ChargedBlame | tuple[Blame, ...]) -> Lock:
-    return Lock(
-        id=1, address=2, kind=Kind.MUTEX, name="", acquisitions=1, contended=1, trylock_failed=0,
-        wait_s=0.1, wait_max_s=0.1, hold_s=0.1, hold_timed=1, hold_max_s=0.1, holders=(),
-        waiters=(), wait_stacks=(), blame=blame,
-    )  # fmt: skip
+def test_a_damaged_pending_time_charges_nobody() -> None:
+    assert shares(100, pending=-1, holders=((8, 0x20, 0),)) == [(NOBODY, 100)]
+
+
+@pytest.mark.parametrize("shift", [0, 4])
+def test_pending_is_the_time_of_all_waiters_since_they_began(shift: int) -> None:
+    began = 100 + 150
+    row = lock_row(waits=began << lib.LT_WAITS_BITS | 2)
+    assert blame.pending(row, 200 << shift, shift) == (100 + 50) << shift
+
+
+def test_the_mark_of_a_new_wait_is_no_waiter() -> None:
+    row = lock_row(waits=100 << lib.LT_WAITS_BITS | lib.LT_WAITS_NEW | 1)
+    assert blame.pending(row, 130, 0) == 30
+
+
+def test_the_sum_of_beginnings_may_overflow() -> None:
+    bits = 64 - lib.LT_WAITS_BITS
+    began = (1 << bits) - 10
+    row = lock_row(waits=began << lib.LT_WAITS_BITS | 1)
+    assert blame.pending(row, 20, 0) == 30
+
+
+def test_nothing_is_pending_where_more_was_charged_than_waited() -> None:
+    row = lock_row(waits=101 << lib.LT_WAITS_BITS | 1)
+    assert blame.pending(row, 100, 0) == 0
+    half = 1 << (63 - lib.LT_WAITS_BITS)
+    row = lock_row(waits=1)
+    assert blame.pending(row, half - 1, 0) == half - 1
+    assert blame.pending(row, half, 0) == 0
+
+
+def test_a_damaged_shift_is_no_error() -> None:
+    row = lock_row(waits=0)
+    assert blame.pending(row, 1 << 50, 64 + 3) == 0
