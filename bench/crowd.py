@@ -9,8 +9,8 @@ scan, least and median. "scans" is the CPU share of a process that only scans tw
 least and median of the intervals from scan to scan. "program" is the CPU share of the program
 itself. A busy machine makes all figures larger.
 
-The last line is about ``locktop snapshot --format json`` of a larger crowd. It has the wall time,
-the CPU time and the largest memory of the command.
+The last line is about ``locktop snapshot --format json`` of a larger crowd. The line has the wall
+time, the CPU time and the largest memory of the command.
 """
 
 from __future__ import annotations

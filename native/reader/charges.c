@@ -59,18 +59,18 @@ static uint32_t find(const uint32_t *stacks, uint32_t count, uint32_t stack)
 
 /* Returns 0 if there is no room. A row without ticks is empty. */
 static int add(struct lt_charge *rows, uint32_t capacity, uint32_t *used, uint32_t holder,
-               uint32_t place, uint64_t ticks)
+               uint32_t origin, uint64_t ticks)
 {
-    uint64_t key = (uint64_t)holder << 32 | place;
+    uint64_t key = (uint64_t)holder << 32 | origin;
     uint32_t mask = capacity - 1, at = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
 
-    while (rows[at].wait_ticks && (rows[at].holder != holder || rows[at].stack != place))
+    while (rows[at].wait_ticks && (rows[at].holder != holder || rows[at].stack != origin))
         at = (at + 1) & mask;
     if (rows[at].wait_ticks == 0) {
         if (*used >= capacity / 4 * 3)
             return 0;
         (*used)++;
-        rows[at] = (struct lt_charge){.holder = holder, .stack = place, .wait_ticks = ticks};
+        rows[at] = (struct lt_charge){.holder = holder, .stack = origin, .wait_ticks = ticks};
     } else if (rows[at].wait_ticks + ticks > ticks) { /* else forged, and it would look empty */
         rows[at].wait_ticks += ticks;
     }
@@ -90,7 +90,7 @@ static int by_most_wait(const void *left, const void *right)
 }
 
 uint32_t lt_sum_charges(const struct lt_charged_lock *locks, uint32_t lock_count,
-                        const uint32_t *stacks, const uint32_t *places, uint32_t stack_count,
+                        const uint32_t *stacks, const uint32_t *origins, uint32_t stack_count,
                         struct lt_charge *rows, uint32_t capacity)
 {
     uint32_t used = 0, count = 0;
@@ -102,7 +102,7 @@ uint32_t lt_sum_charges(const struct lt_charged_lock *locks, uint32_t lock_count
             uint64_t ticks = ticks_of(&locks[lock], charge);
 
             if (at < stack_count && ticks &&
-                !add(rows, capacity, &used, charge->holder, places[at], ticks))
+                !add(rows, capacity, &used, charge->holder, origins[at], ticks))
                 return capacity + 1;
         }
     }

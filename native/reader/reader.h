@@ -54,9 +54,9 @@ struct lt_thread_sum {
     struct lt_use uses[1024]; /* LT_USES */
 };
 
-/* The waits for one lock with one stack, of all threads. With `blame` 1, the row counts the waits
- * that are charged to threads that had taken the lock at `stack` (struct lt_charge). `living` is 0
- * for threads that ended, and for waits. */
+/* The waits for one lock with one stack, of all threads. With `blame` 1, these waits are charged to
+ * threads that had taken the lock at `stack` (struct lt_charge). `living` is 0 for threads that
+ * ended, and for waits. */
 struct lt_site_sum {
     uint32_t lock;
     uint32_t stack;
@@ -67,8 +67,8 @@ struct lt_site_sum {
     uint64_t wait_max;
 };
 
-/* The waits of other threads for a lock that are charged to one thread. It had taken the lock at
- * `stack`, which is one frame, and perhaps the id of a further lock (struct lt_site). */
+/* The waits of other threads for a lock that are charged to one thread. The thread had taken the
+ * lock at `stack`, which is a stack of a struct lt_site with LT_SITE_BLAME. */
 struct lt_charge {
     uint32_t lock;
     uint32_t stack;
@@ -77,7 +77,8 @@ struct lt_charge {
     uint64_t wait_ticks;
 };
 
-/* The charges of one lock. If they are more than `waited`, each counts as waited / known of it. */
+/* The charges of one lock. If these are more than `waited`, each counts for waited / known of its
+ * ticks. */
 struct lt_charged_lock {
     const struct lt_charge *charges;
     uint64_t count;
@@ -85,8 +86,8 @@ struct lt_charged_lock {
     uint64_t known;  /* ticks of all its charges */
 };
 
-/* The sums of the sites of all threads. There are few call sites, but each thread may be charged at
- * each of them: only sums are looked up, and charges are listed in no order. */
+/* The sums of the sites of all threads. A program has few call sites, but each thread may be
+ * charged at each of these. So the table has sums, and the list of charges has no order. */
 struct lt_sites {
     struct lt_site_sum *table; /* open addressing */
     uint32_t capacity;         /* a power of two */
@@ -175,13 +176,13 @@ void lt_group_charges(const struct lt_charge *charges, uint32_t count, uint32_t 
 /* The ticks of a lock's charges in all. */
 uint64_t lt_charged_ticks(const struct lt_charged_lock *lock);
 
-/* Adds the charges of locks by holder and place, and sorts them by most wait, holder, place. Places
- * are numbers below 2^32 that the caller gives to stacks: stacks[i], which are in order, have the
- * place places[i]. Charges with other stacks are left out. The rows have the place as `stack`. Their
- * `capacity` is a power of two, and they are zeros. Returns the number of rows; or more than
- * `capacity` if the rows are too few, and then all rows must be cleared before another call. */
+/* Adds the charges of locks by holder and origin, and sorts the sums by most wait, holder, origin.
+ * An origin is a number that the caller gives to stacks: stacks[i] has origins[i]. The stacks are
+ * in order. Charges with other stacks are left out. The rows, of zeros, get the origin as `stack`.
+ * The `capacity` is a power of two. Returns the number of rows. A result above `capacity` means
+ * that there are too few rows, and that some are not clear. */
 uint32_t lt_sum_charges(const struct lt_charged_lock *locks, uint32_t lock_count,
-                        const uint32_t *stacks, const uint32_t *places, uint32_t stack_count,
+                        const uint32_t *stacks, const uint32_t *origins, uint32_t stack_count,
                         struct lt_charge *rows, uint32_t capacity);
 
 enum lt_read_result {

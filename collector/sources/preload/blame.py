@@ -25,7 +25,7 @@ from locktop.collector.shm.table_sums import LockCharges
 #: thread itself waited for meanwhile, 0 none.
 Holder = tuple[int, int, int]
 #: The last two of a Holder.
-Place = tuple[int, int]
+Origin = tuple[int, int]
 
 _BITS: int = lib.LT_WAITS_BITS
 _COUNT = lib.LT_WAITS_NEW - 1
@@ -47,7 +47,7 @@ class LockShares(Struct, frozen=True, gc=False):
     waited: int  # ticks, all shares together
     known: int  # ticks of ``charges``; if these are more than ``waited``, each is scaled down
     charges: bytes  # struct lt_charge: the charges of former holders
-    places: tuple[tuple[int, Place], ...]  # of each stack of ``charges``
+    origins: tuple[tuple[int, Origin], ...]  # of each stack of ``charges``
     others: tuple[tuple[Holder, int], ...]  # the present holders, and the rest
     unheld: int  # ticks that are charged to no known holder
 
@@ -69,13 +69,13 @@ def shares(
         addresses_of: returns the addresses of a stack.
     """
     charged = charged or _NO_CHARGES
-    places = {one.stack: _place(one.stack, addresses_of) for one in charged.by_stack}
+    origins = {one.stack: _origin(one.stack, addresses_of) for one in charged.by_stack}
     known = sum([one.wait_ticks for one in charged.by_stack])
     found = LockShares(
         waited=min(waited, _MAX_TICKS),  # the file is not trusted
         known=min(known, _MAX_TICKS),
         charges=charged.packed,
-        places=tuple(places.items()),
+        origins=tuple(origins.items()),
         others=(),
         unheld=0,
     )
@@ -87,7 +87,9 @@ def shares(
         each = min(rest, max(0, pending)) // len(holders)
         others = [(holder, each) for holder in holders]
         rest -= each * len(holders)
-    ended = [one.wait_ticks for one in charged.by_stack if not (one.living or places[one.stack][0])]
+    ended = [
+        one.wait_ticks for one in charged.by_stack if not (one.living or origins[one.stack][0])
+    ]
     unheld = sum([ticks * waited // known if known > waited else ticks for ticks in ended])
     return replace(found, others=(*others, (_NO_HOLDER, rest)), unheld=rest + unheld)
 
@@ -95,26 +97,26 @@ def shares(
 class ChargedBlame(LazyBlame):
     """The blame of one lock or of several locks together."""
 
-    __slots__ = ("_hz", "_locks", "_places", "_rows")
+    __slots__ = ("_hz", "_locks", "_origins", "_rows")
 
     def __init__(self, locks: Sequence[LockShares], hz: float) -> None:
         """``hz``: ticks of a second."""
         self._locks = tuple(locks)
         self._hz = hz
-        self._places: list[Place] = []
-        self._rows: bytes | None = None  # struct lt_charge; ``stack`` is an index of ``_places``
+        self._origins: list[Origin] = []
+        self._rows: bytes | None = None  # struct lt_charge; ``stack`` is an index of ``_origins``
 
     @property
     def sites(self) -> Set[int]:
         """See LazyBlame."""
         of_others = {site for lock in self._locks for (_, site, _), ticks in lock.others if ticks}
-        return of_others.union(site for lock in self._locks for _, (site, _) in lock.places)
+        return of_others.union(site for lock in self._locks for _, (site, _) in lock.origins)
 
     @property
     def further_locks(self) -> Set[int]:
         """See LazyBlame."""
         of_others = {lock_ for lock in self._locks for (_, _, lock_), ticks in lock.others if ticks}
-        return of_others.union(lock_ for lock in self._locks for _, (_, lock_) in lock.places)
+        return of_others.union(lock_ for lock in self._locks for _, (_, lock_) in lock.origins)
 
     @property
     def unheld_s(self) -> float:
@@ -148,28 +150,28 @@ class ChargedBlame(LazyBlame):
         return self._blame(layout.CHARGE.at(rows, at * size))
 
     def __iter__(self) -> Iterator[Blame]:
-        rows, places, hz = self._sorted_rows(), self._places, self._hz
-        for _, place, tid, ticks in layout.CHARGE.tuples(rows):
-            site, through = places[place]
+        rows, origins, hz = self._sorted_rows(), self._origins, self._hz
+        for _, origin, tid, ticks in layout.CHARGE.tuples(rows):
+            site, through = origins[origin]
             yield Blame(tid=tid, site=site, wait_s=ticks / hz, through=through)
 
     def _blame(self, row: ChargeRecord) -> Blame:
-        site, through = self._places[row.stack]
+        site, through = self._origins[row.stack]
         return Blame(tid=row.holder, site=site, wait_s=row.wait_ticks / self._hz, through=through)
 
     def _sorted_rows(self) -> bytes:
         if self._rows is None:
-            self._places, self._rows = _sum(self._locks)
+            self._origins, self._rows = _sum(self._locks)
         return self._rows
 
 
-def _sum(locks: Sequence[LockShares]) -> tuple[list[Place], bytes]:
-    """Return the places in their order, and the sums of the shares by holder and place."""
-    by_stack = {stack: place for lock in locks for stack, place in lock.places}
+def _sum(locks: Sequence[LockShares]) -> tuple[list[Origin], bytes]:
+    """Return the origins in their order, and the sums of the shares by holder and origin."""
+    by_stack = {stack: origin for lock in locks for stack, origin in lock.origins}
     others = [other for lock in locks for other in lock.others]
-    places = sorted({*by_stack.values(), *((site, through) for (_, site, through), _ in others)})
-    numbers = {place: number for number, place in enumerate(places)}
-    by_number = {_LAST_STACK - number: place for place, number in numbers.items()}
+    origins = sorted({*by_stack.values(), *((site, through) for (_, site, through), _ in others)})
+    numbers = {origin: number for number, origin in enumerate(origins)}
+    by_number = {_LAST_STACK - number: origin for origin, number in numbers.items()}
     charges = [
         ChargeRecord(
             lock=0,
@@ -180,10 +182,10 @@ def _sum(locks: Sequence[LockShares]) -> tuple[list[Place], bytes]:
         for (tid, site, through), ticks in others
     ]
     packed = b"".join(map(layout.CHARGE.pack, charges))
-    rest = LockShares(waited=0, known=0, charges=packed, places=(), others=(), unheld=0)
+    rest = LockShares(waited=0, known=0, charges=packed, origins=(), others=(), unheld=0)
     stacks = sorted({**by_stack, **by_number}.items())
-    return places, _CLocks([*locks, rest]).rows(
-        [stack for stack, _ in stacks], [numbers[place] for _, place in stacks]
+    return origins, _CLocks([*locks, rest]).rows(
+        [stack for stack, _ in stacks], [numbers[origin] for _, origin in stacks]
     )
 
 
@@ -197,22 +199,22 @@ class _CLocks:
             to.charges, to.count = charges, len(charges)
             to.waited, to.known = lock.waited, lock.known
 
-    def rows(self, stacks: Sequence[int], places: Sequence[int]) -> bytes:
+    def rows(self, stacks: Sequence[int], origins: Sequence[int]) -> bytes:
         """Return the rows of lt_sum_charges()."""
         capacity, count = _FIRST_ROWS // 4, sys.maxsize
-        c_stacks, c_places = ffi.new("uint32_t[]", stacks), ffi.new("uint32_t[]", places)
+        c_stacks, c_origins = ffi.new("uint32_t[]", stacks), ffi.new("uint32_t[]", origins)
         while count > capacity:
             capacity *= 4
             rows = ffi.new("struct lt_charge[]", capacity)
             count = int(
                 lib.lt_sum_charges(
-                    self.array, len(self.array), c_stacks, c_places, len(stacks), rows, capacity
+                    self.array, len(self.array), c_stacks, c_origins, len(stacks), rows, capacity
                 )
             )
         return bytes(ffi.buffer(rows, count * layout.CHARGE.size))
 
 
-def _place(stack: int, addresses_of: Callable[[int], Sequence[int]]) -> Place:
+def _origin(stack: int, addresses_of: Callable[[int], Sequence[int]]) -> Origin:
     site, through, *_ = (*(addresses_of(stack) if stack else ()), 0, 0)
     return site, through
 

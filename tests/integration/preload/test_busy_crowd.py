@@ -10,8 +10,14 @@ from support.targets import StartTarget
 
 from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Kind, LazyBlame, Lock, Snapshot
+from locktop.collector.native import lib
 from locktop.collector.shm import layout
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.reader import Reader
+from locktop.collector.shm.segment import SharedMemory
+from locktop.collector.sources import discover
 from locktop.collector.sources.preload.source import PreloadSource
+from locktop.collector.sources.watched_process import WatchedProcess
 
 THREADS, LOCKS = 64, 42
 
@@ -21,13 +27,14 @@ def crowded(snapshot: Snapshot) -> list[Lock]:
     return [lock for lock in snapshot.locks if lock.kind is Kind.MUTEX and lock.contended]
 
 
-def plain_blame(source: PreloadSource, lock: Lock) -> Counter[tuple[int, int]]:
+def plain_blame(memory: SharedMemory, lock: Lock) -> Counter[tuple[int, int]]:
     """Ticks by tid and call site, of the charges in the shared memory of a crowd at rest."""
     found: Counter[tuple[int, int]] = Counter()
-    charges = source._session.reader.read().charges[lock.id]
-    for charge in layout.CHARGE.each(charges.packed):
-        addresses = source._session.frames.addresses(charge.stack)
-        found[charge.holder, addresses[0]] += charge.wait_ticks
+    reading = Reader(memory, Clock(memory.header())).read()
+    for charge in layout.CHARGE.each(reading.charges[lock.id].packed):
+        at = charge.stack * lib.LT_STACK_UNIT + layout.STACK.size
+        address = int.from_bytes(memory.read(at, 8), layout.BYTE_ORDER)
+        found[charge.holder, address] += charge.wait_ticks
     return found
 
 
@@ -41,13 +48,15 @@ def test_a_crowd_at_rest_has_exact_figures(start_target: StartTarget) -> None:
         target.go_on()
         turns = target.truth()["turns"]
         snapshot = source.scan()
-        locks, clock = crowded(snapshot), source._session.clock
+        locks = crowded(snapshot)
+        memory = discover.open_memory(WatchedProcess(target.pid).target)
+        clock = Clock(memory.header())
         assert len(locks) == LOCKS
         assert sum(lock.acquisitions or 0 for lock in locks) == turns
         again = document(source.scan())
         for lock in locks:
             named = {(one.tid, one.site): one.wait_s for one in lock.blame if one.tid}
-            expected = plain_blame(source, lock)
+            expected = plain_blame(memory, lock)
             # The charges may be more than the wait, for the clock is read twice.
             scale = min(1.0, lock.wait_s / clock.seconds(sum(expected.values())))
             assert named.keys() == expected.keys()

@@ -21,9 +21,9 @@ from locktop.collector.model import (
 from locktop.collector.sources.preload.blame import ChargedBlame, Holder, LockShares, shares
 
 HZ = 1000.0
-#: Stacks 5 and 6 are one place; the holder of 7 waited for lock 3 meanwhile; 8 has no address.
+#: Stacks 5 and 6 are one origin; the holder of 7 waited for lock 3 meanwhile; 8 has no address.
 ADDRESSES = {4: (0x40,), 5: (0x50,), 6: (0x50,), 7: (0x70, 3), 8: ()}
-PLACES = {4: (0x40, 0), 5: (0x50, 0), 6: (0x50, 0), 7: (0x70, 3), 8: (0, 0), 0: (0, 0)}
+ORIGINS = {4: (0x40, 0), 5: (0x50, 0), 6: (0x50, 0), 7: (0x70, 3), 8: (0, 0), 0: (0, 0)}
 
 
 def shares_of(
@@ -39,7 +39,7 @@ def plain(
     sums: dict[Holder, int] = {}
     known = sum(ticks for _, _, ticks in charges)
     for tid, stack, ticks in charges:
-        holder = (tid, *PLACES[stack])
+        holder = (tid, *ORIGINS[stack])
         part = ticks * waited // known if known > waited else ticks
         sums[holder] = sums.get(holder, 0) + part
     rest = waited - sum(sums.values())
@@ -62,10 +62,10 @@ def some_charges(chance: random.Random) -> list[Charge]:
     """Charges of living threads, and one charge of ended threads for each stack, as in a file."""
     count = chance.choice((0, 1, 5, 40, 3000))
     living = [
-        (chance.randrange(1, 60), chance.choice(list(PLACES)), chance.randrange(50))
+        (chance.randrange(1, 60), chance.choice(list(ORIGINS)), chance.randrange(50))
         for _ in range(count)
     ]
-    stacks = chance.sample(list(PLACES), chance.randrange(len(PLACES)))
+    stacks = chance.sample(list(ORIGINS), chance.randrange(len(ORIGINS)))
     return living + [(0, stack, chance.randrange(500)) for stack in stacks]
 
 
