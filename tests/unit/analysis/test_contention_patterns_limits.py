@@ -137,7 +137,7 @@ def test_the_holder_and_the_waiters_are_involved() -> None:
 # ---- thundering herd ----
 
 
-def test_a_herd_of_two_processes_is_not_judged() -> None:
+def test_a_herd_of_two_processes_shows_no_pattern() -> None:
     assert names(with_waits(herd(), pshared=True)) == []
 
 

@@ -76,7 +76,7 @@ def test_one_thread_alone_has_all_of_the_work(rings: Rings) -> None:
     assert rings.recorder.lost == 8250 - 8192
 
 
-def test_records_that_wrap_around_are_read_in_both_parts(rings: Rings) -> None:
+def test_records_across_the_end_are_read_in_both_parts(rings: Rings) -> None:
     block = rings.add(11, 8, numbered(6))
     assert rings.read() == list(range(6))
     rings.file.give_ring(block, 8, numbered(10))
