@@ -193,7 +193,7 @@ def test_the_rings_of_a_crowd_are_read_once(tmp_path: Path) -> None:
     memory.close()
 
 
-def test_a_ring_outside_of_the_file_is_an_error(tmp_path: Path) -> None:
+def test_a_ring_beyond_the_end_of_the_file_is_an_error(tmp_path: Path) -> None:
     ring = Ring(tmp_path, 16)
     at = ring.file.offset_of(ring.block) + _offset(THREAD, "ring")
     os.pwrite(ring.memory.fd, (1 << 40).to_bytes(8, "little"), at)
