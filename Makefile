@@ -9,7 +9,7 @@ C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench \
+  pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
   soak false-alarms fuzz \
   glibc-tests sizes wheel-test clean
 
@@ -89,6 +89,13 @@ stacks-bench: setup
 TURNS ?= 100
 outside-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/sampling.py $(TURNS)
+
+# What a busy crowd of threads costs the tool (docs/overhead.md): by the numbers of its threads, and a
+# snapshot of one more crowd. Some three minutes.
+CROWDS ?= 300 500 2000
+SNAPSHOT_OF ?= 10000
+scan-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/crowd.py "$(CROWDS)" $(SNAPSHOT_OF)
 
 bench: setup
 	$(BIN)/locktop bench

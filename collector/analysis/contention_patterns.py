@@ -37,6 +37,7 @@ from locktop.collector.model import (
     Thread,
     ThreadActivity,
     ThreadState,
+    unheld_s,
 )
 
 _MIN_PERIOD_S = 0.1  # the rates of a shorter interval say little
@@ -158,14 +159,13 @@ class _ContentionIndex:
         """Return the rates of a lock over ``period_s``, None if one of them was not measured."""
         if self.snapshot.interval_s > 0:
             return _rates(asdict(lock.rates), 1.0)
-        unheld_s = sum(blame.wait_s for blame in lock.blame if blame.is_unheld)
         figures = {
             "acquisitions": lock.acquisitions,
             "contended": lock.contended,
             "wait": lock.wait_s,
             "hold": lock.hold_s,
             "signals": lock.signals,
-            "unheld": unheld_s,
+            "unheld": unheld_s(lock.blame),
         }
         return _rates(figures, 1.0 / self.period_s)
 

@@ -100,6 +100,9 @@ class _ListedHolders(Struct):
     owners: dict[int, Held] = field(default_factory=dict)
 
 
+_NO_HOLDERS = _ListedHolders()
+
+
 class _GraphBuilder:
     """One scan, indexed by lock. Requests that several waits share are made once."""
 
@@ -202,7 +205,7 @@ class _GraphBuilder:
     # ---- locks with holders ----
 
     def _lock_requests(self, tid: int, wait: Wait) -> Iterator[Request]:
-        lock, listed = self._locks.get(wait.lock), self._holders.get(wait.lock, _ListedHolders())
+        lock, listed = self._locks.get(wait.lock), self._holders.get(wait.lock, _NO_HOLDERS)
         owners = self._credible_owners(wait, listed.owners)
         # Of several owners only the one that the wait observed is plausible. Thousands of threads
         # may list, and wait for, one mutex that is handed over.

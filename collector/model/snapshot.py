@@ -16,7 +16,7 @@ from locktop.collector.model.findings import (
     OrderEdge,
     Pattern,
 )
-from locktop.collector.model.locks import Lock
+from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import Thread, UnobservedWait
 
@@ -112,7 +112,7 @@ class Contents(Struct):
         """Return all call sites (return addresses) that the contents refer to."""
         sites = {held.site for thread in self.threads for held in thread.holds}
         sites.update(thread.waiting_for.site for thread in self.threads if thread.waiting_for)
-        sites.update(blame.site for lock in self.locks for blame in lock.blame)
+        sites.update(*[blamed_sites(lock.blame) for lock in self.locks if lock.blame])
         sites.update(event.site for event in self.events)
         sites.update(edge.site for found in self.deadlocks for edge in found.cycle)
         sites.update(edge.site for edge in self._order_edges())

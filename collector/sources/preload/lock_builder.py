@@ -14,9 +14,11 @@ from locktop.collector.model import (
     Draft,
     Frame,
     Kind,
+    LazyBlame,
     Lock,
     LockRates,
     WaitStack,
+    unheld_s,
 )
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
@@ -170,7 +172,7 @@ class LockBuilder:
             seconds(row.changed_wait_ticks + waiting),
             held_s,
             row.changed_signals,
-            _unheld_s(blamed) - (_unheld_s(last[2].blame) if last else 0.0),
+            unheld_s(blamed) - (unheld_s(last[2].blame) if last else 0.0),
         )
 
     def _wait_stacks(
@@ -197,22 +199,18 @@ class LockBuilder:
         waiting: int,
         holders: Sequence[blame.Holder],
         frames: StackFrames,
-    ) -> tuple[Blame, ...]:
+    ) -> tuple[Blame, ...] | LazyBlame:
         waited = row.wait_ticks + waiting
         if not waited or not row.lock or kind not in CONTENTION_KINDS:
             return ()
-
         found = blame.shares(
             waited,
-            reading.blame.get(row.lock, ()),
+            reading.charges.get(row.lock),
             blame.pending(row, reading.locks_now, reading.header.wait_shift),
             holders,
             frames.addresses,
         )
-        return tuple(
-            Blame(tid=tid, site=site, wait_s=self._clock.seconds(ticks), through=through)
-            for (tid, site, through), ticks in found
-        )
+        return blame.ChargedBlame((found,), self._clock.hz)
 
     def rename(self, snapshot: Draft, frames: StackFrames) -> None:
         """Fill in the names of locks that are known by now."""
@@ -261,10 +259,6 @@ def _with_life(semaphore: Lock, row: LockRow) -> Lock:
         life_signals=row.life_signals,
         first_value=row.type - 1 if row.type else None,
     )
-
-
-def _unheld_s(blame: Sequence[Blame]) -> float:
-    return sum([one.wait_s for one in blame if one.is_unheld])
 
 
 def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:
