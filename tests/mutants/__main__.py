@@ -32,8 +32,9 @@ def _run_part(name: str, arguments: argparse.Namespace) -> Totals:
     print(f"PART={name} SEED={arguments.seed} MUTANTS={arguments.mutants}", flush=True)
     start_s = time.monotonic()
     part = parts()[name]
-    changes = without_equivalent(part.changes())
+    changes = part.changes()
     random.Random(arguments.seed).shuffle(changes)
+    changes = without_equivalent(changes)
     del changes[: arguments.skip]
     totals = Totals()
     for change, outcome in run_all(

@@ -87,3 +87,13 @@ def test_the_points_of_a_thread_with_many_children_are_compared_in_bounded_steps
     for segment in range(0, 20_000, 10):
         order.are_concurrent((1, segment), (2, 0))
     assert order.is_exhausted
+
+
+@pytest.mark.parametrize(("steps", "concurrent"), [(1, False), (2, False), (3, True)])
+def test_points_that_the_steps_do_not_suffice_to_compare_count_as_ordered(
+    monkeypatch: pytest.MonkeyPatch, steps: int, concurrent: bool
+) -> None:
+    monkeypatch.setattr(happens_before, "MAX_STEPS", steps)
+    found = HappensBefore({})
+    assert found.are_concurrent((1, 0), (2, 0)) is concurrent
+    assert found.is_exhausted is not concurrent

@@ -395,6 +395,24 @@ def test_a_search_that_ends_at_a_limit_says_so() -> None:
     assert lock_order_cycles.find(tangle, LIVES, certain(*range(60))).is_cut
 
 
+def test_a_search_that_finds_as_many_as_are_kept_is_not_cut() -> None:
+    pairs = [order([n], n + 100, 5, stack=n) for n in range(32)]
+    pairs += [order([n + 100], n, 6, stack=n) for n in range(32)]
+    found = lock_order_cycles.find(pairs, LIVES, certain(*range(150)))
+    assert (len(found.cycles), found.is_cut) == (32, False)
+
+
+def test_a_search_that_tries_no_more_combinations_is_cut() -> None:
+    """One thread did everything, so no combination is a cycle."""
+
+    def search(count: int) -> PotentialDeadlocks:
+        orders = [order([1], 2, 5, stack=1)] * count + [order([2], 1, 5, stack=2)] * count
+        return lock_order_cycles.find(orders, LIVES, certain(1, 2))
+
+    assert (search(20).cycles, search(20).is_cut) == ((), False)
+    assert (search(30).cycles, search(30).is_cut) == ((), True)
+
+
 def test_threads_that_the_steps_do_not_suffice_to_compare_cut_the_search(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -22,7 +22,7 @@ from unit.analysis.test_deadlocks import (
     writes,
 )
 
-from locktop.collector.analysis import deadlocks
+from locktop.collector.analysis import deadlocks, wait_for_graph
 from locktop.collector.analysis.wait_for_graph import Request
 from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.model import BlockReason, Held, Kind, Lock, LockUse, Thread, Wait
@@ -265,6 +265,11 @@ def test_the_shortest_cycle_stands_for_a_component() -> None:
     assert found.stuck == (1, 2)
     (found,) = deadlocks.find(waits_of(*ring, (2, 1)))
     assert [edge.tid for edge in found.cycle] == [1, 2]
+
+
+def test_the_other_waits_stay_where_a_thread_left_its_wait() -> None:
+    graph = waits_of((1, 2), (2, 3), (3, 1))
+    assert wait_for_graph.without(graph, {1}).blocked.keys() == {2, 3}
 
 
 def test_a_thread_that_waits_for_a_semaphore_that_it_has_differs_from_the_others() -> None:

@@ -13,7 +13,7 @@ from support.shared_file import SharedFile, key
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout, reader
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.layout import HEADER
+from locktop.collector.shm.layout import HEADER, WAIT_AT
 from locktop.collector.shm.reader import RawThread, Reader, Reading, newest_of_each_tid
 from locktop.collector.shm.segment import SharedMemory
 
@@ -326,6 +326,21 @@ def test_a_long_held_list_of_another_moment_than_the_wait_voids_the_wait(scans: 
     thread = scans.thread()
     assert thread.wait is None
     assert [entry.lock for entry in thread.held] == [1]
+
+
+def test_a_held_list_in_the_block_is_of_the_moment_of_the_wait(scans: Scans) -> None:
+    """Both come with one copy, so a wait that ends afterwards is no contradiction."""
+    file, block = scans.file, scans.file.add_thread(11)
+    file.hold(block, 1, SEM)
+    file.wait(block, 2, MUTEX)
+    real = scans.memory.read
+
+    def read(offset: int, size: int) -> bytes:
+        data = real(offset, size)
+        return bytes(size) if offset == file.offset_of(block) + WAIT_AT else data
+
+    scans.memory.read = read  # type: ignore[method-assign]
+    assert scans.thread().wait is not None
 
 
 def test_a_thread_of_an_older_epoch_holds_only_what_it_waits_with(scans: Scans) -> None:

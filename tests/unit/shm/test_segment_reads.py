@@ -89,8 +89,11 @@ def test_two_descriptors_may_have_one_file(memory: SharedMemory, tmp_path: Path)
     different = SharedMemory(os.open(other, os.O_RDONLY), "different")
     assert same.same_file(memory)
     assert not different.same_file(memory)
+    descriptor = same.fd
     same.close()
     same.close()  # a second close does nothing
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
     different.close()
 
 

@@ -8,7 +8,7 @@ from unit.builders import records
 from locktop.collector.analysis.idle.futex_types import FutexTypes
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.format import unobserved_waits
-from locktop.collector.model import Frame, Kind, Snapshot, ThreadState, UnobservedWait
+from locktop.collector.model import Frame, Kind, Lock, Snapshot, ThreadState, UnobservedWait
 
 _MODULES = {"GOMP_critical_start": "libgomp.so.1"}
 
@@ -58,3 +58,18 @@ def test_unobserved_waits_of_one_sort_share_a_description() -> None:
     page = list(unobserved_waits.lines(seen, lambda tid: f"thread {tid}", lambda _: iter(())))
     assert len(page) == 3
     assert "thread 2 for at least 1.00 s: lock, futex 0x100 (not known whether for work)" in page[2]
+
+
+def test_a_typed_lock_stays_the_same_object_while_nothing_changes() -> None:
+    types = FutexTypes(Rules())
+    seen = waiting_in("GOMP_critical_start", "main")
+
+    def typed(snapshot: Snapshot) -> Lock:
+        draft = snapshot.draft()
+        types.annotate(draft)
+        return draft.locks[0]
+
+    first = typed(seen)
+    assert first.name == "OpenMP lock 0x7000"
+    assert typed(seen) is first
+    assert typed(replace(seen, locks=(replace(seen.locks[0], contended=5),))).contended == 5

@@ -19,6 +19,7 @@ from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Kind, MisuseKind, Snapshot
 from locktop.collector.native import lib
 from locktop.collector.sources.attach import attach
+from locktop.collector.symbols.resolver import Resolver
 
 MUTEXES = tuple(key(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000))
 SECOND = 1_000_000_000
@@ -428,3 +429,20 @@ def test_only_a_living_process_keeps_something_from_locktop(
     file.add_thread(os.getpid())
     assert "locktop may not look" in scan(file, directory).notes
     assert "locktop may not look" not in ended(file, directory, monkeypatch).notes
+
+
+def test_names_are_read_anew_after_the_program_unloaded_a_library(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(Resolver, "read_anew", lambda _: calls.append(1))
+    file = SharedFile()
+    path = file.save(directory)
+    with closing(attach(file.pid)) as source:
+        source.scan()
+        assert calls == []
+        file.header.unloads += 1
+        path.write_bytes(file.data)
+        source.scan()
+        source.scan()
+        assert calls == [1]
