@@ -61,6 +61,14 @@ RUNS ?= 1000
 false-alarms: setup
 	PYTHONPATH=tests $(BIN)/python -m false_alarms --runs $(RUNS) $(if $(SEED),--seed $(SEED))
 
+# Random changes to the code, one at a time: the unit tests must notice 90 of 100 (tests/mutants). PART is
+# analysis, reader or account; SEED repeats a choice.
+MUTANTS ?= 100
+.PHONY: mutants
+mutants: setup
+	PYTHONPATH=tests $(BIN)/python -m mutants --mutants $(MUTANTS) $(if $(PART),--part $(PART)) \
+	  $(if $(SEED),--seed $(SEED))
+
 # Names in a large program, made for it in MEGABYTES of build/big (docs/overhead.md).
 MEGABYTES ?= 200
 symbols-bench: setup
@@ -95,7 +103,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
 	$(BIN)/mypy tests/conftest.py tests/support tests/unit/builders tests/integration tests/glibc \
-	  tests/programs tests/soak tests/fuzz tests/false_alarms
+	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 

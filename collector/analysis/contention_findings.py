@@ -104,6 +104,16 @@ class HighRate(_Finding, frozen=True):
     contended_per_s: float
 
 
+class NoSignal(_Finding, frozen=True):
+    """Threads wait for a condition for long, and no signal has reached them."""
+
+    name: ClassVar = PatternName.NO_SIGNAL
+    waiters: int
+    longest_wait_s: float
+    signals: int  # all came while no thread waited
+    conditions: int  # at the same source location
+
+
 Finding = (
     Convoy
     | Serialised
@@ -113,4 +123,5 @@ Finding = (
     | FalseIdle
     | Oversubscribed
     | HighRate
+    | NoSignal
 )

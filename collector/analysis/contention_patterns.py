@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from msgspec.structs import asdict
 
+from locktop.collector.analysis import unsignalled_conditions
 from locktop.collector.analysis.contention_findings import (
     Convoy,
     FalseIdle,
     Finding,
     HighRate,
     LongHold,
+    NoSignal,
     Oversubscribed,
     Serialised,
     StarvedWriter,
@@ -156,7 +158,7 @@ class _ContentionIndex:
         """Return the rates of a lock over ``period_s``, None if one of them was not measured."""
         if self.snapshot.interval_s > 0:
             return _rates(asdict(lock.rates), 1.0)
-        unheld_s = sum(blame.wait_s for blame in lock.blame if not blame.tid and not blame.site)
+        unheld_s = sum(blame.wait_s for blame in lock.blame if blame.is_unheld)
         figures = {
             "acquisitions": lock.acquisitions,
             "contended": lock.contended,
@@ -457,6 +459,12 @@ def _find_high_rates(index: _ContentionIndex) -> Iterator[HighRate]:
             )
 
 
+def _find_no_signals(index: _ContentionIndex) -> Iterator[NoSignal]:
+    """Threads have waited for 10 s for a condition, without a time limit. No signal has reached any
+    of them. See ``unsignalled_conditions``."""
+    yield from unsignalled_conditions.find(index.snapshot, index.idle)
+
+
 _FINDERS: tuple[Callable[[_ContentionIndex], Iterator[Finding]], ...] = (
     _find_convoys,
     _find_serialised,
@@ -466,6 +474,7 @@ _FINDERS: tuple[Callable[[_ContentionIndex], Iterator[Finding]], ...] = (
     _find_false_idle,
     _find_oversubscribed,
     _find_high_rates,
+    _find_no_signals,
 )
 
 

@@ -177,15 +177,16 @@ class _StuckGraph:
         """Return the deadlock of a cycle in some nodes, with the threads behind these nodes."""
         tids = {edge.tid for edge in cycle}
         reaching, is_all = self._threads_that_reach(nodes)
+        # The newest wait closed the cycle.
+        newest = min((self._blocked[tid] for tid in tids), key=lambda thread: thread.duration_s)
         return Deadlock(
             certain=not doubt,
-            since_s=min(self._blocked[tid].duration_s for tid in tids),
+            since_s=newest.duration_s,
             cycle=tuple([self._deadlock_edge(edge) for edge in cycle]),
             doubt=doubt,
             stuck=tuple(sorted(reaching - tids)),
             stuck_in_part=not is_all,
-            # A wait that began after the first scan closed the cycle.
-            is_lower_bound=all(self._blocked[tid].is_lower_bound for tid in tids),
+            is_lower_bound=newest.is_lower_bound,
         )
 
     def _deadlock_edge(self, edge: _Edge) -> DeadlockEdge:

@@ -12,6 +12,9 @@ requested a lock while it held other locks. A cycle of them can become a deadloc
 Facts that are not known lower the confidence, and ``OrderCycle.why`` names them. A fact against a
 cycle removes the cycle. A cycle is only counted, not reported, if it is not known that its locks
 are the same locks throughout.
+
+On request the search also finds cycles of lock classes. Their locks are of the same classes, and
+need not be the same locks. Most of these cycles cannot happen.
 """
 
 from __future__ import annotations
@@ -99,7 +102,10 @@ class PotentialDeadlocks(Struct, frozen=True):
 
 
 def find(
-    orders: Sequence[ObservedOrder], lives: Mapping[int, ThreadLife], facts: Mapping[int, LockFacts]
+    orders: Sequence[ObservedOrder],
+    lives: Mapping[int, ThreadLife],
+    facts: Mapping[int, LockFacts],
+    of_classes: bool = False,
 ) -> PotentialDeadlocks:
     """Return the potential deadlocks in a set of orders.
 
@@ -107,15 +113,16 @@ def find(
         orders: The observed orders.
         lives: The lives of the threads by serial number.
         facts: By lock id; orders with a lock without facts are ignored.
+        of_classes: Whether to find cycles of lock classes too.
     """
     search = _Search(lives, facts)
     usable = [order for order in orders if search.is_usable(order)]
     links = [_Link(order, held) for order in usable for held in order.held]
     proven = [link for link in links if search.is_proven(link)]
     found = list(search.first_cycles(proven, _MAX_CYCLES))
-    if any(one.class_name for one in facts.values()):
-        of_classes = [link for link in links if search.is_proven(link, by_class=True)]
-        found += search.first_cycles(of_classes, _MAX_CLASS_CYCLES, by_class=True)
+    if of_classes and any(one.class_name for one in facts.values()):
+        by_class = [link for link in links if search.is_proven(link, by_class=True)]
+        found += search.first_cycles(by_class, _MAX_CLASS_CYCLES, by_class=True)
     found.sort(key=lambda cycle: (_RANK[cycle.confidence], len(cycle.edges)))
     is_cut = search.is_cut
     more = search.first_cycles(links, _MAX_CYCLES) if len(proven) < len(links) else ()

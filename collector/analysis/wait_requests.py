@@ -123,6 +123,7 @@ class _GraphBuilder:
         self._units_cache: dict[int, dict[int, int]] = {}
         self._signals_cache: dict[int, dict[int, int]] = {}
         self._writers: dict[int, list[tuple[float, int]]] = {}
+        self._living_owners: dict[int, dict[int, Held]] = {}
         self._in_peers = {thread.tid for thread in threads if thread.pid}
         self._signallers = {thread.tid for thread in threads if thread.signals}
         self._uses_known = all(thread.uses is not None for thread in threads)
@@ -199,11 +200,15 @@ class _GraphBuilder:
     def _lock_requests(self, tid: int, wait: Wait) -> Iterator[Request]:
         lock, listed = self._locks.get(wait.lock), self._holders.get(wait.lock, _ListedHolders())
         owners = self._credible_owners(wait, listed.owners)
-        for holder, entry in owners.items():
-            if not self._is_plausible(tid, wait, holder, len(owners), lock):
-                continue
-            if not (holder == tid and lock is not None and lock.recursive):
-                yield from self._owner_request(wait, holder, entry, lock)
+        # Of several owners only the one that the wait observed is plausible. Thousands of threads
+        # may list, and wait for, one mutex that is handed over.
+        holder = wait.holder_seen if len(owners) > 1 else next(iter(owners), 0)
+        if (
+            holder in owners
+            and self._is_plausible(tid, wait, holder, len(owners), lock)
+            and not (holder == tid and lock is not None and lock.recursive)
+        ):
+            yield from self._owner_request(wait, holder, owners[holder], lock)
         if listed.readers and not wait.shared:
             yield from self._reader_requests(wait, listed.readers, lock)
         if wait.shared and lock is not None and lock.writers_first:
@@ -216,16 +221,14 @@ class _GraphBuilder:
 
         The list of an ended thread stays. The memory of its lock may be another lock since.
         """
-        if owners.keys() <= self.living:
-            return owners
-        if wait.kind in _WITHOUT_OWNER:
+        living = self._living_owners.get(wait.lock)
+        if living is None:
             living = {tid: entry for tid, entry in owners.items() if tid in self.living}
+            self._living_owners[wait.lock] = living
+        if wait.kind in _WITHOUT_OWNER:
             return living or owners
-        return {
-            tid: entry
-            for tid, entry in owners.items()
-            if tid in self.living or tid == wait.holder_seen
-        }
+        seen = wait.holder_seen
+        return {**living, seen: owners[seen]} if seen in owners and seen not in living else living
 
     def _owner_request(
         self, wait: Wait, holder: int, entry: Held, lock: Lock | None

@@ -41,7 +41,7 @@ _MAX_NUMBER = 1e18
 #: Locks of a class that are listed.
 _MAX_IDS = 64
 #: Keys that follow from the others; the reader leaves them out.
-_DERIVED = frozenset({"thread_groups", "lock_classes", "interval", "blame_roots"})
+_DERIVED = frozenset({"thread_groups", "lock_classes", "interval", "blame_roots", "unheld_wait_s"})
 
 
 class NumberOutOfRange:

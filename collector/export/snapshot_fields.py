@@ -31,5 +31,6 @@ NO_ADDRESS: Any = field(default_factory=Address)
 STACK = meaning('The number of a stack in "stacks"; 0: not known.')
 SITE = meaning('The return address of the call; "sites" may have its frame.')
 LOWER_BOUND = meaning("The time is a lower bound: the wait began before locktop first observed it.")
+UNHELD_WAIT = meaning("Of wait_s, the seconds with no known holder: mostly woken, not yet running.")
 IDLE_LOCK = meaning("All known waits were idle waits.")
 SHARE_OF_INTERVAL = {"minimum": 0, "maximum": 1}

@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from locktop.collector.export.snapshot_fields import (
     IDLE_LOCK,
     NO_ADDRESS,
+    UNHELD_WAIT,
     Address,
     Count,
     LockId,
@@ -100,6 +101,7 @@ class LockEntry(
     wait_error_s: Annotated[
         Number, meaning("Sampled: one standard deviation of wait_s in seconds.")
     ] = 0.0
+    unheld_wait_s: Annotated[Number | None, UNHELD_WAIT] = None
     wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")] = 0.0
     idle: Annotated[bool | UnsetType, IDLE_LOCK] = UNSET
     idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")] = 0.0
@@ -158,6 +160,7 @@ class LockClassEntry(Struct, kw_only=True, gc=False):
     signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")]
     unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")]
     wait_s: Annotated[Number, meaning("Seconds waited.")]
+    unheld_wait_s: Annotated[Number | None, UNHELD_WAIT] = None
     wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")]
     idle: Annotated[bool, IDLE_LOCK]
     idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")]

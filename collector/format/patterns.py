@@ -10,6 +10,7 @@ from locktop.collector.analysis.contention_findings import (
     Finding,
     HighRate,
     LongHold,
+    NoSignal,
     Oversubscribed,
     Serialised,
     StarvedWriter,
@@ -36,6 +37,8 @@ ADVICE = {
     " with a lock and without a CPU keeps all others waiting.",
     PatternName.HIGH_RATE: "Take the lock once for many steps, or give each thread its own part:"
     " no thread waits for the lock, but to take it so often costs time.",
+    PatternName.NO_SIGNAL: "Find the thread that has to signal it, unless these threads wait for"
+    " their first work: a signal that comes before the wait is lost.",
 }
 
 
@@ -75,6 +78,8 @@ def evidence(finding: Finding) -> str:
             return _oversubscribed(finding)
         case HighRate():
             return _high_rate(finding)
+        case NoSignal():
+            return _no_signal(finding)
 
 
 def _convoy(found: Convoy) -> str:
@@ -142,6 +147,16 @@ def _high_rate(found: HighRate) -> str:
     return (
         f"taken {_number(found.acquisitions_per_s)} times a second, of which"
         f" {_number(found.contended_per_s)} had to wait"
+    )
+
+
+def _no_signal(found: NoSignal) -> str:
+    others = found.conditions - 1
+    also = f" for it and {_counted(others, 'other condition')}" if others else ""
+    before = f"; {_counted(found.signals, 'signal')} came before" if found.signals else ""
+    return (
+        f"{_counted(found.waiters, 'thread')} {_verb(found.waiters, 'wait')}{also}, for up to"
+        f" {duration(found.longest_wait_s)}; no signal came meanwhile{before}"
     )
 
 

@@ -12,6 +12,7 @@ from locktop.collector.model import (
     Deadlock,
     DeadlockReport,
     Kind,
+    PatternName,
     Snapshot,
     ThreadState,
     Wait,
@@ -115,9 +116,12 @@ def _threads(snapshot: Snapshot) -> str:
     waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
     hidden = sum(not wait.idle and not wait.holders for wait in waits)
     unobserved_waits = len(snapshot.unobserved_waiters)
+    patterns = (one for one in snapshot.patterns if one.name is PatternName.NO_SIGNAL)
+    unsignalled = sum(len(one.tids) for one in patterns)
     return (
         f"{counted(alive, 'thread')}, {waiting} waiting for a lock"
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
         + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
+        + (f", {unsignalled} waiting for a signal that has not come" if unsignalled else "")
         + ("; a sampled process does not show all held locks" * snapshot.is_sampled)
     )

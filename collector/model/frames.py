@@ -45,8 +45,11 @@ def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:
     own = (
         frame
         for frame in frames
-        if (frame.function or frame.module)
-        and not frame.function.startswith(_WRAPPERS)
-        and not frame.module.startswith(_WRAPPER_MODULES)
+        if (frame.function or frame.module) and not is_library_wrapper(frame)
     )
     return next(own, None)
+
+
+def is_library_wrapper(frame: Frame) -> bool:
+    """Return whether the code of a frame belongs to a library of locks or to a runtime."""
+    return frame.function.startswith(_WRAPPERS) or frame.module.startswith(_WRAPPER_MODULES)

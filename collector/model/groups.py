@@ -61,6 +61,11 @@ class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached propert
         return sum(lock.wait_s for lock in self.members)
 
     @cached_property
+    def unheld_wait_s(self) -> float | None:
+        """As in Lock."""
+        return total(lock.unheld_wait_s for lock in self.members)
+
+    @cached_property
     def wait_max_s(self) -> float:
         """The longest wait for one of the locks."""
         return max(lock.wait_max_s for lock in self.members)

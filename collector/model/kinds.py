@@ -99,6 +99,7 @@ class PatternName(StrEnum):
     FALSE_IDLE = "false_idle"  # idle threads, while their producer waits for a lock
     OVERSUBSCRIBED = "oversubscribed"  # more threads than CPUs
     HIGH_RATE = "high_rate"  # acquired very often, without contention
+    NO_SIGNAL = "no_signal"  # long waits for a condition that no signal has reached
 
     @property
     def words(self) -> str:

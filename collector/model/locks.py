@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from locktop.collector.model.kinds import Kind
+from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
 from locktop.collector.model.threads import ThreadActivity
 
 
@@ -29,6 +29,11 @@ class Blame(Struct, frozen=True, gc=False):
     def holder(self) -> tuple[int, int, int]:
         """The thread, call site and further lock that the time is charged to."""
         return self.tid, self.site, self.through
+
+    @property
+    def is_unheld(self) -> bool:
+        """Whether no holder is known: a thread was woken and does not run yet, for example."""
+        return not self.tid and not self.site
 
     @property
     def nameless(self) -> str:
@@ -109,6 +114,18 @@ class Lock(Struct, frozen=True, gc=False):
     def counted_wait_s(self) -> float:
         """The seconds that count: waits in contention, or without any the waits for work."""
         return self.wait_s if self.idle else self.wait_s - self.idle_s
+
+    @property
+    def unheld_wait_s(self) -> float | None:
+        """The seconds of ``wait_s`` with no known holder, as while a woken thread wants a CPU.
+
+        None if holders are not charged: of a sampled lock, or of a kind without holders.
+        """
+        if self.acquisitions is None or self.kind not in CONTENTION_KINDS:
+            return None
+        if not self.blame:
+            return None if self.wait_s else 0.0
+        return sum([one.wait_s for one in self.blame if one.is_unheld])
 
     @property
     def units_out(self) -> int | None:

@@ -31,10 +31,10 @@ class Clock:
         """Take the second pair again."""
         if self.kind != lib.LT_CLOCK_COUNTER:
             return
-        ticks, ns = _pair(self.kind)
+        ticks, ns = clock_pair(self.kind)
         if not self._named_hz and 0 <= ns - self._ns0 < _BASELINE_NS:
             time.sleep(_BASELINE_NS / 1e9)  # the process is too young for a rate
-            ticks, ns = _pair(self.kind)
+            ticks, ns = clock_pair(self.kind)
         self._hz = self._rate(ticks - self._ticks0, ns - self._ns0)
 
     def _rate(self, ticks: int, ns: int) -> float:
@@ -59,7 +59,7 @@ class Clock:
         return ticks / self._hz if ticks > 0 else 0.0
 
 
-def _pair(kind: int) -> tuple[int, int]:
+def clock_pair(kind: int) -> tuple[int, int]:
     """Return the clock's ticks and the monotonic time in nanoseconds, of the same moment."""
     ticks, ns = ffi.new("uint64_t *"), ffi.new("uint64_t *")
     lib.lt_reader_clock_pair(kind, ticks, ns)

@@ -55,6 +55,7 @@ class RawThread(Struct):
     wait_ticks: tuple[int, ...]
     use_count: int  # of struct lt_use; entries beyond LT_USES are not in ``use_bytes``
     use_bytes: bytes  # struct lt_use, packed
+    is_wait_older: bool = False  # the wait may have begun before ``wait.since``
 
     def uses(self) -> list[UseRecord]:
         """Return the thread's counters at locks without an owner, such as semaphores."""

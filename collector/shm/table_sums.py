@@ -14,8 +14,8 @@ from locktop.collector.shm.segment import SharedMemory
 
 #: A shorter wait may end unobserved: its figures are not worth copying a table again.
 _LONG_WAIT_S = 0.005
-_FIRST_SCRATCH = 1 << 18
-_FIRST_SITES = 1024
+FIRST_SCRATCH = 1 << 18
+FIRST_SITES = 1024
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
@@ -26,7 +26,7 @@ class ScratchBuffer:
 
     def __init__(self) -> None:
         self.size = 0
-        self.reserve(_FIRST_SCRATCH)
+        self.reserve(FIRST_SCRATCH)
 
     def reserve(self, size: int) -> None:
         """Make room for at least ``size`` bytes."""
@@ -59,7 +59,7 @@ class TableSums:
         self._wait = ffi.addressof(self.args, "block", "wait")
         self._thread_sum = ffi.buffer(ffi.addressof(self.args, "sum"))
         self._set_scratch(0)
-        self._set_sites(_FIRST_SITES)
+        self._set_sites(FIRST_SITES)
 
     @property
     def refused(self) -> int:

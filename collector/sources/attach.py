@@ -17,7 +17,12 @@ _YOUNG_S, _AGAIN_S = 0.5, 0.02
 
 
 def attach(
-    pid: int, rules: Rules | None = None, *, only_exact: bool = False, stop_threads: bool = False
+    pid: int,
+    rules: Rules | None = None,
+    *,
+    only_exact: bool = False,
+    stop_threads: bool = False,
+    of_classes: bool = False,
 ) -> Source:
     """Return the source for a process.
 
@@ -28,6 +33,7 @@ def attach(
         rules: classify its waits; None: the rules that come with locktop.
         only_exact: fail for a process without the library.
         stop_threads: stop a thread for a moment, if its call stack cannot be known otherwise.
+        of_classes: report potential deadlocks of lock classes too.
 
     Raises:
         LocktopError: there is no such process, locktop may not see the process, or its shared
@@ -39,7 +45,7 @@ def attach(
     until = time.monotonic() + _YOUNG_S
     while True:
         try:
-            return PreloadSource(pid, rules, stop_threads)
+            return PreloadSource(pid, rules, stop_threads, of_classes)
         except NotPreloadedError as error:
             if only_exact:
                 raise

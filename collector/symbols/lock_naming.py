@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.symbols import lock_makers
 from locktop.collector.symbols.python.merge_stacks import PYTHON
 from locktop.collector.symbols.resolver import Resolver
 
-#: Functions that make locks for their callers (uv_mutex_init, PyThread_allocate_lock): they do not
-#: say whose the lock is.
-_FACTORY = re.compile(
-    r"(?=.*(?:mutex|lock|sem|cond|monitor|crit|barrier))(?=.*(?:init|alloc|creat|new|make))",
-    re.IGNORECASE,
-)
 #: Every lock of Python is taken here; the Python functions say whose the lock is,
 _PYTHON_LOCK = "PyThread_acquire_lock"
 #: but not those of its own library.
@@ -41,7 +35,7 @@ class LockNames:
         generation: int,
         kind: Kind,
         address: int,
-        made_at: Callable[[], Sequence[Frame]],
+        made_at: Callable[[], Iterable[Frame]],
         stack: Callable[[], Sequence[Frame]],
         waiter: Callable[[], Sequence[Frame]] = tuple,
     ) -> str:
@@ -52,7 +46,8 @@ class LockNames:
             generation: Which of the locks with that number.
             kind: The kind of lock.
             address: The address of the lock.
-            made_at: Returns the frames of the initialisation, if it was observed.
+            made_at: Returns the frames of the initialisation, if it was observed. Only the frames
+                up to the maker are read, because each name costs time.
             stack: Returns the frames with most waiting time.
             waiter: Returns the frames of a thread that waits now, with known Python functions.
 
@@ -67,26 +62,36 @@ class LockNames:
         plain = f"{kind} {address:#x}"
         if symbol is None:
             return plain
-        made = _maker(made_at())
-        frame, settles = made or innermost_own_frame(stack()), True
+        made, settles = self._maker(made_at())
+        frame = made or innermost_own_frame(stack())
         if frame is not None and frame.function.startswith(_PYTHON_LOCK):
             waiting = waiter()  # Python functions may still come
-            frame, settles = (
-                _python_owner(waiting),
-                self._generations or not _is_made_for_a_wait(waiting),
-            )
+            frame = _python_owner(waiting)
+            settles = settles and (self._generations or not _is_made_for_a_wait(waiting))
         if frame is None:
             return plain
         where = "made in" if made else "in"
         if not frame.function:  # stripped, or not named yet
             nameless = f"{kind} {where} {frame.module}+{frame.offset:#x}"
-            settled = self._resolver.is_nameless(frame.address)
-            return self._settle(lock, generation, nameless) if settled else plain
+            settles = settles and self._resolver.is_nameless(frame.address)
+            return self._settle(lock, generation, nameless) if settles else plain
         name = f"{kind} {where} {frame.function}"
         if frame.file is None:
             return name  # the line is not known yet
         name = f"{name} ({frame.file}:{frame.line})"
         return self._settle(lock, generation, name) if settles else name
+
+    def _maker(self, frames: Iterable[Frame]) -> tuple[Frame | None, bool]:
+        """Return the frame that made a lock, and whether further names cannot change the choice."""
+        read: list[Frame] = []
+
+        def noted() -> Iterator[Frame]:
+            for frame in frames:
+                read.append(frame)
+                yield frame
+
+        made = lock_makers.maker(noted())
+        return made, all(self._resolver.is_named(frame.address) for frame in read)
 
     def _settle(self, lock: int, generation: int, name: str) -> str:
         self._settled[lock, generation] = name
@@ -103,9 +108,3 @@ def _is_made_for_a_wait(frames: Sequence[Frame]) -> bool:
     wait may have the same address."""
     first = next((f for f in frames if f.module == PYTHON), None)
     return first is not None and (first.function, first.file) == ("wait", "threading.py")
-
-
-def _maker(frames: Sequence[Frame]) -> Frame | None:
-    """Return the frame that made a lock; None for a function that makes locks for its callers."""
-    frame = innermost_own_frame(frames)
-    return None if frame is None or _FACTORY.search(frame.function) else frame

@@ -112,6 +112,10 @@ class Resolver:
         frames = self.frames(address)
         return innermost_own_frame(frames) or frames[-1]
 
+    def is_named(self, address: int) -> bool:
+        """Tell whether all is known of a return address that ever will be."""
+        return address in self._named
+
     def is_nameless(self, address: int) -> bool:
         """Tell whether a return address is known to have no function's name."""
         return address in self._named and not self.frame(address).function

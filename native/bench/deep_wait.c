@@ -129,3 +129,17 @@ void deep_timeout_batch(unsigned n)
     while (n--)
         call_deep(TIMEOUT_CALLS, give_up);
 }
+
+static void init_and_destroy(void)
+{
+    pthread_mutex_t one;
+    pthread_mutex_init(&one, NULL);
+    pthread_mutex_destroy(&one);
+    __asm__ volatile("");
+}
+
+void deep_init_batch(unsigned n)
+{
+    while (n--)
+        call_deep(TIMEOUT_CALLS, init_and_destroy);
+}

@@ -1,4 +1,5 @@
-/* Measures a contended wait for a mutex without the sleep, with a known stack of 13 frames. */
+/* Measures a contended wait for a mutex without the sleep, and initialisations of a mutex. The
+ * stack has 13 frames, and is known. */
 #ifndef BENCH_DEEP_WAIT_H
 #define BENCH_DEEP_WAIT_H
 
@@ -11,5 +12,8 @@ struct cost measure_deep_wait(double seconds);
 /* One thread: waits that give up at once. */
 void deep_timeout_set_up(void);
 void deep_timeout_batch(unsigned n);
+
+/* One thread: mutexes that live for a moment. */
+void deep_init_batch(unsigned n);
 
 #endif

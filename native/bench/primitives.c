@@ -122,6 +122,16 @@ static void hundred_set_up(void)
 LOCK(hundred, own, pthread_mutex_t *one = hundred[own % HUNDRED];
      pthread_mutex_lock(one), pthread_mutex_unlock(one))
 
+/* A mutex that lives for a moment and is never used. */
+static void init_batch(unsigned n)
+{
+    for (; n; n--) {
+        pthread_mutex_t one;
+        pthread_mutex_init(&one, NULL);
+        pthread_mutex_destroy(&one);
+    }
+}
+
 /* ---- other locks ---- */
 
 static _Alignas(CACHE_LINE) pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
@@ -302,6 +312,8 @@ const struct primitive primitives[] = {
     {"inherit", "priority-inheriting mutex: lock, unlock", inherit_set_up, BOTH(mutex)},
     {"shared", "process-shared mutex: lock, unlock", shared_set_up, BOTH(mutex)},
     {"hundred", "one of 100 mutexes on the heap: lock, unlock", hundred_set_up, BOTH(hundred)},
+    {"init", "plain mutex: init, destroy", .batch = init_batch},
+    {"deep-init", "plain mutex: init, destroy, 13 frames deep", .batch = deep_init_batch},
     {"trylock", "plain mutex: trylock, unlock if it was free", BOTH(trylock)},
     {"mtx", "C11 mutex: lock, unlock", c11_set_up, BOTH(c11)},
     {"read", "reader-writer lock: lock for reading, unlock", BOTH(read)},

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "account/hold.h"
 #include "account/wait.h"
 #include "base/clock.h"
 #include "base/lock_key.h"
@@ -11,6 +12,7 @@
 #include "check.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "tables/held_list.h"
 #include "tables/lock_table.h"
 
 static uint64_t unit, base;
@@ -181,6 +183,26 @@ static void a_wait_that_was_left_is_forgotten(void)
     CHECK_EQUAL(lock->waits & WAITS_MASK, 0);
 }
 
+/* A wait stays short although the thread holds very many locks. */
+static void a_wait_charges_a_bounded_number_of_held_locks(void)
+{
+    enum { HELD = 20, CHARGED = 16 };
+    struct lt_thread *t = watched();
+    uint64_t keys[HELD], now = lt_now(), due = 0;
+    for (uint64_t i = 0; i < HELD; i++) {
+        keys[i] = lock_key(LT_KIND_MUTEX, (void *)(0x20000 + i * 64));
+        acquired(t, keys[i], 0, NULL, 0);
+        held_find(t, keys[i])->since = now - 100 * unit;
+        blame_wait_begins(lock_find(keys[i]), now - 100 * unit);
+    }
+    blame_charge_held(t, t->held_top, 0, now);
+    for (uint64_t i = 0; i < HELD; i++) {
+        due += blame_take(lock_id(keys[i], 0), now, 0, false).ticks != 0;
+        held_forget(t, keys[i]);
+    }
+    CHECK_EQUAL(due, HELD - CHARGED);
+}
+
 static void charges_add_up_by_site(void)
 {
     struct lt_thread *t = watched();
@@ -214,5 +236,6 @@ int main(void)
     sums_are_exact_among_threads();
     a_wait_that_was_left_is_forgotten();
     charges_add_up_by_site();
+    a_wait_charges_a_bounded_number_of_held_locks();
     return 0;
 }

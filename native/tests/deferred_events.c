@@ -7,6 +7,7 @@
 #include "base/lock_key.h"
 #include "base/tls.h"
 #include "check.h"
+#include "shm/segment.h"
 
 static uint64_t key_number(uint64_t number)
 {
@@ -56,6 +57,40 @@ static void no_event_is_lost(struct lt_thread *t)
     CHECK_EQUAL(t->ring_head, before + DEFERRED_MAX + 2);
 }
 
+static uint64_t waits_by_stack(struct lt_thread *t, uint32_t lock, uint32_t stack)
+{
+    const struct lt_site *table = shm_ptr(t->sites);
+    for (uint32_t i = 0; i < t->site_capacity; i++)
+        if (table[i].count && table[i].lock == lock && table[i].stack == stack)
+            return table[i].wait_ticks;
+    return 0;
+}
+
+/* A hold adds nothing to the waits by stack. */
+static void waits_are_summed_by_stack(struct lt_thread *t)
+{
+    struct lock_event event = {.type = LT_RECORD_WAIT, .lock = 7, .stack = 8, .wait = 100};
+    for (int i = 0; i < 3; i++)
+        event_write(t, &event);
+    CHECK_EQUAL(waits_by_stack(t, 7, 8), 300);
+    event.type = LT_RECORD_TIMEOUT;
+    event_write(t, &event);
+    CHECK_EQUAL(waits_by_stack(t, 7, 8), 400);
+    event.type = LT_RECORD_HOLD;
+    event_write(t, &event);
+    CHECK_EQUAL(waits_by_stack(t, 7, 8), 400);
+}
+
+static void nothing_is_written_below_the_level_contended(struct lt_thread *t)
+{
+    uint64_t before = t->ring_head;
+    uint32_t mode = lt_own.mode;
+    lt_own.mode = (mode & ~(uint32_t)LEVEL_MASK) | LT_LEVEL_COUNTING;
+    event_write(t, &waited);
+    lt_own.mode = mode;
+    CHECK_EQUAL(t->ring_head, before);
+}
+
 int main(void)
 {
     struct lt_thread *t = watched();
@@ -63,5 +98,7 @@ int main(void)
     at_once_without_a_lock(t);
     at_the_release_of_the_last_lock(t);
     no_event_is_lost(t);
+    waits_are_summed_by_stack(t);
+    nothing_is_written_below_the_level_contended(t);
     return 0;
 }

@@ -57,6 +57,20 @@ static void keeps_the_newest(void)
         CHECK(is_numbered(ring + n % RING_RECORDS * LT_RECORD_SIZE, t->tid, n));
 }
 
+static void a_mark_is_written_with_its_text(void)
+{
+    struct lt_thread *t = self();
+    uint64_t before = t->ring_head;
+    uint8_t expected[LT_RECORD_SIZE];
+    mark_encode(expected, t->tid, 77, "began");
+    ring_write_mark(t, 77, "began");
+    CHECK_EQUAL(t->ring_head, before + 1);
+    const uint8_t *ring = shm_ptr(t->ring);
+    const uint8_t *record = ring + before % RING_RECORDS * LT_RECORD_SIZE;
+    CHECK(memcmp(record, expected, LT_RECORD_SIZE) == 0);
+    CHECK(memmem(record, LT_RECORD_SIZE, "began", 6)); /* with the zero behind it */
+}
+
 static struct lt_thread *writer_block;
 
 static void *writer(void *unused)
@@ -108,6 +122,7 @@ static void can_be_read_while_written(void)
 int main(void)
 {
     keeps_the_newest();
+    a_mark_is_written_with_its_text();
     can_be_read_while_written();
     return 0;
 }

@@ -9,7 +9,7 @@ from support import tool, watched
 from support.targets import StartTarget
 from support.watched import Need
 
-SUM = 4 * 20000
+SUM = 4 * 400
 KINDS = {"mutex": "mutex", "shared": "rwlock", "semaphore": "futex", "atomic": "futex"}
 
 

@@ -9,6 +9,8 @@ from support import tool, watched
 from support.watched import Need
 
 THREADS, MUTEXES, LOCKS = 4, 2, 1_000_000
+#: A yield takes long beside twenty busy processes.
+EVENTS, YIELDS = 500, 5
 
 
 def events(result: watched.Result) -> int:
@@ -36,11 +38,11 @@ def test_sysbench_threads(need: Need) -> None:
         "threads",
         "--threads=8",
         "--thread-locks=2",
-        "--thread-yields=50",
+        f"--thread-yields={YIELDS}",
     ]
-    command += ["--events=5000", "--time=0", "run"]
+    command += [f"--events={EVENTS}", "--time=0", "run"]
     without, seen = watched.run(command), watched.run(command, "contended")
-    assert (seen.status, events(seen)) == (without.status, events(without)) == (0, 5000)
+    assert (seen.status, events(seen)) == (without.status, events(without)) == (0, EVENTS)
     # Each event takes and releases one of the locks as often as it yields.
-    assert watched.total(seen.last, "acquisitions", "mutex") >= 5000 * 50
+    assert watched.total(seen.last, "acquisitions", "mutex") >= EVENTS * YIELDS
     assert watched.total(seen.last, "contended", "mutex") > 0

@@ -15,6 +15,8 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot
 from locktop.collector.native import ffi, lib
+from locktop.collector.shm import layout
+from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.layout import MAGIC
 from locktop.collector.sources.attach import attach
 
@@ -88,6 +90,7 @@ class SharedFile:
         self.header: Any = self.at("struct lt_header", 0)
         self.control: Any = self.at("struct lt_control", lib.LT_CONTROL_OFFSET)
         self._used: int = lib.LT_ARENA_OFFSET
+        self.blocks: list[Any] = []  # of the threads
         self._fill_header()
         self.control.mode = 1 << 8 | lib.LT_LEVEL_CONTENDED
         self.control.base_level = lib.LT_LEVEL_CONTENDED
@@ -106,9 +109,17 @@ class SharedFile:
             "struct lt_lock": header.locks,
             "struct lt_name": header.names,
             "struct lt_retired": header.retired,
+            "struct lt_condition": header.conditions,
+            "struct lt_misuse": header.misuses,
+            "struct lt_order": header.orders,
+            "struct lt_life": header.lives,
         }
         for name, array in arrays.items():
             array.element_size, array.first = ffi.sizeof(name), _FIRST
+
+    def header_record(self) -> layout.Header:
+        """Return the header as readers get it."""
+        return layout.HEADER.at(self.data)
 
     @property
     def name(self) -> str:
@@ -154,6 +165,36 @@ class SharedFile:
         self.header.names_changed += 1
         return entry
 
+    def add_condition(self, signalled: int) -> tuple[Any, int]:
+        """Add the record of a condition; return it and its index."""
+        record, index = self._push(self.header.conditions, "struct lt_condition")
+        record.signalled = signalled
+        return record, index
+
+    def add_misuse(self, **fields: int) -> None:
+        """Add a misuse that the library noted."""
+        entry, _ = self._push(self.header.misuses, "struct lt_misuse")
+        for name, value in fields.items():
+            setattr(entry, name, value)
+        self.header.misuses_changed += 1
+
+    def add_life(self, birth: int, tid: int) -> Any:
+        """Add the life of a thread that took locks while it held others."""
+        entry, _ = self._push(self.header.lives, "struct lt_life")
+        entry.birth, entry.tid = birth, tid
+        return entry
+
+    def add_order(self, held: Sequence[int], lock: int, **fields: int) -> Any:
+        """Add an observed order; ``seen``: a thread and its segment."""
+        entry, index = self._push(self.header.orders, "struct lt_order")
+        entry.hash, entry.lock, entry.held_count = index + 1, lock, len(held)
+        entry.held[0 : len(held)] = list(held)
+        entry.seen[0] = fields.pop("seen", 0)
+        for name, value in fields.items():
+            setattr(entry, name, value)
+        self.header.orders_changed += 1
+        return entry
+
     def add_stack(self, frames: Sequence[int]) -> int:
         """Add a stack; return its id."""
         at = self._allocate(ffi.sizeof("struct lt_stack") + 8 * len(frames))
@@ -172,6 +213,7 @@ class SharedFile:
         thread.held_size = ffi.sizeof("struct lt_held") * lib.LT_HELD_INLINE
         for name, value in fields.items():
             setattr(thread, name, value)
+        self.blocks.append(thread)
         return thread
 
     def give_slots(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
@@ -190,6 +232,11 @@ class SharedFile:
             if _set_counts(slot.counts, self.at("struct lt_waits", at), counts):
                 waits.count += 1
                 slot.waits = waits.count
+
+    def counters(self, thread: Any, number: int = 0) -> Any:
+        """Return an entry of a thread's table of figures by lock."""
+        at = thread.counters + number * ffi.sizeof("struct lt_lock_counters")
+        return self.at("struct lt_lock_counters", at)
 
     def give_sites(self, thread: Any, capacity: int, entries: Sequence[dict[str, int]]) -> None:
         """Give a thread a table of waits by lock and call site."""
@@ -273,3 +320,8 @@ class SharedFile:
         chunk = (index // array.first + 1).bit_length() - 1
         start = array.first * ((1 << chunk) - 1)
         return int(array.chunk[chunk] + (index - start) * array.element_size)
+
+
+def monotonic_clock() -> Clock:
+    """Return a clock whose ticks are nanoseconds."""
+    return Clock(SharedFile().header_record())

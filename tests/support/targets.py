@@ -28,8 +28,9 @@ _COMPILERS = {
 #: A target is a file with one of these suffixes; ``target.h`` and other headers are none.
 SUFFIXES = {*_COMPILERS, ".py", ".java", ".js"}
 
-#: Far longer than any wait takes on a working machine; an answer ends each wait earlier.
-PATIENCE_S = 60.0
+#: A guard against programs that hang. An answer ends each wait earlier. Beside twenty busy
+#: processes one sched_yield() takes some 20 ms, and a target may make thousands.
+PATIENCE_S = 300.0
 
 
 class TargetNameError(LookupError):

@@ -235,7 +235,7 @@ NO_MIRROR = {
     "tui/views/test_not_measured.py": "one rule for all views",
 }
 #: Folders whose tests are about C files, documents and the tests themselves.
-NO_MIRRORS = {"native", "documents", "support"}
+NO_MIRRORS = {"native", "documents", "mutants", "support"}
 
 
 def test_each_unit_test_mirrors_a_module() -> None:

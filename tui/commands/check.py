@@ -30,7 +30,13 @@ instead of 3: use that for health checks.
 
 With --potential the status is 1 too if threads took locks in different orders since the process
 started, with at least medium confidence. The status is 3 if such orders were left out. That is for
-tests, not for health checks: no thread hangs because of it, and the answer never changes back."""
+tests, not for health checks: no thread hangs because of it, and the answer never changes back.
+--potential=classes also reports such orders of different locks of the same classes. Their
+confidence is low, so they do not change the status."""
+
+_OF_CLASSES = "classes"
+#: The values of --potential, the default first.
+_POTENTIAL = ("locks", _OF_CLASSES)
 
 FORMATS = ("text", "line", "json", "dot", "mermaid")
 
@@ -54,8 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
         "--potential",
-        action="store_true",
-        help="also report, with status 1, locks that were taken in different orders",
+        nargs="?",
+        choices=_POTENTIAL,
+        const=_POTENTIAL[0],
+        help="also report, with status 1, locks that were taken in different orders; with"
+        f" ={_OF_CLASSES} also different locks of the same classes",
     )
     parser.add_argument(
         "--certain-only",
@@ -73,18 +82,19 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.export import check_report
 
     def report(form: str, path: Path | None) -> None:
-        data = check_report.render(snapshot, form, arguments.potential, text_width())
+        data = check_report.render(snapshot, form, potential, text_width())
         write(data, path, arguments)
 
     form = _form(arguments)
     path = destination(arguments)
-    left_out = options.suppressions(arguments) if arguments.potential else ()
+    potential = bool(arguments.potential)
+    left_out = options.suppressions(arguments) if potential else ()
     snapshot = suppressions.apply(_scanned(arguments), left_out)
     if path is not None:
         report(form, path)
     if not arguments.quiet:
         report("line" if path is not None else form, None)
-    status = exit_status(snapshot, arguments.potential)
+    status = exit_status(snapshot, potential)
     return 0 if status == DOUBTFUL and arguments.certain_only else status
 
 
@@ -102,14 +112,16 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
     from locktop.collector.format import verdict
     from locktop.collector.model import Kind
 
-    source = attached(arguments.pid, arguments)
+    source = attached(arguments.pid, arguments, arguments.potential == _OF_CLASSES)
     try:
         first = source.scan()
         time.sleep(_BETWEEN_S)
         snapshot = source.scan()
-        potential = arguments.potential and snapshot.lock_order
-        # Idle rules, and whether a semaphore is a lock of Python, depend on names. To resolve
-        # names takes longer than a probe should take, so the scan does that only if needed.
+        potential = arguments.potential == _OF_CLASSES or (
+            arguments.potential and snapshot.lock_order
+        )
+        # Lock classes, idle rules, and whether a semaphore is a lock of Python, depend on names. To
+        # resolve names takes longer than a probe should take, so the scan does that only if needed.
         on_semaphores = any(
             thread.waiting_for is not None
             and thread.waiting_for.kind is Kind.SEM

@@ -153,11 +153,15 @@ def add_scan_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def attached(pid: int, arguments: argparse.Namespace) -> Source:
-    """The source for a process, by the options. Raises LocktopError."""
+def attached(pid: int, arguments: argparse.Namespace, of_classes: bool = False) -> Source:
+    """The source for a process, by the options. Raises LocktopError.
+
+    ``of_classes``: see attach().
+    """
     from locktop.collector.sources.attach import attach
 
-    return attach(pid, rules(arguments), stop_threads=arguments.stop_threads)
+    chosen = rules(arguments)
+    return attach(pid, chosen, stop_threads=arguments.stop_threads, of_classes=of_classes)
 
 
 def rules(arguments: argparse.Namespace) -> Rules:

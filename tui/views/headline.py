@@ -53,6 +53,12 @@ def headline(index: SnapshotIndex, width: int) -> Line:
     if pattern:
         return cut(pattern, width)
     busiest = _busiest(index)
+    unsignalled = _unsignalled_line(index)
+    if unsignalled:
+        name = index.lock_name(busiest.id) if busiest is not None else ""
+        lately = _busiest_line(". Lately most for ", name, busiest) if busiest is not None else ()
+        full = make_line(*unsignalled, *lately)
+        return full if cell_len(line_text(full)) <= width else cut(unsignalled, width)
     if busiest is None:
         return make_line((_calm_text(index), "dim"))
     # The library does not observe a wait that began while the library was dormant.
@@ -66,13 +72,35 @@ def headline(index: SnapshotIndex, width: int) -> Line:
 
 def _pattern_line(index: SnapshotIndex) -> Line:
     """The pattern of contention that matters most; nothing without a pattern."""
-    found = sorted(index.snapshot.patterns, key=lambda pattern: _RANK.get(pattern.name, len(_RANK)))
+    patterns = (one for one in index.snapshot.patterns if one.name is not PatternName.NO_SIGNAL)
+    found = sorted(patterns, key=lambda pattern: _RANK.get(pattern.name, len(_RANK)))
     if not found:
         return ()
     first = found[0]
     lock = [(" of ", "waiting"), (index.lock_name(first.lock), "strong")] if first.lock else []
     words = f" {first.name.words.capitalize()}"
     return make_line((words, "waiting"), *lock, f": {first.evidence}")
+
+
+def _unsignalled_line(index: SnapshotIndex) -> Line:
+    """The longest wait for a condition that no signal has reached; nothing without such a wait.
+
+    The line is plain, because a pool without work looks the same.
+    """
+    found = [one for one in index.snapshot.patterns if one.name is PatternName.NO_SIGNAL]
+    if not found:
+        return ()
+    tids = found[0].tids  # the longest wait is first
+    waits = [index.threads[tid].waiting_for for tid in tids if tid in index.threads]
+    longest = duration(max([wait.duration_s for wait in waits if wait is not None], default=0.0))
+    many = len(tids) > 1
+    who = f"{len(tids)} threads wait" if many else f"{index.thread_name(tids[0])} waits"
+    return make_line(
+        f" {who} for ",
+        (index.lock_name(found[0].lock), "strong"),
+        f", the longest {longest}" if many else f" for {longest}",
+        ": no signal came meanwhile",
+    )
 
 
 def _unobserved_line(index: SnapshotIndex) -> Line:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from locktop.collector.format import activity
+from locktop.collector.format import activity, blame
 from locktop.collector.format.misuse import misuse_sentence
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.units import DURATION_WIDTH
 from locktop.collector.model import CONTENTION_KINDS, Blame, Kind, Lock, WaitStack
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
@@ -210,12 +211,15 @@ def blamed(index: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
         return
     yield blank()
     yield heading("Waited because of")
-    for blame in islice(because, 6):
+    shares = [(one, one.wait_s) for one in because]
+    if sentence := blame.divided(shares, index.snapshot, DURATION_WIDTH):
+        yield make_line((f"  {sentence}", "dim"))
+    for one in islice(because, 6):
         yield make_line(
-            f"  {duration(blame.wait_s):>6}  ",
-            (blame.nameless or index.thread_name(blame.tid), "holder"),
-            *_taken_at(index, blame.site),
-            *_while_waiting(index, blame.through),
+            f"  {duration(one.wait_s):>6}  ",
+            (one.nameless or index.thread_name(one.tid), "holder"),
+            *_taken_at(index, one.site),
+            *_while_waiting(index, one.through),
         )
 
 

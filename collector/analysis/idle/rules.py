@@ -24,7 +24,7 @@ _FOR_ALL = "for-all"
 _VERDICTS = {"idle": True, "contended": False, _NEITHER: False}
 _REASON = " -- "
 #: The cache of functions is emptied when it has so many entries.
-_MAX_CACHED = 100_000
+MAX_CACHED = 100_000
 
 #: Returns something true if a name matches.
 _Matcher = Callable[[str], object]
@@ -234,7 +234,7 @@ class Rules:
         key = frame.function, frame.file, frame.module
         bits = self._bits.get(key)
         if bits is None:
-            if len(self._bits) >= _MAX_CACHED:
+            if len(self._bits) >= MAX_CACHED:
                 self._bits.clear()
             bits = self._bits[key] = sum(
                 1 << number

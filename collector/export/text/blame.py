@@ -10,6 +10,7 @@ from locktop.collector.analysis import lock_classes
 from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.text.context import ReportContext, Row
 from locktop.collector.format import activity, units
+from locktop.collector.format import blame as blame_format
 from locktop.collector.format.source_location import full_location
 from locktop.collector.model import Blame, Lock, LockClass
 
@@ -47,6 +48,8 @@ def _held_meanwhile(context: ReportContext, row: Row) -> Iterator[str]:
     """Yield the holders with most blame for the waits."""
     blamed = _blame_of(context, row)
     whole = sum(wait_s for _, wait_s in blamed)
+    if sentence := blame_format.divided(blamed, context.snapshot):
+        yield f"    {context.row_name(row)}: {sentence}"
     for number, (blame, wait_s) in enumerate(blamed[:_MAX_BLAMED]):
         if number == 0:
             yield f"    {context.row_name(row)} was held meanwhile by"

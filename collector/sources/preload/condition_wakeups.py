@@ -8,6 +8,7 @@ the word of the mutex. The library knows when the last signal came.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -25,6 +26,13 @@ _MUTEX: int = lib.LT_KIND_MUTEX
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 
 
+class _Begin(NamedTuple):
+    """The begin of a wait for a mutex."""
+
+    ticks: int
+    is_known: bool  # else the wait began before
+
+
 class ConditionWakeups:
     """Turns condition waits that are over into waits for the mutex."""
 
@@ -34,8 +42,8 @@ class ConditionWakeups:
         self._clock = clock
         self._tasks = tasks
         self._conditions = GrowingArray(memory, layout.CONDITIONS_AT, layout.CONDITION.size)
-        #: By tid and number of the wait: ticks when the thread began to wait for the mutex.
-        self._since: dict[tuple[int, int], int] = {}
+        #: By tid and number of the wait.
+        self._begins: dict[tuple[int, int], _Begin] = {}
 
     def apply(
         self, threads: Mapping[int, RawThread], rows: Mapping[int, LockRow]
@@ -49,7 +57,7 @@ class ConditionWakeups:
         Raises:
             LocktopError: the file is damaged.
         """
-        since: dict[tuple[int, int], int] = {}
+        begins: dict[tuple[int, int], _Begin] = {}
         found = dict(threads)
         held = {entry.lock for raw in threads.values() for entry in raw.held}
         for tid, raw in threads.items():
@@ -61,9 +69,13 @@ class ConditionWakeups:
             if mutex is None or mutex.lock not in held or not self._sleeps_for(tid, mutex):
                 continue
             key = (tid, wait.seq)
-            since[key] = self._since.get(key) or self._woken(wait, rows, raw.now)
-            found[tid] = replace(raw, wait=_mutex_wait(wait, mutex, since[key]))
-        self._since = since
+            began = begins[key] = self._begins.get(key) or self._began(wait, rows, raw.now)
+            found[tid] = replace(
+                raw,
+                wait=_mutex_wait(wait, mutex, began.ticks),
+                is_wait_older=not began.is_known,
+            )
+        self._begins = begins
         return found
 
     def _sleeps_for(self, tid: int, mutex: LockRow) -> bool:
@@ -75,21 +87,24 @@ class ConditionWakeups:
         wait = futex.parse_wait(self._pid, call) if call is not None else None
         return wait is not None and wait.address == mutex.address
 
-    def _woken(self, wait: WaitBlock, rows: Mapping[int, LockRow], now: int) -> int:
-        """Return when the thread was woken, ticks.
+    def _began(self, wait: WaitBlock, rows: Mapping[int, LockRow], now: int) -> _Begin:
+        """Return when the thread was woken.
 
         Without a signal after the begin of the wait, a time limit or a cancellation has woken the
-        thread. The moment of that is not known: then the wait for the mutex begins now.
+        thread. No thread noted that moment: the wait for the mutex began before this scan.
         """
+        not_known = _Begin(now, is_known=False)
         row = rows.get(wait.lock)
         if row is None or not row.type:
-            return now
+            return not_known
         self._conditions.refresh()
         if row.type > self._conditions.count:
-            return now
+            return not_known
         at = list(self._conditions.offsets())[row.type - 1]
         record = layout.CONDITION.at(self._memory.read(at, layout.CONDITION.size))
-        return record.signalled if wait.since < record.signalled <= now else now
+        if wait.since < record.signalled <= now:
+            return _Begin(record.signalled, is_known=True)
+        return not_known
 
 
 def _mutex_wait(wait: WaitBlock, mutex: LockRow, since: int) -> WaitBlock:

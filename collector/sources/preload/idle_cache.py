@@ -9,7 +9,7 @@ from locktop.collector.sources.probes.python_stacks import FIRST_ID
 
 #: A lock's id, the id of the native stack, the return address of the waiting call.
 _Key = tuple[int, int, int]
-_MAX_KEPT = 1 << 16
+MAX_KEPT = 1 << 16
 
 
 class IdleCache:
@@ -31,7 +31,7 @@ class IdleCache:
             snapshot: the snapshot.
             named: whether all names are known in the snapshot.
         """
-        if len(self._idle) > _MAX_KEPT:
+        if len(self._idle) > MAX_KEPT:
             self._idle.clear()
         verdicts_by_key: dict[_Key, set[bool]] = {}
         for wait in _cacheable_waits(snapshot):

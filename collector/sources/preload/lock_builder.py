@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -244,8 +244,9 @@ class LockBuilder:
         def most_wait() -> tuple[Frame, ...]:
             return frames.of(stacks[0].stack) if stacks else ()
 
-        def made_at() -> tuple[Frame, ...]:
-            return frames.of(row.made_at)
+        def made_at() -> Iterator[Frame]:
+            for address in frames.addresses(row.made_at) if row.made_at else ():
+                yield from self._resolver.frames(address)
 
         def waiter() -> tuple[Frame, ...]:
             return next(filter(None, map(self._merged, waiters)), ())
@@ -256,7 +257,7 @@ class LockBuilder:
 
 
 def _unheld_s(blame: Sequence[Blame]) -> float:
-    return sum([one.wait_s for one in blame if not one.tid and not one.site])
+    return sum([one.wait_s for one in blame if one.is_unheld])
 
 
 def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:

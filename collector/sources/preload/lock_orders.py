@@ -23,15 +23,17 @@ from locktop.collector.shm.segment import GrowingArray, SharedMemory
 from locktop.collector.symbols.resolver import Resolver
 
 #: The pause after a search, as a multiple of the time that the search took.
-_REST = 20
+REST = 20
 
 
 class LockOrders:
     """The lock orders: read again when they changed, but less often if that takes long."""
 
-    def __init__(self, memory: SharedMemory, resolver: Resolver) -> None:
+    def __init__(self, memory: SharedMemory, resolver: Resolver, of_classes: bool = False) -> None:
+        """``of_classes``: find potential deadlocks of lock classes too."""
         self._memory = memory
         self._resolver = resolver
+        self._of_classes = of_classes
         self._orders_read = GrowingArray(memory, layout.ORDERS_AT, layout.ORDER_SIZE)
         self._lives_read = GrowingArray(memory, layout.LIVES_AT, layout.LIFE_SIZE)
         self._entries: Any = ()
@@ -97,7 +99,9 @@ class LockOrders:
         begun = time.monotonic()
         if known != state and (final or begun >= self._next_search):
             facts = self._facts(locks, rows)
-            found = lock_order_cycles.find(self._searched(facts), self._lives, facts)
+            found = lock_order_cycles.find(
+                self._searched(facts), self._lives, facts, self._of_classes
+            )
             self._known = (state, found)
             self._next_search = _rested(begun)
         return found
@@ -106,7 +110,7 @@ class LockOrders:
         """Return the orders that may be part of a cycle of locks or of lock classes."""
         indexes = {order.index for order in self._in_cycles}
         names = {lock: one.class_name for lock, one in facts.items() if one.class_name}
-        if names:
+        if names and self._of_classes:
             known = [order for order in self._orders.values() if order.lock[0] in facts]
             indexes.update(order.index for order in lock_order_graph.in_cycles(known, names))
         return [_order(self._entries[index]) for index in sorted(indexes)]
@@ -135,7 +139,7 @@ class LockOrders:
 
 def _rested(begun: float) -> float:
     now = time.monotonic()
-    return now + _REST * (now - begun)
+    return now + REST * (now - begun)
 
 
 def _read(array: GrowingArray, name: str) -> Any:

@@ -46,8 +46,9 @@ class PreloadSession:
         memory: SharedMemory,
         rules: Rules | None,
         stop_threads: bool,
+        of_classes: bool = False,
     ) -> None:
-        """See attach() for ``rules`` and ``stop_threads``."""
+        """See attach() for ``rules``, ``stop_threads`` and ``of_classes``."""
         pid = watched.target.pid
         self.watched = watched
         self.memory = memory
@@ -67,7 +68,7 @@ class PreloadSession:
         self.given = ProgramLockNames(memory)
         self.misuses = MisuseLog(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
-        self.orders = LockOrders(memory, resolver)
+        self.orders = LockOrders(memory, resolver, of_classes)
         self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()
         self.threads = ThreadBuilder(self.clock)

@@ -32,8 +32,14 @@ _AFTER_EXEC_S = 0.02
 class PreloadSource:
     """Scans one preloaded process."""
 
-    def __init__(self, pid: int, rules: Rules | None = None, stop_threads: bool = False) -> None:
-        """See attach() for ``rules`` and ``stop_threads``.
+    def __init__(
+        self,
+        pid: int,
+        rules: Rules | None = None,
+        stop_threads: bool = False,
+        of_classes: bool = False,
+    ) -> None:
+        """See attach() for ``rules``, ``stop_threads`` and ``of_classes``.
 
         Raises:
             NotPreloadedError: the process runs without the library.
@@ -41,6 +47,7 @@ class PreloadSource:
         """
         self._rules = rules
         self._stop_threads = stop_threads
+        self._of_classes = of_classes
         self._watched = WatchedProcess(pid)
         memory = discover.open_memory(self._watched.target)
         self._session = self._new_session(memory)
@@ -49,7 +56,9 @@ class PreloadSource:
         self._busy = threading.Lock()  # another thread sets levels
 
     def _new_session(self, memory: SharedMemory) -> PreloadSession:
-        return PreloadSession(self._watched, memory, self._rules, self._stop_threads)
+        return PreloadSession(
+            self._watched, memory, self._rules, self._stop_threads, self._of_classes
+        )
 
     def close(self) -> None:
         """Release the process; a claim on the process expires by itself."""

@@ -309,6 +309,7 @@ class ThreadBuilder:
             awaits=context.awaited(wait),
             parties=wait.parties if kind is Kind.BARRIER else 0,
             idle=kind not in CONTENTION_KINDS,
+            is_lower_bound=raw.is_wait_older,
         )
 
     def _known_holders(

@@ -26,7 +26,7 @@ from locktop.collector.symbols.resolver import Resolver
 
 #: Threads queried in one scan, some 50 us each, and the time for a new stack.
 _MAX_QUERIED = 32
-_MAX_KEPT = 1000
+MAX_KEPT = 1000
 _STATES = {True: ThreadState.IDLE, False: ThreadState.WAITING, None: ThreadState.OTHER}
 #: Threads checked in one scan, some 10 us each. A thread in an observed wait needs no check.
 _MAX_CHECKED = 64
@@ -209,7 +209,7 @@ class UnobservedWaitProbe:
         stack, name = wait.stack, thread.name if thread is not None else ""
         known = self._verdicts.get((stack, name))
         if known is None or known[0] is not frames:
-            if len(self._verdicts) >= _MAX_KEPT:
+            if len(self._verdicts) >= MAX_KEPT:
                 self._verdicts.clear()
             known = self._verdicts[stack, name] = frames, *self._rules.of_functions(frames, name)
         _, type_, rule = known

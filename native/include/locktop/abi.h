@@ -184,7 +184,7 @@ struct lt_lock {
     /* releases by a thread that did not list the lock: a held list that names the lock may be
      * stale. sem: also threads that lt_counts.unheld counts */
     uint32_t foreign_releases;
-    uint32_t made_at; /* a stack of one frame: the init site; 0 not known */
+    uint32_t made_at; /* the innermost frames of the stack that initialised it; 0 not known */
     uint64_t sites;   /* offset of the first struct lt_retired_site */
     /* from level "contended" on: n, below the bit LT_WAITS_NEW, is how many threads wait. S is the
      * part above LT_WAITS_BITS. At the moment t, n * t - S is the waited time that no holder is

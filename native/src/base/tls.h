@@ -37,6 +37,7 @@ struct local {
     struct lt_site *sites;
     uint8_t *ring;
     struct stack_cache *stacks;
+    struct cached_stacks *inner_stacks;
     const uintptr_t *wait_frame;  /* frame of the hook that published the wait */
     struct lt_lock *wait_counted; /* the lock that counts the wait, or NULL */
     void *(*start)(void *);

@@ -54,7 +54,7 @@ EXPORT int pthread_barrier_init(pthread_barrier_t *b, const pthread_barrierattr_
 {
     int result = real_pthread_barrier_init(b, attributes, count);
     if (result == 0 && watched())
-        lock_life_begins(key_of(b), 0, __builtin_return_address(0));
+        lock_life_begins(key_of(b), 0, FRAME());
     return result;
 }
 

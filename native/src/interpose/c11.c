@@ -26,7 +26,7 @@ EXPORT int mtx_init(mtx_t *m, int type)
 {
     int result = real_mtx_init(m, type);
     if (result == thrd_success)
-        mutex_begins(mutex_of(m), __builtin_return_address(0));
+        mutex_begins(mutex_of(m), FRAME());
     return result;
 }
 
@@ -80,7 +80,7 @@ EXPORT int cnd_init(cnd_t *c)
 {
     int result = real_cnd_init(c);
     if (result == thrd_success)
-        cond_begins(cond_of(c), __builtin_return_address(0));
+        cond_begins(cond_of(c), FRAME());
     return result;
 }
 

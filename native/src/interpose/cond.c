@@ -37,7 +37,7 @@ static inline bool wakes_one_old(const pthread_cond_t *c)
     {                                                                                              \
         int result = real_pthread_cond_init##suffix(c, a);                                         \
         if (result == 0)                                                                           \
-            cond_begins(c, __builtin_return_address(0));                                           \
+            cond_begins(c, FRAME());                                                               \
         return result;                                                                             \
     }                                                                                              \
     EXPORT int cond_destroy##suffix(pthread_cond_t *c)                                             \

@@ -58,10 +58,14 @@ static void check_mutex(struct lt_thread *t, struct lt_condition *condition,
 }
 
 /* A signal of another process may end the sleep. No hook here sees such a signal. */
+static bool is_shared(const pthread_cond_t *c)
+{
+    return c->__data.__wrefs & PROCESS_SHARED;
+}
+
 static struct lt_condition *condition_here(struct lt_thread *t, const pthread_cond_t *c)
 {
-    return c->__data.__wrefs & PROCESS_SHARED ? NULL
-                                              : condition_of(t, counters_of(t, key_of(c), 0));
+    return is_shared(c) ? NULL : condition_of(t, counters_of(t, key_of(c), 0));
 }
 
 /* The mutex is another thread's, or free. A thread that took the mutex unseen owns it all the
@@ -93,8 +97,10 @@ static void begin(struct lt_thread *t, struct wait_call *call, pthread_cond_t *c
     call->site = return_address(frame);
     uint32_t mutex_id = counters_of(t, call->mutex, call->type)->lock;
     call->condition = NULL;
-    if (is_new)
+    if (is_new) {
         sleep_begins(t, call, c, mutex_id, frame);
+        flags |= is_shared(c) ? LT_WAIT_PSHARED : 0u;
+    }
     release_begin(t, call->mutex, &call->release);
     if (UNLIKELY(!call->release.listed && !call->release.shallower))
         check_held(t, m, frame);
@@ -206,10 +212,10 @@ void cond_wakes_some(const pthread_cond_t *c, uint32_t most)
         wakeup_signal(condition, most);
 }
 
-void cond_begins(pthread_cond_t *c, const void *site)
+void cond_begins(pthread_cond_t *c, const uintptr_t *frame)
 {
     if (watched())
-        lock_life_begins(key_of(c), 0, site);
+        lock_life_begins(key_of(c), 0, frame);
 }
 
 void cond_ends(pthread_cond_t *c)

@@ -48,7 +48,7 @@ static inline bool cond_wakes(const pthread_cond_t *c, uint32_t most)
 }
 
 /* The program initialised or destroyed the condition variable. */
-void cond_begins(pthread_cond_t *c, const void *site);
+void cond_begins(pthread_cond_t *c, const uintptr_t *frame);
 void cond_ends(pthread_cond_t *c);
 
 #pragma GCC visibility pop

@@ -283,12 +283,12 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
     return mutex_unlock_any(m, FRAME());
 }
 
-void mutex_begins(pthread_mutex_t *m, const void *site)
+void mutex_begins(pthread_mutex_t *m, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
     if (!t)
         return;
-    lock_life_begins(mutex_key(m), 0, site);
+    lock_life_begins(mutex_key(m), 0, frame);
     held_forget(t, mutex_key(m)); /* as fork handlers do to the locks of their child */
 }
 
@@ -314,7 +314,7 @@ EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *att
 {
     int result = real_pthread_mutex_init(m, attributes);
     if (result == 0)
-        mutex_begins(m, __builtin_return_address(0));
+        mutex_begins(m, FRAME());
     return result;
 }
 

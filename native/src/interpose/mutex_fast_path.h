@@ -28,7 +28,7 @@ int mutex_unlock_any(pthread_mutex_t *m, const uintptr_t *frame);
 int mutex_taken_nested(pthread_mutex_t *m, const uintptr_t *frame);
 
 /* The program initialised or destroyed the mutex. */
-void mutex_begins(pthread_mutex_t *m, const void *site);
+void mutex_begins(pthread_mutex_t *m, const uintptr_t *frame);
 void mutex_ends(pthread_mutex_t *m);
 
 /* The program is about to destroy the mutex. */

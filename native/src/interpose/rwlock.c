@@ -241,7 +241,7 @@ EXPORT int pthread_rwlock_init(pthread_rwlock_t *l, const pthread_rwlockattr_t *
     int result = real_pthread_rwlock_init(l, attributes);
     struct lt_thread *t = watched();
     if (result == 0 && t) {
-        lock_life_begins(key_of(l), 0, __builtin_return_address(0));
+        lock_life_begins(key_of(l), 0, FRAME());
         held_forget(t, key_of(l));
     }
     return result;

@@ -154,7 +154,7 @@ EXPORT int sem_init(sem_t *s, int shared, unsigned value)
 {
     int result = real_sem_init(s, shared, value);
     if (result == 0 && watched())
-        lock_life_begins(key_of(s), value + 1, __builtin_return_address(0));
+        lock_life_begins(key_of(s), value + 1, FRAME());
     return result;
 }
 

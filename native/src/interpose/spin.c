@@ -103,7 +103,7 @@ EXPORT int pthread_spin_init(pthread_spinlock_t *l, int shared)
     int result = real_pthread_spin_init(l, shared);
     struct lt_thread *t = watched();
     if (result == 0 && t) {
-        lock_life_begins(key_of(l), 0, __builtin_return_address(0));
+        lock_life_begins(key_of(l), 0, FRAME());
         held_forget(t, key_of(l));
     }
     return result;

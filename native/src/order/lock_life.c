@@ -1,7 +1,9 @@
 /* A life of a lock begins or ends: the lock table, the names and the lock orders follow. */
 #include "order/lock_life.h"
 
+#include "base/tls.h"
 #include "order/lock_order.h"
+#include "stack/capture.h"
 #include "tables/held_list.h"
 #include "tables/init_sites.h"
 #include "tables/lock_names.h"
@@ -17,15 +19,30 @@ static void trust_again(struct lt_lock *lock, uint64_t key)
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
 }
 
-void lock_life_begins(uint64_t key, uint32_t type, const void *site)
+/* The stack of an initialisation. A wrapper may have made the call, so one frame is too little. */
+static uint32_t stack_of_init(const uintptr_t *frame)
+{
+    struct lt_thread *t = frame ? watched() : NULL;
+    if (!t)
+        return 0;
+    uint32_t mode = thread_busy(t);
+    uint32_t stack = (mode & LEVEL_MASK) < LT_LEVEL_CONTENDED
+                         ? stack_id_of_site(return_address(frame))
+                         : stack_capture_inner(t, frame);
+    thread_ready(t, mode);
+    return stack;
+}
+
+void lock_life_begins(uint64_t key, uint32_t type, const uintptr_t *frame)
 {
     lock_name_forget(key);
+    uint32_t stack = stack_of_init(frame);
     struct lt_lock *lock = lock_find(key);
     if (!lock) {
-        init_site_note(key, type, site);
+        init_site_note(key, type, stack ? stack_at(stack) : NULL);
         return;
     }
-    __atomic_store_n(&lock->made_at, stack_id_of_site(site), __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->made_at, stack, __ATOMIC_RELAXED);
     if (type)
         __atomic_store_n(&lock->type, type, __ATOMIC_RELAXED);
     trust_again(lock, key);

@@ -21,4 +21,11 @@ void stack_capture_init(void);
 /* The id of the stack that called a hook, 0 if there is no room for the stack. */
 uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame);
 
+/* The innermost frames of that stack are enough to find the caller of a wrapper. */
+enum { INNER_FRAMES = 12 };
+
+/* The id of a stack of these frames alone; 0 if there is no room. A process that would spend much
+ * time in the unwinder gets the caller alone. */
+uint32_t stack_capture_inner(struct lt_thread *t, const uintptr_t *frame);
+
 #endif

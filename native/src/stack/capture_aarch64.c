@@ -81,4 +81,11 @@ uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
     return frames ? stack_id(frames, walk(frame, frames, LT_STACK_MAX))
                   : capture_without_memory(frame);
 }
+
+uint32_t stack_capture_inner(struct lt_thread *t, const uintptr_t *frame)
+{
+    uint64_t frames[INNER_FRAMES];
+    (void)t;
+    return stack_id(frames, walk(frame, frames, INNER_FRAMES));
+}
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unwind.h>
 
+#include "base/clock.h"
 #include "base/tls.h"
 #include "shm/arena.h"
 #include "shm/segment.h"
@@ -16,6 +17,9 @@
 #include "tables/stack_table.h"
 
 enum { CACHE_SET_BITS = 2, CACHE_WAYS = 8, ANCHORS = 8 };
+/* The process unwinds so many inner stacks, in some 50 ms. More than these take at most one part in
+ * so many of its life. */
+enum { INNER_FREE = 1 << 15, INNER_SHARE = 64 };
 enum { RBP = 6 }; /* DWARF's number of the register (System V ABI, figure 3.36) */
 
 /* A word of the stack that the unwinder read besides the return addresses. Most often that is a
@@ -28,7 +32,7 @@ struct anchor {
 /* A stack that the thread has had before, and the words that led the unwinder from frame to frame.
  * If the words still hold the same, the unwinder would find the same stack. The unwinder starts at
  * the same address with the same frame pointer and reads just those words. */
-struct stack_cache {
+struct cached_stacks {
     struct cached_stack {
         uintptr_t address; /* the hook's return address */
         uintptr_t slot;    /* where the return address lies */
@@ -46,6 +50,10 @@ struct stack_cache {
         struct anchor anchor[ANCHORS];
     } entry[1 << CACHE_SET_BITS][CACHE_WAYS]; /* stacks of one call site in one set */
     uint8_t oldest[1 << CACHE_SET_BITS];      /* the entry to fill next */
+};
+
+struct stack_cache {
+    struct cached_stacks cached;
     /* for one unwinding */
     uint64_t frames[LT_STACK_MAX];
     uint32_t distance[LT_STACK_MAX];
@@ -81,6 +89,11 @@ static struct code {
     uintptr_t begin, end;
 } unwinder, allocator;
 
+/* The unwindings of inner stacks in this process, and their time. */
+static struct {
+    uint64_t count, ticks;
+} inner_unwindings;
+
 static void find_in(const struct dl_phdr_info *object, struct code *code)
 {
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -113,6 +126,8 @@ void stack_capture_init(void)
         dl_iterate_phdr(find_code, NULL);
     }
     _Unwind_Backtrace(nothing, NULL);
+    inner_unwindings.count = inner_unwindings.ticks =
+        0; /* in a forked child they are the parent's */
 }
 
 static inline bool lies_in(uintptr_t address, const struct code *code)
@@ -211,8 +226,9 @@ static unsigned cache_set(const uintptr_t *frame)
     return (unsigned)(hash >> (64 - CACHE_SET_BITS));
 }
 
-static uint32_t cache_find(const struct cached_stack *set, const uintptr_t *frame)
+static uint32_t cache_find(const struct cached_stacks *stacks, const uintptr_t *frame)
 {
+    const struct cached_stack *set = stacks->entry[cache_set(frame)];
     for (const struct cached_stack *cached = set; cached < set + CACHE_WAYS; cached++)
         if (cached->id && cached->address == frame[1] && cached->slot == (uintptr_t)(frame + 1) &&
             (!cached->frame_pointer || cached->frame_pointer == frame[0]) && unchanged(cached))
@@ -345,9 +361,11 @@ static bool make_room(struct cached_stack *cached, uint32_t depth)
     return true;
 }
 
-static void cache_fill(struct cached_stack *cached, const uintptr_t *frame, const struct walk *walk,
-                       uint32_t id)
+static void cache_fill(struct cached_stacks *stacks, const uintptr_t *frame,
+                       const struct walk *walk, uint32_t id)
 {
+    unsigned set = cache_set(frame);
+    struct cached_stack *cached = &stacks->entry[set][stacks->oldest[set]++ % CACHE_WAYS];
     cached->id = 0;
     cached->address = frame[1];
     cached->slot = walk->slot;
@@ -381,10 +399,8 @@ static NOINLINE uint32_t unwind(const uintptr_t *frame, struct stack_cache *cach
                         .distance = cache->distance,
                         .frame_pointer = cache->frame_pointer};
     uint32_t id = entered(&walk, frame);
-    if (id && walk.is_regular) {
-        unsigned set = cache_set(frame);
-        cache_fill(&cache->entry[set][cache->oldest[set]++ % CACHE_WAYS], frame, &walk, id);
-    }
+    if (id && walk.is_regular)
+        cache_fill(&cache->cached, frame, &walk, id);
     return id;
 }
 
@@ -409,11 +425,62 @@ static uint32_t caller_alone(const uintptr_t *frame)
 uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
 {
     struct stack_cache *cache = cache_of(t);
-    uint32_t id = cache ? cache_find(cache->entry[cache_set(frame)], frame) : 0;
+    uint32_t id = cache ? cache_find(&cache->cached, frame) : 0;
     if (id)
         return id;
     if (UNLIKELY(must_not_unwind(t)))
         return caller_alone(frame);
     return cache ? unwind(frame, cache) : unwind_without_cache(frame);
+}
+
+/* The inner stacks have a cache of their own: an initialisation and a wait may return to one
+ * address. */
+static struct cached_stacks *inner_stacks_of(struct lt_thread *t)
+{
+    struct local *local = local_of(t);
+    if (!local->inner_stacks) {
+        uint64_t offset = shm_alloc(sizeof(struct cached_stacks));
+        if (!offset)
+            return NULL;
+        local->inner_stacks = shm_ptr(offset);
+    }
+    return local->inner_stacks;
+}
+
+static bool has_time_for_inner(void)
+{
+    uint64_t life = lt_now() - lt_shm->clock0_ticks;
+    return __atomic_load_n(&inner_unwindings.count, __ATOMIC_RELAXED) < INNER_FREE ||
+           __atomic_load_n(&inner_unwindings.ticks, __ATOMIC_RELAXED) <= life / INNER_SHARE;
+}
+
+static NOINLINE uint32_t unwind_inner(const uintptr_t *frame, struct cached_stacks *stacks)
+{
+    uint64_t frames[INNER_FRAMES];
+    uint32_t distance[INNER_FRAMES];
+    uintptr_t frame_pointer[INNER_FRAMES];
+    struct walk walk = {.room = INNER_FRAMES,
+                        .frames = frames,
+                        .distance = distance,
+                        .frame_pointer = frame_pointer};
+    uint64_t begun = lt_now();
+    uint32_t id = entered(&walk, frame);
+    if (id && walk.is_regular)
+        cache_fill(stacks, frame, &walk, id);
+    __atomic_fetch_add(&inner_unwindings.count, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&inner_unwindings.ticks, lt_now() - begun, __ATOMIC_RELAXED);
+    return id;
+}
+
+uint32_t stack_capture_inner(struct lt_thread *t, const uintptr_t *frame)
+{
+    struct cached_stacks *stacks = inner_stacks_of(t);
+    uint32_t id = stacks ? cache_find(stacks, frame) : 0;
+    if (id)
+        return id;
+    bool by_allocator = lies_in(frame[1], &unwinder) || lies_in(frame[1], &allocator);
+    if (!stacks || by_allocator || must_not_unwind(t) || !has_time_for_inner())
+        return caller_alone(frame);
+    return unwind_inner(frame, stacks);
 }
 #endif

@@ -13,7 +13,7 @@ enum { SET_BITS = 14, WAYS = 4 };
  * forgets one of its locks. */
 static struct init_site {
     uint64_t key; /* 0: none; BUSY: being written */
-    const void *site;
+    const struct lt_stack *stack;
     uint32_t type;
 } table[1u << SET_BITS][WAYS];
 
@@ -41,12 +41,12 @@ static struct init_site *entry_for(uint64_t key)
 }
 
 /* Of two writers the second gives up: one of them may be a signal handler inside the other. */
-void init_site_note(uint64_t key, uint32_t type, const void *site)
+void init_site_note(uint64_t key, uint32_t type, const struct lt_stack *stack)
 {
     struct init_site *entry = entry_for(key);
     if (__atomic_exchange_n(&entry->key, BUSY, __ATOMIC_ACQUIRE) == BUSY)
         return;
-    __atomic_store_n(&entry->site, site, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->stack, stack, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->type, type, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
 }
@@ -72,7 +72,7 @@ static struct init_site copy_of(uint64_t key)
         struct init_site copy = {.key = __atomic_load_n(&entry->key, __ATOMIC_ACQUIRE)};
         if (copy.key != key)
             continue;
-        copy.site = __atomic_load_n(&entry->site, __ATOMIC_RELAXED);
+        copy.stack = __atomic_load_n(&entry->stack, __ATOMIC_RELAXED);
         copy.type = __atomic_load_n(&entry->type, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (__atomic_load_n(&entry->key, __ATOMIC_RELAXED) == key)
@@ -81,9 +81,9 @@ static struct init_site copy_of(uint64_t key)
     return (struct init_site){0};
 }
 
-const void *init_site_of(uint64_t key)
+const struct lt_stack *init_stack_of(uint64_t key)
 {
-    return copy_of(key).site;
+    return copy_of(key).stack;
 }
 
 uint32_t init_type_of(uint64_t key)

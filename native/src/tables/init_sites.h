@@ -5,15 +5,18 @@
 
 #include <stdint.h>
 
-/* Notes that the call which returns to `site` initialised the lock. `type`: as in struct lt_lock, 0
- * if only a later call tells it. The table forgets some locks for others. */
-void init_site_note(uint64_t key, uint32_t type, const void *site);
+#include "locktop/abi.h"
+
+/* Notes the stack of the call that initialised the lock; NULL: not known. The table keeps the
+ * pointer. A forked child reads the stack in the file of its parent, which stays mapped. `type`: as
+ * in struct lt_lock, 0 if only a later call tells it. The table forgets some locks for others. */
+void init_site_note(uint64_t key, uint32_t type, const struct lt_stack *stack);
 
 /* The lock is destroyed. */
 void init_site_forget(uint64_t key);
 
-/* The return address of the call that initialised the lock, NULL if it is not known. */
-const void *init_site_of(uint64_t key);
+/* The stack of the call that initialised the lock, NULL if it is not known. */
+const struct lt_stack *init_stack_of(uint64_t key);
 
 /* The noted type of the lock, 0 if it is not known. */
 uint32_t init_type_of(uint64_t key);

@@ -121,7 +121,8 @@ static uint32_t enter(struct search *search, uint32_t type, bool waited)
     if (!lock)
         return 0;
     lock->type = type ? type : init_type_of(search->key);
-    lock->made_at = stack_id_of_site(init_site_of(search->key));
+    const struct lt_stack *made_at = init_stack_of(search->key);
+    lock->made_at = made_at ? stack_id(stack_frames(made_at), made_at->depth) : 0;
     __atomic_store_n(&lock->key, search->key, __ATOMIC_RELEASE);
     for (;;) {
         uint32_t theirs = 0;

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any, NamedTuple
 
 import pytest
 from support import tool
 from support.targets import StartTarget
+
+from locktop.collector.format.units import duration
 
 #: The tolerance, as a share of all waiting. Some code runs between the readings of the two clocks,
 #: and the kernel may interrupt the thread there.
@@ -207,3 +210,14 @@ def test_holders_are_charged_with_their_holds_alone(start_target: StartTarget) -
     lock = lock_of(document, "mutex")
     named = sum(one["wait_s"] for one in lock["blame"] if one["tid"] or int(one["site"], 16))
     assert 0 < named <= truth["waiters"] * truth["held_s"] * (1 + CLOSE)
+    woken = lock["unheld_wait_s"]
+    assert woken > 0, "one processor"
+    assert named + woken == pytest.approx(lock["wait_s"], rel=1e-9)
+    page = " ".join(tool.run("snapshot", "-p", target.pid, "--format", "text").stdout.split())
+    divided = re.search(
+        r"g_crowded: of (\S+ \S+) of waiting, (\S+ \S+) behind holders,"
+        r" (\S+ \S+) woken and not yet running",
+        page,
+    )
+    assert divided is not None, page
+    assert divided.groups() == tuple(map(duration, (lock["wait_s"], named, woken)))

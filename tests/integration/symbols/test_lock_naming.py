@@ -21,7 +21,7 @@ def test_a_lock_on_the_heap_has_the_name_of_its_init_site(start_target: StartTar
     names = {lock.address: lock.name for lock in snapshot.locks}
     sites = {
         "connection": "made in connection_new",
-        "factory": "in want",
+        "factory": "made in main",
         "again": "made in renew",
         "copied": "in want",
     }

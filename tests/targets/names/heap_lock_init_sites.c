@@ -2,7 +2,7 @@
  * locks differ in their initialisation:
  *
  *   connection  by a function that makes connections
- *   factory     by a function that makes all locks
+ *   factory     by a function that makes all locks, for another function
  *   again       again at an address where a lock was destroyed
  *   copied      by no call
  *
@@ -12,7 +12,7 @@
  */
 #include "../target.h"
 
-static int made_line, wanted_line;
+static int made_line, called_line, wanted_line;
 
 static KEPT pthread_mutex_t *connection_new(void)
 {
@@ -61,7 +61,8 @@ static void *run(void *lock)
 
 int main(void)
 {
-    pthread_mutex_t *locks[] = {connection_new(), make_mutex(), connection_new(), copy()};
+    pthread_mutex_t *factory = (called_line = __LINE__, make_mutex());
+    pthread_mutex_t *locks[] = {connection_new(), factory, connection_new(), copy()};
     want(locks[0]); /* so that the program knows the line */
     renew(locks[2]);
     for (int i = 0; i < 4; i++) {
@@ -76,7 +77,7 @@ int main(void)
     snprintf(line, sizeof line,
              "{\"connection\": [%lu, %d], \"factory\": [%lu, %d], \"again\": [%lu, %d], "
              "\"copied\": [%lu, %d]}",
-             (unsigned long)locks[0], made_line, (unsigned long)locks[1], wanted_line,
+             (unsigned long)locks[0], made_line, (unsigned long)locks[1], called_line,
              (unsigned long)locks[2], again_line, (unsigned long)locks[3], wanted_line);
     say(line);
     return getchar() == EOF ? 0 : 1;

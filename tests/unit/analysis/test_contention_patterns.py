@@ -158,6 +158,12 @@ def high_rate() -> Snapshot:
     return scan((), LockRates(acquisitions=1e6, contended=999), acquisitions=500_000)
 
 
+def no_signal() -> Snapshot:
+    waits = waiter(11, Kind.COND, 10.0, stack=1)
+    made = scan((waits,), LockRates(), kind=Kind.COND, hold_timed=0, signals=1, unheard=1)
+    return replace(made, why={11: "condition"})
+
+
 SCENARIOS = {
     PatternName.CONVOY: convoy,
     PatternName.SERIALISED: serialised,
@@ -167,6 +173,7 @@ SCENARIOS = {
     PatternName.FALSE_IDLE: false_idle,
     PatternName.OVERSUBSCRIBED: oversubscribed,
     PatternName.HIGH_RATE: high_rate,
+    PatternName.NO_SIGNAL: no_signal,
 }
 
 

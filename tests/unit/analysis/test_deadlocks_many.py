@@ -9,6 +9,7 @@ from unit.builders import records, scenarios
 from locktop.collector.analysis import deadlocks
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, WaitForGraph
+from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.export import snapshot_codec
 from locktop.collector.format import deadlock
 from locktop.collector.model import (
@@ -134,3 +135,20 @@ def test_the_advice_for_many_deadlocks_makes_its_indexes_once() -> None:
     made = reports(records.snapshot(threads, locks, deadlocks=found))
     assert [len(report.circle) for report in made] == [2] * (count // 2)
     assert all(report.avoidance.order for report in made)
+
+
+def test_of_many_listed_owners_each_waiter_depends_on_the_observed_one() -> None:
+    """A mutex that is handed over stays in the lists of 4,000 threads, and all wait for it."""
+    tids = range(1, 4001)
+    threads = tuple(
+        replace(
+            records.thread(tid, "t", ThreadState.WAITING),
+            holds=(Held(1, 0, None),),
+            waiting_for=replace(records.wait(1, Kind.MUTEX, 4.0, 17), holder_seen=17),
+        )
+        for tid in tids
+    )
+    lock = replace(records.lock(1, "baton"), foreign_releases=9)
+    graph = build_graph(threads, {1: lock})
+    providers = {tid: set(one.requests[0].providers) for tid, one in graph.blocked.items()}
+    assert providers == {tid: {17} for tid in tids if tid != 17}

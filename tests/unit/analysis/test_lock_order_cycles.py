@@ -26,8 +26,8 @@ MAIN = 1
 def cycles(
     orders: Sequence[ObservedOrder], lives: Mapping[int, ThreadLife], about: Mapping[int, LockFacts]
 ) -> tuple[OrderCycle, ...]:
-    """Facts about locks that are known with certainty."""
-    found = lock_order_cycles.find(orders, lives, about)
+    """Return also the cycles of lock classes; the facts about locks are certain."""
+    found = lock_order_cycles.find(orders, lives, about, of_classes=True)
     assert found.unproven == 0
     return found.cycles
 
@@ -269,6 +269,14 @@ def test_a_cycle_needs_the_lock_cookie_in_both_orders() -> None:
         second = replace(second, held=(replace(second.held[0], is_identified=held),))
         found = lock_order_cycles.find([first, second], LIVES, about)
         assert (len(found.cycles), found.unproven) == ((1, 0) if wanted and held else (0, 1))
+
+
+def test_a_cycle_of_lock_classes_is_found_only_on_request() -> None:
+    about = {n: LockFacts(class_name="left" if n < 100 else "right") for n in (1, 2, 101, 102)}
+    orders = [order([1], 101, 5, stack=1), order([102], 2, 6, stack=2)]
+    assert lock_order_cycles.find(orders, LIVES, about) == PotentialDeadlocks()
+    (cycle,) = lock_order_cycles.find(orders, LIVES, about, of_classes=True).cycles
+    assert (cycle.confidence, cycle.classes) == (Confidence.LOW, ("left", "right"))
 
 
 def test_a_proven_cycle_is_not_counted_as_unproven() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unit.builders import records
 
-from locktop.collector.model import WAITS_ALONE, Blame, Kind, LockRates
+from locktop.collector.model import WAITS_ALONE, Blame, Kind, Lock, LockRates
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,25 @@ def test_idle_waits_count_only_for_an_idle_lock() -> None:
 def test_the_idle_part_of_a_contended_lock_does_not_count() -> None:
     some_idle = records.some_idle(records.lock(1, "s", Kind.SEM, wait_s=5.0), 2.0)
     assert some_idle.counted_wait_s == 3.0
+
+
+def test_the_time_without_a_holder_is_a_part_of_the_wait() -> None:
+    blame = (Blame(7, 0x40, 2.0), Blame(0, 0x40, 1.0), Blame(0, 0, 0.5), Blame(7, 0, 0.25))
+    lock = records.lock(1, "m", wait_s=3.75, blame=blame)
+    assert lock.unheld_wait_s == 0.5
+    assert records.lock(1, "m").unheld_wait_s == 0.0, "nobody waited"
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        records.lock(1, "c", Kind.COND, wait_s=1.0),
+        records.lock(1, "m", acquisitions=None),
+        records.lock(0, "other locks", wait_s=1.0),
+    ],
+)
+def test_where_holders_are_not_charged_that_time_is_not_known(lock: Lock) -> None:
+    assert lock.unheld_wait_s is None
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
 from unit.builders.waits import wait, waiting
 
-from locktop.collector.model import Kind
+from locktop.collector.model import Deadlock, Kind
+from locktop.collector.sources.preload import idle_cache as idle_cache_module
 from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.probes.python_stacks import FIRST_ID
 
@@ -39,3 +41,29 @@ def test_no_verdict_is_kept_of_deadlocks_and_merged_stacks() -> None:
     merged = replace(wait(), stack=FIRST_ID)
     idle_cache.learn(waiting(t1=merged), named=True)
     assert idle_cache.idle(merged.lock, merged.stack, merged.site) is None
+
+
+def test_threads_behind_a_deadlock_teach_no_verdict() -> None:
+    idle_cache, one = IdleCache(), replace(wait(), idle=False)
+    seen = waiting(t1=one)
+    behind = Deadlock(certain=True, since_s=1.0, cycle=(), stuck=(seen.threads[0].tid,))
+    idle_cache.learn(replace(seen, deadlocks=(behind,)), named=True)
+    assert idle_cache.idle(one.lock, one.stack, one.site) is None
+    idle_cache.learn(seen, named=True)
+    assert idle_cache.idle(one.lock, one.stack, one.site) is False
+
+
+def test_a_limited_number_of_verdicts_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle_cache_module, "MAX_KEPT", 2)
+    idle_cache = IdleCache()
+
+    def learned(*stacks: int) -> list[int]:
+        for stack in stacks:
+            idle_cache.learn(waiting(t1=replace(wait(), stack=stack)), named=True)
+        return [
+            stack for stack in range(1, 9) if idle_cache.idle(1, stack, wait().site) is not None
+        ]
+
+    assert learned(1, 2) == [1, 2]
+    assert learned(3) == [1, 2, 3]
+    assert learned(4) == [4]

@@ -11,6 +11,7 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
     Kind,
+    LockRates,
     Pattern,
     PatternName,
     ThreadActivity,
@@ -118,6 +119,45 @@ def test_a_wide_headline_has_the_activity_of_the_holder() -> None:
 def test_the_headline_of_a_stopped_process_says_so() -> None:
     stopped = replace(scenarios.normal(), stopped=True)
     assert line_text(headline(SnapshotIndex(stopped), 80)).startswith(" STOPPED by a signal")
+
+
+def unsignalled(count: int) -> SnapshotIndex:
+    threads = tuple(
+        records.thread(
+            5000 + i,
+            f"t{i}",
+            ThreadState.IDLE,
+            waiting_for=records.wait(1, Kind.COND, 12.0 - i),
+        )
+        for i in range(count)
+    )
+    tids = tuple(thread.tid for thread in threads)
+    no_signal = Pattern(PatternName.NO_SIGNAL, 1, tids, "3 threads wait", "")
+    locks = (records.lock(1, "g_done", Kind.COND),)
+    return SnapshotIndex(records.snapshot(threads, locks, patterns=(no_signal,)))
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, " t0 waits for g_done for 12.0s: no signal came meanwhile"),
+        (3, " 3 threads wait for g_done, the longest 12.0s: no signal came meanwhile"),
+    ],
+)
+def test_the_headline_names_waits_that_no_signal_reaches(count: int, text: str) -> None:
+    index = unsignalled(count)
+    line = headline(index, 80)
+    assert line_text(line) == text
+    assert "waiting" not in {style for _, style in line}
+    busy = records.lock(2, "g_busy", rates=LockRates(wait=0.5))
+    both = SnapshotIndex(replace(index.snapshot, locks=(*index.snapshot.locks, busy)))
+    assert line_text(headline(both, 200)) == f"{text}. Lately most for g_busy, 500ms a second"
+    assert line_text(headline(both, 80)) == text
+    contended = scenarios.normal()
+    worse = replace(contended, patterns=index.snapshot.patterns)
+    assert line_text(headline(SnapshotIndex(worse), 80)) == line_text(
+        headline(SnapshotIndex(contended), 80)
+    )
 
 
 @pytest.mark.parametrize("name", [PatternName.STARVED_WRITER, PatternName.CONVOY])

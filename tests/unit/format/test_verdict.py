@@ -1,0 +1,22 @@
+"""The verdict in one line names waits that no signal has reached, and does not count them."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from unit.builders import records
+
+from locktop.collector.format import verdict
+from locktop.collector.model import Kind, Pattern, PatternName, ThreadState
+
+
+def test_waits_without_a_signal_are_named_and_not_counted() -> None:
+    waits = records.wait(1, Kind.COND, 12.0)
+    threads = (records.thread(11, "w", ThreadState.IDLE, waiting_for=waits),)
+    calm = records.snapshot(threads, (records.lock(1, "g_done", Kind.COND),))
+    unsignalled = Pattern(PatternName.NO_SIGNAL, 1, (11, 12), "", "")
+    other = Pattern(PatternName.CONVOY, 2, (13,), "", "")
+    snapshot = replace(calm, patterns=(other, unsignalled))
+    assert verdict.line(snapshot).startswith("no deadlock found: store 4711, 1 thread, 0 waiting")
+    assert verdict.line(snapshot).endswith(", 2 waiting for a signal that has not come")
+    assert "signal" not in verdict.line(calm)
+    assert not verdict.is_doubtful(snapshot)
