@@ -69,11 +69,12 @@ mutants: setup
 	PYTHONPATH=tests $(BIN)/python -m mutants --mutants $(MUTANTS) $(if $(PART),--part $(PART)) \
 	  $(if $(SEED),--seed $(SEED))
 
-# Names in a large program, made for it in MEGABYTES of build/big (docs/overhead.md).
+# Names in a large program, made for it in MEGABYTES of build/big, and in Node.js (docs/overhead.md).
 MEGABYTES ?= 200
 symbols-bench: setup
 	@mkdir -p build/big
 	$(BIN)/python bench/symbols.py $(MEGABYTES) 10 build/big
+	$(BIN)/python bench/node_names.py 10
 
 # Our own readers beside pyelftools (docs/internals/adr).
 readers-bench: setup

@@ -377,7 +377,8 @@ def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
     signals: dict[int, dict[int, int]] = {}  # by lock and tid
     for thread in index.snapshot.threads:
         for use in (thread.uses or ()) if thread.alive else ():
-            if use.signals:
+            of = index.locks.get(use.lock)
+            if use.signals and of is not None and of.is_of_this_life(use):
                 signals.setdefault(use.lock, {})[thread.tid] = use.signals
     for lock, idle_waiters in index.idle:
         waiters = [thread for thread in idle_waiters if _waited_s(thread) >= _FALSE_IDLE_S]
@@ -387,8 +388,8 @@ def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
             waiters
             and signallers
             and lock.kind in (Kind.COND, Kind.SEM)
-            and lock.signals is not None
-            and sum(signalled.values()) >= lock.signals * _FALSE_IDLE_SIGNALS
+            and lock.signals_in_life is not None
+            and sum(signalled.values()) >= lock.signals_in_life * _FALSE_IDLE_SIGNALS
             and all(_is_held_up(thread) for thread in signallers)
         ):
             awaited = [thread.waiting_for.lock for thread in signallers if thread.waiting_for]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
-from locktop.collector.model.threads import ThreadActivity
+from locktop.collector.model.threads import LockUse, ThreadActivity
 
 
 class WaitStack(Struct, frozen=True, gc=False):
@@ -96,6 +96,9 @@ class Lock(Struct, frozen=True, gc=False):
     writers_first: bool = False  # rwlock: readers queue behind a waiting writer
     #: a thread that did not hold the lock released it: holders may be wrong
     foreign_releases: bool = False
+    #: semaphore: acquisitions and posts since it was initialised, by ended threads too
+    life_acquisitions: int | None = None
+    life_signals: int | None = None
     generation: int = 0  # how often a lock is known to be initialised again at the address
     first_value: int | None = None  # semaphore: the initial value
     #: mutex: the kernel frees it when its owner ends (robust, priority inheritance)
@@ -115,6 +118,16 @@ class Lock(Struct, frozen=True, gc=False):
         """The seconds that count: waits in contention, or without any the waits for work."""
         return self.wait_s if self.idle else self.wait_s - self.idle_s
 
+    def is_of_this_life(self, use: LockUse) -> bool:
+        """Return whether a use is of the present life of the lock. An address may have had other
+        semaphores before."""
+        return self.kind is not Kind.SEM or use.life == self.generation
+
+    @property
+    def signals_in_life(self) -> int | None:
+        """The signals that the uses of this life add up to, those of ended threads included."""
+        return self.life_signals if self.kind is Kind.SEM else self.signals
+
     @property
     def unheld_wait_s(self) -> float | None:
         """The seconds of ``wait_s`` with no known holder, as while a woken thread wants a CPU.
@@ -133,6 +146,6 @@ class Lock(Struct, frozen=True, gc=False):
 
         None if acquisitions or posts were not measured.
         """
-        if self.acquisitions is None or self.signals is None:
+        if self.life_acquisitions is None or self.life_signals is None:
             return None
-        return self.acquisitions - self.signals
+        return self.life_acquisitions - self.life_signals

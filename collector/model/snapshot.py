@@ -70,6 +70,7 @@ class Contents(Struct):
     #: Details of the first of the ``unobserved_waiters``.
     unobserved_waits: tuple[UnobservedWait, ...] = ()
     locks_left_out: int = 0  # known uncontended locks that are not in ``locks``
+    names_left: int = 0  # names that are still being read, or were not read in time
     ended: bool = False  # the process has ended: the figures are final, all threads are dead
     stopped: bool = False  # a signal or a debugger has stopped the process
     level: str = "contended"  # one of levels.NAMES, "sampled"

@@ -104,8 +104,10 @@ class UseRecord(NamedTuple):
 
     lock: int
     kind: int
+    has_signalled: int
     acquisitions: int
     signals: int
+    life: int
 
 
 class HeldRecord(NamedTuple):
@@ -142,6 +144,8 @@ class LockRow(NamedTuple):
     trylock_failed: int
     signals: int
     unheard: int
+    life_acquisitions: int
+    life_signals: int
     wait_ticks: int
     wait_max: int
     hold_ticks: int

@@ -33,14 +33,21 @@ struct lt_lock_sum {
     uint64_t hold_max;
     uint64_t hold_scaled_ticks; /* sampled holds scaled up, for each thread by its own sample */
     uint64_t hold_unscaled;     /* uncontended acquisitions of threads that timed no hold */
+    /* sem: the two counts of the latest life in which a thread counted (lt_lock.generation) */
+    uint64_t life;
+    uint64_t life_acquisitions;
+    uint64_t life_signals;
 };
 
-/* The use that a thread made of a lock without an owner: a semaphore, a condition, a barrier. */
+/* The use that a thread made of a lock without an owner: a semaphore, a condition, a barrier. The
+ * counts of a semaphore are those of one life. */
 struct lt_use {
-    uint32_t lock; /* id */
-    uint32_t kind; /* enum lt_kind */
+    uint32_t lock;          /* id */
+    uint16_t kind;          /* enum lt_kind */
+    uint16_t has_signalled; /* of a semaphore: in any life more often than it got it */
     uint64_t acquisitions;
     uint64_t signals; /* barrier: none */
+    uint64_t life;    /* sem: lt_lock.generation of that life, else 0 */
 };
 
 enum { LT_USES = 1024 }; /* uses of one thread that are listed */
@@ -85,6 +92,8 @@ struct lt_lock_row {
     uint64_t trylock_failed;
     uint64_t signals;
     uint64_t unheard;
+    uint64_t life_acquisitions; /* sem: of its present life */
+    uint64_t life_signals;      /* the same */
     uint64_t wait_ticks;
     uint64_t wait_max;
     uint64_t hold_ticks; /* measured and estimated together */

@@ -23,8 +23,7 @@ _MIN_SHARE = 0.9
 def main() -> int:
     """Return the exit status."""
     arguments = _arguments()
-    all_parts = parts()
-    names = [arguments.part] if arguments.part else list(all_parts)
+    names = [arguments.part] if arguments.part else list(parts())
     results = [_run_part(name, arguments) for name in names]
     return 0 if all(totals.share() >= _MIN_SHARE for totals in results) else 1
 
@@ -35,6 +34,7 @@ def _run_part(name: str, arguments: argparse.Namespace) -> Totals:
     part = parts()[name]
     changes = without_equivalent(part.changes())
     random.Random(arguments.seed).shuffle(changes)
+    del changes[: arguments.skip]
     totals = Totals()
     for change, outcome in run_all(
         part, changes, arguments.mutants, arguments.directory / name, arguments.jobs
@@ -52,6 +52,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--part", choices=list(parts()), help="default: one after the other")
     parser.add_argument("--mutants", type=int, default=100, help="changes of each part")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
+    parser.add_argument("--skip", type=int, default=0, help="changes of an earlier run")
     parser.add_argument("--jobs", type=int, default=2, help="changes that are tested at a time")
     parser.add_argument("--verbose", action="store_true", help="print also what was noticed")
     parser.add_argument(

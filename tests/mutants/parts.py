@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,10 @@ from typing import Protocol
 from mutants.c_changes import c_changes
 from mutants.change import Change
 from mutants.python_changes import python_changes
-from mutants.tree import ROOT, Tree
+from mutants.tree import ROOT, Limits, Tree
 
 #: The unit tests of C that say nothing about waits and holds, and take long.
 _SLOW_C_TESTS = {"stack_capture"}
-_BUILD_LIMIT_S = 300.0
 _PACKAGES = Path(sysconfig.get_paths()["purelib"])
 
 
@@ -61,7 +61,7 @@ class PythonPart:
     def __init__(self, modules: Sequence[str], tests: Sequence[str]) -> None:
         self._files = [path for folder in modules for path in _files(folder, "*.py")]
         self._tests = [path for folder in tests for path in _files(folder, "test_*.py")]
-        self._limit_s = 0.0
+        self._limits = Limits()
 
     def changes(self) -> list[Change]:
         """Return all changes of the modules."""
@@ -80,10 +80,10 @@ class PythonPart:
     def check(self, tree: Tree) -> None:
         """Run the tests, without a change and with a module that cannot be imported."""
         self._check_modules(tree)
-        start_s = time.monotonic()
-        if not self._passes(tree, self._tests, _BUILD_LIMIT_S):
+        usual = Usual()
+        if not self._passes(tree, self._tests):
             raise SystemExit(f"without a change one of the tests fails: {' '.join(self._tests)}")
-        self._limit_s = _limit_s(time.monotonic() - start_s)
+        self._limits = usual.limits()
         broken = Change(self._files[-1], 0, 0, "raise SystemExit('broken')\n")
         tree.write(broken)
         if not self.notices(tree, broken):
@@ -91,17 +91,17 @@ class PythonPart:
         tree.restore(broken)
 
     def notices(self, tree: Tree, change: Change) -> bool:
-        """Run the tests of the changed module first, then the other ones."""
+        """Run the tests of the changed module first, which is fast, then the other ones."""
         path = Path(change.path)
-        own = str(Path("tests/unit", *path.parts[1:-1], f"test_{path.stem}"))
-        # A folder beside one of its files would add no further test: each test by its own file.
-        tests = sorted(self._tests, key=lambda test: not test.startswith(own))
-        return not self._passes(tree, tests, self._limit_s)
+        beginning = str(Path("tests/unit", *path.parts[1:-1], f"test_{path.stem}"))
+        own = [test for test in self._tests if test.startswith(beginning)]
+        others = [test for test in self._tests if test not in own]
+        return not all(self._passes(tree, tests) for tests in (own, others) if tests)
 
-    def _passes(self, tree: Tree, tests: list[str], limit_s: float) -> bool:
+    def _passes(self, tree: Tree, tests: list[str]) -> bool:
         return tree.passes(
             [*_python(), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests],
-            limit_s,
+            self._limits,
             _environment(tree),
         )
 
@@ -117,7 +117,7 @@ class PythonPart:
             "    assert path.is_relative_to(sys.argv[1]), path\n"
         )
         command = [*_python(), "-c", code, str(tree.path), *names]
-        if not tree.passes(command, _BUILD_LIMIT_S, _environment(tree)):
+        if not tree.passes(command, Limits(), _environment(tree)):
             raise SystemExit("the tests do not import the modules of the copy")
 
 
@@ -131,7 +131,7 @@ class CPart:
             for path in (ROOT / "native/tests").glob("*.c")
             if path.stem not in _SLOW_C_TESTS
         )
-        self._limit_s = 0.0
+        self._limits = Limits()
 
     def changes(self) -> list[Change]:
         """Return all changes of the files."""
@@ -141,20 +141,20 @@ class CPart:
         """Build the tests."""
         configure = [_tool("cmake"), "-S", ".", "-B", "build/unit", "-G", "Ninja"]
         ninja = f"-DCMAKE_MAKE_PROGRAM={_tool('ninja')}"
-        if not tree.passes([*configure, ninja, "-DLOCKTOP_TESTS=ON"], _BUILD_LIMIT_S, {}):
+        if not tree.passes([*configure, ninja, "-DLOCKTOP_TESTS=ON"], Limits()):
             raise SystemExit("CMake fails in the copy")
         self._build(tree)
 
     def check(self, tree: Tree) -> None:
         """Run the tests, put the fast ones first, and build a file that is no C."""
-        taken_s = {}
+        limits: dict[str, Limits] = {}
         for test in self._tests:
-            start_s = time.monotonic()
-            if not tree.passes([_program(tree, test)], _BUILD_LIMIT_S, {}):
+            usual = Usual()
+            if not tree.passes([_program(tree, test)], Limits()):
                 raise SystemExit(f"without a change a test fails: {test}")
-            taken_s[test] = time.monotonic() - start_s
-        self._tests.sort(key=lambda test: taken_s[test])
-        self._limit_s = _limit_s(max(taken_s.values()))
+            limits[test] = usual.limits()
+        self._tests.sort(key=lambda test: limits[test].elapsed_s)
+        self._limits = limits[self._tests[-1]]
         broken = Change(self._files[-1], 0, 0, "#error broken\n")
         tree.write(broken)
         try:
@@ -169,12 +169,12 @@ class CPart:
         self._build(tree)
         own = Path(change.path).stem
         tests = sorted(self._tests, key=lambda test: test != own)
-        return not all(tree.passes([_program(tree, test)], self._limit_s, {}) for test in tests)
+        return not all(tree.passes([_program(tree, test)], self._limits) for test in tests)
 
     def _build(self, tree: Tree) -> None:
         targets = [f"unit-{test}" for test in self._tests]
         command = [_tool("cmake"), "--build", "build/unit", "--target"]
-        if not tree.passes([*command, *targets], _BUILD_LIMIT_S, {}):
+        if not tree.passes([*command, *targets], Limits()):
             raise NotCompiledError
 
 
@@ -198,9 +198,22 @@ def _text_of(path: str) -> str:
     return (ROOT / path).read_text()
 
 
-def _limit_s(usual_s: float) -> float:
-    """Return a time that no change takes that lets the tests end."""
-    return 20 + 5 * usual_s
+class Usual:
+    """The time and the CPU time that a command takes, from here on."""
+
+    def __init__(self) -> None:
+        self._start_s, self._start_cpu_s = time.monotonic(), _cpu_s()
+
+    def limits(self) -> Limits:
+        """Return more than a change takes that lets the command end."""
+        elapsed_s, cpu_s = time.monotonic() - self._start_s, _cpu_s() - self._start_cpu_s
+        return Limits(elapsed_s=30 + 10 * elapsed_s, cpu_s=int(10 + 3 * cpu_s))
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of all commands so far, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _program(tree: Tree, test: str) -> str:

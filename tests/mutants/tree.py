@@ -7,15 +7,26 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
 
 from mutants.change import Change
 
 ROOT = Path(__file__).resolve().parents[2]
 _COPIED = ("CMakeLists.txt", "collector", "native", "pyproject.toml", "tests", "themes", "tui")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 #: For a change that asks for memory without end.
 _MAX_DATA_BYTES = 4 << 30
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The most that a command may take, in seconds. On a busy machine the CPU time tells more."""
+
+    elapsed_s: float = 300.0
+    cpu_s: int = 300
 
 
 class Tree:
@@ -42,16 +53,18 @@ class Tree:
         """Bring the changed file back."""
         shutil.copyfile(ROOT / change.path, self.path / change.path)
 
-    def passes(self, command: Sequence[str], limit_s: float, environment: dict[str, str]) -> bool:
+    def passes(
+        self, command: Sequence[str], limits: Limits, environment: Mapping[str, str] = _NOTHING
+    ) -> bool:
         """Run a command, with no output, and all of its children.
 
         Raises:
-            subprocess.TimeoutExpired: the time limit is over; the processes have ended.
+            subprocess.TimeoutExpired: a limit was exceeded; the processes have ended.
         """
         process = subprocess.Popen(
             command,
             cwd=self.path,
-            env=os.environ | {"LOCKTOP_DIR": str(self.path / "shared")} | environment,
+            env=os.environ | {"LOCKTOP_DIR": str(self.path / "shared"), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -59,7 +72,11 @@ class Tree:
         )
         try:
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MAX_DATA_BYTES,) * 2)
-            return process.wait(limit_s) == 0
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (limits.cpu_s,) * 2)
+            status = process.wait(limits.elapsed_s)
+            if status in (-signal.SIGXCPU, -signal.SIGKILL):
+                raise subprocess.TimeoutExpired(command, limits.cpu_s)
+            return status == 0
         finally:
             _kill_group(process.pid)
             process.wait()

@@ -21,9 +21,8 @@ _HAND_OVER_S = 0.1
 _HELD_SHARED: int = lib.LT_HELD_SHARED
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
-_SEM: int = lib.LT_KIND_SEM
 _JOIN: int = lib.LT_KIND_JOIN
-_UNOWNED_KINDS = frozenset({_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
+_UNOWNED_KINDS = frozenset({lib.LT_KIND_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
 
 
 class LockState(Struct):
@@ -159,7 +158,12 @@ class ScanContext(Struct):
         wanted = [use for use in uses if use.lock in self.unowned]
         return tuple(
             [
-                LockUse(lock=use.lock, acquisitions=use.acquisitions, signals=use.signals)
+                LockUse(
+                    lock=use.lock,
+                    acquisitions=use.acquisitions,
+                    signals=use.signals,
+                    life=use.life,
+                )
                 for use in wanted
             ]
         )
@@ -167,4 +171,4 @@ class ScanContext(Struct):
 
 def has_signalled(uses: Iterable[layout.UseRecord]) -> bool:
     """Return Thread.signals."""
-    return any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)
+    return any(use.has_signalled for use in uses)

@@ -87,13 +87,14 @@ void wait_left(struct lt_thread *t, const uintptr_t *frame)
 
 /* The lock that counts the wait, or NULL: nobody is to blame for locks without an entry. */
 static inline struct lt_lock *counting(struct lt_lock_counters *counters, const struct waiting *w,
-                                       uint32_t mode)
+                                       uint32_t mode, bool is_held)
 {
     if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || !blame_has_holders(kind_of(w->key)))
         return NULL;
     struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(w->thread, counters)->own;
     fetch_to_write(lock);
-    return LIKELY(lock && lock->key == w->key) && blame_wait_begins(lock, w->start) ? lock : NULL;
+    return LIKELY(lock && lock->key == w->key) && blame_wait_begins(lock, w->start, is_held) ? lock
+                                                                                             : NULL;
 }
 
 void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
@@ -124,7 +125,7 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     uint32_t mode = thread_busy(t);
     if (UNLIKELY(!lock)) /* not counted apart, but published */
         lock = lock_id_of_waited(what->key, what->type);
-    local_of(t)->wait_counted = w->counted = counting(counters, w, mode);
+    local_of(t)->wait_counted = w->counted = counting(counters, w, mode, !what->is_free);
     w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
     local_of(t)->wait_frame = frame;

@@ -36,6 +36,7 @@ struct wait_for {
     uint32_t type;
     uint32_t holder;
     uint32_t flags; /* enum lt_wait_flags */
+    bool is_free;   /* no thread had the lock: the attempt is announced all the same */
     uint64_t since; /* when the thread began to look for the lock (ticks); 0: it waits at once */
     union {
         uint32_t mutex;

@@ -191,6 +191,11 @@ def test_a_joining_thread_is_advised_to_release_first() -> None:
     assert found_for(joins).remedy is Remedy.NONE
 
 
+def test_locks_that_several_threads_of_the_cycle_hold_have_no_order() -> None:
+    readers = (member(1, 1, 2), member(2, 2, 3), member(3, 1, 4), member(4, 2, 1))
+    assert found_for(seen(*readers, circle=4)) == Avoidance(Remedy.NONE)
+
+
 def test_no_advice_asks_to_release_a_once_routine() -> None:
     kinds = {1: Kind.ONCE, 2: Kind.JOIN}
     joins = member(1, 2, 2, kind=Kind.JOIN)

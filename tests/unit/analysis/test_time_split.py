@@ -234,6 +234,7 @@ def test_a_share_below_any_clock_is_none(share: float) -> None:
     found = split(ran_s=0.25, idle=0.75 - share)
     assert found.other == 0.0
     assert split(idle=1e-6).idle == 1e-6
+    assert (split(idle=1e-9).idle, split(contended=1e-9).contended) == (1e-9, 1e-9)
 
 
 def test_a_share_that_moves_as_a_whole_leaves_nothing() -> None:

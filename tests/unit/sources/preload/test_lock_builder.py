@@ -39,10 +39,7 @@ class NoNames(Resolver):
     def frames(self, address: int) -> tuple[Frame, ...]:
         return (Frame(address, "", None, None, "app", address),)
 
-    def is_named(self, address: int) -> bool:
-        return True
-
-    def is_nameless(self, address: int) -> bool:
+    def is_final(self, frame: Frame) -> bool:
         return True
 
 

@@ -13,6 +13,7 @@ from support.shared_file import SharedFile, key, mark, record, scan
 from unit.builders.raw_threads import futex_wait
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.linux import procfs, ptrace_access
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Kind, MisuseKind, Snapshot
@@ -347,20 +348,15 @@ def test_the_owner_of_a_semaphore_that_is_used_as_a_lock_is_known(
     assert {one.id: one.holders for one in found.locks} == {lock: (os.getpid(),)}
 
 
-@pytest.mark.parametrize(("posts_more", "holders"), [(True, 1), (False, 0)])
-def test_a_semaphore_at_a_used_address_is_a_lock_by_what_changes(
-    directory: Path, second_tid: int, posts_more: bool, holders: int
+@pytest.mark.parametrize(("life", "holders"), [(1, 1), (0, 0)])
+def test_only_counts_of_the_present_life_show_that_a_semaphore_is_a_lock(
+    directory: Path, second_tid: int, life: int, holders: int
 ) -> None:
     file = SharedFile()
     lock = uses_as_lock(file, os.getpid(), second_tid, generation=1)
-    path = file.save(directory)
-    with closing(attach(file.pid)) as source:
-        assert source.scan().locks[0].holders == ()
-        if posts_more:
-            counts = file.counters(file.blocks[-1]).counts
-            counts.acquisitions, counts.signals = 111, 110
-        path.write_bytes(file.data)
-        (found,) = source.scan().locks
+    for block in file.blocks:
+        file.counters(block).counts.life = life << 1
+    (found,) = scan(file, directory).locks
     assert (found.id, len(found.holders)) == (lock, holders)
 
 
@@ -369,7 +365,6 @@ def test_a_semaphore_at_a_used_address_is_a_lock_by_what_changes(
 
 def ended(file: SharedFile, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     """Return the first scan after the end, of a process that was scanned before."""
-    from locktop.collector.linux import procfs
 
     def gone(_: int) -> None:
         raise FileNotFoundError
@@ -423,3 +418,13 @@ def test_times_after_the_end_are_those_of_the_last_sign_of_life(
     waited_s = found.threads[0].waiting_for.duration_s
     assert found.duration_s == pytest.approx(waited_s + 1.0)
     assert waited_s > 90.0
+
+
+def test_only_a_living_process_keeps_something_from_locktop(
+    directory: Path, second_tid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ptrace_access, "lost_insight", lambda *_: "locktop may not look")
+    file = SharedFile()
+    file.add_thread(os.getpid())
+    assert "locktop may not look" in scan(file, directory).notes
+    assert "locktop may not look" not in ended(file, directory, monkeypatch).notes

@@ -253,7 +253,10 @@ def test_a_sleeper_learns_of_new_holders(threads: Threads) -> None:
 
 
 def use(lock: int, acquisitions: int, signals: int) -> UseRecord:
-    return UseRecord(lock=lock, kind=lib.LT_KIND_SEM, acquisitions=acquisitions, signals=signals)
+    return UseRecord(
+        lock=lock, kind=lib.LT_KIND_SEM, has_signalled=int(signals > acquisitions),
+        acquisitions=acquisitions, signals=signals, life=0,
+    )  # fmt: skip
 
 
 def test_uses_are_known_while_a_thread_waits_for_an_object_without_an_owner(
@@ -285,3 +288,28 @@ def test_waiting_threads_have_what_a_deadlock_needs(threads: Threads) -> None:
     assert [held.lock for held in found[TID].holds] == [4]
     assert found[OTHER].uses == (LockUse(lock=3, acquisitions=1, signals=5),)
     assert found[14].waiting_for is None
+
+
+def test_a_sleeper_whose_kernel_figures_changed_is_made_anew(threads: Threads) -> None:
+    raw = waits(wait_block(MUTEX, 3))
+    threads.one(raw)
+    threads.tasks[TID] = threads.tasks[TID]._replace(name="renamed", cpu_s=4.0)
+    raw.now += SECOND
+    thread = threads.one(raw)
+    assert (thread.name, thread.cpu_s) == ("renamed", 4.0)
+
+
+@pytest.mark.parametrize(
+    ("is_known", "counts", "unknown"),
+    [(True, True, False), (True, False, True), (False, True, True)],
+)
+def test_waits_are_unknown_where_the_library_does_not_count(
+    threads: Threads, is_known: bool, counts: bool, unknown: bool
+) -> None:
+    raws = [waits(None)] if is_known else []
+    threads.tasks[TID] = threads.tasks[TID]._replace(at_s=1.0)
+    threads.one(*raws, counts=counts)
+    threads.tasks[TID] = threads.tasks[TID]._replace(at_s=2.0)
+    time = threads.one(*raws, counts=counts).time
+    assert time is not None
+    assert ("contended" in time.unknown) is unknown
