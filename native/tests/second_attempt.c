@@ -93,9 +93,12 @@ static void attempts_that_fail_become_rare(void)
 
 static void tries_show_how_far_the_lock_is(void)
 {
-    reset(ENDLESS);
+    reset(1600);
     attempt_near.first = 100;
     CHECK(!attempt_is_far());
+    attempt_note_transfer(ENDLESS); /* the thread lost the CPU */
+    CHECK(!attempt_is_far());
+    attempts.transfer = 0;
     attempt_note_transfer(100); /* found in the CPU's own cache */
     CHECK_EQUAL(attempts.transfer, 0);
     for (int i = 0; i < 20; i++)

@@ -99,7 +99,8 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
         brief_wait_ended(t, &what, what.since, 0, frame);
         return 0;
     }
-    if (UNLIKELY(what.holder == t->tid)) /* a recursive mutex would not be waited for */
+    what.holder = (uint32_t)m->__data.__owner; /* there may be another one by now */
+    if (UNLIKELY(what.holder == t->tid))       /* a recursive mutex would not be waited for */
         misuse_note(t, LT_MISUSE_TAKEN_AGAIN, mutex_key(m), t->tid, frame);
     wait_begin(t, &waiting, &what, frame);
     int result = with_owner_died(m, call_real(m, call));

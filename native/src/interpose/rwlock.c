@@ -122,6 +122,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const str
         brief_wait_ended(t, &what, what.since, held_flags, frame);
         return 0;
     }
+    what.holder = (uint32_t)l->__data.__cur_writer; /* there may be another one by now */
     if (UNLIKELY(what.holder == t->tid))
         misuse_note(t, LT_MISUSE_TAKEN_AGAIN, key_of(l), t->tid, frame);
     wait_begin(t, &waiting, &what, frame);

@@ -48,11 +48,13 @@ static inline void attempt_lost(uint8_t *lost, uint8_t *skip)
         *skip = (uint8_t)((1u << (*lost - LOST_OFTEN + 1)) - 1);
 }
 
-/* A look took `ticks`. A shorter one found the lock in the CPU's own cache. */
+/* A look took `ticks`. A very short one found the lock in the CPU's own cache. During a very long
+ * one the thread lost the CPU: that alone must not make the lock seem far. */
 static inline void attempt_note_transfer(uint64_t ticks)
 {
+    uint64_t most = attempt_near.limit;
     if (ticks > attempt_near.first)
-        attempts.transfer = (3 * attempts.transfer + ticks) / 4;
+        attempts.transfer = (3 * attempts.transfer + (ticks < most ? ticks : most)) / 4;
 }
 
 /* Whether lines come from a CPU far away, so that a look delays the holder for long. */
