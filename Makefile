@@ -9,7 +9,7 @@ C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench \
+  pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
   soak false-alarms fuzz \
   glibc-tests sizes wheel-test clean
 
@@ -69,11 +69,12 @@ mutants: setup
 	PYTHONPATH=tests $(BIN)/python -m mutants --mutants $(MUTANTS) $(if $(PART),--part $(PART)) \
 	  $(if $(SEED),--seed $(SEED))
 
-# Names in a large program, made for it in MEGABYTES of build/big (docs/overhead.md).
+# Names in a large program, made for it in MEGABYTES of build/big, and in Node.js (docs/overhead.md).
 MEGABYTES ?= 200
 symbols-bench: setup
 	@mkdir -p build/big
 	$(BIN)/python bench/symbols.py $(MEGABYTES) 10 build/big
+	$(BIN)/python bench/node_names.py 10
 
 # Our own readers beside pyelftools (docs/internals/adr).
 readers-bench: setup
@@ -88,6 +89,13 @@ stacks-bench: setup
 TURNS ?= 100
 outside-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/sampling.py $(TURNS)
+
+# What a busy crowd of threads costs the tool (docs/overhead.md): by the numbers of its threads, and a
+# snapshot of one more crowd. Some three minutes.
+CROWDS ?= 300 500 2000
+SNAPSHOT_OF ?= 10000
+scan-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/crowd.py "$(CROWDS)" $(SNAPSHOT_OF)
 
 bench: setup
 	$(BIN)/locktop bench

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 _abi = importlib.import_module("locktop._abi")
@@ -48,6 +48,10 @@ class Record(Generic[R]):
         """Return the records that lie in ``data`` one after the other. Raises struct.error when
         ``data`` does not hold a whole number of records."""
         return list(map(self._make, self._whole.iter_unpack(data)))
+
+    def tuples(self, data: bytes | bytearray | memoryview) -> Iterator[tuple[Any, ...]]:
+        """Yield the fields of the records of ``each()`` as plain tuples, which is faster."""
+        return self._whole.iter_unpack(data)
 
     def pack(self, record: R) -> bytes:
         """Return the struct with the fields of ``record``; all other bytes are 0."""

@@ -23,7 +23,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from locktop.collector.analysis.strong_components import strong_components
-from locktop.collector.model import Blame, Lock
+from locktop.collector.model import Blame, Lock, further_locks
 
 #: The maximum length of a chain, because each link may be an estimate.
 MAX_LENGTH = 8
@@ -65,7 +65,7 @@ class BlameChains:
 
     def is_chained(self, lock: Lock) -> bool:
         """Return whether a holder of the lock waited for another held lock."""
-        return any(one.through and self._blame_of(one.through) > 0 for one in lock.blame)
+        return any(lock_ and self._blame_of(lock_) > 0 for lock_ in further_locks(lock.blame))
 
     def roots(self, lock: Lock) -> tuple[BlameRoot, ...]:
         """Return the holders at the ends of a lock's chains, the longest wait first.

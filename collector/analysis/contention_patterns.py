@@ -37,6 +37,7 @@ from locktop.collector.model import (
     Thread,
     ThreadActivity,
     ThreadState,
+    unheld_s,
 )
 
 _MIN_PERIOD_S = 0.1  # the rates of a shorter interval say little
@@ -158,14 +159,13 @@ class _ContentionIndex:
         """Return the rates of a lock over ``period_s``, None if one of them was not measured."""
         if self.snapshot.interval_s > 0:
             return _rates(asdict(lock.rates), 1.0)
-        unheld_s = sum(blame.wait_s for blame in lock.blame if blame.is_unheld)
         figures = {
             "acquisitions": lock.acquisitions,
             "contended": lock.contended,
             "wait": lock.wait_s,
             "hold": lock.hold_s,
             "signals": lock.signals,
-            "unheld": unheld_s,
+            "unheld": unheld_s(lock.blame),
         }
         return _rates(figures, 1.0 / self.period_s)
 
@@ -377,7 +377,8 @@ def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
     signals: dict[int, dict[int, int]] = {}  # by lock and tid
     for thread in index.snapshot.threads:
         for use in (thread.uses or ()) if thread.alive else ():
-            if use.signals:
+            of = index.locks.get(use.lock)
+            if use.signals and of is not None and of.is_of_this_life(use):
                 signals.setdefault(use.lock, {})[thread.tid] = use.signals
     for lock, idle_waiters in index.idle:
         waiters = [thread for thread in idle_waiters if _waited_s(thread) >= _FALSE_IDLE_S]
@@ -387,8 +388,8 @@ def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
             waiters
             and signallers
             and lock.kind in (Kind.COND, Kind.SEM)
-            and lock.signals is not None
-            and sum(signalled.values()) >= lock.signals * _FALSE_IDLE_SIGNALS
+            and lock.signals_in_life is not None
+            and sum(signalled.values()) >= lock.signals_in_life * _FALSE_IDLE_SIGNALS
             and all(_is_held_up(thread) for thread in signallers)
         ):
             awaited = [thread.waiting_for.lock for thread in signallers if thread.waiting_for]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from locktop.collector.model import Blame, Kind, Lock, LockClass, WaitStack
+from locktop.collector.model import Blame, Kind, LazyBlame, Lock, LockClass, WaitStack
 
 _Key = tuple[Kind, str]
 
@@ -73,11 +73,19 @@ def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
     return tuple(sorted(found, key=lambda one: (-one.wait_s, -one.count, one.stack)))
 
 
-def blame(locks: Iterable[Lock]) -> tuple[Blame, ...]:
+def blame(locks: Iterable[Lock]) -> Sequence[Blame]:
     """Return the sums of the blame of ``locks``, the longest wait first."""
+    blamed = [lock.blame for lock in locks if lock.blame]
+    lazy = [one for one in blamed if isinstance(one, LazyBlame)]
+    if blamed and len(lazy) == len(blamed):
+        return lazy[0].sum_with(lazy[1:])
+    return _summed(blamed)
+
+
+def _summed(blamed: Iterable[Sequence[Blame]]) -> tuple[Blame, ...]:
     sums: dict[tuple[int, int, int], float] = {}
-    for lock in locks:
-        for one in lock.blame:
+    for blame_of_lock in blamed:
+        for one in blame_of_lock:
             sums[one.holder] = sums.get(one.holder, 0.0) + one.wait_s
     found = [
         Blame(tid=tid, site=site, wait_s=wait_s, through=through)

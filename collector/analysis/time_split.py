@@ -19,8 +19,8 @@ and ``other`` is too small.
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.model import TimeSplit
@@ -39,7 +39,7 @@ _UNKNOWN = {
 }
 
 
-class Used(NamedTuple):
+class Used(Struct, frozen=True, gc=False):
     """The kernel's figures of a thread in an interval, in seconds; None: not counted."""
 
     ran_s: float
@@ -65,7 +65,7 @@ def split(
     """
     if interval_s <= 0.0:
         return None
-    ran_s, queued_s, disk_s, disk_seen_s = used
+    ran_s, queued_s, disk_s = used.ran_s, used.queued_s, used.disk_s
     # There are ten thousand splits a second: comparisons are cheaper than calls of min().
     cpu = ran_s / interval_s if ran_s > 0.0 else 0.0
     cpu = cpu if cpu < 1.0 else 1.0
@@ -73,7 +73,7 @@ def split(
     runnable = queued_s / interval_s if queued_s and queued_s > 0.0 else 0.0
     runnable = runnable if runnable < left else left
     left -= runnable
-    on_disk_s = disk_seen_s if disk_s is None else disk_s
+    on_disk_s = used.disk_seen_s if disk_s is None else disk_s
     disk = on_disk_s / interval_s if on_disk_s > 0.0 else 0.0
     disk = disk if disk < left else left
     left -= disk

@@ -16,9 +16,8 @@ not contradict the list. A wait with a time limit ends by itself, so it blocks n
 
 No thread owns a semaphore. A semaphore counts as a lock under two conditions. Each post came from a
 thread that had got the semaphore. And the threads that got it account for all units of its first
-value. The second condition also holds if the address had other semaphores before. The units that
-these left behind would be too many. If the library did not count calls for a time, the counts since
-the start are not known. Then nothing certain follows from the counts.
+value. The library counts both anew in each life of a semaphore. If the library did not count calls
+for a time, the counts are not known. Then nothing certain follows from the counts.
 """
 
 from __future__ import annotations
@@ -48,6 +47,9 @@ _MAX_WRITERS = 8
 #: semaphores and conditions. Python is such a program. A thread may take a Python lock only to wait
 #: for the thread that releases the lock.
 _MIN_POSTS = 3
+#: The same if the waiter itself has the unit, or a thread that ended. Such a wait looks like the
+#: wait for a message that a third thread sends.
+_MIN_POSTS_ALONE = 16
 
 #: locktop.h has no way to say that a wait has a time limit.
 MAY_GIVE_UP = "a wait for one of the program's own locks may give up by itself"
@@ -98,6 +100,9 @@ class _ListedHolders(Struct):
     owners: dict[int, Held] = field(default_factory=dict)
 
 
+_NO_HOLDERS = _ListedHolders()
+
+
 class _GraphBuilder:
     """One scan, indexed by lock. Requests that several waits share are made once."""
 
@@ -136,7 +141,9 @@ class _GraphBuilder:
                 listed = self._holders.setdefault(entry.lock, _ListedHolders())
                 (listed.readers if entry.shared else listed.owners)[thread.tid] = entry
         for use in thread.uses or ():
-            self._users.setdefault(use.lock, {})[thread.tid] = use
+            lock = self._locks.get(use.lock)
+            if lock is None or lock.is_of_this_life(use):
+                self._users.setdefault(use.lock, {})[thread.tid] = use
 
     def blocked_thread(self, tid: int, wait: Wait) -> BlockedThread | None:
         """Return the thread with its requests, None if its wait depends on no thread."""
@@ -198,7 +205,7 @@ class _GraphBuilder:
     # ---- locks with holders ----
 
     def _lock_requests(self, tid: int, wait: Wait) -> Iterator[Request]:
-        lock, listed = self._locks.get(wait.lock), self._holders.get(wait.lock, _ListedHolders())
+        lock, listed = self._locks.get(wait.lock), self._holders.get(wait.lock, _NO_HOLDERS)
         owners = self._credible_owners(wait, listed.owners)
         # Of several owners only the one that the wait observed is plausible. Thousands of threads
         # may list, and wait for, one mutex that is handed over.
@@ -396,24 +403,24 @@ class _GraphBuilder:
     def _is_given_back(self, lock: Lock, waiter: int, holders: Set[int]) -> bool:
         """Return whether the threads that have a semaphore hold it as a lock and will post it.
 
-        Posts of earlier semaphores at the same address say nothing. A thread that gets a place in a
-        queue signals another thread. A thread that waits for a semaphore that it has itself may
-        get a unit from any thread.
+        A thread that gets a place in a queue signals another thread. A thread that waits for a
+        semaphore that it has itself may get a unit from any thread.
         """
         users, of_others = self._users[lock.id], waiter not in holders and holders <= self.living
-        posts = 0 if lock.generation else min(users[tid].signals for tid in holders)
+        posts = min(users[tid].signals for tid in holders)
         if holders & self._signallers:
-            return posts >= _MIN_POSTS and of_others
+            return posts >= (_MIN_POSTS if of_others else _MIN_POSTS_ALONE)
         return posts > 0 or (lock.first_value == 1 and of_others)
 
     def _signal_requests(self, wait: Wait, verb: str) -> Iterator[Request]:
         """The threads that signalled a lock may do so again. If one of them has ended, another
         thread may follow it, and there is no request."""
         lock = self._locks.get(wait.lock)
-        if lock is None or lock.signals is None or not self._uses_known or wait.pshared:
+        sent = lock.signals_in_life if lock is not None else None
+        if sent is None or not self._uses_known or wait.pshared:
             return
         signals = self._signals(wait.lock)
-        all_live = signals.keys() <= self.living and lock.signals <= sum(signals.values())
+        all_live = signals.keys() <= self.living and sent <= sum(signals.values())
         if signals and all_live:
             doubt = MAY_SIGNAL.format(verb=verb, have=self._have)
             yield from self._one_of(BlockReason.SIGNALS, wait, signals.keys(), doubt)

@@ -34,6 +34,7 @@ class Verdict(Struct, frozen=True):
 
 _DORMANT = "both hooks look at the level before they go on"
 _COUNTED = "stores a counter and an entry of the held list; no clock"
+_NESTED = _COUNTED + "; adds up the held locks, and searches for that lock order"
 _CLOCK = "takes the slow path, and reads the counter {times} for each pair: {{read:.0f}} ns each"
 _ONCE, _TWICE = _CLOCK.format(times="once"), _CLOCK.format(times="twice")
 _CONTENDED = (
@@ -50,7 +51,8 @@ _CONTENDED_RATIO = 1 / 0.95
 
 BUDGETS = (
     Budget("mutex", 1, "dormant", 1.1, None, _DORMANT),
-    Budget("mutex", 1, "contended", 1.35, 8, _COUNTED),
+    Budget("mutex", 1, "contended", 1.35, 4, _COUNTED),
+    Budget("nested", 1, "contended", 1.35, 4, _NESTED),
     Budget("mutex", 1, "blocks", 2.3, None, _ONCE),
     Budget("mutex", 1, "all", 4.0, None, _TWICE),
     Budget("mutex", 2, "contended", _CONTENDED_RATIO, None, _CONTENDED),

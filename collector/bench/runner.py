@@ -36,6 +36,20 @@ class Case(Struct, frozen=True):
     threads: int
 
 
+class Work(Struct, frozen=True):
+    """The work of threads that fight for a lock, in steps of step_ns()."""
+
+    inside: int  # with the lock
+    apart: int  # without the lock
+
+
+class Way(Struct, frozen=True):
+    """How to run the benchmark program."""
+
+    prefix: tuple[str, ...]  # a command that runs the program
+    environment: dict[str, str]
+
+
 class RunFigures(Struct, frozen=True):
     """The figures of one run."""
 
@@ -68,17 +82,53 @@ def cases() -> list[Case]:
     ]
 
 
+def step_ns() -> float:
+    """Return the time of one step of a fighter's work. Raises LocktopError."""
+    command = [str(path()), "step"]
+    try:
+        return float(_answer(command, environment(UNPREPARED), _PATIENCE_S)["step_ns"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _failed(command, error) from error
+
+
 def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
     """Measure a case for about ``seconds``. Raises LocktopError.
 
     ``flavour``: a key of FLAVOURS.
     """
-    command = [str(path()), "cost", case.primitive, str(case.threads), str(seconds)]
-    said = _answer(command, environment(flavour), _PATIENCE_S + 10 * seconds)
+    return run(case, way(flavour), seconds)
+
+
+def run(case: Case, way: Way, seconds: float, work: Work | None = None) -> RunFigures:
+    """Measure a case for about ``seconds``. Raises LocktopError.
+
+    ``work``: the work of threads that fight; None for the program's own.
+    """
+    command = [*way.prefix, str(path()), "cost", case.primitive, str(case.threads), str(seconds)]
+    if work:
+        command += [str(work.inside), str(work.apart)]
+    said = _answer(command, way.environment, _PATIENCE_S + 10 * seconds)
     try:
         return RunFigures(**{name: float(said[name]) for name in RunFigures.__struct_fields__})
     except (KeyError, TypeError, ValueError) as error:
         raise _failed(command, error) from error
+
+
+def way(flavour: str) -> Way:
+    """Return the way to run with a flavour of this library, a key of FLAVOURS."""
+    return Way((), environment(flavour))
+
+
+def way_with(library: Path) -> Way:
+    """Return the way to run with another library preloaded, and without this one."""
+    variables = environment(UNPREPARED)
+    preloads = [str(library.resolve()), *variables.get("LD_PRELOAD", "").split(":")]
+    return Way((), variables | {"LD_PRELOAD": ":".join(name for name in preloads if name)})
+
+
+def way_through(command: str) -> Way:
+    """Return the way to run through another command, and without this library."""
+    return Way((command,), environment(UNPREPARED))
 
 
 def environment(flavour: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from locktop.collector.bench.budgets import Verdict
 from locktop.collector.bench.costs import CostRow, Costs, Spread
+from locktop.collector.bench.machine_info import MachineInfo
 from locktop.collector.bench.report import BenchReport
 from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case
 from locktop.collector.bench.trace_growth import Growth, times_longer
@@ -15,7 +16,9 @@ from locktop.collector.bench.trace_growth import Growth, times_longer
 _WATCHED = [flavour for flavour in FLAVOURS if flavour != UNPREPARED]
 
 
-class _Table(Struct, frozen=True):
+class Cells(Struct, frozen=True):
+    """The cells of a table."""
+
     head: Sequence[str]
     lines: Sequence[Sequence[str]]
     words: int  # number of columns with words, at the left; the other columns have figures
@@ -25,13 +28,13 @@ def text(report: BenchReport) -> str:
     """Return the report as lines of aligned text."""
     parts = [_introduction(report)]
     if report.costs:
-        parts.append(_aligned(_compact(report.costs)))
+        parts.append(aligned(_compact(report.costs)))
         if report.costs.rounds > 1:
             parts.append("+- is half of what lies between the quartiles.")
     if report.growth:
-        parts.append(_aligned(_trace(report.growth)))
+        parts.append(aligned(_trace(report.growth)))
     if report.verdicts:
-        parts.append(_aligned(_verdicts(report.verdicts)))
+        parts.append(aligned(_verdicts(report.verdicts)))
     if reasons := [f"{one.what}: {one.why}" for one in report.verdicts if one.missed_by]:
         parts.append("\n".join(reasons))
     return "\n\n".join(parts)
@@ -41,25 +44,22 @@ def markdown(report: BenchReport) -> str:
     """Return the report as tables in Markdown."""
     parts = [_introduction(report)]
     if report.verdicts:
-        parts.append(_piped(_with_reasons(report.verdicts)))
+        parts.append(piped(_with_reasons(report.verdicts)))
     if report.costs:
         parts += [
             "Times the unprepared run of the same round, median (quartiles):",
-            _piped(_ratios(report.costs)),
+            piped(_ratios(report.costs)),
             "Nanoseconds, median (quartiles) / ticks of the processor's counter, median:",
-            _piped(_times(report.costs)),
+            piped(_times(report.costs)),
         ]
     if report.growth:
-        parts += ["How fast the trace grows:", _piped(_trace(report.growth))]
+        parts += ["How fast the trace grows:", piped(_trace(report.growth))]
     return "\n\n".join(parts)
 
 
 def _introduction(report: BenchReport) -> str:
-    here, found = report.machine, report.costs
-    said = (
-        f"{here.processor}, {here.cpus} CPUs, {here.system}, {here.libc};"
-        f" load {here.load:.1f} at the beginning."
-    )
+    found = report.costs
+    said = machine_line(report.machine)
     if found:
         rounds = "1 round" if found.rounds == 1 else f"{found.rounds} rounds"
         said += (
@@ -67,6 +67,14 @@ def _introduction(report: BenchReport) -> str:
             f" a reading between a lock and an unlock takes {found.ticks_read_ns:.1f} ns."
         )
     return said
+
+
+def machine_line(here: MachineInfo) -> str:
+    """Return a sentence about the machine."""
+    return (
+        f"{here.processor}, {here.cpus} CPUs, {here.system}, {here.libc};"
+        f" load {here.load:.1f} at the beginning."
+    )
 
 
 # ---- the tables ----
@@ -79,35 +87,35 @@ def _by_case(found: Costs) -> dict[Case, dict[str, CostRow]]:
     return cases
 
 
-def _compact(found: Costs) -> _Table:
+def _compact(found: Costs) -> Cells:
     lines = []
     for case, rows in _by_case(found).items():
         unprepared = rows[UNPREPARED]
         times = [_figure(unprepared.ns.median, 1), _figure(unprepared.ticks.median, 0)]
         ratios = [_with_half(rows[flavour].ratio, found.rounds) for flavour in _WATCHED]
         lines.append([case.primitive, str(case.threads), *times, *ratios])
-    return _Table(["", "threads", "unprepared ns", "ticks", *_WATCHED], lines, 1)
+    return Cells(["", "threads", "unprepared ns", "ticks", *_WATCHED], lines, 1)
 
 
-def _ratios(found: Costs) -> _Table:
+def _ratios(found: Costs) -> Cells:
     lines = [
         [case.operation, str(case.threads)]
         + [_with_quartiles(rows[flavour].ratio, 2, found.rounds) for flavour in _WATCHED]
         for case, rows in _by_case(found).items()
     ]
-    return _Table(["operation", "threads", *_WATCHED], lines, 1)
+    return Cells(["operation", "threads", *_WATCHED], lines, 1)
 
 
-def _times(found: Costs) -> _Table:
+def _times(found: Costs) -> Cells:
     lines = [
         [case.operation, str(case.threads)]
         + [_ns_and_ticks(row, found.rounds) for row in rows.values()]
         for case, rows in _by_case(found).items()
     ]
-    return _Table(["operation", "threads", *FLAVOURS], lines, 1)
+    return Cells(["operation", "threads", *FLAVOURS], lines, 1)
 
 
-def _trace(growths: Sequence[Growth]) -> _Table:
+def _trace(growths: Sequence[Growth]) -> Cells:
     lines = [
         [one.mix, one.level]
         + [str(count) for count in (one.acquisitions, one.contended, one.records)]
@@ -115,18 +123,18 @@ def _trace(growths: Sequence[Growth]) -> _Table:
         for one in growths
     ]
     head = ["acquisitions that", "level", "in all", "waits", "records", "bytes each"]
-    return _Table([*head, "times further back than all"], lines, 2)
+    return Cells([*head, "times further back than all"], lines, 2)
 
 
-def _verdicts(verdicts: Iterable[Verdict]) -> _Table:
+def _verdicts(verdicts: Iterable[Verdict]) -> Cells:
     lines = [[one.what, one.limit, one.measured, _outcome(one)] for one in verdicts]
-    return _Table(["budget", "limit", "measured", ""], lines, 4)
+    return Cells(["budget", "limit", "measured", ""], lines, 4)
 
 
-def _with_reasons(verdicts: Sequence[Verdict]) -> _Table:
+def _with_reasons(verdicts: Sequence[Verdict]) -> Cells:
     table = _verdicts(verdicts)
     lines = [[*line, one.why] for line, one in zip(table.lines, verdicts, strict=True)]
-    return _Table([*table.head, "why"], lines, 5)
+    return Cells([*table.head, "why"], lines, 5)
 
 
 # ---- the cells ----
@@ -157,7 +165,8 @@ def _ns_and_ticks(row: CostRow, rounds: int) -> str:
 # ---- the forms ----
 
 
-def _aligned(table: _Table) -> str:
+def aligned(table: Cells) -> str:
+    """Return the table as aligned text."""
     rows = [table.head, *table.lines]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.head))]
     return "\n".join(
@@ -169,6 +178,7 @@ def _aligned(table: _Table) -> str:
     )
 
 
-def _piped(table: _Table) -> str:
+def piped(table: Cells) -> str:
+    """Return the table in Markdown."""
     rule = ["---"] * table.words + ["---:"] * (len(table.head) - table.words)
     return "\n".join(f"| {' | '.join(row)} |" for row in [table.head, rule, *table.lines])

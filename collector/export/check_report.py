@@ -9,7 +9,7 @@ from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.export import deadlock_json, rendered_files
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.snapshot_codec import document as snapshot_document
-from locktop.collector.export.text import deadlock, lock_order
+from locktop.collector.export.text import deadlock, lock_order, unknown_waits
 from locktop.collector.format import lock_order as order_format
 from locktop.collector.format import verdict
 from locktop.collector.format.wrap import wrapped
@@ -47,13 +47,16 @@ def render(snapshot: Snapshot, form: str, potential: bool = False, width: int = 
 
 
 def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> list[str]:
-    """Return the finding in one line, then a report of each deadlock.
+    """Return the finding in one line, then a report of each deadlock. Without a deadlock, the long
+    waits for locks whose holders are not known follow.
 
     With ``potential`` the potential deadlocks follow.
     """
     found = [_finding(snapshot, potential)]
     for report in reports(snapshot):
         found += ["", *(part for line in deadlock.lines(report) for part in wrapped(line, width))]
+    if not snapshot.deadlocks:
+        found += [part for line in unknown_waits.lines(snapshot) for part in wrapped(line, width)]
     orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
         found += ["", *(part for line in orders for part in wrapped(line, width))]
@@ -63,7 +66,8 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
 def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     """Return the finding as a JSON object.
 
-    The deadlocks, and the threads, locks and stacks that they refer to, are as in a snapshot.
+    The deadlocks, and the threads, locks and stacks that they refer to, are as in a snapshot. The
+    same holds for long waits for locks whose holders are not known.
     "reports" has one report for each deadlock. With ``potential`` the object has the lock orders of
     a snapshot too.
     """
@@ -71,6 +75,10 @@ def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
     tids = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
     locks = set(snapshot.deadlocked)
     stacks = {str(edge.stack) for found in snapshot.deadlocks for edge in found.cycle}
+    for thread, wait in verdict.unknown_waiters(snapshot):
+        tids.add(thread.tid)
+        locks.add(wait.lock)
+        stacks.add(str(wait.stack))
     stacks |= {
         str(lock.holder_activity.stack)
         for lock in snapshot.locks

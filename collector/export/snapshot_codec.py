@@ -6,11 +6,12 @@ first wrong field in one line. Unknown keys are accepted; a missing or null key 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.blame_chains import BlameChains
@@ -21,6 +22,7 @@ from locktop.collector.export import snapshot_intervals as intervals
 from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
 from locktop.collector.export.snapshot_fields import Address, StackKey
 from locktop.collector.export.snapshot_locks import (
+    BlameEntry,
     BlameInterval,
     BlameRootEntry,
     LockClassEntry,
@@ -32,7 +34,15 @@ from locktop.collector.export.snapshot_threads import (
     ThreadGroupEntry,
 )
 from locktop.collector.format import units
-from locktop.collector.model import Lock, LockClass, Snapshot, ThreadActivity, ThreadGroup
+from locktop.collector.model import (
+    Blame,
+    Lock,
+    LockClass,
+    Snapshot,
+    ThreadActivity,
+    ThreadGroup,
+    blamed_sites,
+)
 from locktop.collector.sanitize import clean
 
 #: Ids, counters and addresses have 64 bits.
@@ -98,6 +108,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     for lock, entry in zip(snapshot.locks, whole.locks, strict=True):
         if lock.id in class_of:
             entry.class_name = class_of[lock.id].name
+        entry.blame, entry.unheld_wait_s = _blame_entries(lock.blame), lock.unheld_wait_s
         if chains.is_chained(lock):
             entry.blame_roots = [
                 BlameRootEntry(
@@ -117,6 +128,14 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     return whole
 
 
+def _blame_entries(blame: Sequence[Blame]) -> list[BlameEntry]:
+    sites = {site: Address(site) for site in blamed_sites(blame)}
+    return [
+        BlameEntry(tid=one.tid, site=sites[one.site], through=one.through, wait_s=one.wait_s)
+        for one in blame
+    ]
+
+
 def _blame_notes(chains: BlameChains) -> list[str]:
     """Return what the user should know about the blame chains, one line each."""
     if not chains.cut:
@@ -132,6 +151,11 @@ class _Source:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+
+    @property
+    def locks(self) -> list[Lock]:
+        """The locks without their blame: it may have very many elements (_blame_entries())."""
+        return [replace(lock, blame=()) if lock.blame else lock for lock in self._snapshot.locks]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._snapshot, name)

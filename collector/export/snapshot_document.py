@@ -89,6 +89,9 @@ class Document(
     locks_left_out: Annotated[
         Count, meaning('Locks without contention that "locks" leaves out.')
     ] = 0
+    names_left: Annotated[
+        Count, meaning("Names that were not read in time: there, functions or lines are missing.")
+    ] = 0
     unobserved_waiters: Annotated[list[Tid], meaning("Threads in unobserved waits.")] = []
     unobserved_waits: Annotated[
         list[UnobservedWaitEntry], meaning("Details of the first 32 of these threads.")

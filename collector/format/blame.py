@@ -26,6 +26,13 @@ def divided(
             unheld_s += wait_s
         else:
             behind_s += wait_s
+    return divided_seconds(behind_s, unheld_s, snapshot, width)
+
+
+def divided_seconds(
+    behind_s: float, unheld_s: float, snapshot: Contents, width: int | None = None
+) -> str:
+    """Return the sentence of divided() for the seconds behind holders and without any."""
     if not behind_s or not unheld_s:
         return ""
     knows_holders = snapshot.complete and snapshot.level not in _COUNTED_ALONE

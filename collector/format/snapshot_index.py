@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -147,7 +147,7 @@ class SnapshotIndex:
         """The part of a lock's name that no other lock of its class has."""
         return lock_classes.within(lock, of)
 
-    def class_blame(self, of: LockClass) -> tuple[Blame, ...]:
+    def class_blame(self, of: LockClass) -> Sequence[Blame]:
         """The wait time of a class by holder, the longest first."""
         return lock_classes.blame(self.members(of))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import deadlock as words
@@ -14,6 +14,7 @@ from locktop.collector.model import (
     Kind,
     PatternName,
     Snapshot,
+    Thread,
     ThreadState,
     Wait,
 )
@@ -47,16 +48,30 @@ def is_doubtful(snapshot: Snapshot) -> bool:
 
 def unknown_waits(snapshot: Snapshot) -> list[Wait]:
     """Return the waits of MIN_UNKNOWN_S or more for locks whose holders are not known."""
-    waits = (thread.waiting_for for thread in snapshot.threads if thread.alive)
-    return [
-        wait
-        for wait in waits
-        if wait is not None
-        and not wait.idle
-        and not wait.holders
-        and wait.kind in _HELD_KINDS
-        and wait.duration_s >= MIN_UNKNOWN_S
-    ]
+    return [wait for _, wait in unknown_waiters(snapshot)]
+
+
+def unknown_waiters(snapshot: Snapshot) -> list[tuple[Thread, Wait]]:
+    """Return the same with their threads, the longest wait first. A thread of a deadlock has a
+    report of its own."""
+    found = [one for one in _of_unknown_holders(snapshot) if one[1].duration_s >= MIN_UNKNOWN_S]
+    return sorted(found, key=lambda one: -one[1].duration_s)
+
+
+def may_be_long(snapshot: Snapshot) -> bool:
+    """Return whether a wait of an unknown holder began before the first scan, less than
+    MIN_UNKNOWN_S ago. The wait may have lasted for any time. Only further scans can tell."""
+    return any(
+        wait.is_lower_bound and wait.duration_s < MIN_UNKNOWN_S
+        for _, wait in _of_unknown_holders(snapshot)
+    )
+
+
+def _of_unknown_holders(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:
+    for thread in snapshot.threads:
+        wait = thread.waiting_for if thread.alive else None
+        if wait and not wait.idle and not wait.holders and wait.kind in _HELD_KINDS:
+            yield thread, wait
 
 
 def line(snapshot: Snapshot) -> str:

@@ -18,6 +18,7 @@ from locktop.collector.native import Record, ffi, lib
 _MAX_KEPT = 12_288  # descriptors
 _FIRST_ROOM = 64  # threads
 _MAX_TID = (1 << 31) - 1  # of pid_t; the memory of the target may have larger numbers
+_NO_SLOT = -1
 _EXISTS: int = lib.LT_TASK_THERE
 _LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
@@ -73,11 +74,12 @@ class ThreadFiles:
             self._directory()
         except (FileNotFoundError, ProcessLookupError):
             return [None] * len(tids)
-        slots = {tid: self._slot(tid) for tid in tids if 0 < tid <= _MAX_TID}
-        wanted = ffi.new("uint32_t[]", list(slots.values()))
-        _check(lib.lt_read_tasks(self._table, wanted, len(slots), calls))
-        found = {tid: self._record(slot) for tid, slot in slots.items()}
-        return [found.get(tid) for tid in tids]
+        known = self._slots
+        slots = [known[tid] if tid in known else self._new_slot(tid) for tid in tids]
+        real = slots if _NO_SLOT not in slots else [slot for slot in slots if slot != _NO_SLOT]
+        wanted = ffi.new("uint32_t[]", real)
+        _check(lib.lt_read_tasks(self._table, wanted, len(real), calls))
+        return [self._record(slot) if slot != _NO_SLOT else None for slot in slots]
 
     def sample(self, tids: Collection[int], number: int) -> list[tuple[int, TaskRecord | None]]:
         """Return the threads that may have run since the former sample, each with its id.
@@ -140,12 +142,17 @@ class ThreadFiles:
 
     def _slot(self, tid: int) -> int:
         slot = self._slots.get(tid)
-        if slot is None:
-            if not self._free:
-                self._grow()
-            slot = self._slots[tid] = self._free.pop()
-            self._tids[slot] = tid
-            lib.lt_add_task(self._table, slot, tid)
+        return self._new_slot(tid) if slot is None else slot
+
+    def _new_slot(self, tid: int) -> int:
+        """Return the slot of a further thread; _NO_SLOT for a number that is no thread's id."""
+        if not 0 < tid <= _MAX_TID:
+            return _NO_SLOT
+        if not self._free:
+            self._grow()
+        slot = self._slots[tid] = self._free.pop()
+        self._tids[slot] = tid
+        lib.lt_add_task(self._table, slot, tid)
         return slot
 
     def _grow(self) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from locktop.collector.linux import procfs, syscalls
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.linux.thread_files import TaskRecord, ThreadFiles
@@ -22,9 +24,10 @@ _REFUSED = SystemCall(-1, (), 0, 0)
 _NO_TID = 1 << 22  # PID_MAX_LIMIT (include/linux/threads.h)
 _SCHED: int = lib.LT_TASK_SCHED
 _DISK: int = lib.LT_TASK_DISK
+_ENDED = frozenset(b"ZX")
 
 
-class KernelThread(NamedTuple):
+class KernelThread(Struct, frozen=True, gc=False):
     """One living thread, as in /proc."""
 
     name: str
@@ -88,13 +91,14 @@ class KernelThreads:
                 known[tid] = before
             else:
                 wanted.append(kernel_tid)
+        former = self._known
         for kernel_tid, raw in zip(wanted, self._raw(wanted), strict=True):
             if raw is None:
                 self._own_tids.pop(kernel_tid, None)  # another thread may get the id
-            elif chr(raw.state) not in "ZX":
+            elif raw.state not in _ENDED:
                 tid = kernel_tid if self._same_ids else self._own_tids[kernel_tid]
-                former = self._known.get(tid)
-                known[tid] = waits.get(tid), self._task(raw, former[1] if former else None)
+                before = former.get(tid)
+                known[tid] = waits.get(tid), self._task(raw, before[1] if before else None)
         self._known = known
         return {tid: task for tid, (_, task) in known.items()}
 
@@ -129,10 +133,13 @@ class KernelThreads:
 
     def _task(self, raw: TaskRecord, before: KernelThread | None) -> KernelThread:
         raw_name = raw.name[: raw.name_size]
-        known = before is not None and before.raw_name == raw_name
+        if before is not None and before.raw_name == raw_name:
+            name, raw_name = before.name, before.raw_name  # one object for all scans
+        else:
+            name = clean(raw_name)
         counted = raw.known & _SCHED
         return KernelThread(
-            name=before.name if before is not None and known else clean(raw_name),
+            name=name,
             state=chr(raw.state),
             cpu_s=raw.cpu_ticks * procfs.CLOCK_TICK_S,
             raw_name=raw_name,

@@ -39,7 +39,18 @@ from locktop.collector.model.kinds import (
     PatternName,
     ThreadState,
 )
-from locktop.collector.model.locks import WAITS_ALONE, Blame, Lock, LockRates, WaitStack
+from locktop.collector.model.locks import (
+    WAITS_ALONE,
+    Blame,
+    LazyBlame,
+    Lock,
+    LockRates,
+    WaitStack,
+    behind_s,
+    blamed_sites,
+    further_locks,
+    unheld_s,
+)
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
@@ -74,6 +85,7 @@ __all__ = [
     "Frame",
     "Held",
     "Kind",
+    "LazyBlame",
     "Lock",
     "LockClass",
     "LockName",
@@ -104,4 +116,8 @@ __all__ = [
     "UnobservedWait",
     "Wait",
     "WaitStack",
+    "behind_s",
+    "blamed_sites",
+    "further_locks",
+    "unheld_s",
 ]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence, Set
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
-from locktop.collector.model.threads import ThreadActivity
+from locktop.collector.model.threads import LockUse, ThreadActivity
 
 
 class WaitStack(Struct, frozen=True, gc=False):
@@ -41,6 +45,82 @@ class Blame(Struct, frozen=True, gc=False):
         if self.tid:
             return ""
         return "threads that ended" if self.site else "woken, or no holder known"
+
+
+class LazyBlame(Sequence[Blame]):
+    """The blame of one lock, the longest wait first, made at the first use of an element.
+
+    A crowd of threads makes thousands of elements for each lock, and a scan needs only their sums.
+    There is at least one element. Like a tuple, the blame never changes.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def sites(self) -> Set[int]:
+        """The call sites of all elements."""
+
+    @property
+    @abstractmethod
+    def further_locks(self) -> Set[int]:
+        """The locks that holders waited for meanwhile, by id, and 0 for none."""
+
+    @property
+    @abstractmethod
+    def unheld_s(self) -> float:
+        """The seconds that are charged to no known holder."""
+
+    @property
+    @abstractmethod
+    def behind_s(self) -> float:
+        """The seconds that are charged to known holders."""
+
+    @abstractmethod
+    def sum_with(self, others: Iterable[LazyBlame]) -> Sequence[Blame]:
+        """Return the sums of this blame and of ``others`` by holder, the longest wait first."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, LazyBlame)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+# A saved snapshot has tuples.
+if TYPE_CHECKING:
+    LockBlame = tuple[Blame, ...] | LazyBlame
+else:
+    LockBlame = tuple[Blame, ...]
+
+
+def blamed_sites(blame: Sequence[Blame]) -> Set[int]:
+    """Return the call sites of a lock's blame."""
+    return blame.sites if isinstance(blame, LazyBlame) else {one.site for one in blame}
+
+
+def further_locks(blame: Sequence[Blame]) -> Set[int]:
+    """Return the ids of the locks that the holders of a lock waited for meanwhile; 0 for none."""
+    if isinstance(blame, LazyBlame):
+        return blame.further_locks
+    return {one.through for one in blame}
+
+
+def unheld_s(blame: Sequence[Blame]) -> float:
+    """Return the seconds of a lock's blame that are charged to no known holder."""
+    if isinstance(blame, LazyBlame):
+        return blame.unheld_s
+    return sum([one.wait_s for one in blame if one.is_unheld])
+
+
+def behind_s(blame: Sequence[Blame]) -> float:
+    """Return the seconds of a lock's blame that are charged to known holders."""
+    if isinstance(blame, LazyBlame):
+        return blame.behind_s
+    return sum([one.wait_s for one in blame if not one.is_unheld])
 
 
 class LockRates(Struct, frozen=True, gc=False):
@@ -86,7 +166,7 @@ class Lock(Struct, frozen=True, gc=False):
     holders: tuple[int, ...]  # tids
     waiters: tuple[int, ...]  # thread ids, the longest wait first
     wait_stacks: tuple[WaitStack, ...]  # the longest total wait first
-    blame: tuple[Blame, ...] = ()
+    blame: LockBlame = ()
     #: by threads of this process: posts of a semaphore, signals and broadcasts of a condition
     signals: int | None = 0
     unheard: int | None = 0  # condition: a lower bound of the signals without a waiter
@@ -96,6 +176,9 @@ class Lock(Struct, frozen=True, gc=False):
     writers_first: bool = False  # rwlock: readers queue behind a waiting writer
     #: a thread that did not hold the lock released it: holders may be wrong
     foreign_releases: bool = False
+    #: semaphore: acquisitions and posts since it was initialised, by ended threads too
+    life_acquisitions: int | None = None
+    life_signals: int | None = None
     generation: int = 0  # how often a lock is known to be initialised again at the address
     first_value: int | None = None  # semaphore: the initial value
     #: mutex: the kernel frees it when its owner ends (robust, priority inheritance)
@@ -115,6 +198,16 @@ class Lock(Struct, frozen=True, gc=False):
         """The seconds that count: waits in contention, or without any the waits for work."""
         return self.wait_s if self.idle else self.wait_s - self.idle_s
 
+    def is_of_this_life(self, use: LockUse) -> bool:
+        """Return whether a use is of the present life of the lock. An address may have had other
+        semaphores before."""
+        return self.kind is not Kind.SEM or use.life == self.generation
+
+    @property
+    def signals_in_life(self) -> int | None:
+        """The signals that the uses of this life add up to, those of ended threads included."""
+        return self.life_signals if self.kind is Kind.SEM else self.signals
+
     @property
     def unheld_wait_s(self) -> float | None:
         """The seconds of ``wait_s`` with no known holder, as while a woken thread wants a CPU.
@@ -125,7 +218,7 @@ class Lock(Struct, frozen=True, gc=False):
             return None
         if not self.blame:
             return None if self.wait_s else 0.0
-        return sum([one.wait_s for one in self.blame if one.is_unheld])
+        return unheld_s(self.blame)
 
     @property
     def units_out(self) -> int | None:
@@ -133,6 +226,6 @@ class Lock(Struct, frozen=True, gc=False):
 
         None if acquisitions or posts were not measured.
         """
-        if self.acquisitions is None or self.signals is None:
+        if self.life_acquisitions is None or self.life_signals is None:
             return None
-        return self.acquisitions - self.signals
+        return self.life_acquisitions - self.life_signals

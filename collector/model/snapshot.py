@@ -16,7 +16,7 @@ from locktop.collector.model.findings import (
     OrderEdge,
     Pattern,
 )
-from locktop.collector.model.locks import Lock
+from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import Thread, UnobservedWait
 
@@ -70,6 +70,7 @@ class Contents(Struct):
     #: Details of the first of the ``unobserved_waiters``.
     unobserved_waits: tuple[UnobservedWait, ...] = ()
     locks_left_out: int = 0  # known uncontended locks that are not in ``locks``
+    names_left: int = 0  # names that are still being read, or were not read in time
     ended: bool = False  # the process has ended: the figures are final, all threads are dead
     stopped: bool = False  # a signal or a debugger has stopped the process
     level: str = "contended"  # one of levels.NAMES, "sampled"
@@ -111,7 +112,7 @@ class Contents(Struct):
         """Return all call sites (return addresses) that the contents refer to."""
         sites = {held.site for thread in self.threads for held in thread.holds}
         sites.update(thread.waiting_for.site for thread in self.threads if thread.waiting_for)
-        sites.update(blame.site for lock in self.locks for blame in lock.blame)
+        sites.update(*[blamed_sites(lock.blame) for lock in self.locks if lock.blame])
         sites.update(event.site for event in self.events)
         sites.update(edge.site for found in self.deadlocks for edge in found.cycle)
         sites.update(edge.site for edge in self._order_edges())

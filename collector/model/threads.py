@@ -53,8 +53,11 @@ class LockUse(Struct, frozen=True, gc=False):
     """The use that a thread made of an object without an owner."""
 
     lock: int  # id
-    acquisitions: int  # semaphore: acquisitions; condition, barrier: waits that returned
-    signals: int = 0  # semaphore: posts; condition: signals and broadcasts
+    #: semaphore: acquisitions in that life; condition, barrier: waits that returned
+    acquisitions: int
+    signals: int = 0  # semaphore: posts in that life; condition: signals and broadcasts
+    #: semaphore: the life that these counts are of, as ``Lock.generation``
+    life: int = 0
 
 
 class Held(Struct, frozen=True, gc=False):

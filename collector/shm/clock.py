@@ -54,6 +54,11 @@ class Clock:
         """Return a span of seconds in ticks."""
         return int(seconds * self._hz)
 
+    @property
+    def hz(self) -> float:
+        """The present rate, in ticks of a second."""
+        return self._hz
+
     def seconds(self, ticks: int) -> float:
         """Return a span of ticks in seconds. A negative span gives 0."""
         return ticks / self._hz if ticks > 0 else 0.0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 import time
+from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from locktop.collector import native
-from locktop.collector.native import lib
-from locktop.collector.shm import layout
+from locktop.collector.native import ffi, lib
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.shm.segment import SharedMemory
 
@@ -19,6 +20,8 @@ _MAX_RECORDS = 1 << 20
 #: Records decoded in one scan. The threads with new records share this number.
 _QUOTA = 8192
 _MAX_MARKS = 100
+#: Rings that are copied before the next look at the clock.
+_RINGS_AT_ONCE = 256
 _RING_HEAD_AT = native.offset_of("struct lt_thread", "ring_head")
 #: The bytes between the numbers of a record, by offset; abi.h draws the record. Each number has its
 #: full width, so these bytes are the same in all records. Data with these bytes decode to whole
@@ -67,6 +70,7 @@ class RawMark(NamedTuple):
     text: bytes
 
 
+_new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _EVENTS = msgspec.msgpack.Decoder(list[RawEvent])
 
 
@@ -81,14 +85,30 @@ def _mark_start(mark: RawMark) -> int:
 
 def decode(data: bytes) -> tuple[list[RawEvent], int]:
     """Return the records in ``data`` (a whole number of records) and how many were damaged."""
-    damaged = 0
-    if not _are_sound(data):
-        records = [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
-        sound = [record for record in records if _are_sound(record)]
-        data, damaged = b"".join(sound), len(records) - len(sound)
+    sound, damaged = _sound(data)
     # The records are the elements of one array, so one call decodes all of them.
-    count = len(data) // SIZE
-    return _EVENTS.decode(_ARRAY32 + count.to_bytes(4, "big") + data), damaged
+    count = len(sound) // SIZE
+    return _EVENTS.decode(_ARRAY32 + count.to_bytes(4, "big") + sound), damaged
+
+
+def decode_newest(data: bytes, keep: int) -> tuple[list[RawEvent], int]:
+    """Return the ``keep`` records that ended last, in the order of ``data``; see decode()."""
+    sound, damaged = _sound(data)
+    if len(sound) > keep * SIZE:
+        newest = ffi.new("struct lt_record_end[]", keep)
+        lib.lt_newest_records(ffi.from_buffer(sound), len(sound) // SIZE, newest, keep)
+        starts = sorted([SIZE * one.index for one in newest])
+        sound = b"".join([sound[at : at + SIZE] for at in starts])
+    return decode(sound)[0], damaged
+
+
+def _sound(data: bytes) -> tuple[bytes, int]:
+    """Return the sound records, and how many others there are."""
+    if _are_sound(data):
+        return data, 0
+    records = [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
+    sound = [record for record in records if _are_sound(record)]
+    return b"".join(sound), len(records) - len(sound)
 
 
 def decode_marks(records: list[bytes]) -> tuple[list[RawMark], int]:
@@ -162,45 +182,35 @@ class FlightRecorder:
         if not behind:
             return
         quota, copied = max(_QUOTA // len(behind), 16), []
-        for thread in behind:
+        for at in range(0, len(behind), _RINGS_AT_ONCE):
             if time.thread_time() > deadline:
                 break  # the remaining records stay in their rings until the next scan
-            copied.append(self._read_ring(thread, quota))
+            copied.append(self._copy_rings(behind[at : at + _RINGS_AT_ONCE], quota))
         events, marks = split(b"".join(copied))
-        new_events, damaged = decode(events)
+        new_events, damaged = decode_newest(events, self._keep)
         new_marks, damaged_marks = decode_marks(marks)
         self.lost += damaged + damaged_marks
         self.newest = heapq.nlargest(self._keep, self.newest + new_events, key=end)
         if new_marks:
             self.marks = heapq.nlargest(_MAX_MARKS, self.marks + new_marks, key=_mark_start)
 
-    def _read_ring(self, thread: RawThread, quota: int) -> bytes:
-        block = thread.block
-        head, first = block.ring_head, self._next.get(thread.index, 0)
-        capacity = block.ring_capacity if block.ring else 0
-        if capacity > _MAX_RECORDS:
-            raise self._memory.broken(f"a ring of {capacity} records")
-        if head < first:  # another ring than the one that was followed
-            first = head
-        wanted = min(head - first, max(capacity - 1, 0), quota)
-        start = head - wanted
-        data = self._copy(block.ring, capacity, start, wanted)
-        head_after = int.from_bytes(
-            self._memory.read(thread.offset + _RING_HEAD_AT, 8), layout.BYTE_ORDER
-        )
-        # The writer may be at work on the slot of record head_after - capacity.
-        valid_from = max(start, head_after - capacity + 1)
-        valid = data[max(valid_from - start, 0) * SIZE :]
-        self.lost += (head - first) - len(valid) // SIZE
-        self._next[thread.index] = head
-        return valid
-
-    def _copy(self, ring: int, capacity: int, start: int, count: int) -> bytes:
-        if not count:
-            return b""
-        at = start % capacity
-        before_wrap = min(count, capacity - at)
-        data = self._memory.read(ring + at * SIZE, before_wrap * SIZE)
-        if before_wrap < count:
-            data += self._memory.read(ring, (count - before_wrap) * SIZE)
-        return data
+    def _copy_rings(self, threads: Sequence[RawThread], quota: int) -> bytes:
+        numbers, written = array("Q"), 0  # struct lt_ring, one after the other
+        for thread in threads:
+            block, first = thread.block, self._next.get(thread.index, 0)
+            head, capacity = block.ring_head, block.ring_capacity if block.ring else 0
+            if capacity > _MAX_RECORDS:
+                raise self._memory.broken(f"a ring of {capacity} records")
+            # A head before ``first``: another ring than the one that was followed.
+            first = min(first, head)
+            head_at = thread.offset + _RING_HEAD_AT
+            numbers.extend((block.ring, capacity, head_at, head, first))
+            written += head - first
+            self._next[thread.index] = head
+        rings = ffi.from_buffer("struct lt_ring[]", numbers)
+        records = _new_uncleared("uint8_t[]", len(threads) * quota * SIZE)
+        count = lib.lt_copy_rings(self._memory.fd, rings, len(threads), quota, records)
+        if count < 0:
+            raise self._memory.broken("a ring lies outside of it")
+        self.lost += written - count
+        return bytes(ffi.buffer(records, count * SIZE))

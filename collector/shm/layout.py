@@ -104,8 +104,10 @@ class UseRecord(NamedTuple):
 
     lock: int
     kind: int
+    has_signalled: int
     acquisitions: int
     signals: int
+    life: int
 
 
 class HeldRecord(NamedTuple):
@@ -142,6 +144,8 @@ class LockRow(NamedTuple):
     trylock_failed: int
     signals: int
     unheard: int
+    life_acquisitions: int
+    life_signals: int
     wait_ticks: int
     wait_max: int
     hold_ticks: int
@@ -160,11 +164,20 @@ class SiteSum(NamedTuple):
 
     lock: int
     stack: int
-    holder: int
+    living: int
     blame: int
     count: int  # type: ignore[assignment]
     wait_ticks: int
     wait_max: int
+
+
+class ChargeRecord(NamedTuple):
+    """struct lt_charge."""
+
+    lock: int
+    stack: int
+    holder: int
+    wait_ticks: int
 
 
 class RetiredSite(NamedTuple):
@@ -214,6 +227,7 @@ USE = Record(UseRecord, "struct lt_use")
 HELD = Record(HeldRecord, "struct lt_held")
 LOCK_ROW = Record(LockRow, "struct lt_lock_row")
 SITE_SUM = Record(SiteSum, "struct lt_site_sum")
+CHARGE = Record(ChargeRecord, "struct lt_charge")
 RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
 NAME = Record(NameRecord, "struct lt_name")
 MISUSE = Record(MisuseRecord, "struct lt_misuse")

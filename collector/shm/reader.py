@@ -7,6 +7,7 @@ belong together, and copies again the parts that do not. abi.h has the rules.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.layout import (
+    ChargeRecord,
     HeldRecord,
     LockRow,
     SiteSum,
@@ -23,7 +25,7 @@ from locktop.collector.shm.layout import (
     WaitBlock,
 )
 from locktop.collector.shm.segment import GrowingArray, SharedMemory
-from locktop.collector.shm.table_sums import ScratchBuffer, TableSums
+from locktop.collector.shm.table_sums import LockCharges, ScratchBuffer, TableSums
 
 #: Lock rows handed to Python. Locks without any wait are left out first.
 MAX_ROWS = 5_000
@@ -38,7 +40,7 @@ _KINDS: int = lib.LT_KINDS
 _MAX_USES: int = lib.LT_USES
 
 
-class RawThread(Struct):
+class RawThread(Struct, gc=False):
     """One thread block. The three tuples are by kind (enum lt_kind).
 
     Readings return the same object as long as only ``now`` of the thread changes.
@@ -59,7 +61,7 @@ class RawThread(Struct):
 
     def uses(self) -> list[UseRecord]:
         """Return the thread's counters at locks without an owner, such as semaphores."""
-        return layout.USE.each(self.use_bytes)
+        return layout.USE.each(self.use_bytes) if self.use_bytes else []
 
     @property
     def uses_are_complete(self) -> bool:
@@ -77,7 +79,7 @@ class Reading(Struct):
     newest: dict[int, RawThread]  # the newest block of each tid
     rows: list[LockRow]
     sites: dict[int, list[SiteSum]]  # by lock, longest wait first; without waits in progress
-    blame: dict[int, list[SiteSum]]  # by lock: waits charged to holders, longest first
+    charges: dict[int, LockCharges]  # by lock: waits charged to holders
     locks_now: int  # reading of the target's clock when the locks were read, ticks
     left_out: int = 0  # locks without a row
     handed_over: bool = False  # some threads release locks that other threads took
@@ -89,6 +91,13 @@ class Reading(Struct):
         self.now = min(self.now, ticks)
         for thread in self.threads:
             thread.now = min(thread.now, ticks)
+
+
+class _RetiredSites(NamedTuple):
+    """The call sites of ended threads at one lock, packed."""
+
+    sums: bytes  # struct lt_site_sum
+    charges: bytes  # struct lt_charge
 
 
 class Reader:
@@ -104,7 +113,8 @@ class Reader:
         self._before = bytearray()
         self._before_count = 0
         self._rows = ffi.new("struct lt_lock_row[]", MAX_ROWS)
-        self._retired_sites: dict[int, tuple[int, bytes]] = {}
+        #: by lock: its LockRow.sites, and what that chain has
+        self._retired_sites: dict[int, tuple[int, _RetiredSites]] = {}
         self._retired_at = -1
         self._mode = 0
         self._raws: list[RawThread | None] = []  # by index, as in ``_seen``
@@ -133,7 +143,7 @@ class Reader:
         rows, left_out = self._pick_rows(sums, count, _listed_locks(threads, wanted))
         self._add_further_sites(sums, rows, threads)
         self._before, self._before_count = sums.by_lock, count
-        sites, blame = sums.sites_by_lock()
+        sites, charges = sums.sites_by_lock()
         return Reading(
             header=self._memory.header(),
             control=self._memory.control(),
@@ -142,7 +152,7 @@ class Reader:
             newest=newest_of_each_tid(threads),
             rows=rows,
             sites=sites,
-            blame=blame,
+            charges=charges,
             locks_now=locks_now,
             left_out=left_out,
             handed_over=handed_over,
@@ -253,8 +263,8 @@ class Reader:
             held = self._held(block, at, table_sums.block)
             if wait is not None and not self._is_still(wait, block, at):
                 wait = None
-        sums = table_sums.args.sum
-        use_count = int(sums.use_count)
+        sums = table_sums.thread_sums()
+        use_count = sums[-1]
         return RawThread(
             index=index,
             offset=at,
@@ -262,9 +272,9 @@ class Reader:
             wait=wait,
             held=held,
             now=int(table_sums.args.now),
-            acquisitions=tuple(ffi.unpack(sums.acquisitions, _KINDS)),
-            contended=tuple(ffi.unpack(sums.contended, _KINDS)),
-            wait_ticks=tuple(ffi.unpack(sums.wait_ticks, _KINDS)),
+            acquisitions=sums[:_KINDS],
+            contended=sums[_KINDS : 2 * _KINDS],
+            wait_ticks=sums[2 * _KINDS : -1],
             use_count=use_count,
             use_bytes=table_sums.uses(use_count),
         )
@@ -303,7 +313,9 @@ class Reader:
         """Add the call sites of ended threads, and of waits that are not recorded yet."""
         for row in rows:
             if row.sites:
-                sums.add_sites(self._sites_of_ended(row))
+                ended = self._sites_of_ended(row)
+                sums.add_sites(ended.sums)
+                sums.add_charges(ended.charges)
         for thread in threads:
             if thread.held:
                 sums.add_sites(_unrecorded_waits(thread))
@@ -340,25 +352,25 @@ class Reader:
             self._retired_sites.clear()
             self._retired_at = retire_seq
 
-    def _sites_of_ended(self, row: LockRow) -> bytes:
+    def _sites_of_ended(self, row: LockRow) -> _RetiredSites:
         known = self._retired_sites.get(row.lock)
         if known is None or known[0] != row.sites:
             known = (row.sites, self._walk_retired_sites(row))
             self._retired_sites[row.lock] = known
         return known[1]
 
-    def _walk_retired_sites(self, row: LockRow) -> bytes:
-        packed, at = [], row.sites
+    def _walk_retired_sites(self, row: LockRow) -> _RetiredSites:
+        sums, charges, at = [], [], row.sites
         for _ in range(_MAX_RETIRED_SITES):
             if not at:
                 break
             site = layout.RETIRED_SITE.at(self._memory.read(at, layout.RETIRED_SITE.size))
-            packed.append(
+            sums.append(
                 layout.SITE_SUM.pack(
                     SiteSum(
                         lock=row.lock,
                         stack=site.stack,
-                        holder=0,
+                        living=0,
                         blame=min(site.blame, 1),
                         count=site.count,
                         wait_ticks=site.wait_ticks,
@@ -366,8 +378,16 @@ class Reader:
                     )
                 )
             )
+            if site.blame and site.count:
+                charges.append(
+                    layout.CHARGE.pack(
+                        ChargeRecord(
+                            lock=row.lock, stack=site.stack, holder=0, wait_ticks=site.wait_ticks
+                        )
+                    )
+                )
             at = site.next
-        return b"".join(packed)
+        return _RetiredSites(sums=b"".join(sums), charges=b"".join(charges))
 
 
 def _listed_locks(threads: list[RawThread], wanted: Iterable[int]) -> set[int]:
@@ -424,7 +444,7 @@ def _unrecorded_waits(thread: RawThread) -> bytes:
             SiteSum(
                 lock=held.lock,
                 stack=held.stack,
-                holder=0,
+                living=0,
                 blame=0,
                 count=1,
                 wait_ticks=held.wait_ticks,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
+
+from msgspec import Struct
 
 from locktop.collector import native
 from locktop.collector.native import ffi, lib
@@ -16,22 +19,47 @@ from locktop.collector.shm.segment import SharedMemory
 _LONG_WAIT_S = 0.005
 FIRST_SCRATCH = 1 << 18
 FIRST_SITES = 1024
+_FIRST_CHARGES = 4096
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
+#: The fields of struct lt_thread_sum before the uses.
+_THREAD_SUMS = struct.Struct(f"={3 * lib.LT_KINDS}QI")
+
+
+class LockCharges(Struct):
+    """The waits for one lock that are charged to holders."""
+
+    packed: bytes  # struct lt_charge, one for each holder and stack
+    by_stack: list[SiteSum]  # the same, summed over the living threads and over the ended ones
 
 
 class ScratchBuffer:
-    """Room for the copy of one thread's tables. The buffer may be large, so readings share it."""
+    """Room for the copy of one thread's tables, and for the charges of all threads.
+
+    Both may be large, so readings share them.
+    """
 
     def __init__(self) -> None:
         self.size = 0
+        self.charges: Any = None
+        self.charge_capacity = 0
         self.reserve(FIRST_SCRATCH)
+        self.reserve_charges(_FIRST_CHARGES, 0)
 
     def reserve(self, size: int) -> None:
         """Make room for at least ``size`` bytes."""
         if size > self.size:
             self.bytes, self.size = _new_uncleared("uint8_t[]", size), size
+
+    def reserve_charges(self, capacity: int, used: int) -> None:
+        """Make room for at least ``capacity`` charges; the first ``used`` stay."""
+        if capacity <= self.charge_capacity:
+            return
+        charges = _new_uncleared("struct lt_charge[]", capacity)
+        if used:
+            ffi.memmove(charges, self.charges, used * layout.CHARGE.size)
+        self.charges, self.charge_capacity = charges, capacity
 
 
 class TableSums:
@@ -56,10 +84,11 @@ class TableSums:
         self.args.scratch_max = memory.max_bytes
         self.args.sums, self.args.sum_count = self.by_lock_pointer, lock_count
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
-        self._wait = ffi.addressof(self.args, "block", "wait")
         self._thread_sum = ffi.buffer(ffi.addressof(self.args, "sum"))
+        self._sites = self.args.sites
         self._set_scratch(0)
         self._set_sites(FIRST_SITES)
+        self._set_charges(0)
 
     @property
     def refused(self) -> int:
@@ -71,18 +100,32 @@ class TableSums:
         self.args.scratch, self.args.scratch_size = self._scratch.bytes, self._scratch.size
 
     def _set_sites(self, capacity: int) -> None:
-        self._sites = ffi.new("struct lt_site_sum[]", capacity)
+        self._table = ffi.new("struct lt_site_sum[]", capacity)
         self._used = ffi.new("uint32_t *")
-        self.args.sites, self.args.site_capacity, self.args.site_used = self._sites, capacity, 0
+        self._sites.table, self._sites.capacity, self._sites.used = self._table, capacity, 0
+
+    def _set_charges(self, capacity: int) -> None:
+        scratch, sites = self._scratch, self._sites
+        scratch.reserve_charges(capacity, int(sites.charge_count))
+        sites.charges, sites.charge_capacity = scratch.charges, scratch.charge_capacity
 
     def wait(self) -> WaitBlock | None:
         """Return the wait of the thread that was read last."""
-        if self._wait.key == 0 or self._wait.seq & 1:
-            return None
-        return layout.WAIT.at(self.block, layout.WAIT_AT)
+        wait = layout.WAIT.at(self.block, layout.WAIT_AT)
+        return wait if wait.key and not wait.seq & 1 else None
+
+    def thread_sums(self) -> tuple[int, ...]:
+        """Return the sums of the thread that was read last.
+
+        These are its acquisitions, its contended ones and its wait ticks, each by kind. The last
+        element is the number of its uses.
+        """
+        return _THREAD_SUMS.unpack_from(self._thread_sum)
 
     def uses(self, count: int) -> bytes:
         """Return the struct lt_use of the thread that was read last."""
+        if not count:
+            return b""
         end = _USES_AT + min(count, _MAX_USES) * layout.USE.size
         return bytes(self._thread_sum[_USES_AT:end])
 
@@ -104,34 +147,62 @@ class TableSums:
                 self._set_scratch(int(args.scratch_needed) * 5 // 4)
             elif result == lib.LT_READ_MORE_SITES:
                 self._grow_sites()
+            elif result == lib.LT_READ_MORE_CHARGES:
+                self._set_charges(4 * int(self._sites.charge_capacity))
             else:
                 raise self._memory.broken("a thread's tables are not where they should be")
 
     def add_sites(self, packed: bytes) -> None:
-        """Add packed struct lt_site_sum."""
+        """Add packed struct lt_site_sum. Those with blame are the sums of charges."""
         if not packed:
             return
-        args, used = self.args, self._used
+        sites, used = self._sites, self._used
         sums = ffi.from_buffer("struct lt_site_sum[]", packed)
         count = len(packed) // layout.SITE_SUM.size
         while True:
-            used[0] = args.site_used
-            if lib.lt_fold_site_sums(sums, count, args.sites, args.site_capacity, used):
-                args.site_used = used[0]
+            used[0] = sites.used
+            if lib.lt_fold_site_sums(sums, count, sites.table, sites.capacity, used):
+                sites.used = used[0]
                 return
             self._grow_sites()
 
-    def _grow_sites(self) -> None:
-        old, count = self._sites, int(self.args.site_capacity)
-        self._set_sites(4 * count)
-        lib.lt_fold_site_sums(old, count, self._sites, self.args.site_capacity, self._used)
-        self.args.site_used = self._used[0]
+    def add_charges(self, packed: bytes) -> None:
+        """Add packed struct lt_charge, without their sums."""
+        if not packed:
+            return
+        sites, count = self._sites, len(packed) // layout.CHARGE.size
+        self._set_charges(int(sites.charge_count) + count)
+        ffi.memmove(sites.charges + int(sites.charge_count), packed, len(packed))
+        sites.charge_count += count
 
-    def sites_by_lock(self) -> tuple[dict[int, list[SiteSum]], dict[int, list[SiteSum]]]:
-        """Return the waits by lock, and the blame by lock; each list has the longest wait first."""
-        count = lib.lt_sort_sites(self._sites, self.args.site_capacity)
+    def _grow_sites(self) -> None:
+        old, count = self._table, int(self._sites.capacity)
+        self._set_sites(4 * count)
+        lib.lt_fold_site_sums(old, count, self._table, self._sites.capacity, self._used)
+        self._sites.used = self._used[0]
+
+    def sites_by_lock(self) -> tuple[dict[int, list[SiteSum]], dict[int, LockCharges]]:
+        """Return the waits by lock, the longest first, and the charges by lock."""
+        count = lib.lt_sort_sites(self._table, self._sites.capacity)
         waits: dict[int, list[SiteSum]] = {}
         blame: dict[int, list[SiteSum]] = {}
-        for site in layout.SITE_SUM.each(ffi.buffer(self._sites, count * layout.SITE_SUM.size)):
+        for site in layout.SITE_SUM.each(ffi.buffer(self._table, count * layout.SITE_SUM.size)):
             (blame if site.blame else waits).setdefault(site.lock, []).append(site)
-        return waits, blame
+        return waits, self._charges_of(blame)
+
+    def _charges_of(self, by_stack: dict[int, list[SiteSum]]) -> dict[int, LockCharges]:
+        charges, count = self._sites.charges, int(self._sites.charge_count)
+        if not by_stack or not count:
+            return {}
+        ends = ffi.new("uint32_t[]", self.lock_count)
+        by_lock = _new_uncleared("struct lt_charge[]", count)
+        lib.lt_group_charges(charges, count, ends, self.lock_count, by_lock)
+        packed, size = ffi.buffer(by_lock), layout.CHARGE.size
+        return {
+            lock: LockCharges(
+                packed=packed[size * (ends[lock - 1] if lock else 0) : size * ends[lock]],
+                by_stack=sums,
+            )
+            for lock, sums in by_stack.items()
+            if lock < self.lock_count
+        }

@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
-from locktop.collector.analysis import contention_patterns
+from locktop.collector.analysis import contention_patterns, message_waits
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.format import patterns
 from locktop.collector.model import Draft, Frame, Snapshot
@@ -50,6 +51,7 @@ OBSERVE = (
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
     Stage("add_unobserved_waiters", "needs the states of all threads"),
     Stage("resolve_names", "the idle rules go by the names of functions"),
+    Stage("leave_out_messages", "goes by stacks; waits in a deadlock are never idle"),
     Stage("classify_waits", "contention is what is left when idle waits are known"),
     Stage("find_semaphore_owners", "needs to know which semaphores are used as locks"),
 )
@@ -59,12 +61,18 @@ PROBE = (
     Stage("probe_unobserved_waits", "after the holders: their time for stacks is their own"),
 )
 #: Stages that draw conclusions.
-CONCLUDE = (Stage("find_patterns", "a pattern may go by what a holder does"),)
+CONCLUDE = (
+    Stage("count_names_left", "all names that the snapshot needs are requested now"),
+    Stage("find_patterns", "a pattern may go by what a holder does, and by names of functions"),
+)
 
 #: Upper bound of the further readings in a first scan with all names.
 _MAX_MORE = 3
-#: Seconds to wait for names: in a scan with all names, and for a process that has ended.
+#: Seconds that a scan waits for names: one with all names, and that of a process that has ended.
 NAMES_S, LAST_NAMES_S = 30.0, 1.0
+_NAMES_LEFT = (
+    "{left:,} names were not read in {patience:g} s: functions or source lines are missing"
+)
 
 
 class Probes(Struct, frozen=True):
@@ -104,6 +112,7 @@ class Scan(ABC):
         self.watched = watched
         self.probes = probes
         self.resolve = resolve
+        self._names_end = 0.0  # time.monotonic(); the scan waits for names until then
         self.is_stopped = False  # by a signal or a debugger: then a long hold says nothing
         self.has_ended = False
         self.draft: Draft
@@ -195,23 +204,42 @@ class Scan(ABC):
         """Wait for names, and for names that follow from others (a lock's name from a stack's)."""
         if not self.resolve and not self.has_ended:
             return
-        self.wait_for_names(NAMES_S if self.resolve else LAST_NAMES_S)
+        self.wait_for_names()
         if not self.has_ended:
             self.probes.python.merge_all(self.draft, self.wait_keys(), self.read_wait_keys_again)
             self.rename_locks()
         self.note(*self.probes.resolver.notes(), *self.probes.python.notes())
 
-    def wait_for_names(self, patience_s: float) -> None:
+    def wait_for_names(self) -> None:
         """Wait for the names of functions, then refresh everything that contains names."""
-        self.probes.resolver.wait(patience_s)
+        self.await_resolver()
+        self.rename_locks()
         self.refresh_names()
 
+    @property
+    def _patience_s(self) -> float:
+        return NAMES_S if self.resolve else LAST_NAMES_S
+
+    def await_resolver(self) -> bool:
+        """Wait until all names are read, but never longer than the patience of the whole scan.
+
+        Returns:
+            whether all names are read.
+        """
+        self._names_end = self._names_end or time.monotonic() + self._patience_s
+        return self.probes.resolver.wait(max(0.0, self._names_end - time.monotonic()))
+
     def refresh_names(self) -> None:
-        """Fill in stacks, call sites and locks anew, with the names that are known by now."""
-        self.rename_locks()
+        """Fill in stacks and call sites anew, with the names that are known by now."""
         self.draft.stacks = {stack: self.frames(stack) for stack in sorted(self.draft.stacks)}
         site = self.probes.resolver.site
         self.draft.sites = {address: site(address) for address in sorted(self.draft.sites)}
+
+    def leave_out_messages(self) -> None:
+        """Remove deadlocks over a wait that any thread can end with a message."""
+        draft = self.draft
+        if draft.deadlocks:
+            draft.deadlocks = message_waits.leave_out(draft.deadlocks, draft.stacks)
 
     def classify_waits(self) -> None:
         """Decide which waits are idle and which are contention."""
@@ -225,16 +253,29 @@ class Scan(ABC):
         self.watched.followed_thread.also_queried = holders.in_python
         holder_stacks = holders.stacks()  # requests their names
         if self.resolve:
-            self.probes.resolver.wait(NAMES_S)
+            self.await_resolver()
             holder_stacks = holders.stacks()
         if holder_stacks:
             self.draft.stacks = {**self.draft.stacks, **holder_stacks}
         self.note(*holders.notes())
 
     def find_patterns(self) -> None:
-        """Fill in the patterns of contention."""
-        if not self.is_stopped and not self.draft.is_sampled:
+        """Fill in the patterns of contention.
+
+        Some waits are known to be idle only by the names of their functions. So a screen shows no
+        pattern while names are left.
+        """
+        may_come = self.draft.names_left > 0 and not self.resolve and not self.has_ended
+        if not self.is_stopped and not self.draft.is_sampled and not may_come:
             self.draft.patterns = patterns.described(contention_patterns.find(self.draft))
+
+    def count_names_left(self) -> None:
+        """Fill in how many names are not read yet; a scan that waited for them says so."""
+        has_waited = self.resolve or self.has_ended
+        with_new = has_waited or self.watched.last is None
+        self.draft.names_left = self.probes.resolver.left(with_new)
+        if self.draft.names_left and has_waited:
+            self.note(_NAMES_LEFT.format(left=self.draft.names_left, patience=self._patience_s))
 
     # ---- the whole scan ----
 
@@ -253,8 +294,14 @@ class Scan(ABC):
             LocktopError: locktop cannot read the target any more.
             OSError: the process has ended, or locktop lacks descriptors (sampled source).
         """
-        self._run(OBSERVE)
         is_first = self.watched.last is None
+        # The first picture of a screen comes before names, which take longer.
+        is_urgent = is_first and not self.resolve and not self.has_ended
+        with self.probes.resolver.held() if is_urgent else nullcontext():
+            return self._run_all(is_first)
+
+    def _run_all(self, is_first: bool) -> Snapshot:
+        self._run(OBSERVE)
         for _ in range(_MAX_MORE if self.resolve and is_first else 0):
             if self.has_ended or self.watched.hurried or not self.wants_another_reading:
                 break

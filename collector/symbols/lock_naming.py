@@ -62,24 +62,26 @@ class LockNames:
         plain = f"{kind} {address:#x}"
         if symbol is None:
             return plain
-        made, settles = self._maker(made_at())
-        frame = made or innermost_own_frame(stack())
+        made, is_final = self._maker(made_at())
+        frame, keeps = made or innermost_own_frame(stack()), True
         if frame is not None and frame.function.startswith(_PYTHON_LOCK):
             waiting = waiter()  # Python functions may still come
             frame = _python_owner(waiting)
-            settles = settles and (self._generations or not _is_made_for_a_wait(waiting))
+            keeps = self._generations or not _is_made_for_a_wait(waiting)
         if frame is None:
             return plain
         where = "made in" if made else "in"
+        if not frame.function or frame.file is None:
+            is_final = is_final and self._resolver.is_final(frame)
         if not frame.function:  # stripped, or not named yet
             nameless = f"{kind} {where} {frame.module}+{frame.offset:#x}"
-            settles = settles and self._resolver.is_nameless(frame.address)
-            return self._settle(lock, generation, nameless) if settles else plain
+            return self._settle(lock, generation, nameless) if is_final and keeps else plain
         name = f"{kind} {where} {frame.function}"
-        if frame.file is None:
-            return name  # the line is not known yet
-        name = f"{name} ({frame.file}:{frame.line})"
-        return self._settle(lock, generation, name) if settles else name
+        if frame.file is not None:
+            name = f"{name} ({frame.file}:{frame.line})"
+        if not is_final:  # locks of two lines of a function are no class before these are known
+            return f"{name} {address:#x}"
+        return self._settle(lock, generation, name) if keeps else name
 
     def _maker(self, frames: Iterable[Frame]) -> tuple[Frame | None, bool]:
         """Return the frame that made a lock, and whether further names cannot change the choice."""
@@ -91,7 +93,7 @@ class LockNames:
                 yield frame
 
         made = lock_makers.maker(noted())
-        return made, all(self._resolver.is_named(frame.address) for frame in read)
+        return made, all(self._resolver.is_final(frame) for frame in read)
 
     def _settle(self, lock: int, generation: int, name: str) -> str:
         self._settled[lock, generation] = name

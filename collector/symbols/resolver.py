@@ -9,11 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec.structs import replace
 
 from locktop.collector.linux import procfs
 from locktop.collector.model import Frame
@@ -23,19 +22,22 @@ from locktop.collector.sanitize import clean
 from locktop.collector.symbols.demangle import demangle
 from locktop.collector.symbols.jit.jit_code import JitCode
 from locktop.collector.symbols.memory_map import AddressSpace, Mapping, parse
+from locktop.collector.symbols.stack_frames import (
+    UNLOADED,
+    located_frames,
+    program_frames,
+    unloaded_frame,
+)
 
 if TYPE_CHECKING:
-    from locktop.collector.symbols.dwarf.unit_index import SourceLocation
     from locktop.collector.symbols.elf.symbol_table import Symbol
     from locktop.collector.symbols.modules import Module
 
-#: The outermost functions of a thread or a program: frames beyond them are not real.
-_OUTERMOST = frozenset({"clone", "__clone", "clone3", "__clone3", "_start", "__clone_internal"})
-_LIBRARY = "liblocktop"
 _MAX_NOTE = 1000  # characters; a path may be longer than most names
 _TRIES = 6  # for the name of compiled code, after 1, 2, 4, ... seconds
 _HURRY_S = 0.1  # how soon hurry() is noticed
 _MAPS_AGE_S = 1.0  # the longest delay until a new library is noticed
+_MAX_KEPT = 64  # modules that are found without opening their files again
 
 
 class _CodeTry(NamedTuple):
@@ -43,6 +45,13 @@ class _CodeTry(NamedTuple):
 
     tries: int
     next_at: float  # on the monotonic clock
+
+
+class _KeptModule(NamedTuple):
+    """A module, and the distance of its addresses in memory to those at link time."""
+
+    module: Module
+    bias: int | None
 
 
 class _Work(NamedTuple):
@@ -64,8 +73,10 @@ class Resolver:
         self._frames: dict[int, tuple[Frame, ...]] = {}
         self._named: set[int] = set()  # addresses that need no further work
         self._data: dict[int, str] = {}
+        self._unmapped: set[int] = set()  # addresses of data that no known file has
         self._stacks: dict[int, tuple[Frame, ...]] = {}
         self._without_symbols: set[Mapping] = set()
+        self._modules: dict[Mapping, _KeptModule] = {}  # as long as the memory map stays
         self._notes: dict[Mapping, str] = {}  # lines for the user about a file
         self._jit = JitCode(pid)
         self._unnamed_code: dict[int, _CodeTry] = {}
@@ -76,6 +87,8 @@ class Resolver:
         self._changed = threading.Condition()
         self.version = 0
         self._busy = False
+        self._held = False
+        self._new = 0  # requests since the last call of left()
         self._closed = False
         self._is_hurried = False
         self._keeps_maps = False
@@ -91,7 +104,7 @@ class Resolver:
         """
         found = self._frames.get(address)
         if found is None and address >> lib.LT_UNLOADED_BIT:
-            found = self._frames[address] = (_unloaded(address),)
+            found = self._frames[address] = (unloaded_frame(address),)
             self._named.add(address)
         if found is None or self._is_due(address):
             found = self._frames[address] = (self._unnamed(address),)
@@ -112,21 +125,22 @@ class Resolver:
         frames = self.frames(address)
         return innermost_own_frame(frames) or frames[-1]
 
-    def is_named(self, address: int) -> bool:
-        """Tell whether all is known of a return address that ever will be."""
-        return address in self._named
-
-    def is_nameless(self, address: int) -> bool:
-        """Tell whether a return address is known to have no function's name."""
-        return address in self._named and not self.frame(address).function
+    def is_final(self, frame: Frame) -> bool:
+        """Tell whether nothing more than this frame has can be known of its return address."""
+        is_named = frame.address in self._named and frame in self.frames(frame.address)
+        return is_named or frame.module == UNLOADED
 
     def data(self, address: int) -> str | None:
         """Return the name of the data at an address; "" if it has none, None if not known yet."""
         found = self._data.get(address)
         if found is None:
-            if self._mapping_of_data(address) is None and self._maps_are_fresh():
+            if self._mapping_of_data(address) is not None:
+                self._request("data", self._name_data, address)
+            elif self._maps_are_fresh():
                 return ""  # heap or stack: no file names it
-            self._request("data", self._name_data, address)
+            else:
+                self._unmapped.add(address)
+                self._request("maps", self._name_unmapped, 0)
         return found
 
     def is_of_a_file(self, address: int) -> bool:
@@ -169,7 +183,33 @@ class Resolver:
             return True
 
     def _done(self) -> bool:
-        return not self._has_work() or self._closed
+        return not self._left or self._closed
+
+    @property
+    def _left(self) -> int:
+        return len(self._functions) + len(self._lines) + len(self._parts) + self._busy
+
+    def left(self, with_new: bool = True) -> int:
+        """Return how many names are not read yet.
+
+        Args:
+            with_new: Whether to count if all of them were requested since the last call. Nearly
+                each scan requests some, which the next one has.
+        """
+        with self._changed:
+            left, new, self._new = self._left, self._new, 0
+        return left if with_new or left > new else 0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Read no names meanwhile: only one thread of Python runs at a time."""
+        self._held = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()
 
     def hurry(self) -> None:
         """End all calls of wait(); names still come. For a signal handler: takes no lock."""
@@ -190,6 +230,7 @@ class Resolver:
             self._lines.clear()
             self._parts.clear()
             self._requested.clear()
+            self._unmapped.clear()
             self._frames, self._named, self._data = {}, set(), {}
             self._read_maps()
 
@@ -211,14 +252,12 @@ class Resolver:
             return
         self._requested.add((what, address))
         with self._changed:
+            self._new += 1
             self._functions.append(_Work(work, address))
             self._changed.notify_all()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="names", daemon=True)
             self._thread.start()
-
-    def _has_work(self) -> bool:
-        return bool(self._waiting() or self._busy)
 
     def _waiting(self) -> deque[_Work]:
         return self._functions or self._lines or self._parts
@@ -228,7 +267,7 @@ class Resolver:
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._waiting() or self._closed)
+                self._changed.wait_for(self._may_go_on)
                 if self._closed:
                     self._jit.close()
                     return
@@ -241,6 +280,9 @@ class Resolver:
             self.version += 1
             if not self._waiting():
                 _release_memory()
+
+    def _may_go_on(self) -> bool:
+        return self._closed or (not self._held and bool(self._waiting()))
 
     # ---- the work ----
 
@@ -257,7 +299,7 @@ class Resolver:
             module, link_address = located
             locations = module.stored_locations(link_address)
             if locations and locations[-1].function:
-                self._frames[address] = _located_frames(
+                self._frames[address] = located_frames(
                     self._unnamed(address, "", link_address + 1), locations
                 )
                 self._named.add(address)
@@ -286,8 +328,14 @@ class Resolver:
             locations = module.locations(link_address)
             self._note(self._space.base(mapping), module)
             if locations:
-                self._frames[address] = _located_frames(self._frames[address][-1], locations)
+                self._frames[address] = located_frames(self._frames[address][-1], locations)
         self._named.add(address)
+
+    def _name_unmapped(self, _: int) -> None:
+        self._refresh_maps()
+        self._requested.discard(("maps", 0))
+        while self._unmapped:
+            self._name_data(self._unmapped.pop())
 
     def _name_data(self, address: int) -> None:
         mapping = self._mapping_of_data(address)
@@ -320,6 +368,10 @@ class Resolver:
         base = self._space.base(mapping)
         if base in self._without_symbols:
             return None
+        kept = self._modules.get(base)
+        if kept is not None:
+            self._note(base, kept.module)
+            return None if kept.bias is None else (kept.module, address - kept.bias)
         try:
             module = modules.load(self._pid, base)
         except modules.NoSymbols as why:
@@ -329,6 +381,9 @@ class Resolver:
             return None
         self._note(base, module)
         bias = module.elf.bias(base.start, base.offset)
+        if len(self._modules) >= _MAX_KEPT:
+            self._modules.clear()
+        self._modules[base] = _KeptModule(module, bias)
         return None if bias is None else (module, address - bias)
 
     def _note(self, base: Mapping, module: Module) -> None:
@@ -387,6 +442,7 @@ class Resolver:
 
     def _read_maps(self) -> None:
         self._space_at = time.monotonic()
+        self._modules = {}
         try:
             mappings = parse(procfs.maps(self._pid))
         except OSError:
@@ -399,38 +455,3 @@ def _release_memory() -> None:
     from locktop.collector.symbols import modules
 
     modules.release_memory()
-
-
-def _unloaded(address: int) -> Frame:
-    was_at = address & ((1 << lib.LT_UNLOADED_BIT) - 1)
-    return Frame(
-        address=was_at, function="", file=None, line=None, module="unloaded library", offset=was_at
-    )
-
-
-def _located_frames(frame: Frame, locations: tuple[SourceLocation, ...]) -> tuple[Frame, ...]:
-    """Return the frames of one address, each with its source location."""
-    last = len(locations) - 1
-    return tuple(
-        replace(
-            frame,
-            function=clean(demangle(location.function))
-            or (frame.function if number == last else ""),
-            file=clean(location.file) if location.line else None,
-            line=location.line or None,
-            inlined=number < last,
-        )
-        for number, location in enumerate(locations)
-    )
-
-
-def program_frames(frames: list[Frame]) -> tuple[Frame, ...]:
-    """Return a stack without frames of the preload library and beyond the thread's start."""
-    kept: list[Frame] = []
-    for frame in frames:
-        if frame.module.startswith(_LIBRARY):
-            continue
-        kept.append(frame)
-        if frame.function in _OUTERMOST:
-            break
-    return tuple(kept)

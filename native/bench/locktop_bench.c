@@ -3,14 +3,18 @@
  *
  *   locktop-bench list
  *       what there is to measure, as JSON
- *   locktop-bench cost PRIMITIVE THREADS SECONDS
+ *   locktop-bench step
+ *       the time of one step of the work that threads do in a fight, as JSON
+ *   locktop-bench cost PRIMITIVE THREADS SECONDS [WITH WITHOUT]
  *       what one operation costs, as JSON:
  *         ns, ticks       wall time, of CLOCK_MONOTONIC and of the processor's counter
  *         ticks_hz        the counter's rate meanwhile
  *         ticks_read_ns   what reading the counter between a lock and an unlock costs
+ *       WITH and WITHOUT: steps of work with the lock and without it, if several threads fight
  *   locktop-bench mix SHARE CYCLES
  *       one acquisition of SHARE waits; prints the numbers, as JSON, and runs until its input
  * ends */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +38,12 @@ static int list(void)
         printf("]}");
     }
     puts("]");
+    return 0;
+}
+
+static int step(void)
+{
+    printf("{\"step_ns\": %.4f}\n", work_step_ns());
     return 0;
 }
 
@@ -80,16 +90,33 @@ static double duration(const char *text)
     return *end || !(value > 0 && value <= 3600) ? 0 : value;
 }
 
+/* False if a text is no number of steps. */
+static bool set_work(const char *with, const char *without)
+{
+    char *end[2];
+    long steps[] = {strtol(with, &end[0], 10), strtol(without, &end[1], 10)};
+    for (int i = 0; i < 2; i++)
+        if (*end[i] || steps[i] < 0 || steps[i] > 1000000)
+            return false;
+    fight_work = (struct fight_work){.with = (int)steps[0], .without = (int)steps[1]};
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
     if (argc == 2 && !strcmp(command, "list"))
         return list();
-    if (argc == 5 && !strcmp(command, "cost") && number(argv[3]) && duration(argv[4]) > 0)
+    if (argc == 2 && !strcmp(command, "step"))
+        return step();
+    bool has_work = argc == 7 && set_work(argv[5], argv[6]);
+    if ((argc == 5 || has_work) && !strcmp(command, "cost") && number(argv[3]) &&
+        duration(argv[4]) > 0)
         return cost(argv[2], number(argv[3]), duration(argv[4]));
     if (argc == 4 && !strcmp(command, "mix") && number(argv[2]) >= 2 && number(argv[3]))
         return mix(number(argv[2]), number(argv[3]));
-    fputs("usage: locktop-bench list | cost PRIMITIVE THREADS SECONDS | mix SHARE CYCLES\n",
+    fputs("usage: locktop-bench list | step | cost PRIMITIVE THREADS SECONDS [WITH WITHOUT] |"
+          " mix SHARE CYCLES\n",
           stderr);
     return 2;
 }

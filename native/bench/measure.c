@@ -59,6 +59,21 @@ double ticks_reading_ns(void)
     return (quickest_row(true) - quickest_row(false)) / PAIRS;
 }
 
+double work_step_ns(void)
+{
+    enum { STEPS = 1 << 16 };
+    double quickest = 0;
+    uint64_t value = 1;
+    for (int row = 0; row < ROWS; row++) {
+        struct moment before = moment();
+        value = work(value, STEPS);
+        double took = (double)(moment().ns - before.ns);
+        if (row == 0 || took < quickest)
+            quickest = took;
+    }
+    return quickest / STEPS;
+}
+
 static int ascending(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;

@@ -48,6 +48,9 @@ static inline uint64_t work(uint64_t value, int steps)
     return value;
 }
 
+/* The time of one step at best, of CLOCK_MONOTONIC. */
+double work_step_ns(void);
+
 pthread_t start_thread(void *(*run)(void *), void *argument);
 
 bool has_two_cpus(void);

@@ -16,10 +16,9 @@
 #include "locktop.h"
 #include "waiters.h"
 
-/* Steps of work() in a fight. Without work there is hardly a fight. The thread that has the lock
- * gets it again, thousands of times in a row. Then the figure is that of one thread, with more
- * noise. */
-enum { WORK_WITH = 32, WORK_WITHOUT = 64 };
+/* Without work there is hardly a fight. The thread that has the lock gets it again, thousands of
+ * times in a row. Then the figure is that of one thread, with more noise. */
+struct fight_work fight_work = {.with = 32, .without = 64};
 
 static _Alignas(CACHE_LINE) uint64_t guarded;
 
@@ -36,12 +35,13 @@ static _Alignas(CACHE_LINE) uint64_t guarded;
     }                                                                                              \
     static void name##_fight(struct fighter *self)                                                 \
     {                                                                                              \
+        const struct fight_work steps = fight_work;                                                \
         uint64_t own = 0;                                                                          \
         do { /* at least once, however late the thread begins */                                   \
             take;                                                                                  \
-            inside = work(inside, WORK_WITH);                                                      \
+            inside = work(inside, steps.with);                                                     \
             give;                                                                                  \
-            own = work(own, WORK_WITHOUT);                                                         \
+            own = work(own, steps.without);                                                        \
             self->done++;                                                                          \
         } while (!fight_is_over());                                                                \
     }

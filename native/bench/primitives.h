@@ -18,6 +18,12 @@ struct primitive {
 extern const struct primitive primitives[];
 extern const unsigned primitive_count;
 
+/* Steps of work() that a fighter does while it has the lock, and without the lock. */
+struct fight_work {
+    int with, without;
+};
+extern struct fight_work fight_work;
+
 /* Numbers of threads: as many as CPUs, and more. */
 enum { FEW = 2, MANY = 8 };
 

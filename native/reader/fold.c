@@ -53,6 +53,31 @@ static void add_hold(struct lt_lock_sum *sum, const struct lt_counts *counts,
     add_untimed(sum, counts, waits, uncontended);
 }
 
+static uint64_t life_acquisitions(const struct lt_counts *counts)
+{
+    return (uint32_t)counts->acquisitions - (uint32_t)counts->before;
+}
+
+static uint64_t life_signals(const struct lt_counts *counts)
+{
+    return (uint32_t)counts->signals - (uint32_t)(counts->before >> 32);
+}
+
+/* Only the counts of the latest life that a thread knows. */
+static void add_life(struct lt_lock_sum *sum, const struct lt_counts *counts)
+{
+    uint64_t life = counts->life >> 1;
+
+    if (life < sum->life)
+        return;
+    if (life > sum->life) {
+        sum->life = life;
+        sum->life_acquisitions = sum->life_signals = 0;
+    }
+    sum->life_acquisitions += life_acquisitions(counts);
+    sum->life_signals += life_signals(counts);
+}
+
 static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_counts *counts,
                        const struct lt_waits *waits)
 {
@@ -63,10 +88,34 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
     sum->wait_max = larger(sum->wait_max, waits->wait_max);
     if (kind == LT_KIND_SEM || kind == LT_KIND_COND) {
         sum->signals += counts->signals;
-        sum->unheard += counts->unheard;
+        if (kind == LT_KIND_SEM)
+            add_life(sum, counts);
+        else
+            sum->unheard += counts->unheard;
     } else {
         add_hold(sum, counts, waits);
     }
+}
+
+static struct lt_use use_of(uint64_t kind, const struct lt_lock_counters *counters)
+{
+    const struct lt_counts *counts = &counters->counts;
+    struct lt_use use = {
+        .lock = counters->lock,
+        .kind = (uint16_t)kind,
+        .acquisitions = counts->acquisitions,
+        .signals = kind == LT_KIND_BARRIER ? 0 : counts->signals,
+    };
+
+    if (kind == LT_KIND_SEM) {
+        use.has_signalled = counts->signals > counts->acquisitions || counts->life & 1;
+        use.acquisitions = life_acquisitions(counts);
+        use.signals = life_signals(counts);
+        use.life = counts->life >> 1;
+    } else {
+        use.has_signalled = use.signals > 0;
+    }
+    return use;
 }
 
 static void add_use(struct lt_thread_sum *thread, uint64_t kind,
@@ -75,12 +124,7 @@ static void add_use(struct lt_thread_sum *thread, uint64_t kind,
     if (kind != LT_KIND_SEM && kind != LT_KIND_COND && kind != LT_KIND_BARRIER)
         return;
     if (thread->use_count < LT_USES)
-        thread->uses[thread->use_count] = (struct lt_use){
-            .lock = counters->lock,
-            .kind = (uint32_t)kind,
-            .acquisitions = counters->counts.acquisitions,
-            .signals = kind == LT_KIND_BARRIER ? 0 : counters->counts.signals,
-        };
+        thread->uses[thread->use_count] = use_of(kind, counters);
     thread->use_count += thread->use_count <= LT_USES;
 }
 

@@ -80,6 +80,10 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->trylock_failed = sum->trylock_failed;
     row->signals = sum->signals;
     row->unheard = sum->unheard;
+    if (row->kind == LT_KIND_SEM && sum->life == lock.generation) {
+        row->life_acquisitions = sum->life_acquisitions;
+        row->life_signals = sum->life_signals;
+    }
     row->wait_ticks = sum->wait_ticks;
     row->wait_max = sum->wait_max;
     row->hold_ticks = hold_ticks(sum);

@@ -33,14 +33,21 @@ struct lt_lock_sum {
     uint64_t hold_max;
     uint64_t hold_scaled_ticks; /* sampled holds scaled up, for each thread by its own sample */
     uint64_t hold_unscaled;     /* uncontended acquisitions of threads that timed no hold */
+    /* sem: the two counts of the latest life in which a thread counted (lt_lock.generation) */
+    uint64_t life;
+    uint64_t life_acquisitions;
+    uint64_t life_signals;
 };
 
-/* The use that a thread made of a lock without an owner: a semaphore, a condition, a barrier. */
+/* The use that a thread made of a lock without an owner: a semaphore, a condition, a barrier. The
+ * counts of a semaphore are those of one life. */
 struct lt_use {
-    uint32_t lock; /* id */
-    uint32_t kind; /* enum lt_kind */
+    uint32_t lock;          /* id */
+    uint16_t kind;          /* enum lt_kind */
+    uint16_t has_signalled; /* of a semaphore: in any life more often than it got it */
     uint64_t acquisitions;
     uint64_t signals; /* barrier: none */
+    uint64_t life;    /* sem: lt_lock.generation of that life, else 0 */
 };
 
 enum { LT_USES = 1024 }; /* uses of one thread that are listed */
@@ -54,17 +61,47 @@ struct lt_thread_sum {
     struct lt_use uses[1024]; /* LT_USES */
 };
 
-/* The waits for one lock with one stack, of all threads. With `blame` 1, the row counts waits of
- * other threads for a lock. The thread `holder` had taken that lock at `stack`, which is one frame
- * (struct lt_site). */
+/* The waits for one lock with one stack, of all threads. With `blame` 1, these waits are charged to
+ * threads that had taken the lock at `stack` (struct lt_charge). `living` is 0 for threads that
+ * ended, and for waits. */
 struct lt_site_sum {
     uint32_t lock;
     uint32_t stack;
-    uint32_t holder; /* tid; 0 for threads that ended */
+    uint32_t living;
     uint32_t blame;
     uint64_t count; /* 0: empty */
     uint64_t wait_ticks;
     uint64_t wait_max;
+};
+
+/* The waits of other threads for a lock that are charged to one thread. The thread had taken the
+ * lock at `stack`, which is a stack of a struct lt_site with LT_SITE_BLAME. */
+struct lt_charge {
+    uint32_t lock;
+    uint32_t stack;
+    uint32_t holder; /* tid; 0 for threads that ended */
+    uint32_t unused;
+    uint64_t wait_ticks;
+};
+
+/* The charges of one lock. If these are more than `waited`, each counts for waited / known of its
+ * ticks. */
+struct lt_charged_lock {
+    const struct lt_charge *charges;
+    uint64_t count;
+    uint64_t waited; /* ticks waited for the lock in all */
+    uint64_t known;  /* ticks of all its charges */
+};
+
+/* The sums of the sites of all threads. A program has few call sites, but each thread may be
+ * charged at each of these. So the table has sums, and the list of charges has no order. */
+struct lt_sites {
+    struct lt_site_sum *table; /* open addressing */
+    uint32_t capacity;         /* a power of two */
+    uint32_t used;
+    struct lt_charge *charges;
+    uint32_t charge_capacity;
+    uint32_t charge_count;
 };
 
 /* One lock as it is handed to Python. `changed_*` is the change since the scan before. */
@@ -85,6 +122,8 @@ struct lt_lock_row {
     uint64_t trylock_failed;
     uint64_t signals;
     uint64_t unheard;
+    uint64_t life_acquisitions; /* sem: of its present life */
+    uint64_t life_signals;      /* the same */
     uint64_t wait_ticks;
     uint64_t wait_max;
     uint64_t hold_ticks; /* measured and estimated together */
@@ -126,18 +165,34 @@ uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum 
  * not taken them. */
 uint32_t lt_count_handed_over(const void *locks, uint64_t size);
 
-/* Adds the sites of the thread `tid`, in `size` bytes, to an open-addressing table of `capacity` (a
- * power of two). Returns 1; or 0, without having added anything, if the table might get too
- * full. */
-int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_site_sum *table,
-                  uint32_t capacity, uint32_t *used);
+/* Adds the sites of the thread `tid`, in `size` bytes. Returns LT_READ_DONE; or LT_READ_MORE_*,
+ * without having added anything, if there might be too little room. */
+int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_sites *to);
 
-/* The same for sums. */
+/* Adds sums to an open-addressing table of `capacity`. Returns 1; or 0, without having added
+ * anything, if the table might get too full. */
 int lt_fold_site_sums(const struct lt_site_sum *sums, uint32_t count, struct lt_site_sum *table,
                       uint32_t capacity, uint32_t *used);
 
 /* Moves the table's entries to its front, by lock and then by most wait. Returns their number. */
 uint32_t lt_sort_sites(struct lt_site_sum *table, uint32_t capacity);
+
+/* Copies `count` charges to `sorted` by lock. `ends`, of zeros, gets for each of `lock_count` locks
+ * the index behind its charges. Charges for other locks are left out. */
+void lt_group_charges(const struct lt_charge *charges, uint32_t count, uint32_t *ends,
+                      uint32_t lock_count, struct lt_charge *sorted);
+
+/* The ticks of a lock's charges in all. */
+uint64_t lt_charged_ticks(const struct lt_charged_lock *lock);
+
+/* Adds the charges of locks by holder and origin, and sorts the sums by most wait, holder, origin.
+ * An origin is a number that the caller gives to stacks: stacks[i] has origins[i]. The stacks are
+ * in order. Charges with other stacks are left out. The rows, of zeros, get the origin as `stack`.
+ * The `capacity` is a power of two. Returns the number of rows. A result above `capacity` means
+ * that there are too few rows, and that some are not clear. */
+uint32_t lt_sum_charges(const struct lt_charged_lock *locks, uint32_t lock_count,
+                        const uint32_t *stacks, const uint32_t *origins, uint32_t stack_count,
+                        struct lt_charge *rows, uint32_t capacity);
 
 enum lt_read_result {
     LT_READ_DONE = 0,
@@ -146,7 +201,8 @@ enum lt_read_result {
     LT_READ_MORE_SCRATCH = 3, /* scratch_needed bytes are needed; nothing was added: call again */
     LT_READ_MORE_SITES = 4,   /* a larger table of sites is needed; nothing was added: call again */
     /* another thread, or one that did something since it was read before */
-    LT_READ_CHANGED = 5
+    LT_READ_CHANGED = 5,
+    LT_READ_MORE_CHARGES = 6 /* room for more charges is needed; nothing was added: call again */
 };
 
 /* The input and the result of reading a thread. The caller sets the first part once a cycle. */
@@ -158,10 +214,8 @@ struct lt_thread_read {
     uint64_t scratch_size;
     uint64_t scratch_max; /* bytes: tables cannot be larger */
     struct lt_lock_sum *sums;
-    struct lt_site_sum *sites; /* as for lt_fold_sites */
+    struct lt_sites sites;
     uint32_t sum_count;
-    uint32_t site_capacity;
-    uint32_t site_used;
     uint32_t refused; /* counters left out so far */
     uint32_t next;    /* index of the thread to read */
 
@@ -191,6 +245,32 @@ struct lt_thread_seen {
  * 0 if the thread is gone. */
 int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint64_t *offsets,
                     uint32_t count, struct lt_thread_seen *seen, uint64_t *now);
+
+/* The ring of one thread. */
+struct lt_ring {
+    uint64_t at;       /* offset of its first slot */
+    uint64_t capacity; /* slots */
+    uint64_t head_at;  /* offset of its lt_thread.ring_head */
+    uint64_t head;     /* records ever written, as read before */
+    uint64_t first;    /* the first record that is new to the caller, at most `head` */
+};
+
+/* Copies the new records of each ring, at most the last `quota`, one after the other. Leaves out
+ * those that may be overwritten by now. `records` has room for `count` times `quota`. Returns their
+ * number, -1 if a ring lies outside of the file. */
+int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint32_t quota,
+                      uint8_t *records);
+
+/* When an event was over, and the index of its record. */
+struct lt_record_end {
+    uint64_t end; /* ticks */
+    uint64_t index;
+};
+
+/* Finds the `capacity` events that were over last, in no order. The records are sound. Returns the
+ * number of events found. */
+uint32_t lt_newest_records(const uint8_t *records, uint32_t count, struct lt_record_end *newest,
+                           uint32_t capacity);
 
 /* Writes at most `capacity` rows. Locks marked in `wanted` come first, then locks with waits, then
  * the others, each group by use. `locks` holds `count` struct lt_lock; `before` holds the sums of

@@ -6,14 +6,14 @@
 
 static uint32_t hash(const struct lt_site_sum *sum)
 {
-    uint64_t mixed = (((uint64_t)sum->lock << 32) | sum->stack) ^ (uint64_t)sum->holder << 20;
+    uint64_t mixed = (((uint64_t)sum->lock << 32) | sum->stack) ^ (uint64_t)sum->living << 40;
 
     return (uint32_t)(mixed * 0x9e3779b97f4a7c15u >> 32);
 }
 
 static int is_of_one(const struct lt_site_sum *a, const struct lt_site_sum *b)
 {
-    return a->lock == b->lock && a->stack == b->stack && a->holder == b->holder &&
+    return a->lock == b->lock && a->stack == b->stack && a->living == b->living &&
            a->blame == b->blame;
 }
 
@@ -56,36 +56,46 @@ static uint64_t filled(const uint8_t *bytes, uint64_t size)
     return count;
 }
 
-static struct lt_site_sum sum_of(const struct lt_site *site, uint32_t tid)
+static struct lt_site_sum sum_of(const struct lt_site *site)
 {
     uint32_t blame = !!(site->lock & LT_SITE_BLAME);
 
     return (struct lt_site_sum){.lock = site->lock & ~(uint32_t)LT_SITE_BLAME,
                                 .blame = blame,
                                 .stack = site->stack,
-                                .holder = blame ? tid : 0,
+                                .living = blame,
                                 .count = site->count,
                                 .wait_ticks = site->wait_ticks,
                                 .wait_max = site->wait_max};
 }
 
-int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_site_sum *table,
-                  uint32_t capacity, uint32_t *used)
+static struct lt_charge charge_of(const struct lt_site_sum *sum, uint32_t tid)
+{
+    return (struct lt_charge){
+        .lock = sum->lock, .stack = sum->stack, .holder = tid, .wait_ticks = sum->wait_ticks};
+}
+
+int lt_fold_sites(const void *sites, uint64_t size, uint32_t tid, struct lt_sites *to)
 {
     const uint8_t *bytes = sites;
+    uint64_t count = filled(bytes, size);
 
-    if (!has_room(filled(bytes, size), capacity, *used))
-        return 0;
+    if (!has_room(count, to->capacity, to->used))
+        return LT_READ_MORE_SITES;
+    if (to->charge_count + count > to->charge_capacity)
+        return LT_READ_MORE_CHARGES;
     for (uint64_t at = 0; at + sizeof(struct lt_site) <= size; at += sizeof(struct lt_site)) {
         struct lt_site site;
 
         memcpy(&site, bytes + at, sizeof site);
         if (site.count) {
-            struct lt_site_sum sum = sum_of(&site, tid);
-            add(table, capacity, used, &sum);
+            struct lt_site_sum sum = sum_of(&site);
+            add(to->table, to->capacity, &to->used, &sum);
+            if (sum.blame)
+                to->charges[to->charge_count++] = charge_of(&sum, tid);
         }
     }
-    return 1;
+    return LT_READ_DONE;
 }
 
 int lt_fold_site_sums(const struct lt_site_sum *sums, uint32_t count, struct lt_site_sum *table,
@@ -111,7 +121,7 @@ static int by_lock_then_wait(const void *left, const void *right)
         return a->wait_ticks > b->wait_ticks ? -1 : 1;
     if (a->stack != b->stack)
         return a->stack < b->stack ? -1 : 1;
-    return (a->holder > b->holder) - (a->holder < b->holder);
+    return (a->living > b->living) - (a->living < b->living);
 }
 
 uint32_t lt_sort_sites(struct lt_site_sum *table, uint32_t capacity)

@@ -128,9 +128,10 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
     uint64_t counters = counters_bytes(tables), sites = site_bytes(tables);
 
-    if (!lt_fold_sites(read->scratch + counters, sites, read->block.tid, read->sites,
-                       read->site_capacity, &read->site_used))
-        return LT_READ_MORE_SITES;
+    int result = lt_fold_sites(read->scratch + counters, sites, read->block.tid, &read->sites);
+
+    if (result != LT_READ_DONE)
+        return result;
     memset(&read->sum, 0, offsetof(struct lt_thread_sum, uses));
     read->refused += lt_fold_counters(read->scratch, counters, read->scratch + counters + sites,
                                       tables->waits.count, read->sums, read->sum_count, &read->sum);

@@ -39,8 +39,8 @@ static void take(uint64_t now, uint64_t since, uint64_t expected)
 static void two_wait_for_two_holders(void)
 {
     fresh_lock(1);
-    blame_wait_begins(lock, at(100));
-    blame_wait_begins(lock, at(150));
+    blame_wait_begins(lock, at(100), true);
+    blame_wait_begins(lock, at(150), true);
     CHECK(blame_is_due(id));
     take(200, 0, 100 + 50); /* the first holder releases the lock */
     take(200, 0, 0);
@@ -54,7 +54,7 @@ static void two_wait_for_two_holders(void)
 static void who_gives_up_has_waited(void)
 {
     fresh_lock(2);
-    blame_wait_begins(lock, at(100));
+    blame_wait_begins(lock, at(100), true);
     blame_wait_ends(lock, at(400));
     CHECK(blame_is_due(id));
     take(900, 0, 300);
@@ -66,11 +66,11 @@ static void who_gives_up_has_waited(void)
 static void no_wait_adds_nothing(void)
 {
     fresh_lock(3);
-    blame_wait_begins(lock, at(100));
+    blame_wait_begins(lock, at(100), true);
     take(130, 0, 30);
     blame_wait_ends(lock, at(100));
     take(200, 0, 0);
-    blame_wait_begins(lock, at(200));
+    blame_wait_begins(lock, at(200), true);
     take(220, 0, 0);
     take(250, 0, 20);
     blame_wait_ends(lock, at(250));
@@ -80,7 +80,7 @@ static void no_wait_adds_nothing(void)
 static void a_reader_is_not_charged_for_others(void)
 {
     fresh_lock(4);
-    blame_wait_begins(lock, at(100));
+    blame_wait_begins(lock, at(100), true);
     take(1000, 990, 10);
     take(1000, 0, 890);
     blame_wait_ends_alone(lock, at(1000));
@@ -91,8 +91,8 @@ static void a_reader_is_not_charged_for_others(void)
 static void a_holder_is_not_charged_for_the_time_before(void)
 {
     fresh_lock(8);
-    blame_wait_begins(lock, at(100));
-    blame_wait_begins(lock, at(100));
+    blame_wait_begins(lock, at(100), true);
+    blame_wait_begins(lock, at(100), true);
     CHECK_EQUAL(blame_take(id, at(1000), at(990), false).ticks / unit, 2 * 10);
     take(1000, 0, 0);
     blame_wait_ends(lock, at(1000));
@@ -107,7 +107,7 @@ static void the_clock_may_be_far(void)
     base = UINT64_MAX - at(0) - 5000 * unit;
     fresh_lock(5);
     for (uint64_t n = 0; n < 1000; n++)
-        blame_wait_begins(lock, at(0));
+        blame_wait_begins(lock, at(0), true);
     take(3000, 0, 1000 * 3000);
     for (uint64_t n = 0; n < 1000; n++)
         blame_wait_ends(lock, at(3000));
@@ -120,7 +120,7 @@ static void too_many_are_not_counted(void)
     fresh_lock(6);
     uint64_t counted = 0;
     for (uint64_t n = 0; n < 70000; n++)
-        counted += blame_wait_begins(lock, at(10));
+        counted += blame_wait_begins(lock, at(10), true);
     CHECK_EQUAL(counted, WAITS_MAX);
     take(12, 0, 2 * WAITS_MAX);
     for (uint64_t n = 0; n < counted; n++)
@@ -138,7 +138,7 @@ static void *wait_and_hold(void *number)
     uintptr_t self = (uintptr_t)number;
     uint64_t now = 100 * self;
     for (int i = 0; i < ROUNDS; i++) {
-        blame_wait_begins(lock, at(now));
+        blame_wait_begins(lock, at(now), true);
         begun[self] += 7;
         blame_wait_ends(lock, at(now + 7));
         now += 11;
@@ -193,7 +193,7 @@ static void a_wait_charges_a_bounded_number_of_held_locks(void)
         keys[i] = lock_key(LT_KIND_MUTEX, (void *)(0x20000 + i * 64));
         acquired(t, keys[i], 0, NULL, 0);
         held_find(t, keys[i])->since = now - 100 * unit;
-        blame_wait_begins(lock_find(keys[i]), now - 100 * unit);
+        blame_wait_begins(lock_find(keys[i]), now - 100 * unit, true);
     }
     blame_charge_held(t, t->held_top, 0, now);
     for (uint64_t i = 0; i < HELD; i++) {

@@ -139,7 +139,7 @@ static void the_fast_release_leaves_the_rest_to_the_slow_one(struct lt_thread *t
     CHECK_EQUAL(t->held_top, 0);
     take(t, key);
     held_find(t, key)->flags = 0;
-    blame_wait_begins(lock_find(key), lt_now());
+    blame_wait_begins(lock_find(key), lt_now(), true);
     CHECK(!released_unmet(t, key));
     lock_find(key)->waits = 0;
     CHECK(released_unmet(t, key));
@@ -208,7 +208,7 @@ static void the_release_of_another_block_counts_nothing(struct lt_thread *t)
     uint64_t unit = wait_unit(), key = key_number(26);
     static struct lt_thread other;
     take(t, key);
-    blame_wait_begins(lock_find(key), held_find(t, key)->since -= 1000 * unit);
+    blame_wait_begins(lock_find(key), held_find(t, key)->since -= 1000 * unit, true);
     struct release release;
     release_begin(t, key, &release);
     release_account(&other, &release);

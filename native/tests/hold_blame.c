@@ -23,8 +23,8 @@ static void waits_for_a_held_lock_are_charged_at_the_release(struct lt_thread *t
         struct lt_lock *lock = lock_find(key);
         uint64_t began = held_find(t, key)->since - 1000 * unit;
         held_find(t, key)->since = began;
-        blame_wait_begins(lock, began);
-        blame_wait_begins(lock, began);
+        blame_wait_begins(lock, began, true);
+        blame_wait_begins(lock, began, true);
         release_either(t, key, way);
         uint64_t due = charged(t, key, 0);
         CHECK(due >= 2 * 999 * unit && due <= 2 * (lt_now() - began + unit));
@@ -52,13 +52,13 @@ static void an_untimed_hold_is_charged_its_mean(struct lt_thread *t)
     counts_of(t, key)->hold_sampled_ticks = 4 * 10 * unit;
     uint64_t began = lt_now() - 100000 * unit;
     for (int i = 0; i < 3; i++)
-        blame_wait_begins(lock, began);
+        blame_wait_begins(lock, began, true);
     lock->waits &= ~(uint64_t)WAITS_NEW; /* the waits began before this hold */
     release_slowly(t, key, true);
     CHECK_EQUAL(charged(t, key, 0), 3 * 10 * unit);
     lock->waits = 0;
     take_untimed(t, key);
-    blame_wait_begins(lock, lt_now() - 100000 * unit); /* a new one */
+    blame_wait_begins(lock, lt_now() - 100000 * unit, true); /* a new one */
     release_slowly(t, key, true);
     CHECK(charged(t, key, 0) >= 3 * 10 * unit + 99999 * unit);
     lock->waits = 0;
@@ -69,7 +69,7 @@ static void an_untimed_hold_without_a_mean_is_charged_whole(struct lt_thread *t)
     uint64_t unit = wait_unit(), key = key_number(24);
     take_untimed(t, key);
     struct lt_lock *lock = lock_find(key);
-    blame_wait_begins(lock, lt_now() - 100000 * unit);
+    blame_wait_begins(lock, lt_now() - 100000 * unit, true);
     lock->waits &= ~(uint64_t)WAITS_NEW;
     release_slowly(t, key, true);
     CHECK(charged(t, key, 0) >= 99999 * unit);
@@ -83,7 +83,7 @@ static void a_release_accounts_and_charges_once(struct lt_thread *t)
     take(t, key);
     struct lt_lock *lock = lock_find(key);
     uint64_t began = held_find(t, key)->since -= 1000 * unit;
-    blame_wait_begins(lock, began);
+    blame_wait_begins(lock, began, true);
     struct release release;
     release_begin(t, key, &release);
     CHECK(release.due.ticks >= 999 * unit);

@@ -94,7 +94,7 @@ static void a_hold_that_met_a_waiter_is_recorded_at_the_level_blocks(struct lt_t
         CHECK_EQUAL(t->ring_head, records);
         struct lt_lock *lock = lock_find(key);
         take(t, key);
-        blame_wait_begins(lock, lt_now());
+        blame_wait_begins(lock, lt_now(), true);
         release_either(t, key, way);
         CHECK_EQUAL(t->ring_head, records + 1);
         CHECK_EQUAL(last_record(t).type, LT_RECORD_HOLD);
@@ -114,7 +114,7 @@ static void a_hold_that_met_a_waiter_is_recorded_at_the_level_blocks(struct lt_t
     take(t, key);
     CHECK_EQUAL(held_find(t, key)->flags, LT_HELD_RECORDED);
     CHECK(held_is_unmet(held_find(t, key)));
-    blame_wait_begins(lock_find(key), lt_now());
+    blame_wait_begins(lock_find(key), lt_now(), true);
     CHECK(!held_is_unmet(held_find(t, key)));
     lock_find(key)->waits = 0;
     CHECK(released(t, key));

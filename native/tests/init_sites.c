@@ -216,7 +216,7 @@ static void of_too_many_stacks(void)
     CHECK(lock_id(key, 0));
     lt_shm->clock0_ticks = lt_now(); /* however slow the tests were until now */
     for (unsigned way = 0; way < WAYS; way++) {
-        volatile char room[16 * (way % ROOMS) + 16];
+        volatile char room[64 * (way % ROOMS) + 64]; /* sanitizers align each object */
         room[0] = 1;
         deep((int)(way / ROOMS) % CALLS, key);
         alone += stack_at(lock_find(key)->made_at)->depth == 1;

@@ -10,6 +10,7 @@
 #include "base/lock_key.h"
 #include "base/tls.h"
 #include "check.h"
+#include "order/lock_life.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 #include "tables/lock_table.h"
@@ -137,25 +138,122 @@ static uint32_t threads_without_it(uint64_t key)
     return lock ? lock->foreign_releases : 0;
 }
 
-/* Each thread that posts a semaphore it has not got is noted, once. */
+/* Each thread that posts a semaphore it has not got is noted, once in each life. */
 static void not_held(struct lt_thread *t)
 {
     uint64_t key = key_number(3), cond = lock_key(LT_KIND_COND, (void *)0x20000);
     for (int i = 0; i < 3; i++) {
-        passed(t, key, NULL);
+        sem_passed(t, key, NULL);
         signal_now(key);
     }
     CHECK_EQUAL(threads_without_it(key), 0);
     for (int i = 0; i < 3; i++)
         signal_now(key);
     CHECK_EQUAL(threads_without_it(key), 1);
+    signal_now(cond);
+    CHECK_EQUAL(threads_without_it(cond), 0);
+}
+
+static void in_the_midst_is_not_held(struct lt_thread *t)
+{
+    uint64_t key = key_number(5);
     uint32_t mode = thread_busy(t);
     signal_now(key);
     signal_now(key);
     thread_ready(t, mode);
-    CHECK_EQUAL(threads_without_it(key), 2);
-    signal_now(cond);
-    CHECK_EQUAL(threads_without_it(cond), 0);
+    CHECK_EQUAL(threads_without_it(key), 1);
+}
+
+static uint64_t life_of(const struct lt_counts *counts)
+{
+    return counts->life >> 1;
+}
+
+/* Acquisitions and posts of the present life. */
+static void check_life(const struct lt_counts *counts, uint32_t acquisitions, uint32_t posts)
+{
+    CHECK_EQUAL((uint32_t)(counts->acquisitions - counts->before), acquisitions);
+    CHECK_EQUAL((uint32_t)(counts->signals - (counts->before >> 32)), posts);
+}
+
+/* The counts of a former semaphore at the address say nothing of the next one. */
+static void of_each_life(struct lt_thread *t)
+{
+    uint64_t key = key_number(6);
+    lock_life_begins(key, 2, NULL); /* nothing is known of the address yet */
+    sem_passed(t, key, NULL);
+    sem_passed(t, key, NULL);
+    struct lt_counts *counts = &counters_find(t, key)->counts;
+    check_life(counts, 2, 0);
+    signal_now(key); /* this thread is still one ahead */
+    lock_life_ends(key);
+    lock_life_begins(key, 2, NULL);
+    signal_now(key); /* the former unit is not a unit of this semaphore */
+    CHECK_EQUAL(threads_without_it(key), 1);
+    CHECK_EQUAL(life_of(counts), 1);
+    check_life(counts, 0, 1);
+    lock_life_ends(key);
+    lock_life_begins(key, 2, NULL);
+    CHECK_EQUAL(threads_without_it(key), 0);
+    for (int i = 0; i < 100; i++) {
+        sem_passed(t, key, NULL);
+        signal_now(key);
+    }
+    CHECK_EQUAL(threads_without_it(key), 0);
+    CHECK_EQUAL(life_of(counts), 2);
+    check_life(counts, 100, 100);
+    CHECK_EQUAL(counts->acquisitions, 102);
+    signal_now(key);
+    CHECK_EQUAL(threads_without_it(key), 1);
+    lock_life_begins(key, 2, NULL); /* without an end, too */
+    sem_life_check(t, key);         /* as a wait does */
+    counters_find(t, key)->counts.acquisitions++;
+    check_life(counts, 1, 0);
+    signal_now(key);
+    CHECK_EQUAL(threads_without_it(key), 0);
+    check_life(counts, 1, 1);
+}
+
+/* A level that times the next holds leaves the counters of semaphores alone. */
+static void at_a_new_level(struct lt_thread *t)
+{
+    uint64_t key = key_number(6);
+    counters_time_next_hold(t);
+    sem_passed(t, key, NULL);
+    check_life(&counters_find(t, key)->counts, 2, 1);
+}
+
+static const struct lt_counts *retired_counts(uint64_t key)
+{
+    const struct lt_retired *retired = array_at(&lt_shm->retired, lock_find(key)->retired - 1);
+    return &retired->counts;
+}
+
+/* The sums of ended threads keep the present life apart, too. */
+static void of_threads_ended_in_each_life(struct lt_thread *t)
+{
+    uint64_t key = key_number(7);
+    struct lt_lock_counters one;
+    sem_passed(t, key, NULL);
+    signal_now(key);
+    sem_passed(t, key, NULL);
+    one = *counters_find(t, key);
+    lock_retire_counters(&one); /* ended in the first life */
+    check_life(retired_counts(key), 2, 1);
+    lock_life_begins(key, 2, NULL);
+    lock_retire_counters(&one); /* never used the second one */
+    CHECK_EQUAL(retired_counts(key)->acquisitions, 4);
+    CHECK_EQUAL(retired_counts(key)->signals, 2);
+    check_life(retired_counts(key), 0, 0);
+    for (int i = 0; i < 3; i++)
+        sem_passed(t, key, NULL);
+    signal_now(key);
+    one = *counters_find(t, key);
+    lock_retire_counters(&one);
+    lock_retire_counters(&one);
+    check_life(retired_counts(key), 6, 2);
+    CHECK_EQUAL(life_of(retired_counts(key)), 1);
+    CHECK_EQUAL(retired_counts(key)->acquisitions, 4 + 2 * 5);
 }
 
 static void of_an_ended_thread(struct lt_thread *t)
@@ -175,6 +273,10 @@ int main(void)
     of_many(t);
     by_threads_without_a_block();
     not_held(t);
+    in_the_midst_is_not_held(t);
+    of_each_life(t);
+    at_a_new_level(t);
+    of_threads_ended_in_each_life(t);
     of_an_ended_thread(t);
     return 0;
 }

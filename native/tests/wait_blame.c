@@ -43,7 +43,7 @@ static void a_holder_that_waits_passes_the_blame_on(struct lt_thread *t)
     struct lt_lock *lock = lock_find(held);
     uint64_t began = lt_now() - 1000 * unit;
     held_find(t, held)->since = began;
-    blame_wait_begins(lock, began);
+    blame_wait_begins(lock, began, true);
     struct waiting w = wait_of(t, wanted);
     uint64_t before = charged(t, held, 0);
     CHECK(before >= 999 * unit && before <= w.start - began + unit);
@@ -64,7 +64,7 @@ static void only_locks_held_all_the_while_pass_it_on(struct lt_thread *t)
     uint64_t unit = wait_unit();
     struct waiting w = wait_of(t, wanted);
     acquired(t, held, 0, (void *)SITE, 0);
-    blame_wait_begins(lock_find(held), w.start);
+    blame_wait_begins(lock_find(held), w.start, true);
     w.end = w.start + 500 * unit;
     wait_end_without(&w);
     CHECK_EQUAL(charged(t, held, wanted), 0);
@@ -75,7 +75,7 @@ static void only_locks_held_all_the_while_pass_it_on(struct lt_thread *t)
 static void charge_begins_at(uint64_t key, uint64_t moment)
 {
     lock_find(key)->waits = 0;
-    blame_wait_begins(lock_find(key), moment);
+    blame_wait_begins(lock_find(key), moment, true);
 }
 
 /* Of two locks the upper one comes or goes during the wait. */

@@ -177,10 +177,10 @@ static void only_a_charged_time_is_a_wait(void)
     for (int alone = 0; alone < 2; alone++) {
         struct lt_condition condition = with_mutex(7 + (uint64_t)alone, &mutex);
         uint64_t now = lt_now(), since = now - 100000 * unit;
-        blame_wait_begins(mutex, since);
+        blame_wait_begins(mutex, since, true);
         CHECK(!wakeup_waited(&condition, since, now, alone));
         CHECK_EQUAL(waiters(mutex), 0);
-        blame_wait_begins(mutex, since);
+        blame_wait_begins(mutex, since, true);
         blame_take(condition.mutex, since + 400 * unit, 0, false);
         CHECK(wakeup_waited(&condition, since, now, alone));
         CHECK_EQUAL(waiters(mutex), 0);
@@ -194,11 +194,11 @@ static void the_mutex_of_one_who_gave_up_keeps_what_is_due(void)
     struct lt_lock *mutex;
     struct lt_condition condition = with_mutex(9, &mutex);
     uint64_t now = lt_now(), since = now - 1000 * unit;
-    blame_wait_begins(mutex, since);
+    blame_wait_begins(mutex, since, true);
     wakeup_waited(&condition, since, now, false);
     uint64_t due = blame_take(condition.mutex, now + unit, 0, false).ticks;
     CHECK(due >= 999 * unit && due <= 1001 * unit);
-    blame_wait_begins(mutex, since);
+    blame_wait_begins(mutex, since, true);
     wakeup_waited(&condition, since, now, true);
     CHECK_EQUAL(blame_take(condition.mutex, now + unit, 0, false).ticks, 0);
 }

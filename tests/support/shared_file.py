@@ -83,9 +83,9 @@ def second_scan_or_error() -> Snapshot | LocktopError:
 class SharedFile:
     """Builds one file, by default the file of the process that runs the test."""
 
-    def __init__(self, pid: int | None = None) -> None:
+    def __init__(self, pid: int | None = None, size: int = _SIZE) -> None:
         self.pid = pid or os.getpid()
-        self.data = bytearray(_SIZE)
+        self.data = bytearray(size)
         self.start_time = procfs.stat(self.pid).start_time
         self.header: Any = self.at("struct lt_header", 0)
         self.control: Any = self.at("struct lt_control", lib.LT_CONTROL_OFFSET)

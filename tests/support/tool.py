@@ -13,8 +13,8 @@ from typing import Any
 
 COMMAND = str(Path(sys.executable).with_name("locktop"))
 
-#: Far longer than any command takes; ends a command that hangs. A snapshot alone may wait twice
-#: for names, 30 s each time.
+#: Far longer than any command takes; ends a command that hangs. A snapshot alone may wait for
+#: names for 30 s.
 PATIENCE_S = 180.0
 
 

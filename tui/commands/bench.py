@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 NAME = "bench"
 HELP = "what the library costs on this machine"
 DESCRIPTION = """\
 Measures the cost of every lock and wait: without the library (unprepared), with a library that only
 passes calls through (nop), and with the real library at each level, in turns. Prints a table.
-Takes about a minute."""
+Takes about a minute. With --contention: what fighting threads keep of their rate, at a grid of
+points."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +32,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only these: primitives as in the table, or `trace`, the growth of the trace",
     )
     parser.add_argument(
+        "--contention",
+        action="store_true",
+        help="a grid instead: how much of its rate a program keeps while threads fight for a lock",
+    )
+    parser.add_argument(
+        "--beside",
+        nargs="+",
+        default=[],
+        type=_named_library,
+        metavar="NAME=LIBRARY",
+        help="with --contention: measure these preload libraries too",
+    )
+    parser.add_argument(
         "--rounds", type=_rounds, metavar="N", help="5 by default; more rounds are more exact"
     )
 
@@ -44,12 +59,21 @@ def _rounds(text: str) -> int:
     return number
 
 
+def _named_library(text: str) -> tuple[str, Path]:
+    name, _, library = text.partition("=")
+    if not name or not Path(library).is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=LIBRARY with a library's file")
+    return name, Path(library)
+
+
 def execute(arguments: argparse.Namespace) -> int:
     """Run the benchmarks and print the table."""
     from msgspec.structs import replace
 
     from locktop.collector.bench import report, tables
 
+    if arguments.contention:
+        return _measure_grid(arguments)
     effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
     if arguments.rounds:
         effort = replace(effort, rounds=arguments.rounds)
@@ -60,6 +84,27 @@ def execute(arguments: argparse.Namespace) -> int:
         print(json.dumps(report.as_json(found), indent=1))
     else:
         print(tables.markdown(found) if arguments.markdown else tables.text(found))
+    return 0
+
+
+def _measure_grid(arguments: argparse.Namespace) -> int:
+    from locktop.collector.bench import contention, contention_tables
+
+    rounds, seconds = (1, 0.01) if arguments.quick else (11 if arguments.full else 3, 0.1)
+    grid = contention.measure(
+        contention.points(arguments.only),
+        arguments.rounds or rounds,
+        seconds,
+        arguments.beside,
+        _show_progress if sys.stderr.isatty() else None,
+    )
+    if arguments.json:
+        import json
+
+        print(json.dumps(contention.as_json(grid), indent=1))
+    else:
+        form = contention_tables.markdown if arguments.markdown else contention_tables.text
+        print(form(grid))
     return 0
 
 

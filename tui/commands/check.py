@@ -12,6 +12,8 @@ from locktop.tui.commands.options import add_pid, add_scan_options, add_suppress
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from locktop.collector.errors import LocktopError
     from locktop.collector.model import Snapshot
 
@@ -25,7 +27,8 @@ avoided it.
 exit status: 0 no deadlock found; 1 a deadlock is certain; 2 no answer, as when the process does
 not exist or ended between the two scans; 3 a deadlock is possible, or locktop cannot tell. locktop
 cannot tell if threads took locks while the library was dormant. The same holds if a thread has
-waited 10 s or more for a lock whose holder is not known. With --certain-only the status is 0
+waited 10 s or more for a lock whose holder is not known. Without the library such a wait may have
+begun at any time before, and the command scans for up to 10 s. With --certain-only the status is 0
 instead of 3: use that for health checks.
 
 With --potential the status is 1 too if threads took locks in different orders since the process
@@ -130,11 +133,28 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
         )
         if snapshot.deadlocks or potential or arguments.idle_matching or on_semaphores:
             snapshot = source.scan(resolve=True)
+        # A probe has a time limit, and no long wait changes its status.
+        if verdict.may_be_long(snapshot) and not arguments.certain_only:
+            snapshot = _scanned_on(source.scan)
     finally:
         source.close()
     if snapshot.ended and not verdict.is_deadlocked(snapshot):
         raise _ended(snapshot, first)
     return snapshot
+
+
+def _scanned_on(scan: Callable[..., Snapshot]) -> Snapshot:
+    """Scan until each wait of an unknown holder has ended, or has lasted too long to say nothing.
+
+    Without the library, the beginning of a wait from before the first scan is not known.
+    """
+    from locktop.collector.format import verdict
+
+    snapshot = scan(resolve=True)  # a wait for work is no reason to go on
+    while verdict.may_be_long(snapshot) and not snapshot.ended:
+        time.sleep(_BETWEEN_S)
+        snapshot = scan()
+    return scan(resolve=True) if verdict.unknown_waits(snapshot) else snapshot
 
 
 def _ended(snapshot: Snapshot, first: Snapshot) -> LocktopError:

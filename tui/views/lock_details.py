@@ -9,7 +9,15 @@ from locktop.collector.format import activity, blame
 from locktop.collector.format.misuse import misuse_sentence
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import DURATION_WIDTH
-from locktop.collector.model import CONTENTION_KINDS, Blame, Kind, Lock, WaitStack
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Blame,
+    Kind,
+    Lock,
+    WaitStack,
+    behind_s,
+    unheld_s,
+)
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
 from locktop.tui.views.lock_list import LockRow, mean_hold
@@ -211,8 +219,8 @@ def blamed(index: SnapshotIndex, because: Sequence[Blame]) -> Iterator[Line]:
         return
     yield blank()
     yield heading("Waited because of")
-    shares = [(one, one.wait_s) for one in because]
-    if sentence := blame.divided(shares, index.snapshot, DURATION_WIDTH):
+    seconds = behind_s(because), unheld_s(because)
+    if sentence := blame.divided_seconds(*seconds, index.snapshot, DURATION_WIDTH):
         yield make_line((f"  {sentence}", "dim"))
     for one in islice(because, 6):
         yield make_line(

@@ -87,6 +87,8 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
         flags.append((f"{potential} potential: d  ", "dim"))
     elif list(lock_order.missing(snapshot)):
         flags.append(("potential unknown: d  ", "dim"))
+    if snapshot.names_left:
+        flags.append((f"names: {exact(snapshot.names_left)} left  ", "dim"))
     if snapshot.notes:
         many = f"{len(snapshot.notes)} notes" if len(snapshot.notes) > 1 else "1 note"
         flags.append((f"{many}: ?  ", "waiting"))

@@ -112,11 +112,6 @@ class Classifier:
         why = {tid: stuck.get(tid, rule).name for tid, rule in rules.items()}
         snapshot.threads, snapshot.locks, snapshot.why = tuple(threads), tuple(locks), why
 
-    @property
-    def asks_for_another_scan(self) -> bool:
-        """Whether the next scan may show more about the waits of this scan."""
-        return self._semaphores.needs_another_scan
-
     def of_functions(self, frames: Sequence[Frame], thread: str) -> tuple[str, IdleRule | None]:
         """Classify a wait in a futex call by the functions of its stack.
 

@@ -14,9 +14,11 @@ from locktop.collector.model import (
     Draft,
     Frame,
     Kind,
+    LazyBlame,
     Lock,
     LockRates,
     WaitStack,
+    unheld_s,
 )
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
@@ -111,7 +113,7 @@ class LockBuilder:
         held = state.held or [(tid, 0, 0) for tid in holders]
         blamed = self._blame(row, kind, reading, waiting, held, frames)
         grown = waiting - wait_before, holding - hold_before
-        return Lock(
+        made = Lock(
             id=row.lock,
             address=row.address,
             kind=kind,
@@ -136,11 +138,11 @@ class LockBuilder:
             writers_first=kind is Kind.RWLOCK and row.type == _WRITERS_FIRST,
             foreign_releases=bool(row.foreign_releases),
             generation=row.generation,
-            first_value=row.type - 1 if kind is Kind.SEM and row.type else None,
             freed_at_exit=kind is Kind.MUTEX and bool(row.type & _FREED_AT_EXIT),
             idle=idle,
             idle_s=wait_s if idle else 0.0,
         )
+        return _with_life(made, row) if kind is Kind.SEM else made
 
     def _unchanged(self, row: LockRow) -> Lock | None:
         known = self._locks.get(row.lock)
@@ -170,7 +172,7 @@ class LockBuilder:
             seconds(row.changed_wait_ticks + waiting),
             held_s,
             row.changed_signals,
-            _unheld_s(blamed) - (_unheld_s(last[2].blame) if last else 0.0),
+            unheld_s(blamed) - (unheld_s(last[2].blame) if last else 0.0),
         )
 
     def _wait_stacks(
@@ -197,35 +199,29 @@ class LockBuilder:
         waiting: int,
         holders: Sequence[blame.Holder],
         frames: StackFrames,
-    ) -> tuple[Blame, ...]:
+    ) -> tuple[Blame, ...] | LazyBlame:
         waited = row.wait_ticks + waiting
         if not waited or not row.lock or kind not in CONTENTION_KINDS:
             return ()
-
         found = blame.shares(
             waited,
-            reading.blame.get(row.lock, ()),
+            reading.charges.get(row.lock),
             blame.pending(row, reading.locks_now, reading.header.wait_shift),
             holders,
             frames.addresses,
         )
-        return tuple(
-            Blame(tid=tid, site=site, wait_s=self._clock.seconds(ticks), through=through)
-            for (tid, site, through), ticks in found
-        )
+        return blame.ChargedBlame((found,), self._clock.hz)
 
     def rename(self, snapshot: Draft, frames: StackFrames) -> None:
         """Fill in the names of locks that are known by now."""
-        rows = {row.lock: row for row, _, _ in self._locks.values()}
-        snapshot.locks = tuple(
-            replace(
-                lock,
-                name=self._lock_name(row, lock.kind, lock.wait_stacks, frames, lock.waiters),
-            )
-            if (row := rows.get(lock.id)) is not None
-            else lock
-            for lock in snapshot.locks
-        )
+        snapshot.locks = tuple([self._renamed(lock, frames) for lock in snapshot.locks])
+
+    def _renamed(self, lock: Lock, frames: StackFrames) -> Lock:
+        known = self._locks.get(lock.id)
+        if known is None:
+            return lock
+        name = self._lock_name(known[0], lock.kind, lock.wait_stacks, frames, lock.waiters)
+        return lock if name == lock.name else replace(lock, name=name)
 
     def _lock_name(
         self,
@@ -256,8 +252,13 @@ class LockBuilder:
         )
 
 
-def _unheld_s(blame: Sequence[Blame]) -> float:
-    return sum([one.wait_s for one in blame if one.is_unheld])
+def _with_life(semaphore: Lock, row: LockRow) -> Lock:
+    return replace(
+        semaphore,
+        life_acquisitions=row.life_acquisitions,
+        life_signals=row.life_signals,
+        first_value=row.type - 1 if row.type else None,
+    )
 
 
 def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:

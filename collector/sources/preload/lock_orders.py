@@ -46,6 +46,8 @@ class LockOrders:
         self._changed = 0
         self._next_reading = self._next_search = 0.0  # time.monotonic()
         self._known: tuple[object, PotentialDeadlocks] = (None, PotentialDeadlocks())
+        #: The reading and the facts of the last search.
+        self._searched_for: tuple[int, dict[int, LockFacts]] = (0, {})
         #: Ids of the locks that may be part of a cycle.
         self.locks: frozenset[int] = frozenset()
 
@@ -99,9 +101,11 @@ class LockOrders:
         begun = time.monotonic()
         if known != state and (final or begun >= self._next_search):
             facts = self._facts(locks, rows)
-            found = lock_order_cycles.find(
-                self._searched(facts), self._lives, facts, self._of_classes
-            )
+            # Most names that are new name no lock.
+            if (self._changed, facts) != self._searched_for:
+                self._searched_for = (self._changed, facts)
+                orders = self._searched(facts)
+                found = lock_order_cycles.find(orders, self._lives, facts, self._of_classes)
             self._known = (state, found)
             self._next_search = _rested(begun)
         return found

@@ -11,7 +11,7 @@ from locktop.collector.model import CONTENTION_KINDS, LockUse
 from locktop.collector.native import lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.kinds import kind_of
+from locktop.collector.shm.kinds import KINDS
 from locktop.collector.shm.layout import HeldRecord, WaitBlock
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources.preload import blame
@@ -21,9 +21,9 @@ _HAND_OVER_S = 0.1
 _HELD_SHARED: int = lib.LT_HELD_SHARED
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
-_SEM: int = lib.LT_KIND_SEM
 _JOIN: int = lib.LT_KIND_JOIN
-_UNOWNED_KINDS = frozenset({_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
+_CONTENDING = frozenset(number for number, kind in KINDS.items() if kind in CONTENTION_KINDS)
+_UNOWNED_KINDS = frozenset({lib.LT_KIND_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
 
 
 class LockState(Struct):
@@ -94,7 +94,11 @@ def lock_states(
 ) -> dict[int, LockState]:
     """Return the state of each lock that a thread holds or waits for, by lock id."""
     # Ended threads come first: the list of a living thread is right if the two differ.
-    threads = sorted(threads, key=lambda thread: thread.block.tid in tasks)
+    known = list(threads)
+    living = [thread for thread in known if thread.block.tid in tasks]
+    if len(living) < len(known):
+        living = [thread for thread in known if thread.block.tid not in tasks] + living
+    threads = living
     now: dict[int, LockState] = {}
     for lock, listed in held_by_lock(threads).items():
         held = now[lock] = LockState()
@@ -110,9 +114,11 @@ def lock_states(
     for thread in threads:
         wait, tid = thread.wait, thread.block.tid
         if wait is not None and tid in tasks:
-            waited = now.setdefault(wait.lock, LockState())
+            waited = now.get(wait.lock)
+            if waited is None:
+                waited = now[wait.lock] = LockState()
             waited.waiters.append((max(0, thread.now - wait.since), tid, wait.stack))
-            contends = kind_of(wait.key) in CONTENTION_KINDS
+            contends = wait.key >> _KIND_SHIFT in _CONTENDING
             if contends and wait.holder in tasks and wait.holder not in waited.published:
                 waited.published.append(wait.holder)
     return now
@@ -159,7 +165,12 @@ class ScanContext(Struct):
         wanted = [use for use in uses if use.lock in self.unowned]
         return tuple(
             [
-                LockUse(lock=use.lock, acquisitions=use.acquisitions, signals=use.signals)
+                LockUse(
+                    lock=use.lock,
+                    acquisitions=use.acquisitions,
+                    signals=use.signals,
+                    life=use.life,
+                )
                 for use in wanted
             ]
         )
@@ -167,4 +178,4 @@ class ScanContext(Struct):
 
 def has_signalled(uses: Iterable[layout.UseRecord]) -> bool:
     """Return Thread.signals."""
-    return any(use.signals > (use.acquisitions if use.kind == _SEM else 0) for use in uses)
+    return any(use.has_signalled for use in uses)

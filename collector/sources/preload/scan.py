@@ -17,7 +17,6 @@ from locktop.collector.linux.threads import KernelThread, ThreadMoment
 from locktop.collector.model import Deadlock, Draft, Kind, Thread
 from locktop.collector.native import lib
 from locktop.collector.shm import control
-from locktop.collector.shm.layout import UseRecord
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
 from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
@@ -35,7 +34,8 @@ from locktop.collector.sources.probes.python_stacks import WaitKeys
 
 #: Seconds of one scan for the flight recorder: counters never wait for it.
 _EVENTS_BUDGET_S = 0.02
-_MAX_ROUNDS = 6  # a name may lead to a second name, and that one to a third
+#: A name may lead to a second name: each wrapper that made a lock leads to its caller.
+_MAX_ROUNDS = 20
 _DORMANT = (
     "the library is dormant: nothing is counted, and waits and holders are not known until another"
     " level is set"
@@ -301,26 +301,33 @@ class PreloadScan(Scan):
         self._unobserved = {tid: self._tasks[tid].runs for tid in waiters}
         unobserved_waits.annotate_waiters(self.draft, waiters)
 
-    def wait_for_names(self, patience_s: float) -> None:
-        """Wait until no name leads to a further one; classes of locks depend on names."""
-        resolver = self.probes.resolver
+    def wait_for_names(self) -> None:
+        """Wait until no name leads to a further one; then search the lock orders.
+
+        Classes of locks depend on names, so each search before would be in vain.
+        """
+        searched_at, resolver = -1, self.probes.resolver
         for _ in range(_MAX_ROUNDS):
-            resolver.wait(patience_s)
-            known = resolver.version
+            are_all_read = self.await_resolver()
+            version = resolver.version
             self.rename_locks()
-            self._find_lock_orders(final=True)
             self.add_stacks()
             self.refresh_names()
-            if self.watched.hurried or (resolver.wait(0) and resolver.version == known):
-                return  # no further name was requested
+            if not are_all_read:
+                break
+            if resolver.left() or resolver.version != version:
+                continue
+            if searched_at == version:
+                return  # the search has requested no further name
+            self._find_lock_orders(final=True)
+            self.add_stacks()
+            searched_at = version
+        self._find_lock_orders(final=True)
+        self.add_stacks()
 
     def find_semaphore_owners(self) -> None:
         """Fill in the owners of semaphores that the program uses as locks."""
-        semaphore_ownership.annotate_holders(self.draft, self._uses)
-
-    def _uses(self) -> dict[int, list[UseRecord]]:
-        threads = self._session.reader.read_threads()
-        return {tid: raw.uses() for tid, raw in threads.items()}
+        semaphore_ownership.annotate_holders(self.draft)
 
     def probe_holders(self) -> None:
         """Fill in the activity of the holders of contended locks."""
@@ -338,13 +345,8 @@ class PreloadScan(Scan):
         probe.query(self._unobserved if is_wanted else {})
         if self.resolve:
             probe.request_names()
-            self.probes.resolver.wait(30.0)
+            self.await_resolver()
         probe.annotate(self.draft)
-
-    @property
-    def wants_another_reading(self) -> bool:
-        """See Scan."""
-        return self.probes.classifier.asks_for_another_scan or super().wants_another_reading
 
     def wait_keys(self) -> WaitKeys:
         """See Scan."""

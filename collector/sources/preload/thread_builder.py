@@ -47,7 +47,7 @@ _HELD_SHARED: int = lib.LT_HELD_SHARED
 ThreadKey = tuple[int, int]  # tid, birth
 
 
-class _ThreadCounters(Struct):
+class _ThreadCounters(Struct, gc=False):
     """The counters of a thread in the model's units.
 
     They are computed once for each RawThread, which stays the same object while the thread sleeps.
@@ -75,7 +75,7 @@ _NOTHING = _ThreadCounters(
 )
 
 
-class _LastScan(Struct):
+class _LastScan(Struct, gc=False):
     """The values that the next scan compares with."""
 
     counted: _ThreadCounters
@@ -277,7 +277,7 @@ class ThreadBuilder:
             acquisitions=sum(_of_contention(raw.acquisitions)),
             contended=sum(_of_contention(raw.contended)),
             uses=uses,
-            signals=has_signalled(uses),
+            signals=bool(uses) and has_signalled(uses),
         )
 
     def _name(self, key: ThreadKey, raw: RawThread | None, task: KernelThread | None) -> str:

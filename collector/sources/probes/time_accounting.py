@@ -19,7 +19,7 @@ _NEARLY_ALL = 0.999
 _NOTHING = Used(0.0, 0.0, 0.0)
 
 
-class _LastTask(Struct):
+class _LastTask(Struct, gc=False):
     """One thread at the last scan."""
 
     task: KernelThread

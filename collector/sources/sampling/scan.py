@@ -250,9 +250,9 @@ class SamplingScan(Scan):
         else:
             self._give_locks_their_waiters_stacks()
 
-    def wait_for_names(self, patience_s: float) -> None:
+    def wait_for_names(self) -> None:
         """Wait for the names of functions, then fill them in; the names of locks follow later."""
-        self.probes.resolver.wait(patience_s)
+        self.await_resolver()
         self.draft.stacks = {stack: self.frames(stack) for stack in self.draft.stacks}
 
     def rename_locks(self) -> None:

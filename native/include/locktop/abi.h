@@ -24,7 +24,7 @@
 #include "locktop/abi_orders.h"
 
 enum {
-    LT_ABI_VERSION = 8,
+    LT_ABI_VERSION = 9,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -61,7 +61,8 @@ enum lt_kind {
 enum lt_level {
     LT_LEVEL_DORMANT = 0,   /* hooks call straight through */
     LT_LEVEL_COUNTING = 1,  /* counters and held lists; no stacks, no records */
-    LT_LEVEL_CONTENDED = 2, /* the default: also stacks and records of contended waits */
+    LT_LEVEL_CONTENDED = 2, /* the default: also stacks and records of contended waits; of
+                               brief ones (account/brief_wait.h) for a sample */
     LT_LEVEL_BLOCKS = 3,    /* also a record of each hold during which another thread waited */
     LT_LEVEL_ALL = 4        /* also a record of every other hold */
 };
@@ -181,7 +182,7 @@ struct lt_lock {
     uint32_t type;
     uint32_t retired; /* index + 1 in lt_header.retired; 0: nothing is counted there yet */
     /* releases by a thread that did not list the lock: a held list that names the lock may be
-     * stale. sem: also threads that lt_counts.unheld counts */
+     * stale. sem: posts in this life by threads that had not got it; each thread counts once */
     uint32_t foreign_releases;
     uint32_t made_at; /* the innermost frames of the stack that initialised it; 0 not known */
     uint64_t sites;   /* offset of the first struct lt_retired_site */
@@ -209,11 +210,15 @@ struct lt_counts {
     union {
         uint64_t hold_sampled_ticks;
         uint64_t unheard; /* cond: signals for which no thread waited */
+        /* sem: what the two counts were when `life` began, each modulo 2^32: signals << 32 |
+         * acquisitions */
+        uint64_t before;
     };
     union {
         uint64_t hold_max;
-        /* sem: 1 after a post by a thread that had posted as often as it had got the semaphore */
-        uint64_t unheld;
+        /* sem: the lt_lock.generation of the latest count << 1. The lowest bit is set after a post
+         * by a thread that had not got the semaphore in that life */
+        uint64_t life;
     };
 };
 
@@ -306,9 +311,12 @@ struct lt_retired_site {
  * apart. */
 struct lt_lock_counters {
     uint64_t key;
-    uint32_t lock;      /* id */
-    uint32_t waits;     /* index + 1 in lt_thread.waits; 0 none */
-    uint64_t sample_at; /* the acquisition whose hold is timed next */
+    uint32_t lock;  /* id */
+    uint32_t waits; /* index + 1 in lt_thread.waits; 0 none */
+    union {
+        uint64_t sample_at; /* the acquisition whose hold is timed next */
+        uint64_t lock_at;   /* sem: the library's own: address of struct lt_lock */
+    };
     struct lt_counts counts;
     uint64_t own; /* the library's own: address of struct lt_waits */
 };

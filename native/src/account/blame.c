@@ -19,6 +19,7 @@ struct blame_due blame_take(uint32_t id, uint64_t now, uint64_t since, bool shar
     struct lt_lock *lock = id ? array_at(&lt_shm->locks, id) : NULL;
     if (!lock)
         return found;
+    fetch_to_write(lock);
     uint64_t word = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED);
     int64_t due = word ? sum(word, blame_units(now)) : 0;
     if (due <= 0)

@@ -52,9 +52,9 @@ static inline void blame_note_new(struct lt_lock *lock, uint64_t before)
         __atomic_fetch_or(&lock->waits, WAITS_NEW, __ATOMIC_RELAXED);
 }
 
-/* One more thread waits for the lock since `start` (ticks). False if there are too many to
- * count. */
-static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start)
+/* One more thread waits for the lock since `start` (ticks). False if there are too many to count.
+ * `is_held`: another thread may have the lock. If not, the wait begins during no hold. */
+static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start, bool is_held)
 {
     uint64_t one = blame_waiter(start);
     uint64_t before = __atomic_fetch_add(&lock->waits, one, __ATOMIC_RELAXED);
@@ -62,7 +62,8 @@ static inline bool blame_wait_begins(struct lt_lock *lock, uint64_t start)
         __atomic_fetch_sub(&lock->waits, one, __ATOMIC_RELAXED);
         return false;
     }
-    blame_note_new(lock, before);
+    if (LIKELY(is_held))
+        blame_note_new(lock, before);
     return true;
 }
 
@@ -77,6 +78,7 @@ static inline void blame_wait_ends(struct lt_lock *lock, uint64_t end)
  * the last release. The waits of the remaining waiters count from now. */
 static inline void blame_wait_ends_alone(struct lt_lock *lock, uint64_t end)
 {
+    fetch_to_write(lock);
     uint64_t before = __atomic_load_n(&lock->waits, __ATOMIC_RELAXED), after;
     do {
         uint64_t others = (before - 1) & WAITS_MASK;

@@ -15,15 +15,6 @@ enum {
     PAIR_TICKS = 45           /* a lock and an unlock without the library, about 18 ns at 2.5 GHz */
 };
 
-static uint32_t random_next(struct local *local)
-{
-    uint32_t x = local->jitter; /* xorshift32 (Marsaglia 2003) */
-    x ^= x << 13;
-    x ^= x >> 17;
-    x ^= x << 5;
-    return local->jitter = x;
-}
-
 /* Acquisitions until the next timed hold. Timing stays under 2 % of what a lock, its mean hold and
  * an unlock take. At first holds are timed more often. The step is random: a program of the same
  * rhythm would always show the same holds. */

@@ -51,13 +51,24 @@ NOINLINE void acquired_met(struct lt_thread *t, uint64_t key, uint32_t type, con
 NOINLINE void passed_recorded(struct lt_thread *t, struct lt_lock_counters *counters,
                               const void *site);
 
-/* The thread got what it wanted without a wait, and holds nothing. */
-static inline void passed(struct lt_thread *t, uint64_t key, const void *site)
+static inline void count_passed(struct lt_thread *t, struct lt_lock_counters *counters,
+                                const void *site)
 {
-    struct lt_lock_counters *counters = counters_of(t, key, 0);
     counters->counts.acquisitions++;
     if (UNLIKELY((lt_own.mode & LEVEL_MASK) == LT_LEVEL_ALL))
         passed_recorded(t, counters, site);
+}
+
+/* The thread got what it wanted without a wait, and holds nothing. */
+static inline void passed(struct lt_thread *t, uint64_t key, const void *site)
+{
+    count_passed(t, counters_of(t, key, 0), site);
+}
+
+/* The same for a semaphore. */
+static inline void sem_passed(struct lt_thread *t, uint64_t key, const void *site)
+{
+    count_passed(t, sem_counters_of(t, key), site);
 }
 
 /* One release: begun before the real unlock, ended after it. */

@@ -23,15 +23,23 @@ static inline void signal_count_once(uint64_t *count)
 #endif
 }
 
-/* Whether a thread posts a semaphore that it had not got. Threads that got a semaphore post it, if
- * the semaphore is a lock. To be called before the post is counted. Each thread is noted once. */
-static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
+/* Acquisitions less posts of a semaphore in its present life. */
+static inline int32_t units_of(const struct lt_counts *counts)
 {
-    return key >> LT_KIND_SHIFT == LT_KIND_SEM && counts->signals >= counts->acquisitions &&
-           !counts->unheld;
+    uint32_t before = (uint32_t)counts->before - (uint32_t)(counts->before >> 32);
+    return (int32_t)((uint32_t)(counts->acquisitions - counts->signals) - before);
 }
 
-/* The thread's counters of the lock if they are where the hooks look first, else NULL. */
+/* Whether a thread posts a semaphore that it had not got. Threads that got a semaphore post it, if
+ * the semaphore is a lock. To be called before the post is counted. Each thread is noted once in
+ * each life of the semaphore. */
+static inline bool is_unheld(const struct lt_counts *counts, uint64_t key)
+{
+    return key >> LT_KIND_SHIFT == LT_KIND_SEM && units_of(counts) <= 0 && !(counts->life & 1);
+}
+
+/* The thread's counters of the lock if they are where the hooks look first, else NULL. NULL too if
+ * a semaphore has a new life. */
 static inline struct lt_counts *signal_counts_of(uint64_t key, uint32_t mode)
 {
     struct lt_thread *t = ready(mode);
@@ -39,7 +47,11 @@ static inline struct lt_counts *signal_counts_of(uint64_t key, uint32_t mode)
         return NULL;
     struct lt_lock_counters *table;
     uint64_t home = counters_home(local_of(t), key, &table);
-    return LIKELY(table[home].key == key) ? &table[home].counts : NULL;
+    if (UNLIKELY(table[home].key != key))
+        return NULL;
+    if (key >> LT_KIND_SHIFT == LT_KIND_SEM && UNLIKELY(is_of_former_life(&table[home])))
+        return NULL;
+    return &table[home].counts;
 }
 
 /* At any level but dormant. Returns where the signal was counted, NULL if nowhere. */

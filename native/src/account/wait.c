@@ -87,12 +87,14 @@ void wait_left(struct lt_thread *t, const uintptr_t *frame)
 
 /* The lock that counts the wait, or NULL: nobody is to blame for locks without an entry. */
 static inline struct lt_lock *counting(struct lt_lock_counters *counters, const struct waiting *w,
-                                       uint32_t mode)
+                                       uint32_t mode, bool is_held)
 {
     if ((mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || !blame_has_holders(kind_of(w->key)))
         return NULL;
     struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(w->thread, counters)->own;
-    return LIKELY(lock && lock->key == w->key) && blame_wait_begins(lock, w->start) ? lock : NULL;
+    fetch_to_write(lock);
+    return LIKELY(lock && lock->key == w->key) && blame_wait_begins(lock, w->start, is_held) ? lock
+                                                                                             : NULL;
 }
 
 void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
@@ -110,6 +112,7 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->holder = what->holder;
     w->site = return_address(frame);
     w->start = lt_now();
+    w->attempted = what->since && what->since < w->start ? w->start - what->since : 0;
     control_check_claim(w->start);
     w->counted = NULL;
     if (w->within)
@@ -122,7 +125,7 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     uint32_t mode = thread_busy(t);
     if (UNLIKELY(!lock)) /* not counted apart, but published */
         lock = lock_id_of_waited(what->key, what->type);
-    local_of(t)->wait_counted = w->counted = counting(counters, w, mode);
+    local_of(t)->wait_counted = w->counted = counting(counters, w, mode, !what->is_free);
     w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
     thread_ready(t, mode);
     local_of(t)->wait_frame = frame;
@@ -183,10 +186,11 @@ static bool is_still_counted(const struct waiting *w)
 static inline struct lt_lock_counters *wait_end(struct waiting *w, uint64_t *waited, bool alone)
 {
     uint64_t now = UNLIKELY(w->end) ? w->end : lt_now();
-    *waited = now > w->start ? now - w->start : 0;
+    uint64_t end = now > w->start ? now : w->start;
+    *waited = end - w->start + w->attempted;
     if (w->thread != lt_own.block)
         return NULL; /* the process forked meanwhile: the block is the parent's */
-    take_back(w, w->start + *waited, alone);
+    take_back(w, end, alone);
     if (!is_still_counted(w) || (w->within && kind_of(w->key) == LT_KIND_FUTEX))
         return NULL;
     struct lt_lock_counters *counters = counters_of(w->thread, w->key, w->type);
@@ -195,7 +199,7 @@ static inline struct lt_lock_counters *wait_end(struct waiting *w, uint64_t *wai
     uint32_t held_top = w->thread->held_top;
     if (w->held_top && held_top)
         blame_charge_held(w->thread, held_top < w->held_top ? held_top : w->held_top,
-                          counters->lock, w->start + *waited);
+                          counters->lock, end);
     struct lt_waits *waits = waits_of(w->thread, counters);
     waits->wait_ticks += *waited;
     if (*waited > waits->wait_max)
@@ -213,11 +217,12 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
     waits_of(w->thread, counters)->contended++;
     if (is_dormant_now())
         return; /* the hooks will not see the release */
-    struct lt_held *held = held_push(w->thread, w->key, counters->lock, w->site, w->start + waited,
+    uint64_t start = w->start - w->attempted;
+    struct lt_held *held = held_push(w->thread, w->key, counters->lock, w->site, start + waited,
                                      held_flags | LT_HELD_TIMED | LT_HELD_CONTENDED);
     if (!held)
         return;
-    held->wait_start = w->start;
+    held->wait_start = start;
     held->wait_ticks = waited;
     held->stack = w->stack;
     held->holder = w->holder;
@@ -255,7 +260,7 @@ static void wait_event(struct waiting *w, uint32_t type, const struct lt_lock_co
                                .lock = counters->lock,
                                .stack = w->stack,
                                .holder = w->holder,
-                               .start = w->start,
+                               .start = w->start - w->attempted,
                                .wait = waited,
                                .site = (uint64_t)(uintptr_t)w->site};
     event_defer(w->thread, &event);

@@ -15,7 +15,8 @@ struct waiting {
     const uintptr_t *outer_frame;
     uint64_t key;
     uint64_t start;
-    uint64_t end; /* when a condition wait became a wait for its mutex; 0: it did not */
+    uint64_t attempted; /* ticks for which the thread had tried to get the lock by then */
+    uint64_t end;       /* when a condition wait became a wait for its mutex; 0: it did not */
     uint32_t type;
     uint32_t stack;
     uint32_t holder;
@@ -35,6 +36,8 @@ struct wait_for {
     uint32_t type;
     uint32_t holder;
     uint32_t flags; /* enum lt_wait_flags */
+    bool is_free;   /* no thread had the lock: the attempt is announced all the same */
+    uint64_t since; /* when the thread began to look for the lock (ticks); 0: it waits at once */
     union {
         uint32_t mutex;
         uint32_t parties;

@@ -49,6 +49,17 @@ static inline uint64_t lt_now(void)
     return lt_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
+/* The same, not before the loads before it have ended. */
+static inline uint64_t lt_now_after_loads(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_lfence();
+#else
+    __asm__ volatile("isb" ::: "memory");
+#endif
+    return lt_now();
+}
+
 #pragma GCC visibility pop
 
 #endif

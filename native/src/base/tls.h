@@ -64,6 +64,16 @@ struct local {
     } order;
 };
 
+/* For sampling: xorshift32 (Marsaglia 2003). */
+static inline uint32_t random_next(struct local *local)
+{
+    uint32_t x = local->jitter;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return local->jitter = x;
+}
+
 /* The TLS model is initial-exec. The linker sets the variable up with the thread, so reading it is
  * one instruction and never allocates. */
 struct own {

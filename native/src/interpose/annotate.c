@@ -109,7 +109,9 @@ static void begin(const void *lock, bool wants_shared, const uintptr_t *frame)
     order_before(t, key, 0, wants_shared, frame);
     struct pending now = observe(t, key, wants_shared);
     wait_begin(t, &now.waiting,
-               &(struct wait_for){.key = key, .flags = wants_shared ? LT_WAIT_SHARED : 0}, frame);
+               &(struct wait_for){
+                   .key = key, .flags = wants_shared ? LT_WAIT_SHARED : 0, .is_free = !now.met},
+               frame);
     /* Further calls of the caller are part of the wait. */
     local_of(t)->wait_frame = frame + 1;
     pending[pending_count] = now;

@@ -1,13 +1,15 @@
 /* Mutexes. A hook tries the lock first. If that succeeds no thread waited, and the rest is a
- * counter and the held list. Else the real function decides, as it would without the library.
- * glibc's lock begins with the very same attempt, so neither results nor the order of waiters
- * change. mutex_fast_path.h has what happens in nearly every call. */
+ * counter and the held list. Else a second attempt may get the lock soon (second_attempt.h). Else
+ * the real function decides, as it would without the library. glibc's lock begins with the very
+ * same attempt, and lets a thread overtake sleeping waiters too. So results do not change.
+ * mutex_fast_path.h has what happens in nearly every call. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "account/blame.h"
+#include "account/brief_wait.h"
 #include "account/hold.h"
 #include "account/misuse.h"
 #include "account/wait.h"
@@ -15,6 +17,7 @@
 #include "interpose/fast_mutex.h"
 #include "interpose/mutex_fast_path.h"
 #include "interpose/real.h"
+#include "interpose/second_attempt.h"
 #include "order/lock_cookie.h"
 #include "order/lock_life.h"
 #include "order/lock_order.h"
@@ -67,20 +70,39 @@ static int call_real(pthread_mutex_t *m, const struct call *call)
     }
 }
 
+static bool take_if_free(void *lock)
+{
+    pthread_mutex_t *m = lock;
+    return !__atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED) &&
+           mutex_take(m, mutex_kind(m), lt_own.tid);
+}
+
+/* Whether a second attempt may be made at a mutex that was not free. A time limit is the program's
+ * to use up. A mutex that other processes share may be held by one that stands still. */
+static inline bool may_try_again(const pthread_mutex_t *m, const struct call *call)
+{
+    int kind = mutex_kind(m);
+    return call->form == LOCK && lt_own.tid && mutex_is_plain(kind) && !(kind & PSHARED) &&
+           (uint32_t)m->__data.__owner != lt_own.tid;
+}
+
 static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const struct call *call,
                              const uintptr_t *frame)
 {
     struct waiting waiting;
-    if (UNLIKELY((uint32_t)m->__data.__owner ==
-                 t->tid)) /* a recursive mutex would not be waited for */
+    struct wait_for what = {.key = mutex_key(m),
+                            .type = (uint32_t)m->__data.__kind,
+                            .holder = (uint32_t)m->__data.__owner,
+                            .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
+                                     (m->__data.__kind & PSHARED ? LT_WAIT_PSHARED : 0u)};
+    if (may_try_again(m, call) && second_attempt((uintptr_t)m >> 6, take_if_free, m, &what.since)) {
+        brief_wait_ended(t, &what, what.since, 0, frame);
+        return 0;
+    }
+    what.holder = (uint32_t)m->__data.__owner; /* there may be another one by now */
+    if (UNLIKELY(what.holder == t->tid))       /* a recursive mutex would not be waited for */
         misuse_note(t, LT_MISUSE_TAKEN_AGAIN, mutex_key(m), t->tid, frame);
-    wait_begin(t, &waiting,
-               &(struct wait_for){.key = mutex_key(m),
-                                  .type = (uint32_t)m->__data.__kind,
-                                  .holder = (uint32_t)m->__data.__owner,
-                                  .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
-                                           (m->__data.__kind & PSHARED ? LT_WAIT_PSHARED : 0u)},
-               frame);
+    wait_begin(t, &waiting, &what, frame);
     int result = with_owner_died(m, call_real(m, call));
     if (holds(result))
         wait_end_holding(&waiting, 0);
@@ -138,7 +160,8 @@ NOINLINE int mutex_lock_any(pthread_mutex_t *m, const struct timespec *until,
 static NOINLINE int lock_not_free(pthread_mutex_t *m, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
-    bool may_be_own = (m->__data.__kind & MUTEX_TYPE) == PTHREAD_MUTEX_RECURSIVE_NP;
+    bool may_be_own = (m->__data.__kind & MUTEX_TYPE) == PTHREAD_MUTEX_RECURSIVE_NP &&
+                      (uint32_t)m->__data.__owner == lt_own.tid;
     if (!t || may_be_own)
         return lock_any(m, &lock_call, frame);
     order_before(t, mutex_key(m), (uint32_t)m->__data.__kind, false, frame);

@@ -10,6 +10,7 @@
 #include "base/modes.h"
 #include "interpose/fast_mutex.h"
 #include "interpose/real.h"
+#include "interpose/second_attempt.h"
 #include "runtime/process.h"
 
 /* ThreadSanitizer must see the program's locks as they are, and would report the library's tables,
@@ -40,6 +41,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     if (IS_NOP || is_under_thread_sanitizer())
         return;
     process_start(environ, fast_mutex_works(environ) ? mutex_read_tid : NULL);
+    second_attempt_init(); /* the clock is known now */
 }
 
 /* fork() runs the handlers that process_start() registers; _Fork() runs none. */

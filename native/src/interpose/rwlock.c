@@ -5,12 +5,14 @@
 #include <stdint.h>
 
 #include "account/blame.h"
+#include "account/brief_wait.h"
 #include "account/hold.h"
 #include "account/misuse.h"
 #include "account/wait.h"
 #include "base/lock_key.h"
 #include "base/tls.h"
 #include "interpose/real.h"
+#include "interpose/second_attempt.h"
 #include "order/lock_cookie.h"
 #include "order/lock_life.h"
 #include "order/lock_order.h"
@@ -83,23 +85,50 @@ static inline void taken(struct lt_thread *t, const pthread_rwlock_t *l, bool sh
         acquired(t, key_of(l), type_of(l), site, shared ? LT_HELD_SHARED : 0);
 }
 
+/* libc's trylock only reads a lock that is not free. */
+static bool read_if_free(void *lock)
+{
+    return real_pthread_rwlock_tryrdlock(lock) == 0;
+}
+
+static bool write_if_free(void *lock)
+{
+    return real_pthread_rwlock_trywrlock(lock) == 0;
+}
+
+/* Whether the thread got the lock in a second attempt. A thread that holds the lock itself makes
+ * none. */
+static bool got_it_soon(const struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
+                        uint64_t *since)
+{
+    if (call->form != LOCK || l->__data.__shared || (uint32_t)l->__data.__cur_writer == t->tid)
+        return false;
+    return call->shared ? second_attempt((uintptr_t)l >> 6, read_if_free, l, since)
+                        : second_attempt((uintptr_t)l >> 6, write_if_free, l, since);
+}
+
 static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
                              const uintptr_t *frame)
 {
     struct waiting waiting;
-    if (UNLIKELY((uint32_t)l->__data.__cur_writer == t->tid))
+    uint16_t held_flags = call->shared ? LT_HELD_SHARED : 0;
+    struct wait_for what = {.key = key_of(l),
+                            .type = type_of(l),
+                            .holder = (uint32_t)l->__data.__cur_writer,
+                            .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
+                                     (call->shared ? LT_WAIT_SHARED : 0u) |
+                                     (l->__data.__shared ? LT_WAIT_PSHARED : 0u)};
+    if (got_it_soon(t, l, call, &what.since)) {
+        brief_wait_ended(t, &what, what.since, held_flags, frame);
+        return 0;
+    }
+    what.holder = (uint32_t)l->__data.__cur_writer; /* there may be another one by now */
+    if (UNLIKELY(what.holder == t->tid))
         misuse_note(t, LT_MISUSE_TAKEN_AGAIN, key_of(l), t->tid, frame);
-    wait_begin(t, &waiting,
-               &(struct wait_for){.key = key_of(l),
-                                  .type = type_of(l),
-                                  .holder = (uint32_t)l->__data.__cur_writer,
-                                  .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
-                                           (call->shared ? LT_WAIT_SHARED : 0u) |
-                                           (l->__data.__shared ? LT_WAIT_PSHARED : 0u)},
-               frame);
+    wait_begin(t, &waiting, &what, frame);
     int result = call_real(l, call);
     if (result == 0)
-        wait_end_holding(&waiting, call->shared ? LT_HELD_SHARED : 0);
+        wait_end_holding(&waiting, held_flags);
     else if (result == ETIMEDOUT)
         wait_end_without(&waiting);
     else

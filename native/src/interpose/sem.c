@@ -56,6 +56,7 @@ static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *c
                                   .flags = (call->form == WAIT ? 0u : LT_WAIT_TIMED) |
                                            (is_shared(s) ? LT_WAIT_PSHARED : 0u)},
                frame);
+    sem_life_check(t, key_of(s));
     int result = call_real(s, call);
     if (result == 0)
         wait_end_done(&waiting);
@@ -82,7 +83,7 @@ static inline int wait_any(sem_t *s, const struct call *call, const uintptr_t *f
         errno = saved;
         return wait_for(t, s, call, frame);
     }
-    passed(t, key_of(s), return_address(frame));
+    sem_passed(t, key_of(s), return_address(frame));
     return 0;
 }
 
@@ -108,9 +109,9 @@ EXPORT int sem_trywait(sem_t *s)
     if (!t)
         return result;
     if (result == 0)
-        passed(t, key_of(s), __builtin_return_address(0));
+        sem_passed(t, key_of(s), __builtin_return_address(0));
     else if (errno == EAGAIN)
-        waits_of(t, counters_of(t, key_of(s), 0))->trylock_failed++;
+        waits_of(t, sem_counters_of(t, key_of(s)))->trylock_failed++;
     return result;
 }
 

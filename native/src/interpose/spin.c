@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "account/brief_wait.h"
 #include "account/hold.h"
 #include "account/wait.h"
 #include "base/lock_key.h"
 #include "base/tls.h"
 #include "interpose/real.h"
+#include "interpose/second_attempt.h"
 #include "order/lock_life.h"
 #include "order/lock_order.h"
 #include "stack/capture.h"
@@ -21,10 +23,28 @@ static inline uint64_t key_of(pthread_spinlock_t *l)
     return lock_key(LT_KIND_SPIN, (const void *)(uintptr_t)l);
 }
 
+/* The word of a free lock (glibc, nptl/pthread_spin_init.c and its form for x86-64). */
+#if defined(__x86_64__)
+enum { FREE = 1 };
+#else
+enum { FREE = 0 };
+#endif
+
+static bool take_if_free(void *lock)
+{
+    pthread_spinlock_t *l = lock;
+    return *l == FREE && real_pthread_spin_trylock(l) == 0;
+}
+
 static NOINLINE int wait_for(struct lt_thread *t, pthread_spinlock_t *l, const uintptr_t *frame)
 {
     struct waiting waiting;
-    wait_begin(t, &waiting, &(struct wait_for){.key = key_of(l)}, frame);
+    struct wait_for what = {.key = key_of(l)};
+    if (second_attempt((uintptr_t)l >> 6, take_if_free, (void *)(uintptr_t)l, &what.since)) {
+        brief_wait_ended(t, &what, what.since, 0, frame);
+        return 0;
+    }
+    wait_begin(t, &waiting, &what, frame);
     int result = real_pthread_spin_lock(l);
     if (result == 0)
         wait_end_holding(&waiting, 0);

@@ -10,12 +10,12 @@
 #include "tables/lock_table.h"
 #include "tables/stack_table.h"
 
-/* Held lists that were stale in the lock's last life may still be stale. A semaphore keeps its
- * count: a thread that posts it unheld is noted only once. */
+/* Held lists that were stale in the lock's last life may still be stale. No list names a
+ * semaphore, and a thread that posts it unheld is noted anew in each life. */
 static void trust_again(struct lt_lock *lock, uint64_t key)
 {
-    if (key >> LT_KIND_SHIFT != LT_KIND_SEM &&
-        __atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) && !held_by_others(key, NULL))
+    if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) &&
+        (key >> LT_KIND_SHIFT == LT_KIND_SEM || !held_by_others(key, NULL)))
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
 }
 

@@ -170,6 +170,13 @@ void lock_distrust(uint64_t key)
         __atomic_fetch_add(&lock->foreign_releases, 1, __ATOMIC_RELAXED);
 }
 
+void lock_distrust_once(uint64_t key)
+{
+    const struct lt_lock *lock = lock_find(key);
+    if (lock && !__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED))
+        lock_distrust(key);
+}
+
 bool lock_is_distrusted(uint32_t id)
 {
     const struct lt_lock *lock = array_at(&lt_shm->locks, id);
@@ -231,6 +238,28 @@ static bool counts_signals(uint64_t key)
     return kind == LT_KIND_SEM || kind == LT_KIND_COND;
 }
 
+static uint32_t generation_of(uint32_t id)
+{
+    const struct lt_lock *lock = array_at(&lt_shm->locks, id);
+    return __atomic_load_n(&lock->generation, __ATOMIC_RELAXED);
+}
+
+/* The function returns the counts of a semaphore at the beginning of the life `generation`. */
+static uint64_t before_life(const struct lt_counts *counts, uint32_t generation)
+{
+    return counts->life >> 1 == generation ? counts->before
+                                           : counts->signals << 32 | (uint32_t)counts->acquisitions;
+}
+
+/* The sums of ended threads keep apart what they did in the present life of the semaphore. */
+static void retire_sem(struct lt_counts *to, const struct lt_counts *from, uint32_t generation)
+{
+    uint64_t a = before_life(to, generation), b = before_life(from, generation);
+    to->before = ((a >> 32) + (b >> 32)) << 32 | (uint32_t)((uint32_t)a + (uint32_t)b);
+    to->life = (uint64_t)generation << 1;
+    add(&to->signals, from->signals);
+}
+
 void lock_retire_counters(const struct lt_lock_counters *counters)
 {
     const struct lt_waits *waits = (const struct lt_waits *)counters->own;
@@ -242,13 +271,17 @@ void lock_retire_counters(const struct lt_lock_counters *counters)
         return;
     const struct lt_counts *from = &counters->counts;
     struct lt_counts *to = &retired->counts;
-    add(&to->acquisitions, from->acquisitions);
-    if (retired->lock == counters->lock || !counts_signals(counters->key)) {
-        /* for a semaphore or condition: the signals, counted there too */
+    bool is_own = retired->lock == counters->lock;
+    bool is_sem = counters->key >> LT_KIND_SHIFT == LT_KIND_SEM;
+    if (is_sem && is_own) {
+        retire_sem(to, from, generation_of(counters->lock));
+    } else if (!counts_signals(counters->key) || (!is_sem && is_own)) {
+        /* for a condition: the signals, counted there too */
         add(&to->hold_sampled, from->hold_sampled);
         add(&to->hold_sampled_ticks, from->hold_sampled_ticks);
+        raise(&to->hold_max, from->hold_max);
     }
-    raise(&to->hold_max, from->hold_max);
+    add(&to->acquisitions, from->acquisitions);
     if (waits)
         retire_waits(&retired->waits, waits);
 }

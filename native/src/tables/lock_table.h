@@ -28,6 +28,9 @@ struct lt_lock *lock_find(uint64_t key);
 /* Held lists that name the lock may be stale from now on. */
 void lock_distrust(uint64_t key);
 
+/* The same, unless it is known already. */
+void lock_distrust_once(uint64_t key);
+
 /* Whether a thread that did not list the lock ever released it, while another thread listed it. */
 bool lock_is_distrusted(uint32_t id);
 

@@ -99,6 +99,11 @@ static bool counters_full_for_good(uint32_t count, uint32_t capacity)
     return count >= capacity / 4 * 3;
 }
 
+static bool is_sem(uint64_t key)
+{
+    return key >> LT_KIND_SHIFT == LT_KIND_SEM;
+}
+
 static struct lt_lock_counters *counters_fit(struct lt_thread *t, uint64_t key, uint32_t type,
                                              bool waited)
 {
@@ -110,6 +115,10 @@ static struct lt_lock_counters *counters_fit(struct lt_thread *t, uint64_t key, 
     struct lt_lock_counters *counters = counters_probe(table, home, key);
     counters->lock = id;
     counters->sample_at = 0; /* the first hold is timed: it tells how often to time the rest */
+    if (is_sem(key)) {
+        counters->lock_at = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, id);
+        sem_life_renew(counters);
+    }
     __atomic_store_n(&counters->key, key, __ATOMIC_RELEASE);
     t->counters_count++;
     return counters;
@@ -172,11 +181,39 @@ void counters_time_next_hold(struct lt_thread *t)
 {
     struct lt_lock_counters *table = local_of(t)->counters;
     for (uint32_t i = 0; i < t->counters_capacity; i++)
-        if (table[i].key) {
+        if (table[i].key && !is_sem(table[i].key)) {
             table[i].sample_at = 0;
             if (table[i].own)
                 waits_of(t, &table[i])->timing_at = 0;
         }
+}
+
+/* ---- lives of semaphores ---- */
+
+void sem_life_renew(struct lt_lock_counters *counters)
+{
+    const struct lt_lock *lock = (const struct lt_lock *)(uintptr_t)counters->lock_at;
+    uint64_t life = __atomic_load_n(&lock->generation, __ATOMIC_RELAXED);
+    struct lt_counts *counts = &counters->counts;
+    __atomic_store_n(&counts->before, counts->signals << 32 | (uint32_t)counts->acquisitions,
+                     __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler that finds the life finds the rest */
+    __atomic_store_n(&counts->life, life << 1, __ATOMIC_RELEASE);
+}
+
+struct lt_lock_counters *sem_counters_search(struct lt_thread *t, uint64_t key)
+{
+    struct lt_lock_counters *counters = counters_search(t, key, 0);
+    if (counters->key == key && is_of_former_life(counters))
+        sem_life_renew(counters);
+    return counters;
+}
+
+void sem_life_check(struct lt_thread *t, uint64_t key)
+{
+    struct lt_lock_counters *counters = counters_find(t, key);
+    if (counters && is_of_former_life(counters))
+        sem_life_renew(counters);
 }
 
 /* ---- waits by lock ---- */

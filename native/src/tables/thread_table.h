@@ -9,6 +9,7 @@
 
 #include "base/lock_key.h"
 #include "base/tls.h"
+#include "locktop/abi.h"
 
 NOINLINE struct lt_lock_counters *counters_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
@@ -30,6 +31,34 @@ static inline struct lt_lock_counters *counters_of(struct lt_thread *t, uint64_t
     uint64_t home = counters_home(local_of(t), key, &table);
     struct lt_lock_counters *counters = &table[home];
     return LIKELY(counters->key == key) ? counters : counters_search(t, key, type);
+}
+
+/* Whether the counters of a semaphore were last used before the present life of the semaphore. A
+ * load of a line that is written only when a semaphore is made: the usual case stays as cheap. */
+static inline bool is_of_former_life(const struct lt_lock_counters *counters)
+{
+    const struct lt_lock *lock = (const struct lt_lock *)(uintptr_t)counters->lock_at;
+    return __atomic_load_n(&lock->generation, __ATOMIC_RELAXED) != counters->counts.life >> 1;
+}
+
+/* Notes what the counters of a semaphore were when its present life began. May interrupt itself in
+ * a signal handler: both write the same. */
+void sem_life_renew(struct lt_lock_counters *counters);
+
+/* The same, if the thread has counters of the semaphore, and they are of a former life. */
+void sem_life_check(struct lt_thread *t, uint64_t key);
+
+NOINLINE struct lt_lock_counters *sem_counters_search(struct lt_thread *t, uint64_t key);
+
+/* The counters of a semaphore, in its present life. */
+static inline struct lt_lock_counters *sem_counters_of(struct lt_thread *t, uint64_t key)
+{
+    struct lt_lock_counters *table;
+    uint64_t home = counters_home(local_of(t), key, &table);
+    struct lt_lock_counters *counters = &table[home];
+    return LIKELY(counters->key == key && !is_of_former_life(counters))
+               ? counters
+               : sem_counters_search(t, key);
 }
 
 /* The same for a wait that is about to begin, with room for the figures of the wait. If there is no

@@ -15,7 +15,7 @@ from elftools.elf.sections import SymbolTableSection
 from support import tool
 from support.targets import Target, remove_file_of, start_time
 
-from locktop.collector.bench import runner, trace_growth
+from locktop.collector.bench import contention, runner, trace_growth
 from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources import launch
@@ -50,6 +50,18 @@ def test_the_json_has_each_case_with_its_figures() -> None:
     assert len(document["budgets"]) == 3 + len(THREADS[:2])
 
 
+@pytest.mark.skipif(len(THREADS) == 1, reason="threads fight only on two CPUs")
+def test_the_grid_has_each_point_with_its_figures() -> None:
+    beside = f"other={launch.library('nop')}"
+    done = bench("--contention", "--quick", "--only", "spin", "--beside", beside, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert len(document["points"]) == len(contention.points(["spin"]))
+    for point in document["points"]:
+        assert point["rate"] > 0
+        assert all(point["kept"][library]["median"] > 0 for library in ("locktop", "other"))
+
+
 def test_each_level_records_the_known_events_of_a_mix() -> None:
     """The threads of the program shake hands, so the number of each event is known."""
     found = {(one.mix, one.level): one for one in trace_growth.measure(cycles=50)}
@@ -73,7 +85,13 @@ def test_every_case_can_be_measured(flavour: str) -> None:
 
 
 def test_wrong_use_of_the_program_is_one_line_and_status_2() -> None:
-    for arguments in ((), ("cost", "mutex", "1"), ("cost", "mutex", "1", "no"), ("mix", "1", "1")):
+    for arguments in (
+        (),
+        ("cost", "mutex", "1"),
+        ("cost", "mutex", "1", "no"),
+        ("cost", "mutex", "2", "1", "9", "x"),
+        ("mix", "1", "1"),
+    ):
         done = subprocess.run([runner.path(), *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (2, ""), arguments
         assert done.stderr.startswith("usage: "), arguments

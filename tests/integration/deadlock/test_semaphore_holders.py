@@ -24,8 +24,10 @@ class Hands:
     target: Target
     random: random.Random
     truth: dict[str, Any] = field(default_factory=dict)
-    posted_unheld: set[int] = field(default_factory=set)  # numbers of semaphores
-    left_held: set[int] = field(default_factory=set)  # the same; the holder ended or lost them
+    posted_unheld: set[int] = field(
+        default_factory=set
+    )  # numbers of semaphores, in their present lives
+    left_held: set[int] = field(default_factory=set)  # the same; the holder ended
 
     def __post_init__(self) -> None:
         self.truth = self.target.truth()
@@ -54,7 +56,9 @@ class Hands:
         others = [hand for hand in self.free if tids[hand] not in self.has[sem:]]
         others = others if not holder or len(self.free) > 1 else []
         if chance < 0.02 and sem not in self.truth["wants"]:
-            self.left_held |= {sem} if holder else set()
+            # The counts begin anew.
+            self.left_held.discard(sem)
+            self.posted_unheld.discard(sem)
             self.order("renew", 0, sem)
         elif chance < 0.005 * sem or (holder not in (0, *tids) and chance < 0.3):
             self.posted_unheld.add(sem)

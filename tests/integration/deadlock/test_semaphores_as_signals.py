@@ -14,7 +14,8 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 
 WAYS = (
-    "event", "jobs", "simple_queue", "signal", "signal_to_itself", "signal_of_one_that_ended",
+    "event", "jobs", "simple_queue", "simple_queue_of_one", "import_lock", "signal",
+    "signal_after_use", "signal_to_itself", "signal_of_one_that_ended",
 )  # fmt: skip
 PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
 #: Waits that have lasted for one second may also be part of a possible deadlock.

@@ -50,6 +50,12 @@ def test_a_lock_is_made_by_the_caller_of_the_wrapper(
     assert classes_of(scan(target)) == dict.fromkeys(MAKERS[program], OBJECTS)
 
 
+def test_without_stacks_the_constructor_names_its_locks(start_target: StartTarget) -> None:
+    target = start_target("wrapped_mutex_class", "different", level="counting")
+    target.expect("ok")
+    assert classes_of(scan(target)) == {"port::Mutex::Mutex": 2 * OBJECTS}
+
+
 @pytest.mark.parametrize("program", MAKERS)
 def test_orders_of_locks_of_one_wrapper_are_no_potential_deadlock(
     program: str, start_target: StartTarget

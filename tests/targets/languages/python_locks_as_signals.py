@@ -8,6 +8,7 @@ import threading
 import time
 
 lock, done = threading.Lock(), threading.Lock()
+FEW, MANY = 15, 40
 
 
 def at_line(act, *arguments) -> None:
@@ -65,6 +66,57 @@ def simple_queue() -> None:
     except queue.Empty:
         at_line(waiting.put, 1)
     crossed_with(waiting.get)
+
+
+def simple_queue_of_one() -> None:
+    """One thread gets from the empty queue and puts, again and again: the counts of a lock."""
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def get_now() -> None:
+        try:
+            waiting.get_nowait()
+        except queue.Empty:
+            pass
+
+    for _ in range(MANY):
+        get_now()
+        waiting.put(1)
+        waiting.get()
+    get_now()
+    at_line(waiting.put, 1)
+    waiting.get()
+
+
+def import_lock() -> None:
+    """A thread waits for a module that another thread imports."""
+    imports, main = threading.Barrier(2), threading.current_thread()
+
+    class Finder:
+        def find_spec(self, name, *_):
+            if name == "locktop_test_module" and threading.current_thread() is not main:
+                imports.wait()
+                os.read(0, 1)
+
+    def begin() -> None:
+        try:
+            import locktop_test_module  # noqa: F401
+        except ImportError:
+            pass
+
+    sys.meta_path.insert(0, Finder())
+    threading.Thread(target=begin).start()
+    imports.wait()
+    begin()
+
+
+def signal_after_use() -> None:
+    """The lock was a lock of this thread for some time."""
+    for _ in range(FEW):
+        with lock:
+            pass
+    lock.acquire()
+    at_line(lock.release)
+    lock.acquire()
 
 
 def signal() -> None:

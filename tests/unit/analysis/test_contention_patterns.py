@@ -141,7 +141,7 @@ def false_idle() -> Snapshot:
         20, "p", ThreadState.WAITING, uses=(LockUse(1, 0, 9),),
         waiting_for=records.wait(2, Kind.MUTEX, 0.1, 30),
     )  # fmt: skip
-    made = scan((waiter(11, Kind.SEM),), LockRates(), poster, kind=Kind.SEM, signals=10)
+    made = scan((waiter(11, Kind.SEM),), LockRates(), poster, kind=Kind.SEM, life_signals=10)
     return replace(made, locks=(*made.locks, records.lock(2, "g_slow", waiters=(20,))))
 
 
@@ -260,7 +260,7 @@ NEAR_MISSES: list[tuple[PatternName, str, Callable[[Snapshot], Snapshot]]] = [
         s, 20, waiting_for=records.wait(2, Kind.COND, 0.1))),
     (PatternName.FALSE_IDLE, "another thread posts", lambda s: replace(s, threads=(
         *s.threads, records.thread(21, "p", ThreadState.IDLE, uses=(LockUse(1, 0, 1),))))),
-    (PatternName.FALSE_IDLE, "other threads posted", lambda s: with_lock(s, signals=11)),
+    (PatternName.FALSE_IDLE, "other threads posted", lambda s: with_lock(s, life_signals=11)),
     (PatternName.FALSE_IDLE, "no thread is known to post", lambda s: with_thread(s, 20, uses=())),
     (PatternName.FALSE_IDLE, "the counts are incomplete", lambda s: with_thread(s, 11, uses=None)),
     (PatternName.OVERSUBSCRIBED, "two threads per CPU", lambda s: without(s, 24)),

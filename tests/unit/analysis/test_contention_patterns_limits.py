@@ -223,7 +223,7 @@ def test_a_false_idle_wait_has_its_figures() -> None:
 
 
 def test_signallers_may_wait_for_several_locks() -> None:
-    made = with_lock(false_idle(), signals=20)
+    made = with_lock(false_idle(), life_signals=20)
     other = records.thread(
         21, "q", ThreadState.WAITING, uses=(LockUse(1, 0, 9),),
         waiting_for=records.wait(3, Kind.MUTEX, 0.2, 30),
@@ -249,7 +249,7 @@ def test_a_thread_that_only_took_units_is_no_signaller() -> None:
 
 
 def test_signals_that_were_not_counted_prove_nothing() -> None:
-    assert names(with_lock(false_idle(), signals=None)) == []
+    assert names(with_lock(false_idle(), life_signals=None)) == []
     assert names(with_lock(false_idle(), kind=Kind.BARRIER)) == []
 
 

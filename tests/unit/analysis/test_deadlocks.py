@@ -328,7 +328,8 @@ def verdict(
         had = ended + sum(
             use.acquisitions - use.signals for one in threads for use in one.uses or ()
         )
-        locks = {SEM: replace(locks[SEM], acquisitions=locks[SEM].signals + had)}
+        posts = locks[SEM].life_signals or 0
+        locks = {SEM: replace(locks[SEM], life_signals=posts, life_acquisitions=posts + had)}
     return [one.certain for one in deadlocks.find(build_graph(threads, locks, complete))]
 
 
@@ -341,9 +342,8 @@ def test_a_semaphore_posted_by_its_getters_alone_is_held() -> None:
         "another thread has a unit"
     )
     assert verdict(holder, waiter, locks=sem(None)) == [False], "the number of units is not known"
-    not_counted = {SEM: replace(sem(1)[SEM], acquisitions=None, signals=None)}
+    not_counted = sem(1)  # no life counts
     assert list(deadlocks.find(build_graph((holder, waiter), not_counted, True))) == []
-    assert verdict(holder, waiter, locks=sem(1, generation=1)) == [True]
     shared = user(2, replace(gets(), pshared=True), 3, 3)
     assert verdict(holder, shared, locks=sem(1)) == [False]
     assert verdict(holder, waiter, thread(3), locks=sem(1)) == [True]
@@ -373,22 +373,32 @@ def test_signals_between_threads_require_many_posts_for_certainty() -> None:
     for posts, certain in ((1, False), (2, False), (3, True)):
         holder = user(1, wait(2), posts + 1, posts, signals=True)
         assert verdict(holder, waiter, locks=sem(1)) == [certain]
-        assert verdict(holder, waiter, locks=sem(1, generation=1)) == [False]
-    itself = user(1, gets(), 5, 4, signals=True)
-    assert verdict(itself, locks=sem(1)) == []
-    ended = user(1, None, 5, 4, signals=True, alive=False)
-    assert verdict(ended, waiter, locks=sem(1)) == []
+    for posts, found in ((15, []), (16, [True])):
+        itself = user(1, gets(), posts + 1, posts, signals=True)
+        assert verdict(itself, locks=sem(1)) == found
+        ended = user(1, None, posts + 1, posts, signals=True, alive=False)
+        assert verdict(ended, waiter, locks=sem(1)) == found
 
 
-def test_counts_of_earlier_semaphores_at_the_address_do_not_count() -> None:
-    assert verdict(user(1, gets(), 5, 4), locks=sem(1)) == [True]
-    assert verdict(user(1, gets(), 5, 4), locks=sem(1, generation=1)) == []
+def test_counts_of_former_semaphores_at_the_address_do_not_count() -> None:
+    def of_life(one: Thread) -> Thread:
+        return replace(one, uses=tuple([replace(use, life=1) for use in one.uses or ()]))
+
+    itself = user(1, gets(), 5, 4)
+    assert verdict(itself, locks=sem(1)) == [True]
+    assert verdict(itself, locks=sem(1, generation=1)) == []
+    assert verdict(of_life(itself), locks=sem(1, generation=1)) == [True]
+    holder, waiter = user(1, wait(2), 4, 3, signals=True), user(2, gets(), 0, 0)
+    assert verdict(of_life(holder), waiter, locks=sem(1, generation=1)) == [True]
+    assert verdict(holder, waiter, locks=sem(1, generation=1)) == []
 
 
 def test_a_semaphore_that_moved_on_between_two_scans_blocks_no_thread() -> None:
     def scan(*posts: int) -> WaitForGraph:
         threads = (user(1, wait(2), posts[0] + 1, posts[0]), user(2, gets(), posts[1], posts[1]))
-        return build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
+        return build_graph(
+            threads, {SEM: replace(sem(1)[SEM], life_acquisitions=1, life_signals=0)}
+        )
 
     assert len(deadlocks.find_confirmed(scan(3, 3), scan(3, 3))) == 1
     assert deadlocks.find_confirmed(scan(3, 3), scan(4, 3)) == ()
@@ -416,15 +426,15 @@ def test_a_semaphore_posted_by_a_thread_without_a_unit_is_no_lock() -> None:
         "no thread posts the semaphore"
     )
     poster = user(1, wait(2), 1, 1)
-    assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, signals=1)) == [False]
-    assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, signals=2)) == [], (
+    assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, life_signals=1)) == [False]
+    assert verdict(poster, waiter, locks=sem(0, foreign_releases=True, life_signals=2)) == [], (
         "an ended thread posted, so other threads may follow"
     )
-    assert verdict(user(1, wait(2), 0, 1), waiter, locks=sem(1, signals=1)) == [False]
+    assert verdict(user(1, wait(2), 0, 1), waiter, locks=sem(1, life_signals=1)) == [False]
     before = user(3, None, 2, 2)
     assert verdict(user(1, wait(2), 1, 0, signals=True), waiter, before, locks=sem(1)) == [False]
     soon = user(2, gets(duration_s=0.5), 0, 0)
-    assert verdict(poster, soon, locks=sem(0, foreign_releases=True, signals=1)) == []
+    assert verdict(poster, soon, locks=sem(0, foreign_releases=True, life_signals=1)) == []
 
 
 def at_barrier(tid: int, parties: int = 3) -> Thread:
@@ -468,7 +478,7 @@ def test_an_ended_thread_never_releases_a_lock() -> None:
 
 def test_a_thread_awake_between_the_scans_is_not_stuck_at_a_signal() -> None:
     threads = (user(1, wait(2), 4, 3), user(2, gets(), 3, 3))
-    scan = build_graph(threads, {SEM: replace(sem(1)[SEM], acquisitions=1)})
+    scan = build_graph(threads, {SEM: replace(sem(1)[SEM], life_acquisitions=1, life_signals=0)})
     assert len(deadlocks.find_confirmed(scan, scan)) == 1
     assert deadlocks.find_confirmed(scan, scan, awake={2}) == ()
     assert len(deadlocks.find_confirmed(scan, scan, awake={1})) == 1, "the thread lists the lock"

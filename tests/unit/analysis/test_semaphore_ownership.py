@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -18,9 +17,10 @@ SEM = 9
 WAITER, FIRST, SECOND = 1, 2, 3
 
 
-def owned(snapshot: Snapshot, again: semaphore_ownership.ReadAgain) -> Snapshot:
+def annotated(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with holders."""
     draft = snapshot.draft()
-    semaphore_ownership.annotate_holders(draft, again)
+    semaphore_ownership.annotate_holders(draft)
     return draft.snapshot()
 
 
@@ -41,14 +41,9 @@ def at_semaphore(**uses: tuple[int, int] | None) -> Snapshot:
         for name, use in uses.items()
     ]  # fmt: skip
     ahead = [use[0] - use[1] for use in uses.values() if use]
-    lock = records.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), signals=100)
-    lock = replace(lock, acquisitions=100 + sum(ahead), first_value=1, used_as_lock=True)
+    lock = records.lock(SEM, "s", Kind.SEM, wait_s=5.0, waiters=(WAITER,), life_signals=100)
+    lock = replace(lock, life_acquisitions=100 + sum(ahead), first_value=1, used_as_lock=True)
     return records.snapshot((waiter, *others), (lock,))
-
-
-def annotated(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with holders; a new address needs no second reading."""
-    return owned(snapshot, dict)
 
 
 def holders(snapshot: Snapshot, **lock: object) -> tuple[int, ...]:
@@ -103,7 +98,7 @@ def test_an_ended_thread_may_hold_a_semaphore_but_blocks_no_thread() -> None:
 def test_uncertain_counts_name_no_holder(uses: dict[str, tuple[int, int] | None]) -> None:
     seen = at_semaphore(**uses)
     # A correct sum is not enough.
-    assert holders(seen, acquisitions=101) == ()
+    assert holders(seen, life_acquisitions=101) == ()
 
 
 @pytest.mark.parametrize(
@@ -114,10 +109,10 @@ def test_uncertain_counts_name_no_holder(uses: dict[str, tuple[int, int] | None]
         {"first_value": 2},
         {"first_value": None},
         {"foreign_releases": True},
-        {"acquisitions": 102},  # an ended thread has got a unit
-        {"acquisitions": 100},
-        {"acquisitions": None},
-        {"signals": None},
+        {"life_acquisitions": 102},  # an ended thread has got a unit
+        {"life_acquisitions": 100},
+        {"life_acquisitions": None},
+        {"life_signals": None},
     ],
 )
 def test_only_a_lock_of_one_unit_has_a_named_holder(lock: dict[str, object]) -> None:
@@ -145,24 +140,15 @@ def test_a_thread_that_waits_for_its_own_semaphore_waits_for_a_signal() -> None:
     assert holders(replace(seen, threads=(seen.threads[0], itself))) == ()
 
 
-def test_a_reused_address_needs_two_equal_readings() -> None:
-    seen = at_semaphore(first=(4, 3), second=(7, 7))
-    seen = replace(seen, locks=(replace(seen.locks[0], generation=2),))
-    same = {
-        FIRST: (LockUse(SEM, 4, 3),),
-        SECOND: (LockUse(5, 1, 0), LockUse(SEM, 7, 7)),
-        WAITER: (),
-    }
-    assert owned(seen, lambda: same).locks[0].holders == (FIRST,)
-    for change in (
-        (SECOND, LockUse(SEM, 8, 7)),
-        (SECOND, LockUse(SEM, 8, 8)),
-        (4, LockUse(SEM, 1, 1)),
-    ):
-        moved = {**same, change[0]: (change[1],)}
-        assert owned(seen, lambda moved=moved: moved).locks[0].holders == ()
-    gone = {FIRST: same[FIRST]}
-    assert owned(seen, lambda: gone).locks[0].holders == ()
+def test_only_the_counts_of_the_present_life_name_the_holder() -> None:
+    """The first thread never posted a former semaphore at the address."""
+    seen = at_semaphore(first=(4, 3), second=(7, 6))
+    second = replace(seen.threads[2], uses=(LockUse(SEM, 7, 6, life=2),))
+    seen = replace(seen, threads=(*seen.threads[:2], second))
+    changed = {"generation": 2, "life_acquisitions": 7, "life_signals": 6}
+    assert holders(seen, **changed) == (SECOND,)
+    assert holders(seen, **{**changed, "generation": 0}) == (FIRST,)
+    assert holders(seen, **{**changed, "generation": 1}) == ()
 
 
 # ---- which semaphores are used as locks ----
@@ -171,10 +157,10 @@ def test_a_reused_address_needs_two_equal_readings() -> None:
 def sem(
     first_value: int | None, signals: int | None, acquisitions: int | None = 0, **more: object
 ) -> Lock:
-    made = records.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), signals=signals, **more)
+    made = records.lock(9, "s", Kind.SEM, wait_s=5.0, waiters=(1,), life_signals=signals, **more)
     return replace(
         made,
-        acquisitions=acquisitions,
+        life_acquisitions=acquisitions,
         first_value=first_value,
         wait_stacks=(WaitStack(1, 1, 5.0),),
     )
@@ -203,11 +189,7 @@ def scan_of_semaphore(lock: Lock, *uses: tuple[int, int]) -> Snapshot:
         (sem(1, None, None), ((1, 1), (3, 2)), False),  # the counts are not known
         (sem(1, 0, 1), ((1, 0), (0, 0)), False),  # no thread posts
         (sem(1, 3, 6), ((2, 1), (4, 2)), False),  # another process posts the semaphore
-        (
-            sem(1, 3, 4, generation=1),
-            ((1, 1), (3, 2)),
-            False,
-        ),  # or an earlier semaphore was at the address
+        (sem(1, 3, 4, generation=1), ((1, 1), (3, 2)), True),  # the counts are of one life
         (sem(1, 3, 4, foreign_releases=True), ((1, 1), (3, 2)), False),
     ],
 )
@@ -230,59 +212,15 @@ def test_counts_tell_a_semaphore_used_as_a_lock_from_a_signal(
     assert saved.locks[0].idle is not is_lock
 
 
-def verdicts_in_scans(*scans: Sequence[tuple[int, int]]) -> list[bool]:
-    """Whether a semaphore is known to be used as a lock, scan by scan.
+def test_the_verdict_stays_for_one_life_unless_a_thread_posts_unheld() -> None:
+    def verdict(lock: Lock) -> bool:
+        return classifier.classify(scan_of_semaphore(lock, (1, 1))).locks[0].used_as_lock
 
-    Another semaphore lay at the same address, and other threads posted that one. Each argument has
-    the counts of one scan: how often each thread has got and posted the semaphore.
-    """
     classifier = Classifier()
-    verdicts = []
-    for uses in scans:
-        posts = sum(posted for _, posted in uses)
-        lock = sem(1, posts, generation=3, foreign_releases=True)
-        verdicts.append(classifier.classify(scan_of_semaphore(lock, *uses)).locks[0].used_as_lock)
-    return verdicts
-
-
-@pytest.mark.parametrize(
-    ("scans", "verdicts"),
-    [
-        ([[(7, 9), (4, 2)], [(9, 11), (6, 3)], [(9, 11), (7, 4)]], [False, False, True]),
-        (
-            [[(7, 9), (4, 2)], [(9, 11), (6, 5)]],
-            [False, True],
-        ),  # the thread had the semaphore at the first scan
-        ([[(7, 9), (4, 2)], [(7, 9), (9, 7)], [(7, 11), (9, 7)]], [False, True, False]),
-        (
-            [[(7, 9), (4, 2)], [(7, 20), (14, 2)]],
-            [False, False],
-        ),  # one thread posts, the other thread gets
-        ([[(7, 9), (4, 2)], [(2, 2), (9, 7)], [(2, 2), (14, 12)]], [False, False, True]),
-        ([[(7, 9)], [(7, 9), (5, 4)]], [False, True]),  # a new thread
-    ],
-)
-def test_new_counts_decide_about_a_semaphore_at_a_reused_address(
-    scans: list[list[tuple[int, int]]], verdicts: list[bool]
-) -> None:
-    assert verdicts_in_scans(*scans) == verdicts
-
-
-def test_the_counts_of_ended_threads_are_unknown_at_a_reused_address() -> None:
-    classifier = Classifier()
-    for posts, uses in ((11, ((7, 9), (4, 2))), (23, ((7, 9), (9, 7)))):
-        lock = sem(1, posts, generation=1)
-        after = classifier.classify(scan_of_semaphore(lock, *uses))
-        assert not after.locks[0].used_as_lock
-    anew = sem(1, 33, generation=2)
-    assert (
-        not classifier.classify(scan_of_semaphore(anew, (12, 14), (14, 12))).locks[0].used_as_lock
-    )
-    threads = scan_of_semaphore(anew, (22, 24), (14, 12)).threads
-    unknown = (*threads, records.thread(9, "full", ThreadState.IDLE, uses=None))
-    seen = records.snapshot(unknown, (replace(anew, signals=43),))
-    assert not classifier.classify(seen).locks[0].used_as_lock
-    seen = records.snapshot(threads, (replace(anew, signals=43),))
-    assert classifier.classify(seen).locks[0].used_as_lock
-    seen = records.snapshot((), (replace(anew, waiters=()),))
-    assert classifier.classify(seen).locks[0].used_as_lock, "the verdict stays"
+    assert verdict(sem(1, 3, 4, generation=1))
+    assert verdict(sem(1, 3, 5, generation=1)), "the unit changed hands during the scan"
+    assert verdict(sem(1, None, None, generation=1))
+    assert not verdict(sem(1, None, None, generation=2))
+    assert not verdict(sem(1, 3, 5, generation=2))
+    assert verdict(sem(1, 3, 4, generation=2))
+    assert not verdict(sem(1, 4, 4, generation=2, foreign_releases=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from locktop.collector.analysis import time_split
 from locktop.collector.analysis.time_split import Used
@@ -123,7 +124,7 @@ def task(at_s: float, **more: object) -> KernelThread:
     made = KernelThread(
         "worker", "S", 0.0, b"worker", at_s, ran_ns=1, queued_ns=0, runs=1, disk_ticks=0
     )
-    return made._replace(**more)
+    return replace(made, **more)
 
 
 def splits(
@@ -170,8 +171,8 @@ def test_ongoing_queueing_is_counted_once() -> None:
     queued = task(0.0, state="R")
     found = splits(
         queued,
-        queued._replace(at_s=1.0),
-        queued._replace(at_s=2.0),
+        replace(queued, at_s=1.0),
+        replace(queued, at_s=2.0),
         task(3.0, state="S", ran_ns=1 + seconds(0.1), queued_ns=seconds(2.2), runs=2),
     )
     assert [one and shares(one) for one in found] == [
@@ -187,17 +188,17 @@ def test_late_counts_of_running_threads_lead_to_no_conclusion(
 ) -> None:
     monkeypatch.setattr("locktop.collector.linux.procfs.ticks_always", lambda: False)
     running = task(0.0, state="R")
-    found = splits(running, running._replace(at_s=1.0))[1]
+    found = splits(running, replace(running, at_s=1.0))[1]
     assert found is not None
     assert shares(found) == {"other": 1.0}
 
 
 def test_one_long_disk_sleep_shows_uncounted_disk_time() -> None:
     stuck = task(0.0, state="D", disk_ticks=None)
-    found = splits(stuck, stuck._replace(at_s=1.0))[1]
+    found = splits(stuck, replace(stuck, at_s=1.0))[1]
     assert found is not None
     assert (shares(found), found.unknown) == ({"disk": 1.0}, ("disk",))
-    found = splits(stuck, stuck._replace(at_s=1.0, runs=2))[1]
+    found = splits(stuck, replace(stuck, at_s=1.0, runs=2))[1]
     assert found is not None
     assert (shares(found), found.unknown) == ({"other": 1.0}, ("disk",)), (
         "the thread ran in between"
@@ -216,7 +217,7 @@ def test_another_thread_with_the_same_id_begins_anew() -> None:
 
 def test_processor_time_remains_without_scheduler_counters() -> None:
     first = task(0.0, ran_ns=0, runs=0, cpu_s=4.0)
-    found = splits(first, first._replace(at_s=1.0, cpu_s=4.75), idle=0.25)[1]
+    found = splits(first, replace(first, at_s=1.0, cpu_s=4.75), idle=0.25)[1]
     assert found is not None
     assert (shares(found), found.unknown) == ({"cpu": 0.75, "idle": 0.25}, ("runnable",))
 

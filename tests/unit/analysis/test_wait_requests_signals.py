@@ -280,7 +280,7 @@ def test_the_other_waits_stay_where_a_thread_left_its_wait() -> None:
 
 
 def test_a_thread_that_waits_for_a_semaphore_that_it_has_differs_from_the_others() -> None:
-    one_out = replace(lock(SEM, kind=Kind.SEM, first_value=1), acquisitions=1)
+    one_out = lock(SEM, kind=Kind.SEM, first_value=1, life_acquisitions=5, life_signals=4)
     holder, other = user(1, wait(SEM, Kind.SEM), 5, 4), user(2, wait(SEM, Kind.SEM), 0, 0)
     graph = build_graph([holder, other], {SEM: one_out})
     assert graph.blocked[1].requests is not graph.blocked[2].requests

@@ -78,7 +78,7 @@ def reading(*threads: RawThread, rows: Iterable[LockRow] = (), **header: Any) ->
         newest=newest_of_each_tid(list(threads)),
         rows=list(rows),
         sites={},
-        blame={},
+        charges={},
         locks_now=NOW,
     )
 

@@ -45,6 +45,7 @@ ADDED = {
     "stopped": False,
     "lock_orders_left_out": False,
     "lock_order_search_cut": False,
+    "names_left": 0,
 }
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
@@ -94,6 +95,7 @@ def full() -> Snapshot:
         ),
         lost_events=3,
         locks_left_out=2,
+        names_left=214,
         ended=True,
         complete=False,
         level="counting",

@@ -64,7 +64,7 @@ def test_where_holders_are_not_charged_that_time_is_not_known(lock: Lock) -> Non
 def test_the_units_out_of_a_semaphore(
     acquisitions: int | None, signals: int | None, units: int | None
 ) -> None:
-    lock = records.lock(1, "s", Kind.SEM, acquisitions=acquisitions, signals=signals)
+    lock = records.lock(1, "s", Kind.SEM, life_acquisitions=acquisitions, life_signals=signals)
     assert lock.units_out == units
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import random
 import time
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 from support.shared_file import SharedFile, mark, record
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.native import Record, lib
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.event_ring import (
@@ -20,6 +22,8 @@ from locktop.collector.shm.event_ring import (
     RawMark,
     decode,
     decode_marks,
+    decode_newest,
+    end,
     split,
 )
 from locktop.collector.shm.layout import THREAD
@@ -147,3 +151,52 @@ def test_every_record_is_read_on_a_busy_machine(
     hours = count(0.0, 3600.0)  # records pass while other processes run
     monkeypatch.setattr(time, "monotonic", lambda: next(hours))
     assert ring.read() == [0, 1, 2, 3, 4]
+
+
+def test_the_newest_of_many_records_are_decoded() -> None:
+    chance = random.Random(3)
+    for _ in range(200):
+        starts = chance.sample(range(10_000), chance.randrange(1, 400))
+        data = b"".join(record(tid=1, start=at, wait=at % 7, hold=at % 3) for at in starts)
+        if chance.random() < 0.3:
+            data += b"\xff" * lib.LT_RECORD_SIZE
+        keep = chance.choice((1, 2, 30, 300))
+        everything, damaged = decode(data)
+        newest = heapq.nlargest(keep, everything, key=end)
+        found, also_damaged = decode_newest(data, keep)
+        assert sorted(map(end, found)) == sorted(map(end, newest))
+        assert found == [event for event in everything if event in found], "in the same order"
+        assert damaged == also_damaged
+
+
+def test_an_end_beyond_all_numbers_is_the_newest() -> None:
+    data = b"".join(record(tid=tid, start=2**64 - tid, wait=2**63) for tid in (1, 2, 3))
+    data += record(tid=4, start=5)
+    found, _ = decode_newest(data, 3)
+    assert [event.tid for event in found] == [1, 2, 3]
+
+
+def test_the_rings_of_a_crowd_are_read_once(tmp_path: Path) -> None:
+    file, chance = SharedFile(size=1 << 23), random.Random(4)
+    written = set()
+    for tid in range(1, 601):
+        starts = [1000 * tid + number for number in range(chance.randrange(7))]
+        file.give_ring(file.add_thread(tid), 8, [record(tid=tid, start=at) for at in starts])
+        written.update(starts)
+    path = file.save(tmp_path)
+    memory = SharedMemory(os.open(path, os.O_RDWR), str(path))
+    reader, recorder = Reader(memory, Clock(memory.header())), FlightRecorder(memory, keep=5000)
+    for _ in range(2):
+        recorder.read(list(reader.read_threads().values()), budget_s=10.0)
+        assert sorted(event.start for event in recorder.newest) == sorted(written)
+    assert recorder.lost == 0
+    memory.close()
+
+
+def test_a_ring_beyond_the_end_of_the_file_is_an_error(tmp_path: Path) -> None:
+    ring = Ring(tmp_path, 16)
+    at = ring.file.offset_of(ring.block) + _offset(THREAD, "ring")
+    os.pwrite(ring.memory.fd, (1 << 40).to_bytes(8, "little"), at)
+    ring.write(3)
+    with pytest.raises(LocktopError, match="outside"):
+        ring.read()

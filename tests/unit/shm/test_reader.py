@@ -70,8 +70,8 @@ def same(reading: Reading, fresh: Reading) -> None:
     assert [replace(one, now=0) for one in reading.threads] == [
         replace(one, now=0) for one in fresh.threads
     ]
-    assert (reading.sites, reading.blame, reading.left_out) == (
-        fresh.sites, fresh.blame, fresh.left_out,
+    assert (reading.sites, reading.charges, reading.left_out) == (
+        fresh.sites, fresh.charges, fresh.left_out,
     )  # fmt: skip
     assert [row._replace(**CHANGES) for row in reading.rows] == [
         row._replace(**CHANGES) for row in fresh.rows

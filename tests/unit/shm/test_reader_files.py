@@ -11,7 +11,7 @@ import pytest
 from support.shared_file import SharedFile, key
 
 from locktop.collector.native import ffi, lib
-from locktop.collector.shm import reader
+from locktop.collector.shm import layout, reader
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.layout import HEADER, WAIT_AT
 from locktop.collector.shm.reader import RawThread, Reader, Reading, newest_of_each_tid
@@ -195,7 +195,10 @@ def test_the_blame_of_ended_threads_is_no_wait(scans: Scans) -> None:
         scans.file.at("struct lt_retired_site", scans.file.lock(lock).sites).blame = blame
     reading = scans.read()
     assert stacks(reading, lock) == {}
-    assert [(one.holder, one.stack, one.wait_ticks) for one in reading.blame[lock]] == [(0, 5, 20)]
+    charges = layout.CHARGE.each(reading.charges[lock].packed)
+    assert [(one.holder, one.stack) for one in charges] == [(0, 5), (0, 5)]
+    assert [one.wait_ticks for one in reading.charges[lock].by_stack] == [20]
+    assert sum(one.wait_ticks for one in charges) == 20
 
 
 def test_the_chain_is_read_again_when_a_thread_has_ended(scans: Scans) -> None:

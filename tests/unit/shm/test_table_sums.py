@@ -11,7 +11,7 @@ from support.shared_file import SharedFile, key
 from locktop.collector.native import lib
 from locktop.collector.shm import layout, table_sums
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.layout import SiteSum
+from locktop.collector.shm.layout import ChargeRecord, SiteSum
 from locktop.collector.shm.reader import Reader
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.shm.table_sums import ScratchBuffer, TableSums
@@ -42,13 +42,17 @@ def test_sites_are_by_lock_with_the_longest_wait_first(tmp_path: Path) -> None:
     sums.add_sites(packed(site(1, 5, 10), site(2, 5, 1), site(1, 6, 30), site(1, 7, 9, blame=1)))
     sums.add_sites(packed(site(1, 5, 15)))
     sums.add_sites(b"")
-    waits, blame = sums.sites_by_lock()
+    charge = layout.CHARGE.pack(ChargeRecord(lock=1, stack=7, holder=3, wait_ticks=9))
+    sums.add_charges(charge)
+    sums.add_charges(b"")
+    waits, charges = sums.sites_by_lock()
     assert {lock: [(one.stack, one.count, one.wait_ticks) for one in found]
             for lock, found in waits.items()} == {
         1: [(6, 1, 30), (5, 2, 25)], 2: [(5, 1, 1)],
     }  # fmt: skip
-    assert [(one.stack, one.wait_ticks) for one in blame[1]] == [(7, 9)]
-    assert blame.keys() == {1}
+    assert [(one.stack, one.wait_ticks) for one in charges[1].by_stack] == [(7, 9)]
+    assert charges[1].packed == charge
+    assert charges.keys() == {1}
 
 
 def test_more_sites_than_the_table_has_room_for_are_all_kept(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.elf.symbol_table import Symbol
 from locktop.collector.symbols.lock_naming import LockNames
-from locktop.collector.symbols.resolver import Resolver, program_frames
+from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.symbols.stack_frames import program_frames
 from locktop.tui.views import shorten
 
 # Prints its addresses, then waits for the end of its input.

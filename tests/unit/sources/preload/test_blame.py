@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from unit.builders.charges import Charge, charged
 from unit.builders.raw_threads import lock_row
 
 from locktop.collector.native import lib
-from locktop.collector.shm.layout import SiteSum
 from locktop.collector.sources.preload import blame
 from locktop.collector.sources.preload.blame import Holder
 
@@ -14,16 +14,16 @@ NOBODY: Holder = (0, 0, 0)
 ADDRESSES = {1: [0x10], 2: [0x20, 5], 3: []}
 
 
-def charge(holder: int, stack: int, ticks: int) -> SiteSum:
-    return SiteSum(
-        lock=1, stack=stack, holder=holder, blame=1, count=1, wait_ticks=ticks, wait_max=0
-    )
+def charge(holder: int, stack: int, ticks: int) -> Charge:
+    return holder, stack, ticks
 
 
 def shares(
-    waited: int, *charged: SiteSum, pending: int = 0, holders: tuple[Holder, ...] = ()
+    waited: int, *charges: Charge, pending: int = 0, holders: tuple[Holder, ...] = ()
 ) -> list[tuple[Holder, int]]:
-    found = blame.shares(waited, charged, pending, holders, lambda stack: ADDRESSES[stack])
+    made = blame.shares(waited, charged(charges), pending, holders, lambda at: ADDRESSES[at])
+    rows = blame.ChargedBlame([made], hz=1.0)
+    found = [(one.holder, int(one.wait_s)) for one in rows]
     assert sum(ticks for _, ticks in found) == waited
     return found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.shared_file import monotonic_clock
+from unit.builders.charges import Charge, charged
 from unit.builders.raw_threads import NOW, SECOND, lock_row, reading
 
 from locktop.collector.model import Blame, Frame, Kind, Lock, LockRates
@@ -39,10 +40,7 @@ class NoNames(Resolver):
     def frames(self, address: int) -> tuple[Frame, ...]:
         return (Frame(address, "", None, None, "app", address),)
 
-    def is_named(self, address: int) -> bool:
-        return True
-
-    def is_nameless(self, address: int) -> bool:
+    def is_final(self, frame: Frame) -> bool:
         return True
 
 
@@ -80,12 +78,12 @@ class Locks:
         )
         self.now = NOW
         self.sites: list[SiteSum] = []
-        self.charges: list[SiteSum] = []
+        self.charges: list[Charge] = []
 
     def all(self, rows: Sequence[LockRow], **states: LockState) -> tuple[Lock, ...]:
         one = reading(rows=rows)
         one.now = one.locks_now = self.now
-        one.sites[LOCK], one.blame[LOCK] = self.sites, self.charges
+        one.sites[LOCK], one.charges[LOCK] = self.sites, charged(self.charges)
         by_id = {int(name[1:]): state for name, state in states.items()}
         found = self.builder.of(one, by_id, self.frames)
         self.now += SECOND
@@ -260,7 +258,7 @@ def test_a_holder_that_took_nothing_held_the_lock_all_the_while(locks: Locks) ->
 
 
 def test_holders_are_blamed_for_the_waits(locks: Locks) -> None:
-    locks.charges = [SiteSum(LOCK, 5, 20, 1, 1, 2 * SECOND, 0)]
+    locks.charges = [(20, 5, 2 * SECOND)]
     lock = locks.one(row(wait_ticks=3 * SECOND))
     assert lock.blame == (Blame(20, 5, 2.0), Blame(0, 0, 1.0))
     locks.charges = []
@@ -281,8 +279,8 @@ def test_present_holders_share_the_time_that_is_waited_for_them(locks: Locks) ->
 
 def test_unheld_time_has_a_rate(locks: Locks) -> None:
     locks.one(row(wait_ticks=SECOND))
-    locks.charges = [SiteSum(LOCK, 0, 20, 1, 1, SECOND // 2, 0),
-                     SiteSum(LOCK, 5, 0, 1, 1, SECOND // 2, 0)]  # fmt: skip
+    locks.charges = [(20, 0, SECOND // 2),
+                     (0, 5, SECOND // 2)]  # fmt: skip
     found = locks.one(row(wait_ticks=4 * SECOND, changed_wait_ticks=3 * SECOND))
     assert found.rates.unheld == 2.0
 

@@ -214,8 +214,12 @@ def test_a_result_stays_until_something_changes(orders: Orders) -> None:
     first = orders.found()
     assert orders.found() is first
     orders.resolver.changes += 1
+    assert orders.found() is first, "the new name is that of no lock"
+    orders.locks = [replace(lock, name="g_lock") for lock in orders.locks]
+    assert orders.found() is first, "names are read again when there are new ones"
+    orders.resolver.changes += 1
     second = orders.found()
-    assert second is not first
+    assert second is not first, "the locks are a class now"
     orders.locks[0] = replace(orders.locks[0], foreign_releases=True)
     assert orders.found() is not second
 

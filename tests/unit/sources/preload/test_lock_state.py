@@ -165,7 +165,11 @@ def test_a_join_waits_for_a_living_thread() -> None:
 
 
 def use(lock: int, acquisitions: int, signals: int, kind: int = lib.LT_KIND_SEM) -> UseRecord:
-    return UseRecord(lock=lock, kind=kind, acquisitions=acquisitions, signals=signals)
+    taken = acquisitions if kind == lib.LT_KIND_SEM else 0
+    return UseRecord(
+        lock=lock, kind=kind, has_signalled=int(signals > taken), acquisitions=acquisitions,
+        signals=signals, life=0,
+    )  # fmt: skip
 
 
 def test_the_uses_are_those_of_waited_for_objects_alone() -> None:

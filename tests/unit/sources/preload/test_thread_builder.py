@@ -161,7 +161,7 @@ def test_a_name_stays_after_the_end_of_its_thread(threads: Threads) -> None:
 
 
 def test_a_thread_that_the_library_does_not_know_has_no_figures(threads: Threads) -> None:
-    threads.tasks[TID] = threads.tasks[TID]._replace(cpu_s=3.0)
+    threads.tasks[TID] = replace(threads.tasks[TID], cpu_s=3.0)
     thread = threads.one()
     assert (thread.alive, thread.waiting_for, thread.holds) == (True, None, ())
     assert (thread.wait_s, thread.acquisitions, thread.cpu_s) == ({}, 0, 3.0)
@@ -169,7 +169,7 @@ def test_a_thread_that_the_library_does_not_know_has_no_figures(threads: Threads
 
 
 def test_the_cpu_time_of_a_dead_thread_is_the_last_known(threads: Threads) -> None:
-    threads.tasks[TID] = threads.tasks[TID]._replace(cpu_s=3.0)
+    threads.tasks[TID] = replace(threads.tasks[TID], cpu_s=3.0)
     threads.one(waits(None))
     threads.tasks.pop(TID)
     assert threads.one(waits(None)).cpu_s == 3.0
@@ -206,9 +206,9 @@ def test_the_first_scan_has_no_shares(threads: Threads) -> None:
 
 def test_spinning_is_contention_but_no_sleep(threads: Threads) -> None:
     first = waits(None)
-    threads.tasks[TID] = threads.tasks[TID]._replace(at_s=1.0)
+    threads.tasks[TID] = replace(threads.tasks[TID], at_s=1.0)
     threads.one(first)
-    threads.tasks[TID] = threads.tasks[TID]._replace(at_s=3.0, cpu_s=1.0)
+    threads.tasks[TID] = replace(threads.tasks[TID], at_s=3.0, cpu_s=1.0)
     thread = threads.one(later(first, None, SPIN=SECOND, MUTEX=SECOND // 2))
     assert thread.wait_share == 0.75
     assert thread.time is not None
@@ -253,7 +253,10 @@ def test_a_sleeper_learns_of_new_holders(threads: Threads) -> None:
 
 
 def use(lock: int, acquisitions: int, signals: int) -> UseRecord:
-    return UseRecord(lock=lock, kind=lib.LT_KIND_SEM, acquisitions=acquisitions, signals=signals)
+    return UseRecord(
+        lock=lock, kind=lib.LT_KIND_SEM, has_signalled=int(signals > acquisitions),
+        acquisitions=acquisitions, signals=signals, life=0,
+    )  # fmt: skip
 
 
 def test_uses_are_known_while_a_thread_waits_for_an_object_without_an_owner(

@@ -38,3 +38,12 @@ def test_a_narrow_status_line_keeps_the_level() -> None:
         (replace(calm, notes=("one",)), Pace(2.0, 2.0), False),
     ):
         assert "  level contended " in line_text(status_line(snapshot, pace, paused, 80))
+
+
+def test_the_status_line_says_how_many_names_are_left() -> None:
+    def flags(left: int) -> str:
+        snapshot = replace(scenarios.normal(), names_left=left)
+        return line_text(status_line(snapshot, Pace(2.0, 2.0), False, 160))
+
+    assert "names" not in flags(0)
+    assert flags(1214).endswith("  names: 1,214 left  2/s ")

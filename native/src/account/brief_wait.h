@@ -1,0 +1,14 @@
+/* Brief waits: a thread got the lock in its second attempt. Each brief wait is counted as every
+ * wait is. Its stack is taken for a sample, because a stack takes longer than such a wait. The
+ * waits between two samples count for the stack of the sample before. */
+#ifndef LOCKTOP_BRIEF_WAIT_H
+#define LOCKTOP_BRIEF_WAIT_H
+
+#include "account/wait.h"
+
+/* The thread has the lock since now, and looked for it since `since` (ticks). Calls of nobody else
+ * show the wait: the thread never slept. */
+NOINLINE void brief_wait_ended(struct lt_thread *t, const struct wait_for *what, uint64_t since,
+                               uint16_t held_flags, const uintptr_t *frame);
+
+#endif

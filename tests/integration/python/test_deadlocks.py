@@ -1,0 +1,124 @@
+"""Deadlocks of Python locks at addresses that had other locks before."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, Target, source_of
+
+from locktop.collector.model import BlockReason, Deadlock, Snapshot
+from locktop.collector.sources.attach import attach
+from locktop.collector.sources.launch import preload_environment
+
+PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
+#: Waits that have lasted for one second may also be part of a possible deadlock.
+SETTLED_S = 1.2
+
+StartPython = Callable[..., Target]
+
+
+@pytest.fixture
+def start_python() -> Iterator[StartPython]:
+    """Starts tests/targets/languages/python_locks_deadlock.py."""
+    started: list[Target] = []
+
+    def start(way: str, python: str = sys.executable) -> Target:
+        command = [python, str(source_of("python_locks_deadlock")), way]
+        started.append(Target(command, preload_environment(None)))
+        return started[-1]
+
+    yield start
+    for target in started:
+        target.stop()
+
+
+def certain(pid: int) -> tuple[Snapshot, Deadlock]:
+    """Scan until a deadlock is certain."""
+    deadline = time.monotonic() + PATIENCE_S
+    with closing(attach(pid)) as source:
+        while True:
+            seen = source.scan()
+            if any(found.certain for found in seen.deadlocks):
+                break
+            assert time.monotonic() < deadline, seen.deadlocks
+            time.sleep(0.05)  # leaves the CPU to the target
+        seen = source.scan(resolve=True)
+    (found,) = seen.deadlocks
+    assert found.certain
+    return seen, found
+
+
+def functions(seen: Snapshot, stack: int) -> list[str]:
+    """The Python functions of a stack, innermost first."""
+    return [frame.function for frame in seen.stacks[stack] if frame.module == "python"]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("way", ["crossed", "rlocks"])
+def test_two_locks_taken_in_different_orders_are_certain(
+    way: str, python: str, start_python: StartPython
+) -> None:
+    target = start_python(way, python)
+    tids = sorted([int(target.line()), int(target.line())])
+    seen, found = certain(target.pid)
+    first, second = found.cycle
+    assert [(first.tid, first.held_by), (second.tid, second.held_by)] == [
+        (tids[0], tids[1]),
+        (tids[1], tids[0]),
+    ]
+    assert {edge.reason for edge in found.cycle} == {BlockReason.GOT}
+    assert [functions(seen, edge.stack)[:2] for edge in found.cycle] == [["crosses", "run"]] * 2
+    done = tool.run("check", "-p", target.pid)
+    assert done.returncode == 1
+    assert "crosses at python_locks_deadlock.py" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_lock_that_its_thread_wants_again_is_certain(
+    python: str, start_python: StartPython
+) -> None:
+    target = start_python("itself", python)
+    tid = int(target.line())
+    seen, found = certain(target.pid)
+    assert [(edge.tid, edge.held_by) for edge in found.cycle] == [(tid, tid)]
+    assert functions(seen, found.cycle[0].stack)[0] == "wants_again"
+
+
+def test_an_unused_lock_that_its_thread_wants_again_may_be_a_signal(
+    start_python: StartPython,
+) -> None:
+    """Another thread may release the lock, as in threading.Condition."""
+    target = start_python("once")
+    tid = int(target.line())
+    deadline = time.monotonic() + PATIENCE_S
+    with closing(attach(target.pid)) as source:
+        while True:
+            seen = source.scan()
+            wait = next(thread.waiting_for for thread in seen.threads if thread.tid == tid)
+            if wait is not None and wait.duration_s > SETTLED_S:
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert source.scan().deadlocks == source.scan(resolve=True).deadlocks == ()
+
+
+def test_without_the_library_check_cannot_tell_and_shows_the_functions() -> None:
+    """Nobody knows the holder. The wait is known from the first scan of the command on."""
+    command = [sys.executable, str(source_of("python_locks_deadlock")), "crossed"]
+    with Target(command) as target:
+        tids = {int(target.line()), int(target.line())}
+        probe = tool.run("check", "--certain-only", "-p", target.pid)
+        assert (probe.returncode, "waits for sem" in probe.stdout) == (0, False), "at once"
+        done = tool.run("check", "-p", target.pid)
+        assert done.returncode == 3
+        assert done.stdout.startswith("cannot tell whether there is a deadlock: 2 threads have")
+        said = " ".join(done.stdout.split())
+        for tid in tids:
+            assert f"({tid}) waits for sem in crosses (python_locks_deadlock.py:" in said
+        assert said.count("0 crosses at python_locks_deadlock.py:") == 2

@@ -1,0 +1,116 @@
+"""How many names are not read yet, and what a lock is called meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import scenarios
+
+from locktop.collector.analysis import lock_classes
+from locktop.collector.model import Frame, Kind
+from locktop.collector.symbols import memory_map, modules
+from locktop.collector.symbols import resolver as resolver_module
+from locktop.collector.symbols.lock_naming import LockNames
+from locktop.collector.symbols.resolver import Resolver
+
+#: Return addresses within functions of libc.
+IN_LIBC = tuple(
+    (ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0) + 1
+    for name in ("getpid", "malloc", "free", "read")
+)
+
+
+@pytest.fixture
+def resolver() -> Iterator[Resolver]:
+    found = Resolver(os.getpid())
+    yield found
+    found.close()
+
+
+def test_names_are_left_until_the_thread_has_read_them(resolver: Resolver) -> None:
+    with resolver.held():
+        for address in IN_LIBC:
+            assert resolver.frame(address).function == ""
+            resolver.frame(address)  # requested once
+        assert resolver.left() == len(IN_LIBC)
+        assert not resolver.wait(0.0)
+    assert resolver.wait()
+    assert resolver.left() == 0
+    assert all(resolver.frame(address).function for address in IN_LIBC)
+
+
+def test_names_that_each_scan_requests_are_not_left(resolver: Resolver) -> None:
+    with resolver.held():
+        resolver.frame(IN_LIBC[0])
+        assert resolver.left(with_new=False) == 0, "the thread had no time for it"
+        assert resolver.left(with_new=False) == 1
+        resolver.frame(IN_LIBC[1])
+        assert resolver.left(with_new=False) == 2, "one of them is old"
+
+
+def test_addresses_of_the_heap_are_one_name_to_read(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A library may be loaded since the memory map was read.
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 60.0)
+    monkeypatch.setattr(resolver_module, "time", later)
+    with resolver.held():
+        for address in range(0x10, 0x1010, 0x10):
+            assert resolver.data(address) is None
+        assert resolver.left() == 1
+    assert resolver.wait()
+    assert {resolver.data(address) for address in range(0x10, 0x1010, 0x10)} == {""}
+
+
+def test_a_file_is_opened_once_for_all_its_addresses(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, load = [], modules.load
+
+    def count(pid: int, mapping: memory_map.Mapping) -> modules.Module:
+        loaded.append(mapping)
+        return load(pid, mapping)
+
+    monkeypatch.setattr(modules, "load", count)
+    for address in IN_LIBC:
+        resolver.frame(address)
+    assert resolver.wait()
+    assert len(loaded) == 1
+
+
+def test_only_the_last_form_of_a_frame_is_final(resolver: Resolver) -> None:
+    with resolver.held():
+        unnamed = resolver.frame(IN_LIBC[0])
+        assert not resolver.is_final(unnamed)
+    assert resolver.wait()
+    assert not resolver.is_final(unnamed), "a stack of before may still have it"
+    assert resolver.is_final(resolver.frame(IN_LIBC[0]))
+
+
+def test_locks_of_one_function_are_no_class_before_their_lines_are_known(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Frame(0x10, "make", None, None, "program", 1)
+    is_final = False
+    monkeypatch.setattr(resolver, "is_final", lambda frame: is_final)
+    monkeypatch.setattr(resolver, "data", lambda address: "")
+    names, whole = LockNames(resolver), scenarios.normal()
+
+    def named() -> list[str]:
+        return [names.name(n, 0, Kind.MUTEX, n << 8, tuple, lambda: (made,)) for n in (1, 2)]
+
+    def classes(found: list[str]) -> int:
+        locks = [replace(whole.locks[0], id=n, name=name) for n, name in enumerate(found)]
+        return len(lock_classes.find(locks))
+
+    assert named() == ["mutex in make 0x100", "mutex in make 0x200"]
+    assert classes(named()) == 0
+    is_final = True
+    assert named() == ["mutex in make"] * 2
+    assert classes(named()) == 1
