@@ -293,7 +293,7 @@ def test_waiting_threads_have_what_a_deadlock_needs(threads: Threads) -> None:
 def test_a_sleeper_whose_kernel_figures_changed_is_made_anew(threads: Threads) -> None:
     raw = waits(wait_block(MUTEX, 3))
     threads.one(raw)
-    threads.tasks[TID] = threads.tasks[TID]._replace(name="renamed", cpu_s=4.0)
+    threads.tasks[TID] = replace(threads.tasks[TID], name="renamed", cpu_s=4.0)
     raw.now += SECOND
     thread = threads.one(raw)
     assert (thread.name, thread.cpu_s) == ("renamed", 4.0)
@@ -307,9 +307,9 @@ def test_waits_are_unknown_where_the_library_does_not_count(
     threads: Threads, is_known: bool, counts: bool, unknown: bool
 ) -> None:
     raws = [waits(None)] if is_known else []
-    threads.tasks[TID] = threads.tasks[TID]._replace(at_s=1.0)
+    threads.tasks[TID] = replace(threads.tasks[TID], at_s=1.0)
     threads.one(*raws, counts=counts)
-    threads.tasks[TID] = threads.tasks[TID]._replace(at_s=2.0)
+    threads.tasks[TID] = replace(threads.tasks[TID], at_s=2.0)
     time = threads.one(*raws, counts=counts).time
     assert time is not None
     assert ("contended" in time.unknown) is unknown
