@@ -171,11 +171,13 @@ def stuck_by_rules(state: State, now: int) -> set[int]:
         for tid, one in enumerate(state, MAIN)
     ]  # fmt: skip
     used = [use for thread in threads for use in thread.uses or ()]
+    got = {id_: sum(use.acquisitions for use in used if use.lock == id_) for id_ in THINGS}
+    posted = {id_: sum(use.signals for use in used if use.lock == id_) for id_ in THINGS}
     locks = {
         id_: Lock(
             id=id_, address=id_, kind=thing.kind, name="",
-            acquisitions=sum(use.acquisitions for use in used if use.lock == id_),
-            signals=sum(use.signals for use in used if use.lock == id_),
+            acquisitions=got[id_], signals=posted[id_],
+            life_acquisitions=got[id_], life_signals=posted[id_],
             contended=0, trylock_failed=0, wait_s=0, wait_max_s=0, hold_s=0, hold_timed=0,
             hold_max_s=0, holders=(), waiters=(), wait_stacks=(), writers_first=thing.writers_first,
             first_value=thing.units if thing.kind is Kind.SEM else None,

@@ -156,7 +156,12 @@ CERTAIN = {
     ),
     "a semaphore initialised again": DeadlockCase(
         of("get e, post e, renew e, get e, meet 1, lock a", "lock a, meet 1, get e"),
+        of("get e, post e, renew e, meet 1, lock a", "lock a, meet 1, get e, get e"),
+        {(1, "held", 2), (2, "got", 1)},
+    ),
+    "a semaphore initialised again while held": DeadlockCase(
         of("get e, renew e, get e, meet 1, lock a", "lock a, meet 1, get e"),
+        of("get e, renew e, meet 1, lock a", "lock a, meet 1, get e, get e"),
         {(1, "held", 2), (2, "got", 1)},
     ),
     "a queue within a lock": DeadlockCase(
