@@ -5,11 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "account/hold.h"
 #include "base/clock.h"
 #include "base/tls.h"
 #include "check.h"
 #include "order/lock_life.h"
 #include "stack/capture.h"
+#include "tables/held_list.h"
 #include "tables/init_sites.h"
 #include "tables/lock_table.h"
 #include "tables/stack_table.h"
@@ -199,6 +201,16 @@ static void with_callers(void)
     CHECK_EQUAL(stack_frames(cache)[1], stack_frames(again)[1]);
 }
 
+/* As in an allocator: the unwinder may call the allocator, and so must not run here. */
+static void of_the_caller_alone_while_a_lock_is_held(void)
+{
+    uint64_t held = key_number(UNUSED + 8);
+    acquired(watched(), held, 0, NULL, 0);
+    CHECK_EQUAL(made_by(cache_new, key_number(UNUSED + 9))->depth, 1);
+    held_forget(watched(), held);
+    CHECK(made_by(cache_new, key_number(UNUSED + 10))->depth != 1);
+}
+
 static void of_a_deep_stack(void)
 {
     deep(40, key_number(UNUSED + 3));
@@ -260,6 +272,7 @@ int main(void)
     in_the_entry();
     with_its_type();
     with_callers();
+    of_the_caller_alone_while_a_lock_is_held();
     of_a_deep_stack();
     of_the_parent();
     of_too_many_stacks();

@@ -19,14 +19,15 @@ static void trust_again(struct lt_lock *lock, uint64_t key)
         __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
 }
 
-/* The stack of an initialisation. A wrapper may have made the call, so one frame is too little. */
+/* The stack of an initialisation. A wrapper may have made the call, so one frame is too little.
+ * A thread that holds locks may be inside an allocator, which the unwinder may call. */
 static uint32_t stack_of_init(const uintptr_t *frame)
 {
     struct lt_thread *t = frame ? watched() : NULL;
     if (!t)
         return 0;
     uint32_t mode = thread_busy(t);
-    uint32_t stack = (mode & LEVEL_MASK) < LT_LEVEL_CONTENDED
+    uint32_t stack = (mode & LEVEL_MASK) < LT_LEVEL_CONTENDED || t->held_top
                          ? stack_id_of_site(return_address(frame))
                          : stack_capture_inner(t, frame);
     thread_ready(t, mode);
