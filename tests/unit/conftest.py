@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +10,31 @@ from pathlib import Path
 import pytest
 from support.settled import use_turns
 
+from locktop.collector.shm.segment import SharedMemory
+
 
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key or a pause ends when the screen has done all work."""
     use_turns(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def files_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the shared files that the test left open: select() takes no descriptor above 1023."""
+    opened: list[tuple[SharedMemory, os.stat_result]] = []
+    make = SharedMemory.__init__
+
+    def made(memory: SharedMemory, fd: int, path: str) -> None:
+        make(memory, fd, path)
+        opened.append((memory, os.fstat(fd)))
+
+    monkeypatch.setattr(SharedMemory, "__init__", made)
+    yield
+    for memory, status in opened:
+        is_open = memory.fd >= 0 and Path(f"/proc/self/fd/{memory.fd}").exists()
+        if is_open and os.path.samestat(status, os.fstat(memory.fd)):
+            memory.close()
 
 
 @pytest.fixture
