@@ -80,6 +80,11 @@ def second_scan_or_error() -> Snapshot | LocktopError:
         return error
 
 
+def forget_mapped() -> None:
+    """Drop the mappings of all saved files. Each of them keeps a descriptor open."""
+    _mapped.clear()
+
+
 class SharedFile:
     """Builds one file, by default the file of the process that runs the test."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support import shared_file
 from support.settled import use_turns
 
 from locktop.collector.shm.segment import SharedMemory
@@ -31,10 +33,11 @@ def files_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(SharedMemory, "__init__", made)
     yield
+    shared_file.forget_mapped()
     for memory, status in opened:
-        is_open = memory.fd >= 0 and Path(f"/proc/self/fd/{memory.fd}").exists()
-        if is_open and os.path.samestat(status, os.fstat(memory.fd)):
-            memory.close()
+        with suppress(OSError):  # the descriptor is closed
+            if os.path.samestat(status, os.fstat(memory.fd)):
+                memory.close()
 
 
 @pytest.fixture
