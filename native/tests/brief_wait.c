@@ -35,6 +35,7 @@ static __attribute__((noinline)) void wait_here(uint64_t number)
 {
     struct lt_thread *t = watched();
     struct wait_for what = {.key = key(number), .holder = 77};
+    brief_wait_begins(t, &what, FRAME());
     brief_wait_ended(t, &what, lt_now() - TICKS, 0, FRAME());
     if (!released(t, key(number)))
         CHECK_EQUAL(release_by(t, key(number), unlock, NULL), 0);

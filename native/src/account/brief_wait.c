@@ -75,6 +75,20 @@ static NOINLINE void hold_sampled(struct lt_thread *t, const struct wait_for *wh
     held->holder = what->holder;
 }
 
+void brief_wait_begins(struct lt_thread *t, struct wait_for *what, const uintptr_t *frame)
+{
+    if (UNLIKELY(!is_at_level(LT_LEVEL_CONTENDED)))
+        return;
+    uint32_t lock = counters_of_waited(t, what->key, what->type)->lock;
+    uint32_t mode = thread_busy(t); /* no signal handler uses the entry meanwhile */
+    struct sampled_site *entry = site_entry(t, lock, (uint64_t)frame[1]);
+    if (UNLIKELY((mode & LEVEL_MASK) >= LT_LEVEL_BLOCKS || entry->left == 0)) {
+        what->stack = entry->stack = stack_capture(t, frame);
+        plan_next(entry, local_of(t));
+    }
+    thread_ready(t, mode);
+}
+
 void brief_wait_ended(struct lt_thread *t, const struct wait_for *what, uint64_t since,
                       uint16_t held_flags, const uintptr_t *frame)
 {
@@ -87,19 +101,15 @@ void brief_wait_ended(struct lt_thread *t, const struct wait_for *what, uint64_t
         hold_sampled(t, what, counters, since, waited, 0, held_flags, frame);
         return;
     }
-    const void *site = return_address(frame);
-    bool all = is_at_level(LT_LEVEL_BLOCKS);
-    uint32_t mode = thread_busy(t); /* no signal handler uses the entry meanwhile */
-    struct sampled_site *entry = site_entry(t, counters->lock, (uint64_t)(uintptr_t)site);
-    if (UNLIKELY(all || entry->left == 0)) {
-        entry->stack = stack_capture(t, frame);
-        plan_next(entry, local_of(t));
-        thread_ready(t, mode);
+    if (UNLIKELY(what->stack)) {
         control_check_claim(now);
-        hold_sampled(t, what, counters, since, waited, entry->stack, held_flags, frame);
+        hold_sampled(t, what, counters, since, waited, what->stack, held_flags, frame);
         return;
     }
-    entry->left--;
+    const void *site = return_address(frame);
+    uint32_t mode = thread_busy(t); /* no signal handler uses the entry meanwhile */
+    struct sampled_site *entry = site_entry(t, counters->lock, (uint64_t)(uintptr_t)site);
+    entry->left -= entry->left != 0;
     site_add(t, counters->lock, entry->stack, waited);
     thread_ready(t, mode);
     acquired(t, what->key, what->type, site, held_flags);

@@ -6,6 +6,10 @@
 
 #include "account/wait.h"
 
+/* To be called before the second attempt. Takes the stack if this wait belongs to the sample. The
+ * unwinder must not run while the thread has the lock, which may be an allocator's. */
+NOINLINE void brief_wait_begins(struct lt_thread *t, struct wait_for *what, const uintptr_t *frame);
+
 /* The thread has the lock since now, and looked for it since `since` (ticks). Calls of nobody else
  * show the wait: the thread never slept. */
 NOINLINE void brief_wait_ended(struct lt_thread *t, const struct wait_for *what, uint64_t since,

@@ -126,7 +126,9 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     if (UNLIKELY(!lock)) /* not counted apart, but published */
         lock = lock_id_of_waited(what->key, what->type);
     local_of(t)->wait_counted = w->counted = counting(counters, w, mode, !what->is_free);
-    w->stack = (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED ? stack_capture(t, frame) : 0;
+    w->stack = what->stack;
+    if (!w->stack && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
+        w->stack = stack_capture(t, frame);
     thread_ready(t, mode);
     local_of(t)->wait_frame = frame;
     publish(t, &(struct lt_wait){.flags = what->flags,

@@ -37,6 +37,7 @@ struct wait_for {
     uint32_t holder;
     uint32_t flags; /* enum lt_wait_flags */
     bool is_free;   /* no thread had the lock: the attempt is announced all the same */
+    uint32_t stack; /* of brief_wait_begins(); 0: none was taken */
     uint64_t since; /* when the thread began to look for the lock (ticks); 0: it waits at once */
     union {
         uint32_t mutex;

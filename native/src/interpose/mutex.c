@@ -95,9 +95,12 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_mutex_t *m, const stru
                             .holder = (uint32_t)m->__data.__owner,
                             .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
                                      (m->__data.__kind & PSHARED ? LT_WAIT_PSHARED : 0u)};
-    if (may_try_again(m, call) && second_attempt((uintptr_t)m >> 6, take_if_free, m, &what.since)) {
-        brief_wait_ended(t, &what, what.since, 0, frame);
-        return 0;
+    if (may_try_again(m, call)) {
+        brief_wait_begins(t, &what, frame);
+        if (second_attempt((uintptr_t)m >> 6, take_if_free, m, &what.since)) {
+            brief_wait_ended(t, &what, what.since, 0, frame);
+            return 0;
+        }
     }
     what.holder = (uint32_t)m->__data.__owner; /* there may be another one by now */
     if (UNLIKELY(what.holder == t->tid))       /* a recursive mutex would not be waited for */

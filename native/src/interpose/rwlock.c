@@ -98,13 +98,14 @@ static bool write_if_free(void *lock)
 
 /* Whether the thread got the lock in a second attempt. A thread that holds the lock itself makes
  * none. */
-static bool got_it_soon(const struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
-                        uint64_t *since)
+static bool got_it_soon(struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
+                        struct wait_for *what, const uintptr_t *frame)
 {
     if (call->form != LOCK || l->__data.__shared || (uint32_t)l->__data.__cur_writer == t->tid)
         return false;
-    return call->shared ? second_attempt((uintptr_t)l >> 6, read_if_free, l, since)
-                        : second_attempt((uintptr_t)l >> 6, write_if_free, l, since);
+    brief_wait_begins(t, what, frame);
+    return call->shared ? second_attempt((uintptr_t)l >> 6, read_if_free, l, &what->since)
+                        : second_attempt((uintptr_t)l >> 6, write_if_free, l, &what->since);
 }
 
 static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const struct call *call,
@@ -118,7 +119,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_rwlock_t *l, const str
                             .flags = (call->form == LOCK ? 0u : LT_WAIT_TIMED) |
                                      (call->shared ? LT_WAIT_SHARED : 0u) |
                                      (l->__data.__shared ? LT_WAIT_PSHARED : 0u)};
-    if (got_it_soon(t, l, call, &what.since)) {
+    if (got_it_soon(t, l, call, &what, frame)) {
         brief_wait_ended(t, &what, what.since, held_flags, frame);
         return 0;
     }

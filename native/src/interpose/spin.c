@@ -40,6 +40,7 @@ static NOINLINE int wait_for(struct lt_thread *t, pthread_spinlock_t *l, const u
 {
     struct waiting waiting;
     struct wait_for what = {.key = key_of(l)};
+    brief_wait_begins(t, &what, frame);
     if (second_attempt((uintptr_t)l >> 6, take_if_free, (void *)(uintptr_t)l, &what.since)) {
         brief_wait_ended(t, &what, what.since, 0, frame);
         return 0;
