@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import duration
@@ -27,6 +28,18 @@ _PATIENCE = 10
 _MAX_WAITING, _MAX_LOCKS, _MAX_TEXT = 10_000, 10_000, 200
 #: Identifies a mark: the thread, and microseconds since the start.
 _MarkId = tuple[int, int]
+
+
+class _Scan:
+    """A scan with its index, which few scans need."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    @cached_property
+    def index(self) -> SnapshotIndex:
+        """The names of locks and threads."""
+        return SnapshotIndex(self.snapshot)
 
 
 class _Episode:
@@ -67,12 +80,12 @@ class NotableMoments:
             long = slot_batch.decode(slot_batch.waited(slots, self._wait_s))
             self._waiting = [*self._waiting, *long][-_MAX_WAITING:]
         self._unnamed = self._unnamed + 1 if snapshot.names_left else 0
-        index = SnapshotIndex(snapshot)
+        scan = _Scan(snapshot)
         found: list[Notable] = []
         if not 0 < self._unnamed <= _PATIENCE or snapshot.ended:
-            found += self._over(index, self._waiting)
+            found += self._over(scan, self._waiting)
             self._waiting = []
-        found += self._alerted(index, time_ns)
+        found += self._alerted(scan, time_ns)
         found += self._new_marks(snapshot, time_ns)
         if snapshot.ended and not self._has_ended:
             self._has_ended = True
@@ -83,17 +96,17 @@ class NotableMoments:
 
     # ---- waits that go on, and deadlocks ----
 
-    def _alerted(self, index: SnapshotIndex, time_ns: int) -> Iterator[Notable]:
-        snapshot = index.snapshot
+    def _alerted(self, scan: _Scan, time_ns: int) -> Iterator[Notable]:
+        snapshot = scan.snapshot
         for alert in self._alerts.due(snapshot):
             if alert.kind is AlertKind.DEADLOCK:
                 self._alerts.mark_reported(alert)
-                yield _notable(time_ns, NotableKind.DEADLOCK, _deadlock_text(index, alert), alert)
+                yield _notable(time_ns, NotableKind.DEADLOCK, _deadlock_text(scan, alert), alert)
             elif not 0 < self._unnamed <= _PATIENCE:
                 self._alerts.mark_reported(alert)
                 began_ns = time_ns - round(alert.waited_s * 1e9)
                 if self._is_new_episode(alert.lock, began_ns, time_ns):
-                    text = _going_on_text(index, alert)
+                    text = _going_on_text(scan, alert)
                     yield _notable(time_ns, NotableKind.WAIT, text, alert)
         self._extend_episodes(snapshot, time_ns)
 
@@ -123,10 +136,10 @@ class NotableMoments:
 
     # ---- waits that are over ----
 
-    def _over(self, index: SnapshotIndex, records: Iterable[WaitRecord]) -> Iterator[Notable]:
+    def _over(self, scan: _Scan, records: Iterable[WaitRecord]) -> Iterator[Notable]:
         by_lock: dict[int, list[WaitRecord]] = {}
         for record in sorted(records, key=lambda one: one.began_ns):
-            if not _is_idle(record, index):
+            if not _is_idle(record, scan):
                 by_lock.setdefault(record.lock, []).append(record)
         for lock, waits in by_lock.items():
             for together in _overlapping(waits):
@@ -136,7 +149,7 @@ class NotableMoments:
                     yield Notable(
                         time_ns=longest.got_ns,
                         kind=NotableKind.WAIT,
-                        text=_over_text(index, longest, len(together)),
+                        text=_over_text(scan, longest, len(together)),
                         tid=longest.tid,
                         lock=lock,
                     )
@@ -163,9 +176,9 @@ class NotableMoments:
         ]
 
 
-def _is_idle(record: WaitRecord, index: SnapshotIndex) -> bool:
+def _is_idle(record: WaitRecord, scan: _Scan) -> bool:
     """Return whether a wait that is over was for work, as far as this scan shows that."""
-    lock = index.locks.get(record.lock)
+    lock = scan.index.locks.get(record.lock)
     if lock is None:
         return record.kind not in CONTENTION_KINDS
     stacks = (entry.idle for entry in lock.wait_stacks if entry.stack == record.stack)
@@ -194,28 +207,28 @@ def _notable(time_ns: int, kind: NotableKind, text: str, alert: Alert) -> Notabl
     )
 
 
-def _deadlock_text(index: SnapshotIndex, alert: Alert) -> str:
+def _deadlock_text(scan: _Scan, alert: Alert) -> str:
     tids = sorted({tid for tid, _, _ in alert.waits})
     if len(tids) == 1:
-        return f"deadlock: {index.thread_name(tids[0])} waits for itself"
-    names = ", ".join(index.thread_name(tid) for tid in tids)
+        return f"deadlock: {scan.index.thread_name(tids[0])} waits for itself"
+    names = ", ".join(scan.index.thread_name(tid) for tid in tids)
     return f"deadlock of {len(tids)} threads: {names}"
 
 
-def _going_on_text(index: SnapshotIndex, alert: Alert) -> str:
-    lock = index.locks.get(alert.lock)
-    held = f", held by {index.thread_name(lock.holders[0])}" if lock and lock.holders else ""
+def _going_on_text(scan: _Scan, alert: Alert) -> str:
+    lock = scan.index.locks.get(alert.lock)
+    held = f", held by {scan.index.thread_name(lock.holders[0])}" if lock and lock.holders else ""
     return (
-        f"{index.thread_name(alert.tid)} waits {duration(alert.waited_s)}"
-        f" for {index.lock_name(alert.lock)}{held}{_others(len(alert.waits))}"
+        f"{scan.index.thread_name(alert.tid)} waits {duration(alert.waited_s)}"
+        f" for {scan.index.lock_name(alert.lock)}{held}{_others(len(alert.waits))}"
     )
 
 
-def _over_text(index: SnapshotIndex, longest: WaitRecord, count: int) -> str:
-    held = f", held by {index.thread_name(longest.holder)}" if longest.holder else ""
+def _over_text(scan: _Scan, longest: WaitRecord, count: int) -> str:
+    held = f", held by {scan.index.thread_name(longest.holder)}" if longest.holder else ""
     text = (
-        f"{index.thread_name(longest.tid)} waited {duration(longest.wait_ns / 1e9)}"
-        f" for {index.lock_name(longest.lock)}{held}{_others(count)}"
+        f"{scan.index.thread_name(longest.tid)} waited {duration(longest.wait_ns / 1e9)}"
+        f" for {scan.index.lock_name(longest.lock)}{held}{_others(count)}"
     )
     return clean(text, _MAX_TEXT)
 
