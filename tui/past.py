@@ -173,6 +173,13 @@ class Past:
         found = [*self.moments.notables(), *self._own_marks]
         return sorted(found, key=lambda one: one.time_ns)
 
+    @property
+    def alerts(self) -> int:
+        """How many deadlocks and long waits there are."""
+        kinds = (NotableKind.DEADLOCK, NotableKind.WAIT)
+        found = self.moments.notables() if self.moments is not None else ()
+        return sum(one.kind in kinds for one in found)
+
     # The player
 
     def play_or_pause(self) -> str:

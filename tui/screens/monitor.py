@@ -239,7 +239,14 @@ class MonitorScreen(LevelScreen):
     def _status_line(self, width: int) -> Line:
         if self._index is None:
             return ()
-        return status_line(self._index.snapshot, self._pacer.pace, self._paused, width, self.shown)
+        return status_line(
+            self._index.snapshot,
+            self._pacer.pace,
+            self._paused,
+            width,
+            self.shown,
+            self.past.alerts,
+        )
 
     def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
         max_lines = max(3, self.size.height // 5)

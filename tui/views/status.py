@@ -30,13 +30,26 @@ class Pace(Struct, frozen=True):
 
 
 def status_line(
-    snapshot: Snapshot, pace: Pace, paused: bool, width: int, shown: Shown | None = None
+    snapshot: Snapshot,
+    pace: Pace,
+    paused: bool,
+    width: int,
+    shown: Shown | None = None,
+    alerts: int = 0,
 ) -> Line:
     """The first line in ``width`` cells: the process at the left, the screen at the right.
 
-    ``shown``: the moment of the past that is on the screen; None: now.
+    Args:
+        snapshot: the snapshot on the screen.
+        pace: how often the screen is drawn.
+        paused: whether the screen stays as it is.
+        width: cells.
+        shown: the moment of the past that is on the screen; None: now.
+        alerts: how many alerts of the past there are.
     """
-    right = _flags(snapshot, pace, paused) if shown is None else past_flag(shown)
+    right = _flags(snapshot, pace, paused, alerts)
+    if shown is not None:
+        right = (*past_flag(shown), *_ended_flag(snapshot))
     space = width - cell_len(line_text(right))
     room = space - _GAP
     left: list[Span | str] = []
@@ -92,12 +105,16 @@ def _process(snapshot: Snapshot) -> list[Span | str]:
     ]
 
 
-def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
-    flags: list[Span | str] = []
-    if snapshot.ended:
-        flags += [(" ENDED ", "flag"), " "]
+def _ended_flag(snapshot: Snapshot) -> Line:
+    return make_line((" ENDED ", "flag"), " ") if snapshot.ended else ()
+
+
+def _flags(snapshot: Snapshot, pace: Pace, paused: bool, alerts: int) -> Line:
+    flags: list[Span | str] = [*_ended_flag(snapshot)]
     if paused:
         flags += [(" PAUSED ", "flag"), " "]
+    if alerts:
+        flags.append((f"{counted(alerts, 'alert')}: {{  ", "waiting"))
     potential = len(lock_order.not_there(snapshot))
     if potential:
         flags.append((f"{potential} potential: d  ", "dim"))
