@@ -244,7 +244,7 @@ class MonitorScreen(LevelScreen):
             self._pacer.pace,
             self._paused,
             width,
-            self.shown,
+            self.position,
             self.past.alerts,
         )
 

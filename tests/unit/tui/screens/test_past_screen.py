@@ -79,18 +79,17 @@ async def _until_first_line(screen: Screen, text: str) -> None:
     await settle(screen.pilot)
 
 
-async def _shown(screen: Screen, time_ns: int) -> None:
+async def _reached(screen: Screen, time_ns: int) -> None:
     """Wait until the snapshot of a time is on the screen."""
     deadline = time.monotonic() + PATIENCE_S
-    while getattr(screen.app.screen, "_read_ns", None) != time_ns:
+    while getattr(screen.app.screen, "drawn_ns", None) != time_ns:
         assert time.monotonic() < deadline, screen.text
         await screen.pilot.pause(0.01)
     await settle(screen.pilot)
 
 
 def _cells(screen: Screen) -> list[Strip]:
-    """All lines but the first, which has time and speed, and the last, the line of keys: the keys
-    of the past are there."""
+    """All lines but the first, which has time and speed, and the last, which has the keys."""
     return strips_of(screen.app)[1:-1]
 
 
@@ -107,10 +106,10 @@ async def test_a_replay_is_the_live_screen_cell_by_cell(
             live.append(_cells(screen))
     recording = Recording(_record(tmp_path / "r", made))
     async with _opened(ReplayFeed(), recording, size) as screen:
-        await _shown(screen, _BEGIN)
+        await _reached(screen, _BEGIN)
         await screen.keys(*keys)
         for second in range(len(made)):
-            await _shown(screen, _BEGIN + second * _SECOND)
+            await _reached(screen, _BEGIN + second * _SECOND)
             assert _cells(screen) == live[second], (second, screen.text)
             await screen.keys("right_square_bracket")
     recording.close()
@@ -126,7 +125,7 @@ async def test_moments_in_any_order_are_those_of_the_live_screen(tmp_path: Path)
     async with _opened(ReplayFeed(), recording) as screen:
         for second in random.Random(6).choices(range(len(made)), k=30):
             await screen.keys("colon", *f"+{second}s", "enter")
-            await _shown(screen, _BEGIN + second * _SECOND)
+            await _reached(screen, _BEGIN + second * _SECOND)
             assert _cells(screen) == live[second], (second, screen.text)
     recording.close()
 
@@ -135,18 +134,18 @@ async def test_keys_of_a_replay_reach_the_alert_and_the_ends(tmp_path: Path) -> 
     recording = Recording(_record(tmp_path / "r", _run()))
     last = _BEGIN + (len(_run()) - 1) * _SECOND
     async with _opened(ReplayFeed(), recording) as screen:
-        await _shown(screen, _BEGIN)
+        await _reached(screen, _BEGIN)
         assert " REPLAY  " in screen.lines[0]
         await screen.keys("right_curly_bracket")
-        await _shown(screen, _BEGIN + 3 * _SECOND)
+        await _reached(screen, _BEGIN + 3 * _SECOND)
         assert "deadlock of 3 threads" in screen.lines[0]
         assert "DEADLOCK" in screen.text
         await screen.keys("end")
-        await _shown(screen, last)
+        await _reached(screen, last)
         await screen.keys("home")
-        await _shown(screen, _BEGIN)
+        await _reached(screen, _BEGIN)
         await screen.keys("colon", *"50%", "enter")
-        await _shown(screen, _BEGIN + 5 * _SECOND)
+        await _reached(screen, _BEGIN + 5 * _SECOND)
         await screen.keys("L")
         await screen.says("There is no level to set: this is a recording.")
     recording.close()
@@ -155,11 +154,11 @@ async def test_keys_of_a_replay_reach_the_alert_and_the_ends(tmp_path: Path) -> 
 async def test_the_player_shows_one_moment_after_the_other(tmp_path: Path) -> None:
     recording = Recording(_record(tmp_path / "r", _run()))
     async with _opened(ReplayFeed(), recording) as screen:
-        await _shown(screen, _BEGIN)
+        await _reached(screen, _BEGIN)
         await screen.keys("p", "plus")
         await _until_first_line(screen, "2x")
         screen.clock[0] += 1.1
-        await _shown(screen, _BEGIN + 2 * _SECOND)
+        await _reached(screen, _BEGIN + 2 * _SECOND)
         await screen.keys("p")
         assert "2x" not in screen.lines[0]
     recording.close()
@@ -174,7 +173,7 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         history.add(snapshot, _BEGIN + second * _SECOND)
     async with _opened(HandFeed(made[3]), history) as screen:
         await screen.keys("left_square_bracket")
-        await _shown(screen, _BEGIN + 2 * _SECOND)
+        await _reached(screen, _BEGIN + 2 * _SECOND)
         before = _cells(screen)
         assert " PAST  " in screen.lines[0]
         history.add(made[0], _BEGIN + 4 * _SECOND)
@@ -195,9 +194,9 @@ async def test_keys_that_arrive_in_a_burst_end_at_the_right_moment() -> None:
         history.add(replace(made[0], duration_s=float(second)), _BEGIN + second * _SECOND)
     async with _opened(HandFeed(made[0]), history) as screen:
         await screen.pilot.press(*["left_square_bracket"] * 40, *["right_square_bracket"] * 5)
-        await _shown(screen, _BEGIN + (59 - 35) * _SECOND)
+        await _reached(screen, _BEGIN + (59 - 35) * _SECOND)
         await screen.keys("colon", *"+10s", "enter")
-        await _shown(screen, _BEGIN + 10 * _SECOND)
+        await _reached(screen, _BEGIN + 10 * _SECOND)
         await screen.keys("colon", "escape")
         assert " PAST  " in screen.lines[0]
 
