@@ -80,6 +80,10 @@ CALL_TREE_ACTIONS: tuple[str, ...] = (
     "end",
     "oldest",
     "newest",
+    "step_back",
+    "step_forth",
+    "jump_back",
+    "jump_forth",
     *(keys.action for keys in CALL_TREE_KEYMAP),
 )
 CALL_TREE_FOOTER: tuple[str, ...] = (

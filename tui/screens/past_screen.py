@@ -95,7 +95,10 @@ class PastScreen(ListScreen):
     def _moved_in_time(self, message: str = "", seconds: float = 6.0) -> None:
         """Show the moment that the past is at now."""
         if message:
-            self.show_message(message, style="waiting", seconds=seconds)
+            # The call tree may be over this screen.
+            visible = self.app.screen
+            on = visible if isinstance(visible, ListScreen) else self
+            on.show_message(message, style="waiting", seconds=seconds)
         self._wind_up()
         if self.past.is_active:
             if not self._is_reading:

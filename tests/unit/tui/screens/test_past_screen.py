@@ -188,6 +188,22 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         assert "g_table_lock" in screen.text
 
 
+async def test_the_call_tree_goes_back_too() -> None:
+    history = History()
+    for second in range(4):
+        history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
+    async with _opened(HandFeed(scenarios.calls(3)), history) as screen:
+        await screen.keys("c", "left_square_bracket")
+        await _until_first_line(screen, "PAST")
+        screen.clock[0] += 60.0
+        await screen.keys("left_curly_bracket")
+        await screen.says("There is no alert or mark before this.")
+        assert "Callers" in screen.text
+        await screen.keys("end")
+        await _until_first_line(screen, "2/s")
+        assert "PAST" not in screen.lines[0]
+
+
 async def test_keys_that_arrive_in_a_burst_end_at_the_right_moment() -> None:
     history, made = History(), _run()
     for second in range(60):
