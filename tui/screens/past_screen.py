@@ -117,23 +117,28 @@ class PastScreen(ListScreen):
         Another thread reads, so keys are handled meanwhile. Of several wanted moments the last one
         is read.
         """
-        moments = self.past.moments
         try:
             while (wanted := self.past.time_ns) not in (None, self.drawn_ns):
-                assert moments is not None
                 assert wanted is not None
-                index = await asyncio.to_thread(_index_at, moments, wanted)
-                while not self._meter.drained:
-                    await asyncio.sleep(_DRAIN_S)
-                if self.past.is_active:
-                    self.drawn_ns = wanted
-                    self.show_moment(index, self.past.is_playing)
-        except LocktopError as error:
-            self.past.is_playing = False
-            self.drawn_ns = self.past.time_ns  # no second try of what is damaged
-            self.show_message(str(error), style="stuck", seconds=_WHY_S)
+                await self._read_one(wanted)
         finally:
             self._is_reading = False
+
+    async def _read_one(self, time_ns: int) -> None:
+        assert self.past.moments is not None
+        try:
+            index = await asyncio.to_thread(_index_at, self.past.moments, time_ns)
+        except LocktopError as error:
+            # The user can go on from here: what follows may be sound.
+            self.drawn_ns, self.past.is_playing = time_ns, False
+            said = f"{error}. The screen still has the moment before."
+            self.show_message(said, style="stuck", seconds=_WHY_S)
+            return
+        while not self._meter.drained:
+            await asyncio.sleep(_DRAIN_S)
+        if self.past.is_active:
+            self.drawn_ns = time_ns
+            self.show_moment(index, self.past.is_playing)
 
     def _wind_up(self) -> None:
         """Start or stop the timer of the player."""
@@ -164,7 +169,11 @@ class PastScreen(ListScreen):
 
     def action_jump(self, direction: int) -> None:
         """Go to the alert or mark before, or to the next."""
-        self._moved_in_time(self.past.jump(direction), _WHY_S)
+        try:
+            said = self.past.jump(direction)
+        except LocktopError as error:
+            said = str(error)
+        self._moved_in_time(said, _WHY_S)
 
     def action_mark(self) -> None:
         """Mark the moment on the screen."""

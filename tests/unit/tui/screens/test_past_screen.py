@@ -151,6 +151,25 @@ async def test_keys_of_a_replay_reach_the_alert_and_the_ends(tmp_path: Path) -> 
     recording.close()
 
 
+async def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
+    """The checksums of a large file are read when its frames are."""
+    path = _record(tmp_path / "r", _run())
+    recording = Recording(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + bytes(8) + data[len(data) // 2 + 8 :])
+    async with _opened(ReplayFeed(), recording) as screen:
+        await _reached(screen, _BEGIN)
+        for second in range(1, len(_run())):
+            await screen.keys("right_square_bracket")
+            await _reached(screen, _BEGIN + second * _SECOND)
+        await screen.says("damaged: ")
+        await screen.says("The screen still has the moment before.")
+        await screen.keys("left_square_bracket", "home")
+        await _reached(screen, _BEGIN)
+        assert "g_table_lock" in screen.text
+    recording.close()
+
+
 async def test_the_player_shows_one_moment_after_the_other(tmp_path: Path) -> None:
     recording = Recording(_record(tmp_path / "r", _run()))
     async with _opened(ReplayFeed(), recording) as screen:
