@@ -104,6 +104,11 @@ def decode_newest(data: bytes, keep: int) -> tuple[list[RawEvent], int]:
     return decode(sound)[0], damaged
 
 
+def sound(data: bytes) -> bytes:
+    """Return the sound records of ``data`` (a whole number of records)."""
+    return _sound(data)[0]
+
+
 def _sound(data: bytes) -> tuple[bytes, int]:
     """Return the sound records, and how many others there are."""
     if _are_sound(data):
