@@ -13,12 +13,17 @@ from msgspec import Struct
 from locktop import __version__
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
+from locktop.collector.recording.notable_moments import LONG_WAIT_S, NotableMoments
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.collector.recording.segments import LEAST_BYTES, SegmentWriter
+from locktop.collector.shm import slot_batch
 from locktop.collector.shm.ring_drain import Drained, RingDrain
+from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources.base import Source
 
+#: Long waits between two snapshots; the oldest are left out.
+_MAX_LONG_BYTES = 1000 * 64
 Writer = RecordingWriter | SegmentWriter
 
 #: Seconds of ring records in one frame. After a SIGKILL so much is missing.
@@ -78,6 +83,9 @@ class Recorder:
         self._drain: RingDrain | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # of the writer
+        self._last: Snapshot | None = None
+        self._long_waits: SlotBatch | None = None  # since the last snapshot
+        self._notable_moments = NotableMoments(LONG_WAIT_S)
         self._stopped = threading.Event()
         self._began = 0.0
         self.figures = RecordingFigures()
@@ -97,10 +105,23 @@ class Recorder:
         """
         if self._writer is None:
             self._begin(snapshot)
+        time_ns = time.time_ns()
         with self._lock:
-            self._write(lambda writer: writer.add_snapshot(snapshot, time.time_ns()))
+            self._write(lambda writer: writer.add_snapshot(snapshot, time_ns))
             self.figures.snapshots += not self.problem
+        self._last = snapshot
+        self._add_notables(time_ns)
         self._measure()
+
+    def _add_notables(self, time_ns: int) -> None:
+        """Append the moments that the last snapshot and the ring records since then show."""
+        assert self._last is not None
+        with self._lock:
+            long_waits, self._long_waits = self._long_waits, None
+        notables = self._notable_moments.find(self._last, time_ns, long_waits)
+        if notables:
+            with self._lock:
+                self._write(lambda writer: writer.add_notables(notables, time_ns))
 
     def finish(self, reason: str) -> None:
         """Append the ring records that are left, and end the file."""
@@ -110,6 +131,8 @@ class Recorder:
         if self._drain is not None:
             self._drain_rest(self._drain)
             self._drain.close()
+        if self._long_waits is not None:
+            self._add_notables(time.time_ns())
         with self._lock:
             self._write(lambda writer: writer.finish(reason, time.time_ns()))
             self._measure()
@@ -146,14 +169,14 @@ class Recorder:
         assert self._drain is not None
         while not self._stopped.is_set():
             try:
-                self._add_slots(self._drain.take(_BATCH_S))
+                self._add_slots(self._drain.take(_BATCH_S, LONG_WAIT_S))
             except LocktopError:
                 return  # the next scan reports the damage
 
     def _drain_rest(self, drain: RingDrain) -> None:
         for _ in range(_LAST_CALLS):
             try:
-                drained = drain.take(0.0)
+                drained = drain.take(0.0, LONG_WAIT_S)
             except LocktopError:
                 return
             self._add_slots(drained)
@@ -169,3 +192,8 @@ class Recorder:
             if not self.problem:
                 self.figures.records += slots.packed
                 self.figures.lost += slots.lost
+            if drained.long_waits.records:
+                before = self._long_waits.records if self._long_waits is not None else b""
+                records = (before + drained.long_waits.records)[-_MAX_LONG_BYTES:]
+                # One clock: the later batch tells the times of both.
+                self._long_waits = slot_batch.with_records(slots, records)

@@ -133,6 +133,19 @@ def decode_marks(records: list[bytes]) -> tuple[list[RawMark], int]:
     return marks, len(records) - len(sound)
 
 
+def waited(data: bytes, ticks: int) -> bytes:
+    """Return the records that waited at least so many ticks, which may be a few of a million.
+
+    Args:
+        data: sound records and damaged ones; a whole number of them.
+        ticks: at least 1.
+    """
+    found = _new_uncleared("uint8_t[]", max(len(data), 1))
+    source = ffi.from_buffer("uint8_t[]", data)
+    count = lib.lt_long_waits(source, len(data) // SIZE, ticks, found, len(data) // SIZE)
+    return bytes(ffi.buffer(found, count * SIZE))
+
+
 def split(data: bytes) -> tuple[bytes, list[bytes]]:
     """Return the records of ``data`` that are no marks, and the marks."""
     first_bytes = data[::SIZE]

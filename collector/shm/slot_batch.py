@@ -78,6 +78,12 @@ def slots(batch: SlotBatch) -> bytes:
     return bytes(ffi.buffer(to))
 
 
+def waited(batch: SlotBatch, wait_s: float) -> SlotBatch:
+    """Return the records of waits of at least ``wait_s`` seconds, above 0. They are not packed."""
+    ticks = max(1, round(wait_s * batch.hz))
+    return with_records(batch, event_ring.waited(slots(batch), ticks))
+
+
 def decode(batch: SlotBatch) -> Iterator[WaitRecord]:
     """Yield the records of a batch, in the order of the slots. Damaged slots are left out.
 

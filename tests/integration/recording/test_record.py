@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import random
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,6 +141,45 @@ def test_a_sampled_process_is_recorded(start_unprepared: StartTarget, tmp_path: 
     assert opened.damage == ""
     assert len(opened.times_ns()) == end.snapshots > 1
     assert len(opened.at(_EVER).threads) >= 4
+
+
+def test_a_long_wait_before_the_recording_is_a_notable_moment(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("long_wait_on_request")
+    target.expect("ready")
+    target.go_on("1500")
+    assert float(target.line()) > 1
+    with recordings.recording(target.pid, tmp_path / "r", *_FAST) as recorder:
+        recorder.process.send_signal(signal.SIGTERM)
+        end_of(recorder)
+    texts = [one.text for one in open_recording(tmp_path / "r").notables()]
+    assert [text.partition(" waited ")[0] for text in texts] == ["worker"], texts
+    assert "for g_cache_lock" in texts[0]
+
+
+# ---- SIGKILL ----
+
+
+def test_a_recording_killed_at_any_moment_opens(start_target: StartTarget, tmp_path: Path) -> None:
+    """`make record-kills` kills a hundred times."""
+    kills = int(os.environ.get("LOCKTOP_KILLS", "10"))
+    target = without_end(start_target, "100000", level="all")
+    chosen = random.Random(19)
+    for number in range(kills):
+        # Segments are short, so that a kill may come at the change to the next one.
+        limits = ("--max-size", "1M") if number % 2 else ()
+        path = tmp_path / str(number)
+        with recordings.recording(target.pid, path, "--every", "5ms", *limits) as recorder:
+            time.sleep(chosen.uniform(0, 0.5))  # the moment is random, no state is awaited
+            recorder.process.kill()
+            recorder.process.wait(PATIENCE_S)
+        opened = open_recording(path)
+        times = opened.times_ns()
+        assert times
+        assert [opened.at(time_ns).process.pid for time_ns in times] == [target.pid] * len(times)
+        opened.records(times[0], times[-1])
+        opened.close()
 
 
 # ---- a full disk ----
