@@ -60,7 +60,8 @@ class RecordingWriter:
         """Append ring records, packed."""
         slots = slot_batch.packed(slots)
         data = msgspec.msgpack.encode(slots)
-        self._add(FrameType.SLOTS, frame_format.packed(data), len(data), slots.time_ns)
+        first_ns = slot_batch.first_ns(slots)
+        self._add(FrameType.SLOTS, frame_format.packed(data), len(data), slots.time_ns, first_ns)
 
     def add_notables(self, notables: Iterable[Notable], time_ns: int) -> None:
         """Append notable moments."""
@@ -83,13 +84,20 @@ class RecordingWriter:
             os.close(self._fd)
             self._fd = -1
 
-    def _add(self, type_: FrameType, payload: bytes, unpacked: int | None, time_ns: int) -> None:
+    def _add(
+        self,
+        type_: FrameType,
+        payload: bytes,
+        unpacked: int | None,
+        time_ns: int,
+        first_ns: int = 0,
+    ) -> None:
         whole = len(payload) if unpacked is None else unpacked
         if whole > frame_format.MAX_UNPACKED or len(payload) > frame_format.MAX_STORED:
             raise LocktopError(f"a frame of {whole} bytes is too large for a recording")
         # Readers search by time. The clock may be set back meanwhile.
         time_ns = self._newest_ns = max(time_ns, self._newest_ns)
-        entry = IndexEntry(self.size, type_, len(payload), whole, time_ns)
+        entry = IndexEntry(self.size, type_, len(payload), whole, time_ns, first_ns)
         self._append(frame_format.pack(type_, payload, whole, time_ns))
         if type_ is FrameType.INDEX:
             return
