@@ -8,9 +8,11 @@ import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
 
 from locktop.collector.export.files import NotWrittenError
+from locktop.collector.export.snapshot_signal import SnapshotSignal
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.base import Source
 from locktop.collector.watch import alert_line
@@ -39,7 +41,9 @@ class Watcher:
         limits: Mapping[AlertKind, RateLimit],
         snapshots: AlertSnapshots | None,
         once: bool = False,
+        directory: Path | None = None,
     ) -> None:
+        """``directory``: of the snapshots that SIGUSR2 asks for; None: the working directory."""
         self._source = source
         self._alerts = alerts
         self._policy = ScanPolicy(alerts.wait_s)
@@ -48,6 +52,8 @@ class Watcher:
         self._snapshots = snapshots
         self._once = once
         self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._on_demand = SnapshotSignal(self._wake.set, directory)
         self._reported_missed = dict.fromkeys(AlertKind, 0)
         self.count = 0  # reported alerts
 
@@ -60,21 +66,30 @@ class Watcher:
         Raises:
             LocktopError: The process cannot be scanned any more.
         """
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._on_signal)
+        self.handle_signals()
         try:
             while not self._stop.is_set():
                 began = time.monotonic()
                 if self._scan():
                     break
-                self._stop.wait(max(0.0, began + every_s - time.monotonic()))
+                self._wake.wait(max(0.0, began + every_s - time.monotonic()))
+                self._wake.clear()
+                if self._on_demand.is_pending:
+                    _log(self._on_demand.save(self._source.scan(resolve=True)))
         finally:
             for command in self._commands.values():
                 command.stop()
 
+    def handle_signals(self) -> None:
+        """Handle the signals that end the watch, and the one that asks for a snapshot."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+        self._on_demand.install()
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._stop.set()
+        self._wake.set()
         self._source.hurry()
 
     def _scan(self) -> bool:

@@ -28,7 +28,8 @@ alert if it is in contention and not for work. Idle rules decide that, as on the
 LOCKTOP_LOCK, LOCKTOP_WAITED (seconds) and LOCKTOP_SNAPSHOT. CMD does not start again while it
 runs. When its time is over or its first process ends, locktop ends CMD and all that CMD started.
 
-The command goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once
+SIGUSR2 saves a snapshot in the directory of --snapshot-dir, else in the working directory. The
+command goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once
 after an alert; 2 the process cannot be watched."""
 
 
@@ -116,8 +117,9 @@ def execute(arguments: argparse.Namespace) -> int:
     try:
         # Names that are resolved now need no time at the first alert.
         process = source.scan(resolve=True).process
-        print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
         watching = _watching(source, arguments)
+        watching.handle_signals()
+        print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
         watching.run(arguments.every)
     finally:
         source.close()
@@ -151,4 +153,5 @@ def _watching(source: Source, arguments: argparse.Namespace) -> Watcher:
         {kind: RateLimit(*arguments.alert_rate) for kind in AlertKind},
         AlertSnapshots(directory.absolute(), arguments.keep) if directory is not None else None,
         arguments.once,
+        directory.absolute() if directory is not None else None,
     )

@@ -104,6 +104,22 @@ def test_contention_raises_no_alert(start_target: StartTarget) -> None:
         assert watch.process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.parametrize("has_directory", [True, False])
+def test_sigusr2_saves_a_snapshot(
+    start_target: StartTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_directory: bool
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "saved").mkdir()
+    options = ("--snapshot-dir", "saved") if has_directory else ()
+    with watching(target.pid, "--every", "1h", *options) as watch:
+        watch.process.send_signal(signal.SIGUSR2)
+        path = Path(line_with(watch, "snapshot ").rpartition("snapshot ")[2])
+        assert json.loads(path.read_text())["process"]["pid"] == target.pid
+        assert path.parent == (tmp_path / "saved" if has_directory else tmp_path)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_watch_and_the_command_of_an_alert(
     number: signal.Signals, start_target: StartTarget, tmp_path: Path
