@@ -40,6 +40,7 @@ class _Chain(Struct):
 
 class _Slots(Struct, frozen=True):
     time_ns: int  # of the copy: the records are older
+    first_ns: int  # when the oldest of them began; 0: not known
     packed: bytes
     unpacked: int
 
@@ -169,18 +170,22 @@ class History:
         """See Moments."""
         with self._lock:
             # A batch has records from before its copy, so later batches may touch the span, too.
-            batches = [one for one in self._slots if one.time_ns >= from_ns]
-        found = []
+            batches = [
+                one for one in self._slots if one.time_ns >= from_ns and one.first_ns < to_ns
+            ]
+        found: list[WaitRecord] = []
         for one in batches:
             batch = _SLOTS.decode(frame_format.unpack(one.packed, one.unpacked))
-            found += [
-                record
-                for record in slot_batch.decode(batch)
-                if record.began_ns < to_ns and record.end_ns >= from_ns
-            ]
+            found += slot_batch.decode_span(batch, from_ns, to_ns)
         return sorted(found, key=lambda record: record.began_ns)
 
 
 def _packed(slots: SlotBatch) -> _Slots:
-    data = msgspec.msgpack.encode(slots)
-    return _Slots(time_ns=slots.time_ns, packed=frame_format.packed(data), unpacked=len(data))
+    dense = slot_batch.packed(slots)
+    data = msgspec.msgpack.encode(dense)
+    return _Slots(
+        time_ns=slots.time_ns,
+        first_ns=slot_batch.first_ns(dense),
+        packed=frame_format.packed(data),
+        unpacked=len(data),
+    )
