@@ -36,6 +36,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("choose_time", ("colon",), ":"),
     Keys("save", ("w",), "w"),
     Keys("save_text", ("W",), "W"),
+    Keys("save_past", ("R",), "R"),
     Keys("faster", ("plus", "equals_sign"), "+"),
     Keys("slower", ("minus",), "-"),
     Keys("theme", ("t",), "t"),

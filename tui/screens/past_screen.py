@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from textual import work
 from textual.app import ComposeResult
@@ -13,6 +14,8 @@ from textual.timer import Timer
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.recording.history import History
+from locktop.collector.recording.memory_file import save_recording
 from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import footer_line
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
@@ -178,6 +181,16 @@ class PastScreen(ListScreen):
     def action_mark(self) -> None:
         """Mark the moment on the screen."""
         self.show_message(self.past.mark(self._wall_ns()))
+
+    def action_save_past(self) -> None:
+        """Save the memory as a recording."""
+        moments = self.past.moments
+        if isinstance(moments, History):
+            self.save(partial(save_recording, moments))
+        elif self.past.is_replay:
+            self.show_message("This is a recording already.")
+        else:
+            self.show_message("Nothing is kept: --history 0 says so.")
 
     def action_choose_time(self) -> None:
         """Ask for a time to go to."""

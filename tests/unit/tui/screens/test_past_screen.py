@@ -200,6 +200,11 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         assert _cells(screen) == before
         await screen.keys("w")
         await screen.says("Saved ")
+        await screen.keys("R")
+        await screen.says(".recording")
+        recording = Recording(next(tmp_path.glob("*.recording")))
+        assert list(recording.times_ns()) == list(history.times_ns())
+        recording.close()
         saved = json.loads(next(tmp_path.glob("*.json")).read_text())
         assert len(saved["threads"]) == len(made[2].threads) != len(made[3].threads)
         await screen.keys("end")
