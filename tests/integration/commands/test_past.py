@@ -83,7 +83,7 @@ def test_a_recording_of_a_process_that_is_gone_shows_the_wait(
     writer.finish("enough", time.time_ns())
     source.close()
     target.kill()
-    with Screen(need("tmux"), "replay", tmp_path / "r", width=120, height=40) as screen:
+    with Screen(need("tmux"), "replay", str(tmp_path / "r"), width=120, height=40) as screen:
         screen.until(lambda text: "REPLAY" in text.split("\n")[0], "the replay")
         screen.press("}")
         first = screen.until(lambda text: "worker waits" in text.split("\n")[0], "the alert")
