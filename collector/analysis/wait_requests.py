@@ -73,7 +73,10 @@ NOT_COMPLETE = (
 
 
 def build_graph(
-    threads: Sequence[Thread], locks: Mapping[int, Lock], complete: bool = True
+    threads: Sequence[Thread],
+    locks: Mapping[int, Lock],
+    complete: bool = True,
+    first_thread: int = 0,
 ) -> WaitForGraph:
     """Build the wait-for graph of one scan.
 
@@ -81,8 +84,10 @@ def build_graph(
         threads: All threads of the process, and the threads of peer processes.
         locks: The locks by id.
         complete: See ``Snapshot.complete``.
+        first_thread: The tid of the first thread of the process, 0 unknown. In a forked child, this
+            thread returned from the fork.
     """
-    builder = _GraphBuilder(threads, locks, complete)
+    builder = _GraphBuilder(threads, locks, complete, first_thread)
     blocked = {
         tid: thread
         for tid, wait in builder.waiting.items()
@@ -107,10 +112,15 @@ class _GraphBuilder:
     """One scan, indexed by lock. Requests that several waits share are made once."""
 
     def __init__(
-        self, threads: Sequence[Thread], locks: Mapping[int, Lock], complete: bool
+        self,
+        threads: Sequence[Thread],
+        locks: Mapping[int, Lock],
+        complete: bool,
+        first_thread: int,
     ) -> None:
         self._locks = locks
         self._complete = complete
+        self._first_thread = first_thread
         self._have = "have" if complete else "are known to have"
         self._requests: dict[tuple[object, ...], Request] = {}
         self._same_for_all: dict[tuple[object, ...], tuple[Request, ...]] = {}
@@ -147,7 +157,10 @@ class _GraphBuilder:
 
     def blocked_thread(self, tid: int, wait: Wait) -> BlockedThread | None:
         """Return the thread with its requests, None if its wait depends on no thread."""
-        if wait.kind in _SAME_FOR_ALL:
+        at_fork = self._request_at_fork(tid, wait)
+        if at_fork is not None:
+            requests: tuple[Request, ...] = (at_fork,)
+        elif wait.kind in _SAME_FOR_ALL:
             requests = self._shared_requests(tid, wait)
         else:
             requests = tuple(self._requests_of(tid, wait))
@@ -368,6 +381,26 @@ class _GraphBuilder:
         providers = holders if lock.first_value == 1 else holders | posters
         uses = frozenset((tid, use.acquisitions, use.signals) for tid, use in users.items())
         yield from self._one_of(reason, wait, providers, doubt, uses)
+
+    def _request_at_fork(self, waiter: int, wait: Wait) -> Request | None:
+        """Return the request for a semaphore that other threads of the parent had at the fork.
+
+        The parent used the semaphore as a lock, and no thread of the child has got or posted it.
+        Only the thread that forked may have got it before the fork, and may post it.
+        """
+        lock = self._locks.get(wait.lock)
+        if lock is None or lock.parent_posts < _MIN_POSTS or lock.generation or wait.pshared:
+            return None
+        if lock.foreign_releases or not self._complete or not self._uses_known:
+            return None
+        if lock.life_acquisitions != 0 or lock.life_signals != 0:
+            return None
+        if self.living - self._in_peers == {waiter}:
+            return Request(BlockReason.AT_FORK, frozenset(), is_or=True)
+        if lock.parent_posts < _MIN_POSTS_ALONE or not self._first_thread:
+            return None
+        providers = frozenset({self._first_thread} - {waiter})
+        return Request(BlockReason.AT_FORK, providers, is_or=True)
 
     def _semaphore_doubt(
         self, lock: Lock, wait: Wait, waiter: int, holders: Set[int]

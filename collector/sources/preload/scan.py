@@ -211,7 +211,8 @@ class PreloadScan(Scan):
         draft, by_id = self.draft, {lock.id: lock for lock in self.draft.locks}
         peers = () if self.has_ended else self._peers.threads(draft.threads, by_id)
         handed_over = self._reading.handed_over or self._peers.handed_over
-        first = build_graph((*draft.threads, *peers), by_id, draft.complete)
+        first_thread = self.watched.target.pid
+        first = build_graph((*draft.threads, *peers), by_id, draft.complete, first_thread)
 
         def read_again(suspects: WaitForGraph) -> WaitForGraph:
             nonlocal peers
@@ -221,7 +222,7 @@ class PreloadScan(Scan):
             threads = session.wakeups.apply(session.reader.read_threads(), session.rows)
             again = session.threads.waiting_threads(threads, self._tasks)
             peers = self._peers.threads(again, by_id)
-            return build_graph((*again, *peers), by_id, draft.complete)
+            return build_graph((*again, *peers), by_id, draft.complete, first_thread)
 
         doubt = HANDED_OVER if handed_over else ""
         found = deadlock_check.check(first, self._query_kernel, read_again, doubt)

@@ -1,0 +1,160 @@
+/* Reads from the file of the parent how the parent used a semaphore.
+ *
+ * The parent goes on, and its file shows the present. The copy of the init sites in this process
+ * shows the life of the semaphore at the fork. So the counts are of the same semaphore if the
+ * parent's file still shows that life. Posts by threads that had not got the semaphore are noted
+ * until that life ends. */
+#include "tables/inherited_semaphores.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/uio.h>
+
+#include "base/lock_key.h"
+#include "base/modes.h"
+#include "base/sys.h"
+#include "shm/array.h"
+#include "tables/init_sites.h"
+#include "tables/lock_table.h"
+#include "tables/thread_table.h"
+
+enum {
+    ONE_UNIT = 2, /* the type of a semaphore with the first value 1 */
+    THREADS_MAX = 4096,
+    PROBES_MAX = 64,
+    NOT_COUNTED =
+        LT_NOTE_NO_ROOM | LT_NOTE_NO_THREAD_BLOCK | LT_NOTE_LOCKS_FOLDED | LT_NOTE_NO_CLOCK
+};
+
+static struct shm_map parent;
+
+void semaphores_inherit(struct shm_map map)
+{
+    parent = map;
+    init_sites_forked();
+}
+
+/* Copies a part of the parent's file; false if it cannot be read. The parent may have given pages
+ * back. A load from such a page asks for memory, and raises SIGBUS where there is none. */
+static bool copy(void *to, uint64_t offset, uint64_t size)
+{
+    unsigned segment = shm_segment_of(offset);
+    if (segment >= SHM_SEGMENTS || !parent.segment[segment])
+        return false;
+    struct iovec local = {to, size};
+    struct iovec remote = {parent.segment[segment] + (offset - shm_segment_start(segment)), size};
+    return sys_call6(SYS_process_vm_readv, sys_getpid(), (long)&local, 1, (long)&remote, 1, 0) ==
+           (long)size;
+}
+
+#define COPY_OF_HEADER(to, member)                                                                 \
+    copy(to, offsetof(struct lt_header, member), sizeof((struct lt_header *)0)->member)
+
+/* Whether the parent counted each get and each post since it began. */
+static bool all_is_counted(void)
+{
+    struct lt_control control;
+    uint32_t notes, unwatched;
+    return copy(&control, LT_CONTROL_OFFSET, sizeof control) && !dormant(control.mode) &&
+           !dormant(control.base_level) && epoch_of(control.mode) <= 1 &&
+           COPY_OF_HEADER(&notes, notes) && COPY_OF_HEADER(&unwatched, threads_unwatched) &&
+           !(notes & NOT_COUNTED) && !unwatched;
+}
+
+/* The file offset of the parent's entry of the lock, 0 if there is none. */
+static uint64_t entry_of(uint64_t key)
+{
+    struct lt_array locks;
+    struct lt_lock lock;
+    uint64_t roots, path = lock_hash(key);
+    uint32_t count, id;
+    if (!COPY_OF_HEADER(&locks, locks) || !COPY_OF_HEADER(&roots, lock_roots) ||
+        !COPY_OF_HEADER(&count, lock_root_count) || !count)
+        return 0;
+    unsigned bits = (unsigned)__builtin_ctz(count);
+    if (!copy(&id, roots + (path >> (64 - bits)) * sizeof id, sizeof id))
+        return 0;
+    for (path <<= bits; id; path <<= 2) {
+        uint64_t offset = array_offset(&locks, id);
+        if (!offset || !copy(&lock, offset, sizeof lock))
+            return 0;
+        if (lock.key == key)
+            return offset;
+        id = lock.child[path >> 62];
+    }
+    return 0;
+}
+
+/* The posts by one thread in one life of the semaphore. */
+static uint32_t posts_in_life(const struct lt_counts *counts, uint32_t generation)
+{
+    int32_t posts = (int32_t)((uint32_t)counts->signals - (uint32_t)(counts->before >> 32));
+    return counts->life >> 1 == generation && posts > 0 ? (uint32_t)posts : 0;
+}
+
+static uint32_t posts_of_thread(uint64_t thread, uint64_t key, uint32_t generation)
+{
+    struct lt_lock_counters counters;
+    struct {
+        uint64_t offset;
+        uint32_t capacity;
+    } table;
+    if (!copy(&table.offset, thread + offsetof(struct lt_thread, counters), sizeof table.offset) ||
+        !copy(&table.capacity, thread + offsetof(struct lt_thread, counters_capacity),
+              sizeof table.capacity) ||
+        !table.offset || table.capacity < 2)
+        return 0;
+    uint64_t home = lock_hash(key) >> (64 - (unsigned)__builtin_ctz(table.capacity));
+    for (uint64_t i = 0; i < PROBES_MAX && i < table.capacity; i++) {
+        uint64_t offset = table.offset + (home ^ i) * sizeof counters;
+        if (!copy(&counters, offset, sizeof counters) || !counters.key)
+            return 0;
+        if (counters.key == key)
+            return posts_in_life(&counters.counts, generation);
+    }
+    return 0;
+}
+
+/* The posts by all living threads, at most LT_PARENT_POSTS. */
+static uint32_t posts_of_threads(uint64_t key, uint32_t generation)
+{
+    struct lt_array threads;
+    uint32_t posts = 0;
+    if (!COPY_OF_HEADER(&threads, threads))
+        return 0;
+    for (uint32_t i = 0; i < threads.count && i < THREADS_MAX && posts < LT_PARENT_POSTS; i++) {
+        uint64_t thread = array_offset(&threads, i);
+        uint32_t more = thread ? posts_of_thread(thread, key, generation) : 0;
+        posts = more < LT_PARENT_POSTS - posts ? posts + more : LT_PARENT_POSTS;
+    }
+    return posts;
+}
+
+/* The posts of a lock of one unit, 0 if the semaphore may be no lock. */
+static uint32_t posts_as_lock(uint64_t key)
+{
+    uint32_t type, generation;
+    struct lt_lock lock;
+    uint64_t entry;
+    if (!init_is_of_parent(key, &type, &generation) || type != ONE_UNIT || !(entry = entry_of(key)))
+        return 0;
+    uint32_t posts = posts_of_threads(key, generation);
+    /* In this order: a new life has a new generation before it forgets the foreign posts. */
+    if (!copy(&lock, entry, sizeof lock) || lock.foreign_releases ||
+        !copy(&lock, entry, sizeof lock) || lock.generation != generation || !all_is_counted())
+        return 0;
+    return posts;
+}
+
+void inherited_semaphore_check(struct lt_thread *t, uint64_t key)
+{
+    if (!parent.segment[0] || shm_is_sealed())
+        return;
+    const struct lt_lock_counters *counters = counters_find(t, key);
+    struct lt_lock *lock = lock_find(key);
+    /* Once a thread has got the semaphore, it was free at the fork, or another process posted it. */
+    if (!counters || counters->counts.acquisitions || !lock || lock->generation ||
+        lock->parent_posts)
+        return;
+    __atomic_store_n(&lock->parent_posts, (uint16_t)posts_as_lock(key), __ATOMIC_RELAXED);
+}
