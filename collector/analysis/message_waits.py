@@ -33,8 +33,7 @@ def leave_out(
             found
             for found in deadlocks
             if not any(
-                edge.reason in _REASONS
-                and _is_in_queue(stacks.get(edge.stack, ()))
+                edge.reason in _REASONS and _is_in_queue(stacks.get(edge.stack, ()))
                 for edge in found.cycle
             )
         ]

@@ -186,7 +186,7 @@ def whose(report: DeadlockReport, member: Member) -> str:
     """Return the holder of the requested lock; "" where the text of the request has it."""
     if not member.held_by:
         if member.reason is BlockReason.AT_FORK:
-            return "got by a thread of the parent process before the fork, and by no thread here"
+            return "got before the fork, and no thread of this process is left to post it"
         return "and no thread is left that could end that wait"
     holder = "itself" if _self(member) else thread(report, member.held_by)
     return _WHOSE[member.reason].format(holder) + _gone(member)
@@ -303,8 +303,8 @@ def _given_back(report: DeadlockReport) -> str:
     member = report.circle[0]
     if member.reason is BlockReason.AT_FORK:
         return (
-            f"Another thread of the parent process had {lock(member.waits_for)} at the fork. No"
-            " other thread should hold a lock when a process forks (pthread_atfork)."
+            f"A thread of the parent process had {lock(member.waits_for)} at the fork. No thread"
+            " should hold a lock when a process forks (pthread_atfork)."
         )
     if not member.taken_at:
         return (

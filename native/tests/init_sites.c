@@ -44,6 +44,27 @@ static void one(void)
     CHECK(!init_stack_of(key_number(1)));
 }
 
+/* In a forked child the table shows the lives of the parent's locks at the fork. */
+static void of_parent(void)
+{
+    uint32_t type = 0, generation = 0;
+    init_site_note(key_number(1), 2, stack_number(1), 7);
+    CHECK(!init_is_of_parent(key_number(1), &type, &generation));
+    init_sites_forked();
+    CHECK(init_is_of_parent(key_number(1), &type, &generation));
+    CHECK_EQUAL(type, 2);
+    CHECK_EQUAL(generation, 7);
+    CHECK(!init_is_of_parent(key_number(2), &type, &generation));
+    init_site_note(key_number(1), 3, stack_number(1), 0);
+    CHECK(!init_is_of_parent(key_number(1), &type, &generation));
+    init_site_note(key_number(2), 3, stack_number(1), 0);
+    init_sites_forked();
+    init_sites_forked();
+    CHECK(!init_is_of_parent(key_number(2), &type, &generation)); /* of the parent's parent */
+    init_site_forget(key_number(1));
+    init_site_forget(key_number(2));
+}
+
 static void many(void)
 {
     uint64_t known = 0;
@@ -266,6 +287,7 @@ static void of_the_parent(void)
 int main(void)
 {
     one();
+    of_parent();
     few();
     many();
     at_once();

@@ -179,8 +179,8 @@ struct lt_lock {
     uint16_t destroyed;  /* 1 between destroy and init */
     union {
         uint16_t cookies; /* with LOCKTOP_ORDER=mark: cookies that the lock was given; 0 none */
-        /* sem that a forked child inherited: posts by threads of the parent, each of which had got
-         * it, at most LT_PARENT_POSTS; 0 not known */
+        /* sem that a forked child inherited as a lock: posts by threads of the parent. At most
+         * LT_PARENT_POSTS; 0 not known */
         uint16_t parent_posts;
     };
     /* mutex: type and flags (its __kind). rwlock: who goes first (its __flags,

@@ -53,8 +53,8 @@ void lock_life_begins(uint64_t key, uint32_t type, const uintptr_t *frame)
     __atomic_store_n(&lock->made_at, stack, __ATOMIC_RELAXED);
     if (type)
         __atomic_store_n(&lock->type, type, __ATOMIC_RELAXED);
-    /* In this order: a child that reads the file of its parent takes no posts of the former life
-     * for those of a lock. See tables/inherited_semaphores.c. */
+    /* In this order: a child that reads this file sees that the former life has ended. See
+     * tables/inherited_semaphores.c. */
     uint32_t generation = __atomic_add_fetch(&lock->generation, 1, __ATOMIC_ACQ_REL);
     trust_again(lock, key);
     if (is_semaphore(key))

@@ -152,7 +152,7 @@ void inherited_semaphore_check(struct lt_thread *t, uint64_t key)
         return;
     const struct lt_lock_counters *counters = counters_find(t, key);
     struct lt_lock *lock = lock_find(key);
-    /* Once a thread has got the semaphore, it was free at the fork, or another process posted it. */
+    /* A thread of this process that has got the semaphore found it free. */
     if (!counters || counters->counts.acquisitions || !lock || lock->generation ||
         lock->parent_posts)
         return;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -88,6 +90,28 @@ def test_a_lock_that_its_thread_wants_again_is_certain(
     seen, found = certain(target.pid)
     assert [(edge.tid, edge.held_by) for edge in found.cycle] == [(tid, tid)]
     assert functions(seen, found.cycle[0].stack)[0] == "wants_again"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize(
+    ("way", "function"),
+    [("forked", "wants_in_child"), ("forked_rlock", "wants_in_child"), ("forked_queue", "put")],
+)
+def test_a_lock_that_a_thread_of_the_parent_held_at_the_fork_is_certain(
+    way: str, function: str, python: str, start_python: StartPython
+) -> None:
+    child = int(start_python(way, python).line())
+    try:
+        seen, found = certain(child)
+        (edge,) = found.cycle
+        assert (edge.tid, edge.held_by, edge.reason) == (child, 0, BlockReason.AT_FORK)
+        assert {function, "forked", "fork_with"} <= set(functions(seen, edge.stack))
+        done = tool.run("check", "-p", child)
+        assert done.returncode == 1
+        file = "queue" if way == "forked_queue" else "python_locks_deadlock"
+        assert f"{function} at {file}.py:" in " ".join(done.stdout.split())
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_an_unused_lock_that_its_thread_wants_again_may_be_a_signal(
