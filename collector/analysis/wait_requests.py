@@ -77,6 +77,7 @@ def build_graph(
     locks: Mapping[int, Lock],
     complete: bool = True,
     first_thread: int = 0,
+    left_by_fork: Set[int] = frozenset(),
 ) -> WaitForGraph:
     """Build the wait-for graph of one scan.
 
@@ -86,8 +87,10 @@ def build_graph(
         complete: See ``Snapshot.complete``.
         first_thread: The tid of the first thread of the process, 0 unknown. In a forked child, this
             thread returned from the fork.
+        left_by_fork: The tids of owners of mutexes that are threads of the parent, since before the
+            fork.
     """
-    builder = _GraphBuilder(threads, locks, complete, first_thread)
+    builder = _GraphBuilder(threads, locks, complete, first_thread, left_by_fork)
     blocked = {
         tid: thread
         for tid, wait in builder.waiting.items()
@@ -117,10 +120,12 @@ class _GraphBuilder:
         locks: Mapping[int, Lock],
         complete: bool,
         first_thread: int,
+        left_by_fork: Set[int],
     ) -> None:
         self._locks = locks
         self._complete = complete
         self._first_thread = first_thread
+        self._left_by_fork = left_by_fork
         self._have = "have" if complete else "are known to have"
         self._requests: dict[tuple[object, ...], Request] = {}
         self._same_for_all: dict[tuple[object, ...], tuple[Request, ...]] = {}
@@ -169,7 +174,9 @@ class _GraphBuilder:
         # No word of a lock names its readers: a writer that was just woken waits for nobody.
         by_list = wait.kind is Kind.RWLOCK and not wait.holder_seen
         unproven = any(
-            request.doubt == LIST_GONE or (by_list and request.reason is BlockReason.ABANDONED)
+            request.doubt == LIST_GONE
+            or (by_list and request.reason is BlockReason.ABANDONED)
+            or not request.providers.isdisjoint(self._left_by_fork)
             for request in requests
         )
         return BlockedThread(
@@ -234,7 +241,7 @@ class _GraphBuilder:
         if wait.shared and lock is not None and lock.writers_first:
             yield from self._writer_requests(wait)
         if wait.kind is Kind.MUTEX and not listed.owners:
-            yield from self._gone_owner_request(wait, lock)
+            yield from self._gone_owner_request(tid, wait, lock)
 
     def _credible_owners(self, wait: Wait, owners: dict[int, Held]) -> dict[int, Held]:
         """Return the owners without ended threads whose lists are certainly stale.
@@ -330,7 +337,7 @@ class _GraphBuilder:
             self._writers[lock] = sorted(found, reverse=True)[:_MAX_WRITERS]
         return self._writers[lock]
 
-    def _gone_owner_request(self, wait: Wait, lock: Lock | None) -> Iterator[Request]:
+    def _gone_owner_request(self, waiter: int, wait: Wait, lock: Lock | None) -> Iterator[Request]:
         """The list of a thread that ended may be lost, and a fork leaves lists behind. The mutex
         names its owner still, or named it when the wait began."""
         owner = wait.holder_seen
@@ -340,7 +347,10 @@ class _GraphBuilder:
         if wait.duration_s < _MIN_DOUBTFUL_S and not wait.is_lower_bound:
             return
         if lock is not None and not lock.freed_at_exit and not lock.foreign_releases:
-            yield self._single(BlockReason.ABANDONED, wait.lock, owner, doubt=LIST_GONE)
+            # The owner may be the thread that forked. The first thread of the child goes on as it.
+            is_left = owner in self._left_by_fork and waiter == self._first_thread
+            doubt = "" if is_left else LIST_GONE
+            yield self._single(BlockReason.ABANDONED, wait.lock, owner, doubt=doubt)
 
     # ---- waits that one of several threads can end ----
 

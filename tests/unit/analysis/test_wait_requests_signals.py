@@ -24,7 +24,7 @@ from unit.analysis.test_deadlocks import (
 
 from locktop.collector.analysis import deadlocks, wait_for_graph
 from locktop.collector.analysis.wait_for_graph import Request
-from locktop.collector.analysis.wait_requests import build_graph
+from locktop.collector.analysis.wait_requests import LIST_GONE, build_graph
 from locktop.collector.model import BlockReason, Held, Kind, Lock, LockUse, Thread, Wait
 
 COND, BARRIER = 18, 9
@@ -349,3 +349,17 @@ def test_waits_that_others_may_end_have_no_such_request() -> None:
     assert at_fork(user(1, wait(SEM, Kind.SEM, timed=True), 0, 0)) == []
     assert at_fork(waiter, replace(thread(3), uses=None)) == []
     assert at_fork(waiter, thread(FIRST), parent_posts=15) == [], "another thread may post it"
+
+
+def test_a_mutex_of_a_thread_that_the_fork_left_behind_stays_taken_for_the_first_thread() -> None:
+    def doubts(waiter: int, left: set[int]) -> list[str]:
+        graph = build_graph(
+            [thread(waiter, wait(7, saw=5))], {7: lock(7)}, first_thread=FIRST, left_by_fork=left
+        )
+        blocked = graph.blocked[waiter]
+        assert blocked.must_be_asleep
+        return [request.doubt for request in blocked.requests]
+
+    assert doubts(FIRST, {5}) == [""]
+    assert doubts(FIRST, {6}) == doubts(FIRST, set()) == [LIST_GONE]
+    assert doubts(1, {5}) == [LIST_GONE], "the first thread may have the mutex since before"
