@@ -123,7 +123,8 @@ void process_start_child(void)
 {
     uint32_t parent = lt_shm ? lt_shm->pid : 0;
     control_own(LT_LEVEL_DORMANT);
-    semaphores_inherit(shm_detach());
+    semaphores_inherit();
+    shm_detach();
     threads_reset();
     if (!watch_begin())
         return;

@@ -7,10 +7,9 @@
 #include <stdint.h>
 
 #include "locktop/abi.h"
-#include "shm/segment.h"
 
-/* This process is a forked child. `parent`: the mapping of its parent's file, which stays. */
-void semaphores_inherit(struct shm_map parent);
+/* This process is a forked child, and is about to detach from the file of its parent. */
+void semaphores_inherit(void);
 
 /* The thread begins to wait for a semaphore without a time limit. Notes in lt_lock.parent_posts
  * what the parent's file proves of the semaphore. */
