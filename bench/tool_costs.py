@@ -1,4 +1,4 @@
-"""What the tool costs while it watches a process: its scans, and its screen."""
+"""Measure the costs of the tool while it watches a process: the scans and the screen."""
 
 from __future__ import annotations
 
