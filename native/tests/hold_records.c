@@ -14,7 +14,7 @@
 #include "tables/held_list.h"
 #include "tables/lock_table.h"
 
-/* Checks that the thread wrote one record after `records`, and for which lock. Returns the record. */
+/* Checks that the thread wrote one record after so many, and for which lock. Returns the record. */
 static struct record only_record_after(const struct lt_thread *t, uint64_t records, uint32_t type,
                                        uint64_t key)
 {
