@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import tool
+from support.scans import settle
 from support.targets import PATIENCE_S, Target, source_of
 
 from locktop.collector.model import BlockReason, Deadlock, Snapshot
@@ -19,8 +20,6 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 
 PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
-#: Waits that have lasted for one second may also be part of a possible deadlock.
-SETTLED_S = 1.2
 
 StartPython = Callable[..., Target]
 
@@ -120,15 +119,8 @@ def test_an_unused_lock_that_its_thread_wants_again_may_be_a_signal(
     """Another thread may release the lock, as in threading.Condition."""
     target = start_python("once")
     tid = int(target.line())
-    deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
-        while True:
-            seen = source.scan()
-            wait = next(thread.waiting_for for thread in seen.threads if thread.tid == tid)
-            if wait is not None and wait.duration_s > SETTLED_S:
-                break
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        settle(source, tid)
         assert source.scan().deadlocks == source.scan(resolve=True).deadlocks == ()
 
 
