@@ -19,8 +19,8 @@ def bindings(*actions: str) -> list[Binding]:
             ACTIONS[keys.action].textual_action,
             ACTIONS[keys.action].help,
             show=False,
-            # The filter opens before Textual handles the next key, which is for the filter.
-            priority=keys.action == "filter",
+            # An entry opens before Textual handles the next key, which is for the entry.
+            priority=keys.action in ("filter", "choose_time"),
         )
         for keys in (*KEYMAP, *CALL_TREE_KEYMAP)
         if keys.action in actions or (not actions and keys in KEYMAP)

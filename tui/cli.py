@@ -24,6 +24,7 @@ from locktop.tui.commands import (
     env,
     list_processes,
     options,
+    replay,
     run,
     snapshot,
     watch,
@@ -33,7 +34,7 @@ from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRO
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS = (run, list_processes, snapshot, callers, check, watch, ctl, env, bench, demo)
+_COMMANDS = (run, list_processes, snapshot, callers, check, watch, replay, ctl, env, bench, demo)
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\
 without a command:

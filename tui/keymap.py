@@ -28,6 +28,12 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("callers", ("c",), "c"),
     Keys("level", ("L",), "L"),
     Keys("pause", ("p", "space"), "p Space"),
+    Keys("step_back", ("left_square_bracket",), "["),
+    Keys("step_forth", ("right_square_bracket",), "]"),
+    Keys("jump_back", ("left_curly_bracket",), "{"),
+    Keys("jump_forth", ("right_curly_bracket",), "}"),
+    Keys("mark", ("m",), "m"),
+    Keys("choose_time", ("colon",), ":"),
     Keys("save", ("w",), "w"),
     Keys("save_text", ("W",), "W"),
     Keys("faster", ("plus", "equals_sign"), "+"),
@@ -37,8 +43,10 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("down", ("down", "j"), "Down j"),
     Keys("page_up", ("pageup", "ctrl+b"), "PgUp"),
     Keys("page_down", ("pagedown", "ctrl+f"), "PgDn"),
-    Keys("start", ("home", "g"), "Home g"),
-    Keys("end", ("end", "G"), "End G"),
+    Keys("start", ("g",), "g"),
+    Keys("end", ("G",), "G"),
+    Keys("oldest", ("home",), "Home"),
+    Keys("newest", ("end",), "End"),
     Keys("expand", ("right", "l"), "Right l"),
     Keys("collapse", ("left", "h"), "Left h"),
 )
@@ -70,6 +78,8 @@ CALL_TREE_ACTIONS: tuple[str, ...] = (
     "page_down",
     "start",
     "end",
+    "oldest",
+    "newest",
     *(keys.action for keys in CALL_TREE_KEYMAP),
 )
 CALL_TREE_FOOTER: tuple[str, ...] = (
@@ -102,7 +112,27 @@ FOOTER: tuple[str, ...] = (
     "deadlock",
     "level",
     "callers",
+    "step_back",
+    "jump_back",
     "reverse",
     "theme",
     "expand",
+)
+
+#: The same while the screen shows a moment of the past.
+PAST_FOOTER: tuple[str, ...] = (
+    "help",
+    "quit",
+    "step_back",
+    "step_forth",
+    "jump_back",
+    "jump_forth",
+    "newest",
+    "pause",
+    "mark",
+    "choose_time",
+    "next_panel",
+    "details",
+    "save",
+    "callers",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -10,21 +9,22 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.geometry import Size
 from textual.message import Message
 
-from locktop.collector.errors import LocktopError
 from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
+from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.feed import Slot, SnapshotFeed
+from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
+from locktop.tui.screens.level_screen import LevelScreen
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
@@ -36,8 +36,6 @@ from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.level_dialog import LevelDialog
-from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 if TYPE_CHECKING:
@@ -53,8 +51,11 @@ _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
 
 
-class MonitorScreen(ListScreen):
-    """Draws the newest snapshot of a feed, at a pace that the terminal can follow."""
+class MonitorScreen(LevelScreen):
+    """Draws the newest snapshot of a feed, at a pace that the terminal can follow.
+
+    Or draws a moment of the past.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
@@ -73,6 +74,8 @@ class MonitorScreen(ListScreen):
         now: Callable[[], float] = time.monotonic,
         call_tree: tuple[str, bool] | None = None,
         asks_for_level: bool = True,
+        moments: Moments | None = None,
+        is_replay: bool = False,
     ) -> None:
         """Make the screen.
 
@@ -83,14 +86,11 @@ class MonitorScreen(ListScreen):
             now: a monotonic clock in seconds.
             call_tree: see LocktopApp.
             asks_for_level: whether the user must confirm a new level.
+            moments: the memory of the process, or the recording; None: nothing is kept.
+            is_replay: whether there is a recording and no process.
         """
-        super().__init__()
-        self._asks_for_level = asks_for_level
-        self._feed = feed
-        self._meter = meter
+        super().__init__(feed, asks_for_level, moments, meter, now, is_replay=is_replay)
         self._pacer = pacer
-        self._now = now
-        self._slot = Slot()
         self._index: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
@@ -125,6 +125,7 @@ class MonitorScreen(ListScreen):
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
         self._feed.start(self._publish, self._pacer.interval_s)
+        self._moved_in_time()
 
     def on_unmount(self) -> None:
         """Stop the feed."""
@@ -142,7 +143,8 @@ class MonitorScreen(ListScreen):
     @property
     def has_ended(self) -> bool:
         """Whether the process has ended."""
-        return self._index is not None and self._index.snapshot.ended
+        newest = self._slot.newest
+        return newest is not None and newest.ended
 
     @property
     def process_name(self) -> str:
@@ -161,6 +163,9 @@ class MonitorScreen(ListScreen):
 
     @on(Arrived)
     def _take(self) -> None:
+        if self.past.is_active:
+            self.show_position()
+            return
         if self._paused:
             return
         before = self._pacer.interval_s
@@ -178,8 +183,29 @@ class MonitorScreen(ListScreen):
         newest = self._slot.newest
         if newest is None or (self._index is not None and newest is self._index.snapshot):
             return
-        self._index = SnapshotIndex(newest)
-        self._show_new_notes(newest)
+        self._show_index(SnapshotIndex(newest))
+
+    def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
+        """See PastScreen."""
+        if not keeps_order:
+            self._locks.sort_now()
+            self._threads.sort_now()
+        self._show_index(index)
+
+    def show_now(self) -> None:
+        """See PastScreen."""
+        self._locks.sort_now()
+        self._threads.sort_now()
+        self._take_newest()
+
+    def show_position(self) -> None:
+        """See PastScreen."""
+        if self._index is not None and self._call_tree is None:
+            self._status.show((self._status_line(self.size.width),))
+
+    def _show_index(self, index: SnapshotIndex) -> None:
+        self._index = index
+        self._show_new_notes(index.snapshot)
         self._draw()
         if self._begins_with is not None:
             self._show_call_tree(*self._begins_with)
@@ -213,7 +239,14 @@ class MonitorScreen(ListScreen):
     def _status_line(self, width: int) -> Line:
         if self._index is None:
             return ()
-        return status_line(self._index.snapshot, self._pacer.pace, self._paused, width)
+        return status_line(
+            self._index.snapshot,
+            self._pacer.pace,
+            self._paused,
+            width,
+            self.position,
+            self.past.alerts,
+        )
 
     def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
         max_lines = max(3, self.size.height // 5)
@@ -239,6 +272,8 @@ class MonitorScreen(ListScreen):
         rows, worst = self._locks, most_waited_now(self._index) if self._index else None
         in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
         locks = {details.lock, *(rows.widget.in_sight if in_rows else ())}
+        if self.past.is_active:
+            return  # the scans go on with what they measured
         self._feed.follow(details.thread, locks | ({worst.id} if worst is not None else set()))
 
     # Events
@@ -256,7 +291,7 @@ class MonitorScreen(ListScreen):
         self.set_class(not wide and not medium, "small")
 
     def _redraw(self) -> None:
-        self.footer.set_keys(footer_line(self.size.width))
+        self.footer.set_keys(footer_line(self.size.width, self.footer_actions))
         self._draw()
 
     @on(ItemList.Moved)
@@ -389,7 +424,10 @@ class MonitorScreen(ListScreen):
         self.apply_filter()
 
     def action_pause(self) -> None:
-        """Hold the screen still; the scans go on."""
+        """Hold the screen still; the scans go on. In the past: play or pause."""
+        if self.past.is_active:
+            self.play_or_pause()
+            return
         self._paused = not self._paused
         if not self._paused:
             self._take_newest()
@@ -425,36 +463,11 @@ class MonitorScreen(ListScreen):
         self._call_tree = None
         self.call_after_refresh(self._draw)
 
-    def action_level(self) -> None:
-        """Open the dialogue for the level of the library."""
-        if self._index is None:
-            return
-        snapshot = self._index.snapshot
-        if snapshot.ended:
-            self.show_message("The process has ended: there is no level to set.")
-            return
-        if snapshot.is_sampled:
-            self.show_message("There is no level to set: the process runs without the library.")
-            return
-        dialog = LevelDialog(snapshot.process, snapshot.level, self._asks_for_level)
-        self.app.push_screen(dialog, self._level_chosen)
-
-    def _level_chosen(self, level: str | None) -> None:
-        if level is not None:
-            self._set_level(level)
-
-    @work(exclusive=True, group="level")
-    async def _set_level(self, wanted: str) -> None:
-        try:
-            before = await asyncio.to_thread(self._feed.set_level, wanted)
-        except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_NOTES_S)
-            return
-        was = f"was {before}" if before != wanted else "as it was"
-        self.show_message(f"Level {wanted}, {was}")
-
     def action_rate(self, steps: int) -> None:
-        """Change the rate of snapshots."""
+        """Change the rate of snapshots. In the past: the speed of the player."""
+        if self.past.is_active:
+            self.play_faster(steps)
+            return
         self._pacer.step(steps)
         self._feed.set_interval(self._pacer.interval_s)
         self._draw()
