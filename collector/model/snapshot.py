@@ -45,7 +45,7 @@ class Contents(Struct):
 
     taken_at: str  # ISO 8601, UTC, milliseconds
     host: str
-    source: str  # "preload", "proc", "recording"
+    source: str  # "preload", "proc"; "recording" in a document that comes from a recording
     duration_s: float  # seconds observed
     interval_s: float  # seconds since the last snapshot; rates and shares refer to this interval
     process: Process
@@ -86,7 +86,8 @@ class Contents(Struct):
 
         Then acquisitions and hold times are unknown, and wait times are estimates.
         """
-        return self.source == "proc"
+        # A document of a recorded snapshot has another source; its level tells the same.
+        return self.source == "proc" or (self.source == "recording" and self.level == "sampled")
 
     @property
     def deadlocked(self) -> frozenset[int]:
