@@ -9,6 +9,7 @@ from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Suppression
+    from locktop.collector.recording.sessions import LiveSession
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
@@ -40,6 +41,12 @@ class SnapshotFeed(Protocol):
         The call may block, so the thread that draws must not make it. Raises LocktopError.
         """
 
+    def session(self, begins: bool) -> str:
+        """Begin the session anew, or end it; return a message for the user.
+
+        The call may block, so the thread that draws must not make it. Raises LocktopError.
+        """
+
     def stop(self) -> None:
         """Stop; no snapshot is published afterwards."""
 
@@ -56,11 +63,14 @@ class PollerFeed:
         self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
+        self._session: LiveSession | None = None
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed."""
+        from locktop.collector.recording.sessions import LiveSession
         from locktop.collector.sources.poller import Poller
 
+        self._session = LiveSession()
         self._publish = publish
         self._interval_s = interval_s
         self._poller = Poller(self._source, _FIRST_SCANS_S, self._pass_on)
@@ -80,6 +90,14 @@ class PollerFeed:
         """See SnapshotFeed."""
         return self._source.set_level(name)
 
+    def session(self, begins: bool) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        if self._session is None:
+            raise LocktopError("there is no scan yet")
+        return self._session.start() if begins else self._session.stop()
+
     def stop(self) -> None:
         """See SnapshotFeed."""
         if self._poller is not None:
@@ -90,7 +108,8 @@ class PollerFeed:
         self._scans += 1
         if self._scans == _FIRST_SCANS:
             self.set_interval(self._interval_s)
-        self._publish(self._without_suppressed(snapshot))
+        snapshot = self._without_suppressed(snapshot)
+        self._publish(self._session.apply(snapshot) if self._session is not None else snapshot)
 
     def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:
         if not self.suppressions or not snapshot.lock_order:

@@ -26,9 +26,11 @@ def since(snapshot: Snapshot, baseline: Snapshot) -> Snapshot:
     locks = {lock.id: lock for lock in baseline.locks}
     threads = {thread.tid: thread for thread in baseline.threads}
     found = [_lock(lock, locks.get(lock.id)) for lock in snapshot.locks]
+    duration_s = max(snapshot.duration_s - baseline.duration_s, 0.0)
     return replace(
         snapshot,
-        duration_s=max(snapshot.duration_s - baseline.duration_s, 0.0),
+        duration_s=duration_s,
+        session_s=duration_s,
         lost_events=max(snapshot.lost_events - baseline.lost_events, 0),
         threads=tuple([_thread(one, threads.get(one.tid)) for one in snapshot.threads]),
         locks=tuple(sorted(found, key=most_wait_first)),
@@ -59,9 +61,7 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
     hold_max_s = lock.hold_max_s
     if hold_s is not None and hold_max_s is not None and before.hold_max_s is not None:
         hold_max_s = hold_max_s if hold_max_s > before.hold_max_s else min(hold_max_s, hold_s)
-    idle_s = min(max(lock.idle_s - before.idle_s, 0.0), wait_s)
-    if lock.idle_s in (0.0, lock.wait_s):
-        idle_s = wait_s if lock.idle_s else 0.0
+    stacks = _stacks(lock.wait_stacks, before.wait_stacks)
     return replace(
         lock,
         acquisitions=_less(lock.acquisitions, before.acquisitions),
@@ -72,13 +72,21 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
         hold_s=hold_s,
         hold_timed=lock.hold_timed - before.hold_timed,
         hold_max_s=hold_max_s,
-        wait_stacks=_stacks(lock.wait_stacks, before.wait_stacks),
+        wait_stacks=stacks,
         blame=_blame(lock.blame, before.blame),
         signals=_less(lock.signals, before.signals),
         unheard=_less(lock.unheard, before.unheard),
-        idle_s=idle_s,
+        idle_s=_idle_s(lock, wait_s, stacks),
         wait_error_s=math.sqrt(max(lock.wait_error_s**2 - before.wait_error_s**2, 0.0)),
     )
+
+
+def _idle_s(lock: Lock, wait_s: float, stacks: Sequence[WaitStack]) -> float:
+    """Return the seconds of ``wait_s`` in idle waits. The later scan decides which stacks are idle,
+    because it knows more names."""
+    if lock.idle_s in (0.0, lock.wait_s):
+        return wait_s if lock.idle_s else 0.0
+    return min(wait_s, sum(entry.wait_s for entry in stacks if entry.idle))
 
 
 def _stacks(now: Sequence[WaitStack], before: Sequence[WaitStack]) -> tuple[WaitStack, ...]:

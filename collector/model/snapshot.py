@@ -77,6 +77,8 @@ class Contents(Struct):
     #: False: watching began after the program did. Earlier holds and waits are unknown.
     complete: bool = True
     notes: tuple[str, ...] = ()  # messages for the user, one line each
+    #: The counters are those of a session of so many seconds; None: since the process started.
+    session_s: float | None = None
     #: By tid: the idle rule that classified the thread's wait.
     why: Mapping[int, str] = msgspec.field(default_factory=dict)
 

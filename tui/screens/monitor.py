@@ -26,6 +26,7 @@ from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
+from locktop.tui.screens.session_keys import SessionKeys
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.headline import headline, most_waited_now
@@ -37,7 +38,6 @@ from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.level_dialog import LevelDialog
-from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
 
 
-class MonitorScreen(ListScreen):
+class MonitorScreen(SessionKeys):
     """Draws the newest snapshot of a feed, at a pace that the terminal can follow."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]

@@ -82,6 +82,8 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool) -> Line:
         flags += [(" ENDED ", "flag"), " "]
     if paused:
         flags += [(" PAUSED ", "flag"), " "]
+    if snapshot.session_s is not None:
+        flags.append((f"session {clock(snapshot.session_s)}  ", "waiting"))
     potential = len(lock_order.not_there(snapshot))
     if potential:
         flags.append((f"{potential} potential: d  ", "dim"))
