@@ -27,6 +27,8 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("idle", ("i",), "i"),
     Keys("callers", ("c",), "c"),
     Keys("level", ("L",), "L"),
+    Keys("start_session", ("R",), "R"),
+    Keys("stop_session", ("E",), "E"),
     Keys("pause", ("p", "space"), "p Space"),
     Keys("step_back", ("left_square_bracket",), "["),
     Keys("step_forth", ("right_square_bracket",), "]"),

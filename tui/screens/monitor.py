@@ -24,8 +24,8 @@ from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
-from locktop.tui.screens.level_screen import LevelScreen
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
+from locktop.tui.screens.session_keys import SessionKeys
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.headline import headline, most_waited_now
@@ -51,7 +51,7 @@ _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
 
 
-class MonitorScreen(LevelScreen):
+class MonitorScreen(SessionKeys):
     """Draws the newest snapshot of a feed, at a pace that the terminal can follow.
 
     Or draws a moment of the past.
