@@ -23,10 +23,12 @@ from locktop.tui.commands import (
     demo,
     env,
     list_processes,
+    listen,
     options,
     replay,
     run,
     snapshot,
+    stream,
     watch,
 )
 from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
@@ -34,7 +36,21 @@ from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRO
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS = (run, list_processes, snapshot, callers, check, watch, replay, ctl, env, bench, demo)
+_COMMANDS = (
+    run,
+    list_processes,
+    snapshot,
+    callers,
+    check,
+    watch,
+    replay,
+    stream,
+    listen,
+    ctl,
+    env,
+    bench,
+    demo,
+)
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\
 without a command:
