@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from textual.binding import Binding
 
 from locktop.tui.actions import ACTIONS
-from locktop.tui.keymap import CALL_TREE_KEYMAP, FOOTER, KEYMAP
+from locktop.tui.keymap import (
+    CALL_TREE_KEYMAP,
+    FOOTER,
+    HEAT_MAP_KEYMAP,
+    KEYMAP,
+    TIMELINE_KEYMAP,
+)
 from locktop.tui.views.styled_line import Line, Span, make_line
+
+_ALL_KEYS = (*KEYMAP, *CALL_TREE_KEYMAP, *TIMELINE_KEYMAP, *HEAT_MAP_KEYMAP)
 
 
 def bindings(*actions: str) -> list[Binding]:
@@ -22,14 +30,14 @@ def bindings(*actions: str) -> list[Binding]:
             # The filter opens before Textual handles the next key, which is for the filter.
             priority=keys.action == "filter",
         )
-        for keys in (*KEYMAP, *CALL_TREE_KEYMAP)
+        for keys in _ALL_KEYS
         if keys.action in actions or (not actions and keys in KEYMAP)
     ]
 
 
 def footer_line(width: int, actions: Sequence[str] = FOOTER) -> Line:
     """The line of keys in ``width`` cells: as many of ``actions`` as fit."""
-    key_labels = {keys.action: keys.label.split()[0] for keys in (*KEYMAP, *CALL_TREE_KEYMAP)}
+    key_labels = {keys.action: keys.label.split()[0] for keys in _ALL_KEYS}
     spans: list[Span | str] = []
     room = width
     for name in actions:
@@ -49,3 +57,13 @@ def help_lines() -> list[tuple[str, str]]:
 def call_tree_help_lines() -> list[tuple[str, str]]:
     """The same for the keys that only the call tree has."""
     return [(keys.label, ACTIONS[keys.action].help) for keys in CALL_TREE_KEYMAP]
+
+
+def timeline_help_lines() -> list[tuple[str, str]]:
+    """The same for the keys that only the time line has, and the heat map in part."""
+    return [(keys.label, ACTIONS[keys.action].help) for keys in TIMELINE_KEYMAP]
+
+
+def heat_map_help_lines() -> list[tuple[str, str]]:
+    """The same for the keys that only the heat map has."""
+    return [(keys.label, ACTIONS[keys.action].help) for keys in HEAT_MAP_KEYMAP]

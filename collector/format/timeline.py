@@ -7,7 +7,7 @@ is visible: it decides the character of its cell, however short it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from string import ascii_lowercase
 
 from locktop.collector.analysis.timeline import Cell, by_state, longest_lock
@@ -83,10 +83,15 @@ def shade(part: float) -> str:
 
 
 def time_of_day(time_ns: int, digits: int = 3) -> str:
-    """Return the time of day in UTC, with up to nine decimals: ``19:31:05.120``."""
+    """Return the local time of day, with up to nine decimals: ``19:31:05.120``."""
     seconds, rest = divmod(time_ns, 10**9)
-    text = datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S")
+    text = datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
     return f"{text}.{rest:09d}"[: 9 + digits] if digits else text
+
+
+def time_zone(time_ns: int) -> str:
+    """Return the name of the local time zone at a moment: ``UTC``, ``CET``."""
+    return datetime.fromtimestamp(time_ns // 10**9).astimezone().strftime("%Z")
 
 
 def digits_for(cell_ns: int) -> int:

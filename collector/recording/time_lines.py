@@ -22,7 +22,7 @@ from locktop.collector.analysis.timeline import (
     wait_in,
 )
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Frame, ScanSample, Snapshot, TimeLine
+from locktop.collector.model import Frame, Notable, ScanSample, Snapshot, TimeLine
 from locktop.collector.recording.moments import Moments
 
 __all__ = [
@@ -65,6 +65,10 @@ class TimeLineReader:
         if len(times) < 2 or times[-1] <= times[0]:
             raise LocktopError("a time line needs two snapshots; there is no second one yet")
         return times[0], times[-1]
+
+    def notables(self) -> Sequence[Notable]:
+        """Return the alerts and marks, the oldest first."""
+        return self._moments.notables()
 
     def read(self, from_ns: int, to_ns: int) -> TimeLine:
         """Return the time line of a span, which is cut at the oldest and the newest snapshot.

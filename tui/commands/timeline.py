@@ -22,7 +22,7 @@ waits with their stacks, and which release ended each wait.
 
 With -p PID the command watches the process for the time of -d. FILE is a recording.
 
---from and --to take a time of day in UTC (03:12:45.5), a time since the begin (+2.5s), or a time
+--from and --to take a local time of day (03:12:45.5), a time since the begin (+2.5s), or a time
 before the end (-10s)."""
 
 #: Seconds between two scans: ring records are exact, and samples are as exact as this.
@@ -104,7 +104,7 @@ def moment(text: str | None, first_ns: int, last_ns: int, otherwise_ns: int) -> 
     """Return the time that a user means, nanoseconds since 1970.
 
     Args:
-        text: a time of day in UTC, or a time since the begin or before the end; None: not given.
+        text: a local time of day, or a time since the begin or before the end; None: not given.
         first_ns: the begin of what is known.
         last_ns: its end.
         otherwise_ns: the time without a text.
@@ -112,7 +112,7 @@ def moment(text: str | None, first_ns: int, last_ns: int, otherwise_ns: int) -> 
     Raises:
         LocktopError: the text is no time.
     """
-    from datetime import UTC, datetime
+    from datetime import datetime
 
     from locktop.collector.errors import LocktopError
 
@@ -128,7 +128,8 @@ def moment(text: str | None, first_ns: int, last_ns: int, otherwise_ns: int) -> 
     if found is None:
         raise LocktopError(f"{text!r} is not a time; 03:12:45.5, +2.5s and -10s are")
     since_midnight = int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3] or 0)
-    day = datetime.fromtimestamp(first_ns // 10**9, UTC).replace(hour=0, minute=0, second=0)
+    begin = datetime.fromtimestamp(first_ns // 10**9).astimezone()
+    day = begin.replace(hour=0, minute=0, second=0)
     at = int(day.timestamp()) * 10**9 + round(since_midnight * 1e9)
     # A time of day before the begin is on the next day.
     return (

@@ -12,7 +12,12 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from locktop.tui.bindings import call_tree_help_lines, help_lines
+from locktop.tui.bindings import (
+    call_tree_help_lines,
+    heat_map_help_lines,
+    help_lines,
+    timeline_help_lines,
+)
 from locktop.tui.views.cells import plain
 
 #: Cells of a line of the help on a terminal of 80 columns.
@@ -73,10 +78,15 @@ def help_text(notes: Sequence[str]) -> Text:
     for keys, says in help_lines():
         text.append(f"  {keys:<10}", style="bold")
         text.append(f" {says}\n")
-    text.append("\nIn the call tree\n", style="bold")
-    for keys, says in call_tree_help_lines():
-        text.append(f"  {keys:<10}", style="bold")
-        text.append(f" {says}\n")
+    for title, found in (
+        ("In the call tree", call_tree_help_lines()),
+        ("In the time line", timeline_help_lines()),
+        ("In the heat map, with the first nine keys of the time line", heat_map_help_lines()),
+    ):
+        text.append(f"\n{title}\n", style="bold")
+        for keys, says in found:
+            text.append(f"  {keys:<10}", style="bold")
+            text.append(f" {says}\n")
     text.append("\nColumns\n", style="bold")
     for name, says in COLUMNS:
         text.append(f"  {name:<10}", style="bold")

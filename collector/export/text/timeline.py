@@ -16,6 +16,7 @@ from locktop.collector.format.timeline import (
     letters_of,
     lock_letter,
     time_of_day,
+    time_zone,
 )
 from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
 
@@ -57,7 +58,7 @@ def _heading(found: TimeLine, index: SnapshotIndex) -> Iterator[str]:
     span_s = (found.to_ns - found.from_ns) / 1e9
     yield (
         f"{process.comm} {process.pid} on {index.snapshot.host}: {units.duration(span_s)} from"
-        f" {time_of_day(found.from_ns)} to {time_of_day(found.to_ns)} UTC"
+        f" {time_of_day(found.from_ns)} to {time_of_day(found.to_ns)} {time_zone(found.to_ns)}"
     )
     if found.is_sampled:
         yield "Samples: the waits are estimates, known as well as the scans lie close."
