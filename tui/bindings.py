@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from textual.binding import Binding
 
 from locktop.tui.actions import ACTIONS
-from locktop.tui.keymap import (
-    CALL_TREE_KEYMAP,
-    FOOTER,
+from locktop.tui.keymap import CALL_TREE_KEYMAP, FOOTER, KEYMAP
+from locktop.tui.time_keymap import (
+    HEAT_MAP_ACTIONS,
     HEAT_MAP_KEYMAP,
-    KEYMAP,
+    TIMELINE_ACTIONS,
     TIMELINE_KEYMAP,
 )
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -27,8 +27,8 @@ def bindings(*actions: str) -> list[Binding]:
             ACTIONS[keys.action].textual_action,
             ACTIONS[keys.action].help,
             show=False,
-            # The filter opens before Textual handles the next key, which is for the filter.
-            priority=keys.action == "filter",
+            # An entry opens before Textual handles the next key, which is for the entry.
+            priority=keys.action in ("filter", "choose_time"),
         )
         for keys in _ALL_KEYS
         if keys.action in actions or (not actions and keys in KEYMAP)
@@ -60,10 +60,17 @@ def call_tree_help_lines() -> list[tuple[str, str]]:
 
 
 def timeline_help_lines() -> list[tuple[str, str]]:
-    """The same for the keys that only the time line has, and the heat map in part."""
-    return [(keys.label, ACTIONS[keys.action].help) for keys in TIMELINE_KEYMAP]
+    """The keys of the time line and their actions, for its help."""
+    return _lines_of(TIMELINE_ACTIONS)
 
 
 def heat_map_help_lines() -> list[tuple[str, str]]:
-    """The same for the keys that only the heat map has."""
-    return [(keys.label, ACTIONS[keys.action].help) for keys in HEAT_MAP_KEYMAP]
+    """The same for the heat map."""
+    return _lines_of(HEAT_MAP_ACTIONS)
+
+
+def _lines_of(actions: Sequence[str]) -> list[tuple[str, str]]:
+    found = [keys for keys in _ALL_KEYS if keys.action in actions]
+    # The keys that the screen alone has come first.
+    found.sort(key=lambda keys: keys in KEYMAP)
+    return [(keys.label, ACTIONS[keys.action].help) for keys in found]

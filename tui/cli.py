@@ -24,6 +24,7 @@ from locktop.tui.commands import (
     env,
     list_processes,
     options,
+    replay,
     run,
     snapshot,
     timeline,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 _COMMANDS = (
-    run, list_processes, snapshot, callers, timeline, check, watch, ctl, env, bench, demo,
+    run, list_processes, snapshot, callers, timeline, check, watch, replay, ctl, env, bench, demo,
 )  # fmt: skip
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\

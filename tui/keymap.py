@@ -30,6 +30,12 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("heat_map", ("H",), "H"),
     Keys("level", ("L",), "L"),
     Keys("pause", ("p", "space"), "p Space"),
+    Keys("step_back", ("left_square_bracket",), "["),
+    Keys("step_forth", ("right_square_bracket",), "]"),
+    Keys("jump_back", ("left_curly_bracket",), "{"),
+    Keys("jump_forth", ("right_curly_bracket",), "}"),
+    Keys("mark", ("m",), "m"),
+    Keys("choose_time", ("colon",), ":"),
     Keys("save", ("w",), "w"),
     Keys("save_text", ("W",), "W"),
     Keys("faster", ("plus", "equals_sign"), "+"),
@@ -39,8 +45,10 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("down", ("down", "j"), "Down j"),
     Keys("page_up", ("pageup", "ctrl+b"), "PgUp"),
     Keys("page_down", ("pagedown", "ctrl+f"), "PgDn"),
-    Keys("start", ("home", "g"), "Home g"),
-    Keys("end", ("end", "G"), "End G"),
+    Keys("start", ("g",), "g"),
+    Keys("end", ("G",), "G"),
+    Keys("oldest", ("home",), "Home"),
+    Keys("newest", ("end",), "End"),
     Keys("expand", ("right", "l"), "Right l"),
     Keys("collapse", ("left", "h"), "Left h"),
 )
@@ -72,6 +80,8 @@ CALL_TREE_ACTIONS: tuple[str, ...] = (
     "page_down",
     "start",
     "end",
+    "oldest",
+    "newest",
     *(keys.action for keys in CALL_TREE_KEYMAP),
 )
 CALL_TREE_FOOTER: tuple[str, ...] = (
@@ -104,100 +114,28 @@ FOOTER: tuple[str, ...] = (
     "deadlock",
     "level",
     "callers",
+    "step_back",
+    "jump_back",
     "timeline",
     "reverse",
     "theme",
     "expand",
 )
 
-#: Keys that only the time line and the heat map have.
-TIMELINE_KEYMAP: tuple[Keys, ...] = (
-    Keys("earlier", ("left", "h"), "Left h"),
-    Keys("later", ("right", "l"), "Right l"),
-    Keys("pan_earlier", ("less_than_sign", "shift+left"), "<"),
-    Keys("pan_later", ("greater_than_sign", "shift+right"), ">"),
-    Keys("zoom_in", ("plus", "equals_sign"), "+"),
-    Keys("zoom_out", ("minus",), "-"),
-    Keys("whole", ("a",), "a"),
-    Keys("first_time", ("home",), "Home"),
-    Keys("last_time", ("end",), "End"),
-    Keys("next_event", ("n",), "n"),
-    Keys("previous_event", ("N",), "N"),
-    Keys("woken_by", ("f",), "f"),
-    Keys("woke", ("F",), "F"),
-    Keys("notable_before", ("left_curly_bracket",), "{"),
-    Keys("notable_after", ("right_curly_bracket",), "}"),
-    Keys("letters", ("v",), "v"),
-    Keys("to_moment", ("enter",), "Enter"),
-)
-HEAT_MAP_KEYMAP: tuple[Keys, ...] = (
-    Keys("rows", ("v",), "v"),
-    Keys("offsets", ("o",), "o"),
-    Keys("choose_span", ("m", "space"), "m Space"),
-    Keys("span_callers", ("c", "enter"), "c Enter"),
-    Keys("span_difference", ("d",), "d"),
-)
-
-#: The actions of the time line and of the heat map.
-_OF_BOTH: tuple[str, ...] = (
+#: The same while the screen shows a moment of the past.
+PAST_FOOTER: tuple[str, ...] = (
     "help",
     "quit",
-    "back",
-    "filter",
-    "idle",
-    "theme",
-    "up",
-    "down",
-    "page_up",
-    "page_down",
+    "step_back",
+    "step_forth",
+    "jump_back",
+    "jump_forth",
+    "newest",
+    "pause",
+    "mark",
+    "choose_time",
+    "next_panel",
+    "details",
+    "save",
+    "callers",
 )
-_MOVES: tuple[str, ...] = tuple(keys.action for keys in TIMELINE_KEYMAP[:9])
-TIMELINE_ACTIONS: tuple[str, ...] = (*_OF_BOTH, *(keys.action for keys in TIMELINE_KEYMAP))
-HEAT_MAP_ACTIONS: tuple[str, ...] = (
-    *_OF_BOTH,
-    *_MOVES,
-    *(keys.action for keys in HEAT_MAP_KEYMAP),
-)
-TIMELINE_FOOTER: tuple[str, ...] = (
-    "help",
-    "zoom_in",
-    "zoom_out",
-    "later",
-    "next_event",
-    "woken_by",
-    "woke",
-    "to_moment",
-    "back",
-    "letters",
-    "whole",
-    "notable_after",
-    "idle",
-)
-HEAT_MAP_FOOTER: tuple[str, ...] = (
-    "help",
-    "choose_span",
-    "span_callers",
-    "span_difference",
-    "rows",
-    "offsets",
-    "zoom_in",
-    "zoom_out",
-    "back",
-    "whole",
-)
-
-#: The actions of the difference of two spans.
-DIFFERENCE_ACTIONS: tuple[str, ...] = (
-    "help",
-    "quit",
-    "back",
-    "filter",
-    "theme",
-    "up",
-    "down",
-    "page_up",
-    "page_down",
-    "start",
-    "end",
-)
-DIFFERENCE_FOOTER: tuple[str, ...] = ("help", "quit", "back", "filter", "theme")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 import time
 from array import array
 from collections.abc import Sequence
@@ -34,6 +35,10 @@ _EVENT_CONSTANTS = (
     *((at, 0xCF) for at in (23, 32, 41, 50)),
     *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
 )
+#: Where a record has its wait, in ticks, the most significant byte first.
+_WAIT_AT, _WAIT_BYTES = 33, 8
+#: For each byte: a pattern of the bytes that are as large, and not 0.
+_LARGE_BYTES = [re.compile(b"[\\x%02x-\\xff]" % max(byte, 1)) for byte in range(256)]
 _MARK_FIRST_BYTE = b"\x95"
 #: The same bytes of a user's mark.
 _MARK_CONSTANTS = (
@@ -126,6 +131,25 @@ def decode_marks(records: list[bytes]) -> tuple[list[RawMark], int]:
         _type, tid, start, text, _padding = msgpack.unpackb(record, raw=True)
         marks.append(RawMark(tid=tid, start=start, text=text.rstrip(b"\0")))
     return marks, len(records) - len(sound)
+
+
+def waited(data: bytes, ticks: int) -> bytes:
+    """Return the records that waited at least so many ticks, which may be a few of a million.
+
+    Args:
+        data: sound records and damaged ones; a whole number of them.
+        ticks: at least 1.
+    """
+    least = ticks.to_bytes(_WAIT_BYTES, "big")
+    first = next(at for at, byte in enumerate(least) if byte)
+    # A column has one byte of each record. Few records have anything in the columns of a long wait.
+    found: set[int] = set()
+    for at in range(first + 1):
+        column = data[_WAIT_AT + at :: SIZE]
+        found.update(one.start() for one in _LARGE_BYTES[least[at]].finditer(column))
+    starts = (SIZE * number for number in sorted(found))
+    waits = ((at, data[at + _WAIT_AT : at + _WAIT_AT + _WAIT_BYTES]) for at in starts)
+    return b"".join([data[at : at + SIZE] for at, wait in waits if wait >= least])
 
 
 def split(data: bytes) -> tuple[bytes, list[bytes]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from locktop.collector.model import WaitRecord
 from locktop.collector.native import lib
@@ -23,6 +24,13 @@ class SlotBatch(Struct, array_like=True, frozen=True):
     hz: float  # ticks of a second
     lost: int  # records known to be lost since the batch before
     records: bytes  # slots of 64 bytes (abi.h), of all threads, marks excluded
+
+
+def waited(batch: SlotBatch, wait_s: float) -> SlotBatch:
+    """Return the records of waits of at least ``wait_s`` seconds, above 0."""
+    whole = len(batch.records) // event_ring.SIZE * event_ring.SIZE
+    ticks = max(1, round(wait_s * batch.hz))
+    return replace(batch, records=event_ring.waited(batch.records[:whole], ticks))
 
 
 def decode(batch: SlotBatch) -> Iterator[WaitRecord]:

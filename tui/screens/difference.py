@@ -10,7 +10,7 @@ from textual.binding import BindingType
 
 from locktop.collector.profile.call_tree_difference import DifferenceNode, DifferenceRow, rows
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import DIFFERENCE_ACTIONS, DIFFERENCE_FOOTER
+from locktop.tui.time_keymap import DIFFERENCE_ACTIONS, DIFFERENCE_FOOTER
 from locktop.tui.views.cells import duration
 from locktop.tui.views.difference import difference_columns, signed
 from locktop.tui.views.styled_line import Line, cut, make_line

@@ -22,11 +22,11 @@ from locktop.collector.recording.time_lines import (
     by_thread,
     span_snapshot,
 )
-from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import HEAT_MAP_ACTIONS, HEAT_MAP_FOOTER
+from locktop.tui.bindings import bindings, footer_line, heat_map_help_lines
 from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.screens.difference import DifferenceScreen
 from locktop.tui.screens.time_screen import TimeScreen
+from locktop.tui.time_keymap import HEAT_MAP_ACTIONS, HEAT_MAP_FOOTER
 from locktop.tui.views.heat_map import (
     ChosenSpan,
     cell_callers,
@@ -58,10 +58,12 @@ class HeatMapScreen(TimeScreen):
         reader: TimeLineReader,
         *,
         at_ns: int | None = None,
+        is_replay: bool = False,
+        can_close: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen; see TimeScreen."""
-        super().__init__(reader, at_ns=at_ns, now=now)
+        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, can_close=can_close, now=now)
         self._of_threads = False
         self._offsets_of: int | None = None  # rows are parts of a second: of this lock, 0 all
         self._parts = 0  # of a second
@@ -186,7 +188,8 @@ class HeatMapScreen(TimeScreen):
                 (
                     "A cell has the sum of the waits of all threads; idle waits do not count.",
                     "Any wait is visible; the densities are shares of the largest cell in sight.",
-                )
+                ),
+                heat_map_help_lines(),
             )
         )
 

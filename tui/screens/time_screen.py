@@ -39,6 +39,7 @@ class TimeScreen(ListScreen):
         reader: TimeLineReader,
         *,
         at_ns: int | None = None,
+        is_replay: bool = False,
         can_close: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -47,6 +48,7 @@ class TimeScreen(ListScreen):
         Args:
             reader: reads the past.
             at_ns: where the cursor begins, nanoseconds since 1970; None: at the newest moment.
+            is_replay: whether the past has an end, because there is no live process.
             can_close: whether there is a screen below.
             now: a monotonic clock in seconds.
 
@@ -55,7 +57,10 @@ class TimeScreen(ListScreen):
         """
         super().__init__()
         self._reader = reader
+        self._is_replay = is_replay
         self._can_close = can_close
+        #: The moment that the screen below is to show, nanoseconds since 1970.
+        self.chosen_ns: int | None = None
         self._now = now
         self._view = TimeView.of(*reader.bounds(), at_ns)
         self._line: TimeLine | None = None  # what was read last
@@ -158,7 +163,7 @@ class TimeScreen(ListScreen):
             (
                 position_line(
                     self.WHAT, f"{process.comm} {process.pid}", self._view,
-                    self.window.count, width,
+                    self.window.count, width, self._is_replay,
                 ),
             )
         )  # fmt: skip

@@ -20,9 +20,9 @@ from locktop.collector.recording.time_lines import (
     events,
     wait_in,
 )
-from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import TIMELINE_ACTIONS, TIMELINE_FOOTER
+from locktop.tui.bindings import bindings, footer_line, timeline_help_lines
 from locktop.tui.screens.time_screen import TimeScreen
+from locktop.tui.time_keymap import TIMELINE_ACTIONS, TIMELINE_FOOTER
 from locktop.tui.views.styled_line import Line, line_text
 from locktop.tui.views.timeline import (
     SIGNS,
@@ -53,20 +53,12 @@ class TimelineScreen(TimeScreen):
         reader: TimeLineReader,
         *,
         at_ns: int | None = None,
-        to_moment: Callable[[int], None] | None = None,
+        is_replay: bool = False,
+        can_close: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make the screen.
-
-        Args:
-            reader: reads the past.
-            at_ns: where the cursor begins; None: at the newest moment.
-            to_moment: shows a moment (nanoseconds since 1970) on the screen below; None: there is
-                no screen below.
-            now: a monotonic clock in seconds.
-        """
-        super().__init__(reader, at_ns=at_ns, can_close=to_moment is not None, now=now)
-        self._to_moment = to_moment
+        """Make the screen; see TimeScreen."""
+        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, can_close=can_close, now=now)
         self._shows_letters = False
         self._shows_idle = False
         self._by_tid: dict[int, Lane] = {}
@@ -167,7 +159,7 @@ class TimelineScreen(TimeScreen):
 
     def action_help(self) -> None:
         """Show the keys and the notes on the time line."""
-        self.app.push_screen(HelpScreen(_notes(self._line)))
+        self.app.push_screen(HelpScreen(_notes(self._line), timeline_help_lines()))
 
     def action_idle(self) -> None:
         """Show or hide threads that neither waited nor held a lock."""
@@ -244,9 +236,9 @@ class TimelineScreen(TimeScreen):
 
     def action_to_moment(self) -> None:
         """Show the moment under the cursor on the monitor."""
-        if self._to_moment is not None:
+        if self._can_close:
+            self.chosen_ns = self._view.at_ns
             self.dismiss()
-            self._to_moment(self._view.at_ns)
 
 
 def _notes(line: TimeLine | None) -> tuple[str, ...]:

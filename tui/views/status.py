@@ -7,7 +7,8 @@ from rich.cells import cell_len
 
 from locktop.collector.format import lock_order
 from locktop.collector.model import Pattern, Snapshot
-from locktop.tui.views.cells import clock, counted, exact, size
+from locktop.tui.views.cells import clock, counted, exact, fit, size
+from locktop.tui.views.past_flag import Shown, past_flag
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
 
 #: Cells between the left and the right.
@@ -28,19 +29,34 @@ class Pace(Struct, frozen=True):
         return f"{self.target:g}/s"
 
 
-def status_line(snapshot: Snapshot, pace: Pace, paused: bool, width: int) -> Line:
-    """The first line in ``width`` cells: the process at the left, the screen at the right."""
-    right = _flags(snapshot, pace, paused)
+def status_line(
+    snapshot: Snapshot, pace: Pace, paused: bool, width: int, shown: Shown | None = None
+) -> Line:
+    """The first line in ``width`` cells: the process at the left, the screen at the right.
+
+    ``shown``: the moment of the past that is on the screen; None: now.
+    """
+    right = _flags(snapshot, pace, paused) if shown is None else past_flag(shown)
     space = width - cell_len(line_text(right))
     room = space - _GAP
     left: list[Span | str] = []
-    for part in _process(snapshot):
+    for part in _parts(snapshot, shown, room):
         # The line ends before the first part that does not fit, so that no part moves.
         if left and cell_len(line_text(make_line(*left, part))) > room:
             break
         left.append(part)
     line = cut(make_line(*left), room)
     return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
+
+
+def _parts(snapshot: Snapshot, shown: Shown | None, room: int) -> list[Span | str]:
+    """The parts at the left; the text of an alert that the user jumped to comes second."""
+    parts = _process(snapshot)
+    if shown is None or not shown.reason:
+        return parts
+    name = parts[:2]
+    left = room - cell_len(line_text(make_line(*name))) - _GAP
+    return [*name, ("  " + fit(shown.reason, max(left, 1)).rstrip(), "waiting")]
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:

@@ -97,12 +97,15 @@ def axis_line(window: Window, cursor: int) -> Line:
     )
 
 
-def position_line(what: str, process: str, view: TimeView, count: int, width: int) -> Line:
+def position_line(
+    what: str, process: str, view: TimeView, count: int, width: int, is_replay: bool
+) -> Line:
     """The first line: the process, the visible span, the length of a cell, and the cursor."""
     cell_ns = max(1, view.span_ns // count)
     digits = max(3, digits_for(cell_ns))
     behind_s = (view.last_ns - view.to_ns) / 1e9
-    end = "now" if behind_s <= 0 else f"{duration(behind_s)} ago"
+    newest = "the end" if is_replay else "now"
+    end = newest if behind_s <= 0 else f"{duration(behind_s)} before {newest}"
     return cut(
         make_line(
             (f" {process}", "strong"),

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from locktop.tui.actions import ACTIONS
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import (
-    CALL_TREE_ACTIONS,
-    CALL_TREE_KEYMAP,
-    FOOTER,
+from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_KEYMAP, FOOTER, KEYMAP
+from locktop.tui.time_keymap import (
     HEAT_MAP_ACTIONS,
     HEAT_MAP_KEYMAP,
-    KEYMAP,
     TIMELINE_ACTIONS,
     TIMELINE_KEYMAP,
 )
-
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.widgets.help import WIDTH, help_text
 
