@@ -20,7 +20,8 @@ class TimeView(Struct):
     from_ns: int
     to_ns: int
     at_ns: int  # of the cursor
-    follows: bool = True  # the right edge stays at the newest moment
+    #: The right edge and the cursor stay at the newest moment, until the user moves the cursor.
+    follows: bool = True
 
     @staticmethod
     def of(first_ns: int, last_ns: int, at_ns: int | None = None) -> TimeView:
@@ -45,10 +46,8 @@ class TimeView(Struct):
         moved = last_ns - self.last_ns
         self.first_ns, self.last_ns = first_ns, last_ns
         if self.follows:
-            at_end = self.at_ns >= self.to_ns - 1
             self._show(self.from_ns + moved, self.span_ns)
-            if at_end:
-                self.at_ns = last_ns
+            self.at_ns = last_ns
         else:
             self._show(self.from_ns, self.span_ns)
 
@@ -60,14 +59,14 @@ class TimeView(Struct):
             self.at_ns = (window.edge_ns(cell) + window.edge_ns(cell + 1)) // 2
         else:
             self.go_to(self.at_ns + cells * max(1, self.span_ns // count))
-        self.follows = self.follows and self.to_ns == self.last_ns
+        self.follows = False
 
     def pan(self, halves: int) -> None:
         """Go so many halves of the visible span to the right, with the cursor."""
         by_ns = halves * self.span_ns // 2
         self.at_ns = self._inside(self.at_ns + by_ns)
         self._show(self.from_ns + by_ns, self.span_ns)
-        self.follows = self.to_ns == self.last_ns and halves > 0
+        self.follows = False
 
     def zoom(self, steps: int) -> None:
         """Show half of the time for each step, or twice the time; the cursor stays in its cell."""
@@ -81,7 +80,6 @@ class TimeView(Struct):
     def whole(self) -> None:
         """Show all that is kept."""
         self._show(self.first_ns, self.last_ns - self.first_ns)
-        self.follows = True
 
     def to_edge(self, direction: int) -> None:
         """Go to the oldest moment, or with a positive ``direction`` to the newest."""
@@ -93,7 +91,7 @@ class TimeView(Struct):
         self.at_ns = self._inside(time_ns)
         if not self.from_ns <= self.at_ns < self.to_ns:
             self._show(self.at_ns - self.span_ns // 2, self.span_ns)
-        self.follows = self.follows and self.to_ns == self.last_ns
+        self.follows = False
 
     def _show(self, from_ns: int, span_ns: int) -> None:
         span_ns = min(span_ns, self.last_ns - self.first_ns)

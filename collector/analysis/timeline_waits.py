@@ -54,10 +54,22 @@ def sample(snapshot: Snapshot, time_ns: int) -> ScanSample:
 def _thread(thread: Thread) -> ThreadSample:
     return ThreadSample(
         name=thread.name,
-        state=_STATES.get(thread.state, LaneState.SLEEPING),
+        state=_beside_waits(thread),
         wait=thread.waiting_for,
         holds=thread.holds,
     )
+
+
+def _beside_waits(thread: Thread) -> LaneState:
+    """Return what the thread does when it does not wait.
+
+    Of a thread that waits at the moment of the scan, the last interval tells.
+    """
+    time = thread.time
+    if thread.waiting_for is None or time is None:
+        return _STATES.get(thread.state, LaneState.SLEEPING)
+    runs, sleeps = time.cpu + time.runnable, time.disk + time.other
+    return LaneState.RUNNING if runs > sleeps else LaneState.SLEEPING
 
 
 class _Seen(Struct):

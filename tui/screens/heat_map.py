@@ -102,7 +102,9 @@ class HeatMapScreen(TimeScreen):
             scale(most),
             heat_axis(window, cursor, self._spans, self._begin),
         )
-        self._lanes.show(list(found), lambda id_: heat_row(name(id_), found[id_], most))
+        self._lanes.show(
+            list(found), lambda id_: heat_row(name(id_), found[id_], most, window.count)
+        )
 
     def _seconds(self, window: Window) -> tuple[int, int, int]:
         """The first second, the number of seconds, and the characters of one, in this window."""
@@ -123,14 +125,16 @@ class HeatMapScreen(TimeScreen):
         self._lanes.set_heads(
             f"Parts of a second, {of}",
             scale(most),
-            seconds_axis(first, seconds, columns, cursor, self._spans),
+            seconds_axis(first, seconds, columns, cursor, self._spans, window.count),
         )
         if parts != self._parts:
             self._parts = parts
             self._lanes.chosen = True
         names = [f"from {number * 1000 // parts:>3} ms" for number in range(parts)]
         rows = list(range(parts))
-        self._lanes.show(rows, lambda number: heat_row(names[number], grid[number], most, columns))
+        self._lanes.show(
+            rows, lambda number: heat_row(names[number], grid[number], most, window.count, columns)
+        )
         self._lanes.choose(at % _NS * parts // _NS, by_itself=True)
 
     def _draw_cell(self, line: TimeLine, index: SnapshotIndex) -> None:

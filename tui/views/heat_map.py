@@ -38,16 +38,17 @@ def offset_rows(page: int) -> int:
     return max((count for count in OFFSET_ROWS if count <= page), default=OFFSET_ROWS[0])
 
 
-def heat_row(name: str, sums: Sequence[int], most: int, columns: int = 1) -> Line:
+def heat_row(name: str, sums: Sequence[int], most: int, count: int, columns: int = 1) -> Line:
     """A row of densities with its sum.
 
     Args:
         name: of the lock, the thread or the part of a second.
         sums: the nanoseconds waited in each cell.
         most: the largest sum of all rows.
+        count: the characters of all cells together.
         columns: the characters of one cell.
     """
-    signs = "".join(shade(ns / most if most else 0.0) * columns for ns in sums)
+    signs = "".join(shade(ns / most if most else 0.0) * columns for ns in sums).ljust(count)
     whole = sum(sums)
     text = duration(whole / 1e9) if whole else "-"
     return (
@@ -59,6 +60,10 @@ def heat_row(name: str, sums: Sequence[int], most: int, columns: int = 1) -> Lin
 
 def heat_axis(window: Window, cursor: int, spans: Sequence[ChosenSpan], begin: int | None) -> Line:
     """The times above the cells, the cursor, and the chosen spans as A and B."""
+    return _with_cursor(_signs(window, spans, begin), cursor)
+
+
+def _signs(window: Window, spans: Sequence[ChosenSpan], begin: int | None) -> str:
     signs = list(axis(window))
     for letter, span in zip("AB", spans, strict=False):
         if span.from_ns < window.to_ns and span.to_ns > window.from_ns:
@@ -66,15 +71,24 @@ def heat_axis(window: Window, cursor: int, spans: Sequence[ChosenSpan], begin: i
             signs[first : last + 1] = letter * (last + 1 - first)
     if begin is not None and window.from_ns <= begin < window.to_ns:
         signs[window.cell_at(begin)] = "["
-    return _with_cursor("".join(signs), cursor)
+    return "".join(signs)
 
 
 def seconds_axis(
-    first_s: int, seconds: int, columns: int, cursor: int, spans: Sequence[ChosenSpan]
+    first_s: int, seconds: int, columns: int, cursor: int, spans: Sequence[ChosenSpan], count: int
 ) -> Line:
-    """The same for cells of whole seconds; ``columns``: the characters of one cell."""
+    """The same for cells of whole seconds.
+
+    Args:
+        first_s: the first second, since 1970.
+        seconds: number of seconds.
+        columns: the characters of one cell.
+        cursor: the number of the cell with the cursor.
+        spans: the chosen spans.
+        count: the characters of all cells together.
+    """
     window = Window(first_s * 10**9, (first_s + seconds) * 10**9, seconds * columns)
-    return heat_axis(window, cursor * columns, spans, None)
+    return _with_cursor(_signs(window, spans, None).ljust(count), cursor * columns)
 
 
 def _with_cursor(text: str, cursor: int) -> Line:
@@ -97,7 +111,7 @@ def spans_line(spans: Sequence[ChosenSpan], begin: int | None, width: int) -> Li
     elif len(spans) == 1:
         said.append(("c its callers; m begins the second span", "label"))
     else:
-        said.append(("c callers of B; d what B has more than A", "label"))
+        said.append(("c callers of B; d compares", "label"))
     return cut(make_line(*said), width)
 
 
@@ -161,7 +175,7 @@ def cell_lines(
         plural = "s" * (entry.threads != 1)
         yield make_line(
             f" {duration(entry.waited_ns / 1e9):>6}",
-            (f" {entry.threads} thread{plural} ", "label"),
+            (f"  {entry.threads} thread{plural}  ", "label"),
             (index.lock_name(lock), "strong"),
             (f"  {place}", "where"),
         )

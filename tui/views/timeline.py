@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from locktop.collector.export.text.timeline import flow_sentence, wait_sentence
+from locktop.collector.export.text.timeline import wait_sentence
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.timeline import (
     axis,
@@ -27,6 +27,8 @@ from locktop.tui.views.styled_line import Line, Span, cut, make_line
 _NAME_WIDTH = 13
 CELLS_FROM = 2 + _NAME_WIDTH + 1
 _WAIT_WIDTH = 6
+#: From this width the time zone is named.
+_ZONE_FROM = 100
 
 STYLES: Mapping[LaneState, str] = {
     LaneState.WAITING: "waiting",
@@ -115,7 +117,8 @@ def position_line(
             f"{duration(cell_ns / 1e9)}",
             (" a cell  ", "label"),
             ("▼ ", "key"),
-            (f"{time_of_day(view.at_ns, digits)} {time_zone(view.at_ns)}", "strong"),
+            (time_of_day(view.at_ns, digits), "strong"),
+            (f" {time_zone(view.at_ns)}" if width >= _ZONE_FROM else "", "label"),
         ),
         width,
     )
@@ -180,13 +183,28 @@ def wait_lines(
     if record.hold_ns:
         yield make_line((f" then had the lock for {duration(record.hold_ns / 1e9)}", "holder"))
     if woken_by is not None:
-        yield make_line((" f ", "key"), flow_sentence(woken_by, index))
+        yield _woken_by_line(woken_by, index)
     elif record.holder and not one.idle:
         held = f"{index.thread_name(record.holder)} had the lock when the wait began"
         yield make_line("   " + held)
     for flow in woke:
-        yield make_line((" F ", "key"), flow_sentence(flow, index))
+        gap_s = max(0, flow.woken_ns - record.end_ns) / 1e9
+        yield make_line(
+            (" F ", "key"), ("woke ", "label"), (index.thread_name(flow.to_tid), "strong"),
+            f" {duration(gap_s)} after the release at {time_of_day(record.end_ns, 6)}",
+        )  # fmt: skip
     yield from stack_of(index, record.stack, record.site)
+
+
+def _woken_by_line(flow: Flow, index: SnapshotIndex) -> Line:
+    who = (index.thread_name(flow.from_tid), "strong")
+    if flow.released_ns is None:
+        return make_line((" f ", "key"), who, " had the lock; its release is not recorded")
+    gap_s = max(0, flow.woken_ns - flow.released_ns) / 1e9
+    return make_line(
+        (" f ", "key"), ("released by ", "label"), who,
+        f" at {time_of_day(flow.released_ns, 6)}, {duration(gap_s)} before",
+    )  # fmt: skip
 
 
 def arrow_marks(order: Sequence[int], from_tid: int, to_tid: int) -> dict[int, str]:
