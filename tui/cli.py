@@ -29,6 +29,7 @@ from locktop.tui.commands import (
     run,
     snapshot,
     stream,
+    timeline,
     watch,
 )
 from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
@@ -41,6 +42,7 @@ _COMMANDS = (
     list_processes,
     snapshot,
     callers,
+    timeline,
     check,
     watch,
     replay,
