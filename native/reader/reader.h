@@ -261,6 +261,49 @@ struct lt_ring {
 int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint32_t quota,
                       uint8_t *records);
 
+/* The rings of all threads of a file, copied again and again into a private buffer. The caller sets
+ * the first part before each call. */
+struct lt_drain {
+    int32_t fd;
+    uint32_t threads;       /* blocks of threads; those of ended threads too */
+    const uint64_t *blocks; /* offsets of the blocks in the file */
+    uint64_t *next;         /* by block: the first record that is new */
+    uint64_t threads_at;    /* offset of the number of blocks in the file */
+    uint64_t deadline_ns;   /* CLOCK_MONOTONIC */
+    uint8_t *records;       /* room for `capacity` records */
+    uint32_t capacity;
+    uint32_t enough; /* records after which the call returns */
+
+    uint32_t count;    /* out: sound records that are no marks */
+    uint32_t damaged;  /* out: other records, without marks */
+    uint64_t lost;     /* out: overwritten before this call could copy them */
+    uint64_t pause_ns; /* between two rounds; the rounds adapt it */
+};
+
+enum lt_drain_result {
+    LT_DRAIN_DONE = 0,    /* it is the deadline, there are enough records, or new threads */
+    LT_DRAIN_DAMAGED = -1 /* a ring lies outside of the file */
+};
+
+/* Copies new records in rounds until the deadline. A round copies the more often, the fuller the
+ * fullest ring was. The records are complete unless they were overwritten: none is left out. */
+int lt_drain_rings(struct lt_drain *drain);
+
+/* Packs records column by column, each number as its difference to the record before, in groups of
+ * seven bits. The records are sound. `packed` has room for LT_PACKED_MAX bytes a record. Returns
+ * the number of bytes. */
+enum { LT_PACKED_MAX = 64 };
+uint64_t lt_pack_records(const uint8_t *records, uint32_t count, uint8_t *packed);
+
+/* The opposite, for bytes from a stranger: `records` has room for `count`. Returns 1, or 0 if the
+ * bytes are not exactly so many records. */
+int lt_unpack_records(const uint8_t *packed, uint64_t size, uint8_t *records, uint32_t count);
+
+/* Copies the records with a wait of at least `ticks` to `found`, at most `capacity`. Returns their
+ * number. */
+uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,
+                       uint32_t capacity);
+
 /* When an event was over, and the index of its record. */
 struct lt_record_end {
     uint64_t end; /* ticks */
