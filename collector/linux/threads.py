@@ -77,21 +77,27 @@ class KernelThreads:
 
         Args:
             waits: a token of each thread's wait, by tid. A thread with the token of the former scan
-                has used no CPU time since. So the result has the same object again.
+                has used no CPU time since. So the result has the same object again. A thread with
+                another token sleeps too, so only its counts are read.
         """
         self._round += 1
         known: dict[int, tuple[object, KernelThread]] = {}
         self.living = kernel_tids = self._files.tids()
         self._files.keep_only(kernel_tids)
         wanted: list[int] = []
+        moved: list[tuple[int, int]] = []
+        former = self._known
         for kernel_tid, tid in self._both_tids(kernel_tids):
-            wait, before = waits.get(tid), self._known.get(tid)
-            due = (self._round + tid) % _REREAD_SCANS == 0
-            if before is not None and wait is not None and before[0] == wait and not due:
+            wait, before = waits.get(tid), former.get(tid)
+            if before is None or wait is None or (self._round + tid) % _REREAD_SCANS == 0:
+                wanted.append(kernel_tid)
+            elif before[0] == wait:
                 known[tid] = before
+            elif before[1].runs and not self._disk_counts:
+                moved.append((kernel_tid, tid))
             else:
                 wanted.append(kernel_tid)
-        former = self._known
+        wanted += self._read_moved(moved, waits, known)
         for kernel_tid, raw in zip(wanted, self._raw(wanted), strict=True):
             if raw is None:
                 self._own_tids.pop(kernel_tid, None)  # another thread may get the id
@@ -101,6 +107,46 @@ class KernelThreads:
                 known[tid] = waits.get(tid), self._task(raw, before[1] if before else None)
         self._known = known
         return {tid: task for tid, (_, task) in known.items()}
+
+    def _read_moved(
+        self,
+        moved: Sequence[tuple[int, int]],
+        waits: Mapping[int, object],
+        known: dict[int, tuple[object, KernelThread]],
+    ) -> list[int]:
+        """Add threads that went from one wait to another to ``known``.
+
+        The stat of such a thread says nothing new, and takes four times as long as its schedstat.
+
+        Args:
+            moved: pairs of ids as of _both_tids().
+            waits: see read().
+            known: the result.
+
+        Returns:
+            the threads that did not run since the former scan, or that ended, by their ids in our
+            pid namespace.
+        """
+        if not moved:
+            return []
+        scheds = self._files.read_scheds([kernel_tid for kernel_tid, _ in moved])
+        rest, former = [], self._known
+        for (kernel_tid, tid), (at_ns, ran_ns, queued_ns, runs) in zip(moved, scheds, strict=True):
+            before = former[tid][1]
+            if runs <= before.runs:
+                rest.append(kernel_tid)
+                continue
+            known[tid] = waits[tid], KernelThread(
+                name=before.name,
+                state="S",
+                cpu_s=ran_ns / 1e9,
+                raw_name=before.raw_name,
+                at_s=at_ns / 1e9,
+                ran_ns=ran_ns,
+                queued_ns=queued_ns,
+                runs=runs,
+            )
+        return rest
 
     def keep_only(self, kernel_tids: Collection[int]) -> None:
         """Close the files of all other threads; for callers that do not call read()."""
@@ -141,7 +187,8 @@ class KernelThreads:
         return KernelThread(
             name=name,
             state=chr(raw.state),
-            cpu_s=raw.cpu_ticks * procfs.CLOCK_TICK_S,
+            # The same clock, but not cut to ticks.
+            cpu_s=raw.ran_ns / 1e9 if counted and raw.runs else raw.cpu_ticks * procfs.CLOCK_TICK_S,
             raw_name=raw_name,
             at_s=raw.at_ns / 1e9,
             ran_ns=raw.ran_ns if counted else 0,

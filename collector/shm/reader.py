@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec import Struct, field
+from msgspec.msgpack import Decoder
 from msgspec.structs import replace
 
 from locktop.collector.native import ffi, lib
@@ -40,10 +41,11 @@ _KINDS: int = lib.LT_KINDS
 _MAX_USES: int = lib.LT_USES
 
 
-class RawThread(Struct, gc=False):
+class RawThread(Struct, array_like=True, gc=False):
     """One thread block. The three tuples are by kind (enum lt_kind).
 
-    Readings return the same object as long as only ``now`` of the thread changes.
+    Readings return the same object as long as only ``now`` of the thread changes. The C reader
+    writes the fields, and those of the records in them, in this order (lt_pack_thread()).
     """
 
     index: int
@@ -67,6 +69,9 @@ class RawThread(Struct, gc=False):
     def uses_are_complete(self) -> bool:
         """Whether ``uses`` has all entries."""
         return self.use_count <= _MAX_USES
+
+
+_PACKED = Decoder(list[RawThread])
 
 
 class Reading(Struct):
@@ -195,7 +200,8 @@ class Reader:
 
     def _new_sums(self) -> TableSums:
         self._locks.refresh()
-        return TableSums(self._memory, self._clock, self._scratch, self._locks.count + _NEW_LOCKS)
+        count = self._locks.count + _NEW_LOCKS
+        return TableSums(self._memory, self._clock, self._scratch, count, self._mode)
 
     def _read_locks(self) -> tuple[int, bool]:
         """Copy the lock table; return the target's clock then, and Reading.handed_over."""
@@ -231,6 +237,8 @@ class Reader:
         self._epoch = None  # after a failure, all threads are made anew
         for index in sums.changed_threads(blocks, self._offsets, self._seen, self._now):
             raws[index] = self._raw_thread(sums, index)
+        for changed in _PACKED.decode(sums.packed_threads()):
+            raws[changed.index] = changed
         self._epoch = epoch
         threads: list[RawThread] = []
         for index, now in enumerate(ffi.unpack(self._now, len(raws))):
