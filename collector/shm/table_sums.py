@@ -12,6 +12,7 @@ from locktop.collector import native
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.kinds import CONTENDING
 from locktop.collector.shm.layout import SiteSum, WaitBlock
 from locktop.collector.shm.segment import SharedMemory
 
@@ -24,6 +25,7 @@ _FIRST_PACKED = 1 << 16
 #: The msgpack header of an array of up to 2^32 - 1 elements; a count of four bytes follows.
 _ARRAY32 = b"\xdd"
 _ARRAY_SIZE = 5
+_CONTENTION = sum(1 << number for number in CONTENDING)
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
@@ -109,7 +111,7 @@ class TableSums:
         self.args.long_wait = clock.ticks(_LONG_WAIT_S)
         self.args.scratch_max = memory.max_bytes
         self.args.sums, self.args.sum_count = self.by_lock_pointer, lock_count
-        self.args.mode = mode
+        self.args.mode, self.args.contention = mode, _CONTENTION
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
         self._thread_sum = ffi.buffer(ffi.addressof(self.args, "sum"))
         self._sites = self.args.sites

@@ -116,11 +116,28 @@ static uint8_t *put_held(uint8_t *to, const struct lt_thread *block)
     return to;
 }
 
+static uint64_t sum_of(const uint64_t *values, uint32_t kinds)
+{
+    uint64_t sum = 0;
+
+    for (int kind = 0; kind < LT_KINDS; kind++)
+        sum += kinds >> kind & 1 ? values[kind] : 0;
+    return sum;
+}
+
+/* A map from each kind to its value, without the zeros. */
 static uint8_t *put_by_kind(uint8_t *to, const uint64_t *values)
 {
-    to = put_array(to, LT_KINDS);
-    for (int kind = 0; kind < LT_KINDS; kind++)
-        to = put_number(to, values[kind]);
+    uint8_t *head = to++, count = 0;
+
+    for (int kind = 0; kind < LT_KINDS; kind++) {
+        if (values[kind]) {
+            to = put_number(to, (uint64_t)kind);
+            to = put_number(to, values[kind]);
+            count++;
+        }
+    }
+    *head = 0x80 | count; /* kind 0 is none, so the count fits */
     return to;
 }
 
@@ -142,8 +159,8 @@ void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset
     else
         to = put_array(to, 0);
     to = put_number(to, read->now);
-    to = put_by_kind(to, sum->acquisitions);
-    to = put_by_kind(to, sum->contended);
+    to = put_number(to, sum_of(sum->acquisitions, read->contention));
+    to = put_number(to, sum_of(sum->contended, read->contention));
     to = put_by_kind(to, sum->wait_ticks);
     to = put_number(to, sum->use_count);
     to = put_binary(to, sum->uses, sum->use_count * (uint32_t)sizeof *sum->uses);

@@ -9,7 +9,7 @@ from functools import partial
 from locktop.collector.analysis import semaphore_ownership, wait_for_graph
 from locktop.collector.analysis.deadlocks import HANDED_OVER
 from locktop.collector.analysis.wait_for_graph import WaitForGraph
-from locktop.collector.analysis.wait_requests import build_graph
+from locktop.collector.analysis.wait_requests import build_graph, can_all_go_on
 from locktop.collector.linux import ptrace_access, syscalls
 from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.target import user_name
@@ -210,6 +210,8 @@ class PreloadScan(Scan):
         """
         draft, by_id = self.draft, {lock.id: lock for lock in self.draft.locks}
         peers = () if self.has_ended else self._peers.threads(draft.threads, by_id)
+        if not peers and can_all_go_on(draft.threads):
+            return
         handed_over = self._reading.handed_over or self._peers.handed_over
         first = build_graph((*draft.threads, *peers), by_id, draft.complete)
 
