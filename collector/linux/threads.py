@@ -52,6 +52,11 @@ class ThreadMoment(NamedTuple):
     counts: tuple[int, int, int]
 
 
+#: A wait: a number that no other thread has (its tid may come back), and the number of the wait.
+Wait = tuple[int, int]
+_Known = tuple[Wait | None, KernelThread]
+
+
 class KernelThreads:
     """The living threads of a process, by tid in the process's own pid namespace."""
 
@@ -61,7 +66,7 @@ class KernelThreads:
         self._same_ids = pid == own_pid
         self._own_tids: dict[int, int] = {}
         self._kernel_tids: dict[int, int] = {}
-        self._known: dict[int, tuple[object, KernelThread]] = {}
+        self._known: dict[int, _Known] = {}
         self._files = ThreadFiles(pid, share)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
@@ -72,16 +77,16 @@ class KernelThreads:
         """Close all files."""
         self._files.close()
 
-    def read(self, waits: Mapping[int, object]) -> dict[int, KernelThread]:
+    def read(self, waits: Mapping[int, Wait]) -> dict[int, KernelThread]:
         """Return the living threads by tid.
 
         Args:
-            waits: a token of each thread's wait, by tid. A thread with the token of the former scan
-                has used no CPU time since. So the result has the same object again. A thread with
-                another token sleeps too, so only its counts are read.
+            waits: the waits of sleeping threads, by tid. A thread in the wait of the former scan
+                has used no CPU time since. So the result has the same object again. Of a thread in
+                another wait, only the counts are read.
         """
         self._round += 1
-        known: dict[int, tuple[object, KernelThread]] = {}
+        known: dict[int, _Known] = {}
         self.living = kernel_tids = self._files.tids()
         self._files.keep_only(kernel_tids)
         wanted: list[int] = []
@@ -93,7 +98,7 @@ class KernelThreads:
                 wanted.append(kernel_tid)
             elif before[0] == wait:
                 known[tid] = before
-            elif before[1].runs and not self._disk_counts:
+            elif self._has_moved(before, wait):
                 moved.append((kernel_tid, tid))
             else:
                 wanted.append(kernel_tid)
@@ -108,11 +113,16 @@ class KernelThreads:
         self._known = known
         return {tid: task for tid, (_, task) in known.items()}
 
+    def _has_moved(self, before: _Known, wait: Wait) -> bool:
+        """Tell whether the schedstat alone may show the new state of a thread in another wait."""
+        was, task = before
+        return was is not None and was[0] == wait[0] and task.runs > 0 and not self._disk_counts
+
     def _read_moved(
         self,
         moved: Sequence[tuple[int, int]],
-        waits: Mapping[int, object],
-        known: dict[int, tuple[object, KernelThread]],
+        waits: Mapping[int, Wait],
+        known: dict[int, _Known],
     ) -> list[int]:
         """Add threads that went from one wait to another to ``known``.
 
@@ -136,15 +146,18 @@ class KernelThreads:
             if runs <= before.runs:
                 rest.append(kernel_tid)
                 continue
-            known[tid] = waits[tid], KernelThread(
-                name=before.name,
-                state="S",
-                cpu_s=ran_ns / 1e9,
-                raw_name=before.raw_name,
-                at_s=at_ns / 1e9,
-                ran_ns=ran_ns,
-                queued_ns=queued_ns,
-                runs=runs,
+            known[tid] = (
+                waits[tid],
+                KernelThread(
+                    name=before.name,
+                    state="S",
+                    cpu_s=ran_ns / 1e9,
+                    raw_name=before.raw_name,
+                    at_s=at_ns / 1e9,
+                    ran_ns=ran_ns,
+                    queued_ns=queued_ns,
+                    runs=runs,
+                ),
             )
         return rest
 

@@ -53,6 +53,7 @@ class ScratchBuffer:
         self.charge_capacity = 0
         self.reserve(FIRST_SCRATCH)
         self.reserve_charges(_FIRST_CHARGES, 0)
+        self.packed: Any = None
         self.packed_capacity = 0
         self.reserve_packed(_FIRST_PACKED, 0)
 

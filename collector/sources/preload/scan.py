@@ -44,6 +44,7 @@ _WAS_DORMANT = (
     "the library was dormant for a time: calls of that time are not counted, and holders that took"
     " a lock before its end may not be known"
 )
+_KIND_SHIFT: int = lib.LT_KIND_SHIFT
 #: Kinds of lock whose waiters may use a CPU.
 _MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
 _USE_CPU = frozenset({Kind.SPIN, Kind.CUSTOM})
@@ -133,7 +134,7 @@ class PreloadScan(Scan):
         if self.has_ended:
             return exit_snapshot.last_tasks(self._reading, self.watched.last)
         try:
-            return self.watched.tasks.read(_sleeps(self._reading.newest))
+            return self.watched.tasks.read(_sleeps(self._reading.newest, self._session.waits))
         except OSError:
             return {}
 
@@ -383,10 +384,11 @@ def _elsewhere(doing: Mapping[int, ThreadMoment], threads: Sequence[Thread]) -> 
     }
 
 
-def _sleeps(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:
-    """Return the waits in which a thread uses no CPU, by tid."""
-    return {
-        tid: (raw.block.birth, raw.wait.seq)
-        for tid, raw in threads.items()
-        if raw.wait and raw.wait.key >> lib.LT_KIND_SHIFT not in _MAY_SPIN
+def _sleeps(threads: Mapping[int, RawThread], waits: WaitKeys) -> WaitKeys:
+    """Return those of ``waits`` in which a thread uses no CPU, by tid."""
+    spinning = {
+        tid for tid, raw in threads.items() if raw.wait and raw.wait.key >> _KIND_SHIFT in _MAY_SPIN
     }
+    if not spinning:
+        return waits
+    return {tid: wait for tid, wait in waits.items() if tid not in spinning}
