@@ -21,7 +21,7 @@ _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 #: Shorter lists are not worth the effort.
 MIN_ELEMENTS = 500
 #: Stands for the elements of a list. No text of a document has a control character.
-_PLACE, _PLACES = "\0blame", re.compile(rb'"\\u0000blame"')
+_STAND_IN, _STAND_INS = "\0blame", re.compile(rb'"\\u0000blame"')
 
 
 def encode(document: Document, enc_hook: Callable[[object], str]) -> bytes:
@@ -35,9 +35,9 @@ def encode(document: Document, enc_hook: Callable[[object], str]) -> bytes:
     for lock in document.locks:
         if len(lock.blame) >= MIN_ELEMENTS and lock.blame[0].interval is UNSET:
             elements.append(_elements(lock.blame, enc_hook))
-            lock.blame = cast(Any, [_PLACE])
+            lock.blame = cast(Any, [_STAND_IN])
     text = msgspec.json.format(msgspec.json.encode(document, enc_hook=enc_hook), indent=1)
-    parts = _PLACES.split(text)
+    parts = _STAND_INS.split(text)
     whole = [part for pair in zip(parts, elements, strict=False) for part in pair]
     return b"".join([*whole, parts[-1], b"\n"])
 

@@ -92,8 +92,9 @@ class ThreadFiles:
         return [self._record(slot) if slot != _NO_SLOT else None for slot in slots]
 
     def read_scheds(self, tids: Collection[int]) -> list[SchedRecord]:
-        """Return the schedstat of threads of the process, in order; ``runs`` is 0 if it is not
-        known, or if the thread has ended.
+        """Return the schedstat of each thread, in order.
+
+        ``runs`` is 0 if the kernel does not count, or if the thread has ended.
 
         Raises: OSError if this process lacks descriptors or memory, or if the process is gone.
         """

@@ -17,7 +17,7 @@ from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 
 #: A thread that stays in one wait is read again after this number of scans: its name may change.
-_REREAD_SCANS = 16
+REREAD_SCANS = 16
 #: After a refusal, calls are read again only after this time: Yama logs each refusal.
 _RETRY_S = 30.0
 _REFUSED = SystemCall(-1, (), 0, 0)
@@ -94,7 +94,7 @@ class KernelThreads:
         former = self._known
         for kernel_tid, tid in self._both_tids(kernel_tids):
             wait, before = waits.get(tid), former.get(tid)
-            if before is None or wait is None or (self._round + tid) % _REREAD_SCANS == 0:
+            if before is None or wait is None or (self._round + tid) % REREAD_SCANS == 0:
                 wanted.append(kernel_tid)
             elif before[0] == wait:
                 known[tid] = before

@@ -362,8 +362,8 @@ struct lt_sched {
     uint64_t runs; /* 0: not known, or the thread ended */
 };
 
-/* Reads the schedstat alone of the threads at `indexes`; their struct lt_task stay. That takes a
- * quarter of the time of lt_read_tasks(). Returns 0 or a negative errno as above. */
+/* Reads the schedstat alone of the threads at `indexes`; their struct lt_task stay. This function
+ * takes a quarter of the time of lt_read_tasks(). Returns 0 or a negative errno as above. */
 int lt_read_scheds(struct lt_task_table *table, const uint32_t *indexes, uint32_t count,
                    struct lt_sched *scheds);
 
@@ -421,9 +421,10 @@ int lt_take_sample(int fd);
 int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t registers,
                    struct lt_sample *sample);
 
-/* Indents `size` bytes of JSON for a list that lies four levels deep, one blank a level. The text is
- * flat objects without blanks, separated by commas; no string in it has a brace, a comma or a colon.
- * Returns the bytes written to `to`, 0 if `capacity` might be too small. */
+/* Indents `size` bytes of JSON for a list that lies four levels deep, one blank a level. The text
+ * is the elements of the list. They are flat objects without blanks. No string in these has a
+ * brace, a comma or a colon. Returns the bytes written to `to`, 0 if `capacity` might be too small.
+ */
 uint64_t lt_indent_objects(const char *text, uint64_t size, char *to, uint64_t capacity);
 
 #endif

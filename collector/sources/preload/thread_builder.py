@@ -173,14 +173,9 @@ class ThreadBuilder:
             uses, signals = _uses(counted, context)
             thread = replace(thread, uses=uses, signals=signals)
         scanned[key] = _LastScan(
-            counted=counted,
-            task=task,
-            thread=thread,
-            now=now,
-            contention_s=contention_s,
-            idle_s=idle_s,
-            spin_s=spin_s,
-        )
+            counted=counted, task=task, thread=thread, now=now, contention_s=contention_s,
+            idle_s=idle_s, spin_s=spin_s,
+        )  # fmt: skip
         return thread
 
     def _still_waits(

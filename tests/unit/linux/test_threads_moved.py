@@ -15,7 +15,7 @@ def test_the_schedstat_alone_tells_of_a_thread_in_another_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The thread's name shows whether its stat was read."""
-    monkeypatch.setattr("locktop.collector.linux.threads._REREAD_SCANS", 1 << 30)
+    monkeypatch.setattr("locktop.collector.linux.threads.REREAD_SCANS", 1 << 30)
     its, ours = os.pipe()
     answer, says = os.pipe()
 
