@@ -45,12 +45,14 @@ from locktop.collector.model.locks import (
     LazyBlame,
     Lock,
     LockRates,
+    PackedBlame,
     WaitStack,
     behind_s,
     blamed_sites,
     further_locks,
     unheld_s,
 )
+from locktop.collector.model.moments import Notable, NotableKind, WaitRecord
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
@@ -96,9 +98,12 @@ __all__ = [
     "Member",
     "Misuse",
     "MisuseKind",
+    "Notable",
+    "NotableKind",
     "OrderCycle",
     "OrderEdge",
     "OrderWay",
+    "PackedBlame",
     "Pattern",
     "PatternName",
     "PerfCounter",
@@ -115,6 +120,7 @@ __all__ = [
     "TimeSplit",
     "UnobservedWait",
     "Wait",
+    "WaitRecord",
     "WaitStack",
     "behind_s",
     "blamed_sites",

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from locktop.collector.model import Kind, Snapshot
+from locktop.collector.shm.slot_batch import SlotBatch
 
 
 class OngoingWait(Struct, frozen=True):
@@ -85,6 +86,14 @@ class Source(Protocol):
         Raises:
             LocktopError: the level cannot be set.
         """
+        ...
+
+    def keep_slots(self) -> None:
+        """Keep the ring records that each scan copies, for ``take_slots``, from now on."""
+        ...
+
+    def take_slots(self) -> SlotBatch | None:
+        """Return the ring records since the last call; None from a source without rings."""
         ...
 
     def close(self) -> None:

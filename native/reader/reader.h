@@ -114,9 +114,9 @@ struct lt_lock_row {
     uint32_t type;
     uint32_t foreign_releases;
     uint32_t made_at;
-    uint32_t unused;
-    uint64_t sites; /* offset of the first struct lt_retired_site */
-    uint64_t waits; /* as in struct lt_lock */
+    uint32_t parent_posts; /* sem: as in struct lt_lock */
+    uint64_t sites;        /* offset of the first struct lt_retired_site */
+    uint64_t waits;        /* as in struct lt_lock */
     uint64_t acquisitions;
     uint64_t contended;
     uint64_t trylock_failed;

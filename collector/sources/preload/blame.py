@@ -15,7 +15,7 @@ from typing import overload
 from msgspec import Struct
 from msgspec.structs import replace
 
-from locktop.collector.model import Blame, LazyBlame
+from locktop.collector.model import Blame, LazyBlame, PackedBlame
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.layout import ChargeRecord, LockRow
@@ -132,6 +132,14 @@ class ChargedBlame(LazyBlame):
         """See LazyBlame. ``others`` are from the same source."""
         locks = [lock for one in others if isinstance(one, ChargedBlame) for lock in one._locks]
         return ChargedBlame((*self._locks, *locks), self._hz)
+
+    def packed(self) -> PackedBlame:
+        """See LazyBlame."""
+        rows = self._sorted_rows()
+        return PackedBlame(
+            origins=tuple(self._origins), rows=rows, hz=self._hz,
+            unheld_s=self.unheld_s, behind_s=self.behind_s,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self._sorted_rows()) // layout.CHARGE.size

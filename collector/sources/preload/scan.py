@@ -214,7 +214,21 @@ class PreloadScan(Scan):
         if not peers and can_all_go_on(draft.threads):
             return
         handed_over = self._reading.handed_over or self._peers.handed_over
-        first = build_graph((*draft.threads, *peers), by_id, draft.complete)
+        first_thread = self.watched.target.pid
+        self._session.left_by_fork = fork_inherited.owners_left_by_fork(
+            first_thread,
+            self._reading.header.forked_from,
+            draft.threads,
+            self._session.left_by_fork,
+        )
+        graph_of = partial(
+            build_graph,
+            locks=by_id,
+            complete=draft.complete,
+            first_thread=first_thread,
+            left_by_fork=self._session.left_by_fork,
+        )
+        first = graph_of((*draft.threads, *peers))
 
         def read_again(suspects: WaitForGraph) -> WaitForGraph:
             nonlocal peers
@@ -224,7 +238,7 @@ class PreloadScan(Scan):
             threads = session.wakeups.apply(session.reader.read_threads(), session.rows)
             again = session.threads.waiting_threads(threads, self._tasks)
             peers = self._peers.threads(again, by_id)
-            return build_graph((*again, *peers), by_id, draft.complete)
+            return graph_of((*again, *peers))
 
         doubt = HANDED_OVER if handed_over else ""
         found = deadlock_check.check(first, self._query_kernel, read_again, doubt)

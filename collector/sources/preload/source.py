@@ -16,6 +16,7 @@ from locktop.collector.model import Snapshot
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import control
 from locktop.collector.shm.segment import SharedMemory
+from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources import discover, gc_pause
 from locktop.collector.sources.base import OngoingWait
 from locktop.collector.sources.preload import wait_poll
@@ -48,17 +49,22 @@ class PreloadSource:
         self._rules = rules
         self._stop_threads = stop_threads
         self._of_classes = of_classes
+        self._keeps_slots = False
         self._watched = WatchedProcess(pid)
         memory = discover.open_memory(self._watched.target)
         self._session = self._new_session(memory)
         self._peers = PeerProcesses(self._watched.target)
         self._exe = self._executable()
         self._busy = threading.Lock()  # another thread sets levels
+        self._lost_before = 0
 
     def _new_session(self, memory: SharedMemory) -> PreloadSession:
-        return PreloadSession(
+        session = PreloadSession(
             self._watched, memory, self._rules, self._stop_threads, self._of_classes
         )
+        if self._keeps_slots:
+            session.recorder.keep_slots()
+        return session
 
     def close(self) -> None:
         """Release the process; a claim on the process expires by itself."""
@@ -135,6 +141,25 @@ class PreloadSource:
             if left is not None:
                 raise LocktopError(f"cannot set the level: {left.notes[-1]}")
             return control.set_level(self._session.memory, name)
+
+    def keep_slots(self) -> None:
+        """See Source."""
+        self._keeps_slots = True
+        self._session.recorder.keep_slots()
+
+    def take_slots(self) -> SlotBatch | None:
+        """See Source."""
+        with self._busy:
+            session = self._session
+            lost = session.recorder.lost - self._lost_before
+            self._lost_before = session.recorder.lost
+            return SlotBatch(
+                ticks=session.clock.now(),
+                time_ns=time.time_ns(),
+                hz=session.clock.hz,
+                lost=max(lost, 0),
+                records=session.recorder.take_slots(),
+            )
 
     # ---- the identity of the process and of its program ----
 

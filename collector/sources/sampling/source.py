@@ -134,6 +134,13 @@ class SamplingSource:
             f"there is no level to set: in process {self._watched.target} {self._without_library()}"
         )
 
+    def keep_slots(self) -> None:
+        """See Source. A sampled process has no rings."""
+
+    def take_slots(self) -> None:
+        """See Source."""
+        return None
+
     def _without_library(self) -> str:
         return self._why or "it runs without the library"
 

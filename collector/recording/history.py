@@ -1,0 +1,172 @@
+"""The memory of a live screen: the last minutes, in a bounded number of bytes."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Notable, Snapshot, WaitRecord
+from locktop.collector.recording import frame_format, snapshot_payload
+from locktop.collector.recording.frame_format import FrameType
+from locktop.collector.recording.snapshot_chain import ChainPacker, Link, unpack_last
+from locktop.collector.shm import slot_batch
+from locktop.collector.shm.slot_batch import SlotBatch
+
+#: The default bounds: bytes, and seconds.
+MAX_BYTES, SPAN_S = 64 << 20, 900.0
+#: The least bytes: a whole snapshot of a large process must fit.
+LEAST_BYTES = 1 << 20
+_MAX_NOTABLES = 1000
+_SLOTS = msgspec.msgpack.Decoder(SlotBatch)
+#: Bytes of Python objects beside each packed part.
+_EACH = 300
+
+
+class _Chain(Struct):
+    """A whole snapshot and its changes."""
+
+    times_ns: list[int]
+    links: list[Link]
+    size: int = 0  # bytes
+
+
+class _Slots(Struct, frozen=True):
+    time_ns: int  # of the copy: the records are older
+    packed: bytes
+    unpacked: int
+
+
+class History:
+    """Keeps snapshots, ring records and notable moments. See Moments for the reading methods.
+
+    One thread adds, others read. The oldest chain goes first when the bytes or the seconds are
+    exceeded. The newest chain always stays.
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES, span_s: float = SPAN_S) -> None:
+        """Args:
+        max_bytes: the most bytes that the packed parts take.
+        span_s: how far back the memory goes, seconds.
+        """
+        self._max_bytes = max(max_bytes, LEAST_BYTES)
+        self._span_ns = round(span_s * 1e9)
+        self._packer = ChainPacker()
+        self._chains: deque[_Chain] = deque()
+        self._slots: deque[_Slots] = deque()
+        self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
+        self._size = 0
+        self._lock = threading.Lock()
+        self._last: tuple[int, bytes] | None = None  # the payload that was read last, and its time
+
+    @property
+    def size(self) -> int:
+        """The bytes that the packed parts take."""
+        return self._size
+
+    def add(
+        self,
+        snapshot: Snapshot,
+        time_ns: int,
+        slots: SlotBatch | None = None,
+        notables: Iterable[Notable] = (),
+    ) -> None:
+        """Add one scan.
+
+        Args:
+            snapshot: the scan.
+            time_ns: when it was taken, nanoseconds since 1970; later than the scan before.
+            slots: the ring records since the scan before.
+            notables: the notable moments since the scan before.
+        """
+        link = self._packer.link(snapshot_payload.encode(snapshot))
+        packed = _packed(slots) if slots is not None and slots.records else None
+        with self._lock:
+            if link.type is FrameType.KEY:
+                self._chains.append(_Chain([], []))
+            chain = self._chains[-1]
+            chain.times_ns.append(time_ns)
+            chain.links.append(link)
+            chain.size += len(link.packed) + _EACH
+            self._size += len(link.packed) + _EACH
+            if packed is not None:
+                self._slots.append(packed)
+                self._size += len(packed.packed) + _EACH
+            self._notables.extend(notables)
+            self._forget(time_ns - self._span_ns)
+
+    def add_notable(self, notable: Notable) -> None:
+        """Add a moment, as a mark of the user."""
+        with self._lock:
+            self._notables.append(notable)
+
+    def _forget(self, oldest_ns: int) -> None:
+        while len(self._chains) > 1 and (
+            self._size > self._max_bytes or self._chains[1].times_ns[0] < oldest_ns
+        ):
+            self._size -= self._chains.popleft().size
+            self._forget_slots(self._chains[0].times_ns[0])
+        while self._size > self._max_bytes and len(self._slots) > 1:
+            self._size -= len(self._slots.popleft().packed) + _EACH
+
+    def _forget_slots(self, first_ns: int) -> None:
+        while self._slots and self._slots[0].time_ns < first_ns:
+            self._size -= len(self._slots.popleft().packed) + _EACH
+        while self._notables and self._notables[0].time_ns < first_ns:
+            self._notables.popleft()
+
+    def times_ns(self) -> Sequence[int]:
+        """See Moments."""
+        with self._lock:
+            return [time_ns for chain in self._chains for time_ns in chain.times_ns]
+
+    def at(self, time_ns: int) -> Snapshot:
+        """See Moments."""
+        with self._lock:
+            if not self._chains:
+                raise LocktopError("there is no snapshot yet")
+            begins = [chain.times_ns[0] for chain in self._chains]
+            chain = self._chains[max(0, bisect_right(begins, time_ns) - 1)]
+            number = max(0, bisect_right(chain.times_ns, time_ns) - 1)
+            times, links = chain.times_ns[: number + 1], chain.links[: number + 1]
+        return snapshot_payload.decode(self._payload(times, links))
+
+    def _payload(self, times_ns: list[int], links: list[Link]) -> bytes:
+        """Unpack the last of the links, from the payload that was read last if that is before."""
+        first, before, last = 0, None, self._last
+        if last is not None and last[0] in times_ns:
+            first, before = times_ns.index(last[0]) + 1, last[1]
+        payload = unpack_last(links[first:], before) if links[first:] else before
+        assert payload is not None
+        self._last = times_ns[-1], payload
+        return payload
+
+    def notables(self) -> Sequence[Notable]:
+        """See Moments."""
+        with self._lock:
+            return sorted(self._notables, key=lambda one: one.time_ns)
+
+    def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
+        """See Moments."""
+        with self._lock:
+            # A batch has records from before its copy, so later batches may touch the span, too.
+            batches = [one for one in self._slots if one.time_ns >= from_ns]
+        found = []
+        for one in batches:
+            batch = _SLOTS.decode(frame_format.unpack(one.packed, one.unpacked))
+            found += [
+                record
+                for record in slot_batch.decode(batch)
+                if record.began_ns < to_ns and record.end_ns >= from_ns
+            ]
+        return sorted(found, key=lambda record: record.began_ns)
+
+
+def _packed(slots: SlotBatch) -> _Slots:
+    data = msgspec.msgpack.encode(slots)
+    return _Slots(time_ns=slots.time_ns, packed=frame_format.packed(data), unpacked=len(data))

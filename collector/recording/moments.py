@@ -1,0 +1,36 @@
+"""The past of a process: the interface of the memory of a live screen and of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from locktop.collector.model import Notable, Snapshot, WaitRecord
+
+
+class Moments(Protocol):
+    """The past of one process. Times are nanoseconds since 1970, UTC."""
+
+    def times_ns(self) -> Sequence[int]:
+        """Return the times of all snapshots, the oldest first."""
+        ...
+
+    def at(self, time_ns: int) -> Snapshot:
+        """Return the newest snapshot at ``time_ns`` or before, or the oldest of all.
+
+        Raises:
+            LocktopError: there is no snapshot, or it is damaged.
+        """
+        ...
+
+    def notables(self) -> Sequence[Notable]:
+        """Return the alerts and marks, the oldest first."""
+        ...
+
+    def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
+        """Return the waits and holds that touch a span, in the order of their begin.
+
+        Raises:
+            LocktopError: the records are damaged.
+        """
+        ...

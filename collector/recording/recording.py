@@ -1,0 +1,231 @@
+"""Reads a recording, which may come from a stranger or may be cut off at any byte."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.linux.regular_file import open_regular
+from locktop.collector.model import Notable, Snapshot, WaitRecord
+from locktop.collector.recording import frame_format, snapshot_payload
+from locktop.collector.recording.frame_format import (
+    FILE_HEADER,
+    HEADER_SIZE,
+    MAGIC,
+    VERSION,
+    FrameType,
+)
+from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
+from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.snapshot_chain import Link, unpack_last
+from locktop.collector.sanitize import clean
+from locktop.collector.shm import slot_batch
+from locktop.collector.shm.slot_batch import SlotBatch
+
+_T = TypeVar("_T")
+#: A file up to this size is checked whole when it is opened: the checksums of all its frames.
+_CHECKED_WHOLE = 64 << 20
+_MAX_FRAMES = 1 << 24
+_SNAPSHOTS = (FrameType.KEY, FrameType.CHANGE)
+
+
+class Recording:
+    """One file, open for reading. See Moments for the reading methods."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file and read its index.
+
+        Raises:
+            LocktopError: the file is no recording, or of a version that is not known.
+        """
+        self.path = path
+        try:
+            self._fd = open_regular(path, follow_link=True)
+        except OSError as error:
+            raise LocktopError(f"{path}: {error.strerror}") from None
+        try:
+            self._size = os.fstat(self._fd).st_size
+            #: The fault of the file, "" for none. Frames behind the fault are left out.
+            self.damage = ""
+            self._check_version()
+            frames = self._indexed() or self._found()
+            self._index(frames)
+            self.info = self._read_info()
+        except BaseException:
+            self.close()
+            raise
+        self._last: tuple[int, bytes] | None = None  # number and payload of the last snapshot
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def times_ns(self) -> Sequence[int]:
+        """See Moments."""
+        return self._times
+
+    def at(self, time_ns: int) -> Snapshot:
+        """See Moments."""
+        if not self._times:
+            raise self._broken("there is no snapshot in it")
+        number = max(0, bisect_right(self._times, time_ns) - 1)
+        return snapshot_payload.decode(self._payload(number))
+
+    def notables(self) -> Sequence[Notable]:
+        """See Moments."""
+        found: list[Notable] = []
+        for entry in self._notable_frames:
+            found += self._decoded(self._stored(entry), list[Notable])
+        cleaned = [replace(one, text=clean(one.text)) for one in found]
+        return sorted(cleaned, key=lambda one: one.time_ns)
+
+    def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
+        """See Moments."""
+        found = []
+        # A batch has records from before its copy, so later batches may touch the span, too.
+        for entry in self._slot_frames[bisect_right(self._slot_times, from_ns - 1) :]:
+            data = frame_format.unpack(self._stored(entry), entry.unpacked)
+            batch = self._decoded(data, SlotBatch)
+            found += [
+                record
+                for record in slot_batch.decode(batch)
+                if record.began_ns < to_ns and record.end_ns >= from_ns
+            ]
+        return sorted(found, key=lambda record: record.began_ns)
+
+    # ---- frames ----
+
+    def _payload(self, number: int) -> bytes:
+        first, before = number, None
+        while self._snapshots[first].type != FrameType.KEY:
+            if self._last is not None and self._last[0] == first:
+                break
+            first -= 1
+            if first < 0:
+                raise self._broken("it begins in the middle")
+        if self._last is not None and self._last[0] == first:
+            first, before = first + 1, self._last[1]
+        links = (
+            Link(FrameType(entry.type), self._stored(entry), entry.unpacked)
+            for entry in self._snapshots[first : number + 1]
+        )
+        payload = before if before is not None and first > number else unpack_last(links, before)
+        self._last = number, payload
+        return payload
+
+    def _stored(self, entry: IndexEntry) -> bytes:
+        """Return the stored payload of a frame, with its checksum checked."""
+        data = self._read(entry.offset, HEADER_SIZE + entry.stored)
+        head, payload = data[:HEADER_SIZE], data[HEADER_SIZE:]
+        try:
+            header = frame_format.parse_header(head)
+            if (header.type, header.stored, header.unpacked) != (
+                entry.type, entry.stored, entry.unpacked,
+            ):  # fmt: skip
+                raise LocktopError("damaged: the index names another frame")
+            frame_format.check(header, head, payload)
+        except LocktopError as error:
+            raise self._broken(f"{error}, at byte {entry.offset}") from None
+        return payload
+
+    def _decoded(self, data: bytes, type_: type[_T]) -> _T:
+        try:
+            return msgspec.msgpack.decode(data, type=type_)
+        except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+            raise self._broken(f"damaged: {error}") from None
+
+    def _read(self, offset: int, size: int) -> bytes:
+        if offset < 0 or offset + size > self._size:
+            raise self._broken("damaged: a frame lies behind its end")
+        data = os.pread(self._fd, size, offset)
+        if len(data) != size:
+            raise self._broken("it became shorter while it was read")
+        return data
+
+    def _broken(self, reason: str) -> LocktopError:
+        return LocktopError(f"{self.path}: {reason}")
+
+    # ---- opening ----
+
+    def _check_version(self) -> None:
+        head = os.pread(self._fd, FILE_HEADER.size, 0)
+        if len(head) < FILE_HEADER.size or head[: len(MAGIC)] != MAGIC:
+            raise self._broken("not a recording of locktop")
+        _, version, flags = FILE_HEADER.unpack(head)
+        if version != VERSION or flags:
+            raise self._broken(
+                f"a recording of version {version}; this locktop reads version {VERSION}"
+            )
+
+    def _indexed(self) -> list[IndexEntry]:
+        """Return the frames that the index names; none without a sound index."""
+        if self._size <= _CHECKED_WHOLE or self._size < TRAILER.size:
+            return []
+        at, word = TRAILER.unpack(self._read(self._size - TRAILER.size, TRAILER.size))
+        if word != TRAILER_WORD:
+            return []
+        parts: list[IndexPart] = []
+        try:
+            while at:
+                part = self._index_part(at)
+                if part.before >= at:
+                    return []
+                parts.append(part)
+                at = part.before
+        except LocktopError:
+            return []
+        return [entry for part in reversed(parts) for entry in part.frames]
+
+    def _index_part(self, at: int) -> IndexPart:
+        header = frame_format.parse_header(self._read(at, HEADER_SIZE))
+        if header.type != FrameType.INDEX:
+            raise self._broken("damaged: no index where one should be")
+        entry = IndexEntry(at, header.type, header.stored, header.unpacked, header.time_ns)
+        return self._decoded(self._stored(entry), IndexPart)
+
+    def _found(self) -> list[IndexEntry]:
+        """Return the whole frames from the begin to the first damaged one."""
+        found: list[IndexEntry] = []
+        at, end, checks = FILE_HEADER.size, self._size, self._size <= _CHECKED_WHOLE
+        while at + HEADER_SIZE <= end and len(found) < _MAX_FRAMES:
+            head = self._read(at, HEADER_SIZE)
+            try:
+                header = frame_format.parse_header(head)
+                if at + HEADER_SIZE + header.stored > end:
+                    break
+                entry = IndexEntry(at, header.type, header.stored, header.unpacked, header.time_ns)
+                if checks:
+                    self._stored(entry)
+            except LocktopError:
+                self.damage = f"damaged at byte {at}: what follows is left out"
+                break
+            found.append(entry)
+            at += HEADER_SIZE + header.stored
+        if not self.damage and end - at != TRAILER.size:
+            self.damage = f"it was cut off at byte {at}"
+        return found
+
+    def _index(self, frames: Sequence[IndexEntry]) -> None:
+        self._snapshots = [entry for entry in frames if entry.type in _SNAPSHOTS]
+        self._times = [entry.time_ns for entry in self._snapshots]
+        self._slot_frames = [entry for entry in frames if entry.type == FrameType.SLOTS]
+        self._slot_times = [entry.time_ns for entry in self._slot_frames]
+        self._notable_frames = [entry for entry in frames if entry.type == FrameType.NOTABLES]
+        self._infos = [entry for entry in frames[:1] if entry.type == FrameType.INFO]
+        self._ends = [entry for entry in frames if entry.type == FrameType.END]
+        if any(a > b for a, b in zip(self._times, self._times[1:], strict=False)):
+            raise self._broken("damaged: its times go back")
+
+    def _read_info(self) -> RecordingInfo:
+        if not self._infos:
+            raise self._broken("nothing of it can be read: it was cut off or is damaged")
+        return self._decoded(self._stored(self._infos[0]), RecordingInfo)

@@ -1,0 +1,112 @@
+"""Writes a recording: frames are appended, and a frame is whole or not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Notable, Snapshot
+from locktop.collector.recording import frame_format, snapshot_payload
+from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
+from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
+from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.snapshot_chain import ChainPacker
+from locktop.collector.shm.slot_batch import SlotBatch
+
+#: Frames of one part of the index.
+_PART = 64
+
+
+class RecordingEndedError(LocktopError):
+    """The file can take no more; what it has is readable."""
+
+
+class RecordingWriter:
+    """Writes one file. The methods raise RecordingEndedError when the disk is full."""
+
+    def __init__(self, path: Path, info: RecordingInfo, time_ns: int) -> None:
+        """Make the file.
+
+        Raises:
+            LocktopError: there is such a file, or it cannot be made.
+        """
+        self.path = path
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            self._fd = os.open(path, flags, 0o600)
+        except FileExistsError:
+            raise LocktopError(f"{path} is there already; give another -o FILE") from None
+        except OSError as error:
+            raise LocktopError(f"{path}: cannot be made: {os.strerror(error.errno or 0)}") from None
+        self.size = 0  # bytes written
+        self._packer = ChainPacker()
+        self._entries: list[IndexEntry] = []
+        self._part_at = 0
+        self._append(FILE_HEADER.pack(MAGIC, VERSION, 0))
+        self._add(FrameType.INFO, msgspec.msgpack.encode(info), None, time_ns)
+
+    def add_snapshot(self, snapshot: Snapshot, time_ns: int) -> None:
+        """Append a snapshot; ``time_ns``: nanoseconds since 1970, UTC."""
+        link = self._packer.link(snapshot_payload.encode(snapshot))
+        self._add(link.type, link.packed, link.unpacked, time_ns)
+
+    def add_slots(self, slots: SlotBatch) -> None:
+        """Append ring records."""
+        data = msgspec.msgpack.encode(slots)
+        self._add(FrameType.SLOTS, frame_format.packed(data), len(data), slots.time_ns)
+
+    def add_notables(self, notables: Iterable[Notable], time_ns: int) -> None:
+        """Append notable moments."""
+        self._add(FrameType.NOTABLES, msgspec.msgpack.encode(list(notables)), None, time_ns)
+
+    def finish(self, reason: str, time_ns: int) -> None:
+        """Append why the recording ends, and the rest of the index; close the file."""
+        if self._fd < 0:
+            return
+        try:
+            self._add(FrameType.END, msgspec.msgpack.encode(reason), None, time_ns)
+            self._add_index(time_ns)
+            self._append(TRAILER.pack(self._part_at, TRAILER_WORD))
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _add(self, type_: FrameType, payload: bytes, unpacked: int | None, time_ns: int) -> None:
+        whole = len(payload) if unpacked is None else unpacked
+        if whole > frame_format.MAX_UNPACKED or len(payload) > frame_format.MAX_STORED:
+            raise LocktopError(f"a frame of {whole} bytes is too large for a recording")
+        entry = IndexEntry(self.size, type_, len(payload), whole, time_ns)
+        self._append(frame_format.pack(type_, payload, whole, time_ns))
+        if type_ is FrameType.INDEX:
+            return
+        self._entries.append(entry)
+        if len(self._entries) >= _PART:
+            self._add_index(time_ns)
+
+    def _add_index(self, time_ns: int) -> None:
+        part = IndexPart(before=self._part_at, frames=tuple(self._entries))
+        at = self.size
+        self._add(FrameType.INDEX, msgspec.msgpack.encode(part), None, time_ns)
+        self._part_at, self._entries = at, []
+
+    def _append(self, data: bytes) -> None:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+        except OSError as error:
+            os.ftruncate(self._fd, self.size)  # no half frame stays
+            raise RecordingEndedError(
+                f"{self.path}: {os.strerror(error.errno or 0)}; the recording ends here and can"
+                " be read up to this moment"
+            ) from None
+        self.size += len(data)

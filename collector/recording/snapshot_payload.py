@@ -1,0 +1,108 @@
+"""One snapshot as bytes: all of the model, so that a screen draws it as it drew the live one.
+
+A payload is a msgpack array of two elements. The first is the ``Snapshot``, a map by the names of
+its fields; structs inside are maps, too. The second maps the id of a lock to its ``PackedBlame``.
+Thus the blame of a crowd of threads stays in rows, which keeps writing and reading cheap.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import LazyBlame, PackedBlame, Snapshot
+from locktop.collector.recording.recorded_blame import RecordedBlame
+from locktop.collector.sanitize import clean
+
+#: The largest id or counter has 64 bits. No figure of a model comes near the second.
+_MAX_INTEGER, _MAX_NUMBER = (1 << 64) - 1, 1e18
+#: In JSON: a number that may be too large has 20 digits, or an exponent of two digits.
+_LARGE = re.compile(rb"\d{20}|\d[eE]\+?\d\d")
+#: In msgpack: how a float begins that is infinite or no number.
+_NO_NUMBER = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|\xca[\x7f\xff][\x80-\xff]")
+
+
+class _Payload(Struct, array_like=True, frozen=True):
+    snapshot: Snapshot
+    blame: dict[int, PackedBlame]
+
+
+def _no_elements(value: object) -> Any:
+    """Encode blame in rows as no blame: the rows are in the second part."""
+    if isinstance(value, LazyBlame):
+        return ()
+    raise NotImplementedError(type(value).__name__)
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_no_elements)
+_DECODER = msgspec.msgpack.Decoder(_Payload)
+_JSON = msgspec.json.Encoder(enc_hook=_no_elements)
+
+
+def encode(snapshot: Snapshot) -> bytes:
+    """Return the payload of ``snapshot``."""
+    rows = {
+        lock.id: lock.blame.packed() for lock in snapshot.locks if isinstance(lock.blame, LazyBlame)
+    }
+    return _ENCODER.encode(_Payload(snapshot=snapshot, blame=rows))
+
+
+def decode(payload: bytes) -> Snapshot:
+    """Return the snapshot of a payload, which may come from a stranger.
+
+    Raises:
+        LocktopError: the payload is no snapshot.
+    """
+    try:
+        found = _DECODER.decode(payload)
+        for packed in found.blame.values():
+            RecordedBlame.check(packed)
+        snapshot = found.snapshot if _is_harmless(found.snapshot, payload) else _checked(found)
+    except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
+        reason = str(error) or type(error).__name__
+        raise LocktopError(f"a recorded snapshot is damaged: {reason}") from None
+    if not found.blame:
+        return snapshot
+    rows = found.blame
+    locks = [
+        replace(lock, blame=RecordedBlame(rows[lock.id])) if lock.id in rows else lock
+        for lock in snapshot.locks
+    ]
+    return replace(snapshot, locks=tuple(locks))
+
+
+def _is_harmless(snapshot: Snapshot, payload: bytes) -> bool:
+    """Return whether all texts and numbers are harmless for sure; a look at JSON is cheap.
+
+    JSON has a backslash before each control character, and before few others.
+    """
+    if _NO_NUMBER.search(payload):
+        return False
+    text = _JSON.encode(snapshot)
+    return b"\\" not in text and not _LARGE.search(text) and text.decode().isprintable()
+
+
+def _checked(found: _Payload) -> Snapshot:
+    """Return the snapshot with clean texts. Raises ValueError for an impossible number."""
+    return msgspec.convert(
+        _clean(msgspec.to_builtins(found.snapshot, enc_hook=_no_elements)), Snapshot
+    )
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {_clean(key): _clean(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_clean(part) for part in value]
+    if isinstance(value, float) and not abs(value) <= _MAX_NUMBER:
+        raise ValueError("a number out of range")
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _MAX_INTEGER:
+        raise ValueError("a number out of range")
+    return value

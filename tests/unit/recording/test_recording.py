@@ -1,0 +1,122 @@
+"""A recording: written and read back, cut off at any byte, damaged at any byte."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import scenarios
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.recording.recording import Recording
+from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.recording_writer import RecordingWriter
+
+_SECOND = 1_000_000_000
+_BEGIN = 1_790_000_000 * _SECOND
+_NOTABLE = Notable(_BEGIN + 3 * _SECOND, NotableKind.MARK, "deploy")
+
+
+def scans(count: int) -> list[Snapshot]:
+    """Scans of one process that goes on: each differs a little from the one before."""
+    made = scenarios.deadlock()
+    return [replace(made, duration_s=made.duration_s + number) for number in range(count)]
+
+
+def write(path: Path, made: list[Snapshot], is_ended: bool = True) -> Path:
+    """Write a recording with a scan in each second."""
+    writer = RecordingWriter(path, RecordingInfo.of(made[0], "1.0"), _BEGIN)
+    for number, snapshot in enumerate(made):
+        writer.add_snapshot(snapshot, _BEGIN + number * _SECOND)
+    writer.add_notables([_NOTABLE], _NOTABLE.time_ns)
+    if is_ended:
+        writer.finish("the process has ended", _BEGIN + len(made) * _SECOND)
+    else:
+        writer.close()
+    return path
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[Recording]:
+    """A recording of 100 scans."""
+    opened = Recording(write(tmp_path / "r", scans(100)))
+    yield opened
+    opened.close()
+
+
+def test_every_snapshot_comes_back(recording: Recording) -> None:
+    times, made = recording.times_ns(), scans(100)
+    assert [recording.at(time_ns) for time_ns in times] == made
+    assert [recording.at(time_ns) for time_ns in reversed(times)] == made[::-1]
+
+
+def test_a_time_between_two_snapshots_gives_the_one_before(recording: Recording) -> None:
+    assert recording.at(_BEGIN + 5 * _SECOND // 2) == scans(3)[2]
+    assert recording.at(0) == scans(1)[0]
+
+
+def test_notable_moments_come_back(recording: Recording) -> None:
+    assert recording.notables() == [_NOTABLE]
+
+
+def test_a_recording_that_was_cut_off_opens_up_to_the_last_whole_frame(tmp_path: Path) -> None:
+    made = scans(20)
+    data = write(tmp_path / "whole", made, is_ended=False).read_bytes()
+    cut = tmp_path / "cut"
+    counts = []
+    for size in range(len(data)):
+        cut.write_bytes(data[:size])
+        try:
+            opened = Recording(cut)
+        except LocktopError:
+            counts.append(-1)
+            continue
+        counts.append(len(opened.times_ns()))
+        assert [opened.at(time_ns) for time_ns in opened.times_ns()] == made[: counts[-1]]
+        opened.close()
+    assert counts == sorted(counts)
+    assert counts[-1] == len(made)
+
+
+def test_any_damaged_byte_leaves_the_frames_before_or_gives_an_error(tmp_path: Path) -> None:
+    made = scans(8)
+    data = write(tmp_path / "whole", made).read_bytes()
+    chosen = random.Random(5)
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 1 << chosen.randrange(8)
+        (tmp_path / "damaged").write_bytes(damaged)
+        try:
+            opened = Recording(tmp_path / "damaged")
+        except LocktopError:
+            continue
+        times = opened.times_ns()
+        assert [opened.at(time_ns) for time_ns in times] == made[: len(times)]
+        assert len(times) == len(made) or opened.damage
+        opened.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"LOCKTOP\n", b"LOCKTOP\n\x01\0\0\0"])
+def test_other_files_are_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "other").write_bytes(content)
+    with pytest.raises(LocktopError, match=r"recording|cut off"):
+        Recording(tmp_path / "other")
+
+
+def test_a_later_version_is_refused_by_its_number(tmp_path: Path) -> None:
+    data = bytearray(write(tmp_path / "r", scans(1)).read_bytes())
+    data[8] = 9
+    (tmp_path / "later").write_bytes(data)
+    with pytest.raises(LocktopError, match="version 9; this locktop reads version 1"):
+        Recording(tmp_path / "later")
+
+
+def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("mine")
+    with pytest.raises(LocktopError, match="there already"):
+        write(tmp_path / "r", scans(1))
+    assert (tmp_path / "r").read_text() == "mine"

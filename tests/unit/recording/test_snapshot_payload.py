@@ -1,0 +1,93 @@
+"""Payloads of snapshots: from locktop itself, and from a stranger."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from unit.builders import scenarios
+from unit.export.test_snapshot_codec import full
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import LazyBlame, PackedBlame, Snapshot
+from locktop.collector.recording import snapshot_payload
+from locktop.collector.recording.recorded_blame import RecordedBlame
+
+_ROW = (1, 7, 2_000)  # origin, tid, ticks
+_ROWS = PackedBlame(
+    origins=((0, 0), (0x40, 3)),
+    rows=b"".join(
+        (0).to_bytes(4, "little")
+        + origin.to_bytes(4, "little")
+        + tid.to_bytes(4, "little")
+        + bytes(4)
+        + ticks.to_bytes(8, "little")
+        for origin, tid, ticks in (_ROW, (0, 0, 500))
+    ),
+    hz=1000.0,
+    unheld_s=0.5,
+    behind_s=2.0,
+)
+
+
+def with_rows(rows: PackedBlame) -> Snapshot:
+    """A snapshot whose first lock has blame in rows."""
+    made = scenarios.deadlock()
+    first, *others = made.locks
+    return replace(made, locks=(replace(first, blame=RecordedBlame(rows)), *others))
+
+
+def test_a_snapshot_with_a_value_in_every_part_comes_back() -> None:
+    made = full()
+    assert snapshot_payload.decode(snapshot_payload.encode(made)) == made
+
+
+def test_blame_in_rows_comes_back_as_rows() -> None:
+    found = snapshot_payload.decode(snapshot_payload.encode(with_rows(_ROWS))).locks[0].blame
+    assert isinstance(found, LazyBlame)
+    assert [(one.tid, one.site, one.through, one.wait_s) for one in found] == [
+        (7, 0x40, 3, 2.0),
+        (0, 0, 0, 0.5),
+    ]
+    assert (found.unheld_s, found.behind_s, len(found)) == (0.5, 2.0, 2)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        msgspec.structs.replace(_ROWS, rows=_ROWS.rows[:-1]),
+        msgspec.structs.replace(_ROWS, rows=b""),
+        msgspec.structs.replace(_ROWS, origins=((0, 0),)),
+        msgspec.structs.replace(_ROWS, hz=0.0),
+    ],
+)
+def test_rows_that_are_no_blame_are_refused(rows: PackedBlame) -> None:
+    with pytest.raises(LocktopError, match="damaged"):
+        snapshot_payload.decode(snapshot_payload.encode(with_rows(rows)))
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "a\nb", "\u202eevil", "\x9b31m", "\x7f"])
+def test_control_characters_of_a_stranger_do_not_come_through(text: str) -> None:
+    made = replace(scenarios.deadlock(), host=text)
+    found = snapshot_payload.decode(snapshot_payload.encode(made))
+    assert found.host != text
+    assert found.host.isprintable()
+    assert replace(found, host=text) == made
+
+
+def test_a_backslash_is_no_control_character() -> None:
+    made = replace(scenarios.deadlock(), host='a\\b"c')
+    assert snapshot_payload.decode(snapshot_payload.encode(made)) == made
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf"), -float("inf"), 1e300])
+def test_impossible_numbers_are_refused(figure: float) -> None:
+    made = replace(scenarios.deadlock(), duration_s=figure)
+    with pytest.raises(LocktopError, match="out of range"):
+        snapshot_payload.decode(snapshot_payload.encode(made))
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x92\x80\x80", b"\x90" * 100_000])
+def test_bytes_that_are_no_snapshot_are_refused(payload: bytes) -> None:
+    with pytest.raises(LocktopError, match="damaged"):
+        snapshot_payload.decode(payload)
