@@ -7,7 +7,7 @@ first wrong field in one line. Unknown keys are accepted; a missing or null key 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -18,7 +18,6 @@ from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import indented_json
 from locktop.collector.export import snapshot_intervals as intervals
 from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
 from locktop.collector.export.snapshot_fields import Address, StackKey
@@ -74,7 +73,7 @@ def encode(snapshot: Snapshot, before: Snapshot | None = None, *, packed: bool =
     described = describe(snapshot, before)
     if packed:
         return msgspec.msgpack.encode(described, enc_hook=_written)
-    return indented_json.encode(described, _written)
+    return msgspec.json.format(msgspec.json.encode(described, enc_hook=_written), indent=1) + b"\n"
 
 
 def document(snapshot: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
@@ -130,8 +129,7 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
 
 
 def _blame_entries(blame: Sequence[Blame]) -> list[BlameEntry]:
-    # As the document has them: msgspec calls _written() for each Address, and these are many.
-    sites = {site: cast(Address, hex(site)) for site in blamed_sites(blame)}
+    sites = {site: Address(site) for site in blamed_sites(blame)}
     return [
         BlameEntry(tid=one.tid, site=sites[one.site], through=one.through, wait_s=one.wait_s)
         for one in blame

@@ -421,10 +421,4 @@ int lt_take_sample(int fd);
 int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t registers,
                    struct lt_sample *sample);
 
-/* Indents `size` bytes of JSON for a list that lies four levels deep, one blank a level. The text
- * is the elements of the list. They are flat objects without blanks. No string in these has a
- * brace, a comma or a colon. Returns the bytes written to `to`, 0 if `capacity` might be too small.
- */
-uint64_t lt_indent_objects(const char *text, uint64_t size, char *to, uint64_t capacity);
-
 #endif
