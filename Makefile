@@ -45,9 +45,7 @@ $(MODULES): list-modules
 demo: setup
 	$(BIN)/locktop demo
 
-# The table of real programs in docs/overhead.md.
-ROUNDS ?= 20
-programs-# What recording costs the tool and the program, and how large and how quick to read a recording is
+# What recording costs the tool and the program, and how large and how quick to read a recording is
 # (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
 .PHONY: record-bench record-kills
 record-bench: setup
@@ -58,7 +56,9 @@ KILLS ?= 100
 record-kills: setup
 	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
 
-bench: setup
+# The table of real programs in docs/overhead.md.
+ROUNDS ?= 20
+programs-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/programs.py $(ROUNDS)
 
 # The tests include a short run.

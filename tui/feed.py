@@ -154,6 +154,12 @@ class ReplayFeed:
 
         raise LocktopError("there is no level to set: this is a recording")
 
+    def session(self, begins: bool) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("there is no session to begin or end: this is a recording")
+
     def stop(self) -> None:
         """See SnapshotFeed."""
 

@@ -56,7 +56,7 @@ def packed(batch: SlotBatch) -> SlotBatch:
         return batch
     sound = event_ring.sound(batch.records)[: _MAX_PACKED * event_ring.SIZE]
     count = len(sound) // event_ring.SIZE
-    to = _new_uncleared("uint8_t[]", max(count, 1) * lib.LT_PACKED_MAX)
+    to = _new_uncleared("uint8_t[]", max(count, 1) * lib.LT_PACKED_RECORD_MAX)
     size = lib.lt_pack_records(ffi.from_buffer("uint8_t[]", sound), count, to)
     return replace(batch, records=bytes(ffi.buffer(to, size)), packed=count)
 
