@@ -101,27 +101,6 @@ def build_graph(
     return WaitForGraph(blocked, ended)
 
 
-def can_all_go_on(threads: Sequence[Thread]) -> bool:
-    """Return whether there is no deadlock for a plain reason: no thread that others may wait for
-    waits itself. A graph of ten thousand waits takes much longer.
-
-    Args:
-        threads: All threads of the process. No peer process has further ones.
-    """
-    living = {thread.tid for thread in threads if thread.alive}
-    for thread in threads:
-        wait = thread.waiting_for
-        if not thread.alive:
-            if thread.holds:
-                return False
-        elif wait is not None and _can_block(wait):
-            # Such a wait needs the thread that lists the lock, or an owner that has ended.
-            owner_lives = not wait.holder_seen or wait.holder_seen in living
-            if wait.kind is not Kind.MUTEX or thread.holds or not owner_lives:
-                return False
-    return True
-
-
 class _ListedHolders(Struct):
     """The threads whose lists name one lock, by tid."""
 

@@ -8,8 +8,9 @@ from functools import partial
 
 from locktop.collector.analysis import semaphore_ownership, wait_for_graph
 from locktop.collector.analysis.deadlocks import HANDED_OVER
+from locktop.collector.analysis.unblocked_holders import can_all_go_on
 from locktop.collector.analysis.wait_for_graph import WaitForGraph
-from locktop.collector.analysis.wait_requests import build_graph, can_all_go_on
+from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.linux import ptrace_access, syscalls
 from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.target import user_name

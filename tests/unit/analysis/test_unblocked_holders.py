@@ -8,7 +8,8 @@ import pytest
 from unit.builders.records import lock
 
 from locktop.collector.analysis import deadlocks
-from locktop.collector.analysis.wait_requests import build_graph, can_all_go_on
+from locktop.collector.analysis.unblocked_holders import can_all_go_on
+from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.model import Held, Kind, Thread, ThreadState, Wait
 
 KINDS = [Kind.MUTEX] * 12 + [Kind.RWLOCK, Kind.SPIN, Kind.COND, Kind.SEM, Kind.JOIN]
