@@ -136,6 +136,15 @@ class Past:
             return f"The oldest moment is {clock_text(times[0])}."
         return ""
 
+    def go_to_time(self, time_ns: int) -> str:
+        """Go to the newest snapshot at that time or before, else to the oldest."""
+        times = self._times()
+        if not times:
+            return self._nothing()
+        self.is_playing = False
+        self._go(times[max(0, bisect_right(times, time_ns) - 1)])
+        return ""
+
     def to_oldest(self) -> str:
         """Go to the oldest snapshot."""
         times = self._times()

@@ -200,6 +200,10 @@ class PastScreen(ListScreen):
         if text.strip():
             self._moved_in_time(self.past.go_to(text))
 
+    def go_to_time(self, time_ns: int) -> None:
+        """Go to a moment, nanoseconds since 1970."""
+        self._moved_in_time(self.past.go_to_time(time_ns))
+
     def action_oldest(self) -> None:
         """Go to the first line; in the past to the oldest moment."""
         if self.past.is_active:

@@ -115,6 +115,8 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool, alerts: int) -> Line:
         flags += [(" PAUSED ", "flag"), " "]
     if alerts:
         flags.append((f"{counted(alerts, 'alert')}: {{  ", "waiting"))
+    if snapshot.session_s is not None:
+        flags.append((f"session {clock(snapshot.session_s)}  ", "waiting"))
     potential = len(lock_order.not_there(snapshot))
     if potential:
         flags.append((f"{potential} potential: d  ", "dim"))

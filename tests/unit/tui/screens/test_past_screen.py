@@ -200,7 +200,7 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         assert _cells(screen) == before
         await screen.keys("w")
         await screen.says("Saved ")
-        await screen.keys("R")
+        await screen.keys("M")
         await screen.says(".recording")
         recording = Recording(next(tmp_path.glob("*.recording")))
         assert list(recording.times_ns()) == list(history.times_ns())
