@@ -47,12 +47,17 @@ class MemoryKeeper:
         self._due_ns = self._urgent_ns = 0  # when the next snapshot may be added
         source.keep_slots()
 
-    def keep(self, snapshot: Snapshot) -> None:
-        """Look for moments in a scan, and add the scan unless that is too early."""
+    def keep(self, snapshot: Snapshot, whole: Snapshot | None = None) -> None:
+        """Look for moments in a scan, and add the scan unless that is too early.
+
+        Args:
+            snapshot: the scan, as the screen shows it.
+            whole: the scan with the figures since the start; None: ``snapshot`` has these.
+        """
         began_s = self._cpu_s()
         time_ns = self._last_ns = max(self._wall_ns(), self._last_ns + 1)
         slots = self._source.take_slots()
-        found = self._moments.find(snapshot, time_ns, slots)
+        found = self._moments.find(whole or snapshot, time_ns, slots)
         if slots is not None and slots.records:
             self._slots.append(slots)
             while sum(len(one.records) for one in self._slots) > _MAX_WAITING:
