@@ -1,6 +1,7 @@
-/* A long wait at a known moment. Each line of the input has a number of milliseconds. The main
- * thread holds g_cache_lock for that time, while the thread "worker" waits. Then both fight for
- * another lock 200 times. The program answers with the seconds that the thread waited.
+/* A long wait at a known moment. Each line of the input has a number of milliseconds, or the word
+ * "hold". The main thread holds g_cache_lock for that time, or until the next line, while the thread
+ * "worker" waits. Then both fight for another lock 200 times. The program answers with the seconds
+ * that the thread waited.
  */
 #include "../target.h"
 
@@ -46,7 +47,10 @@ static KEPT void cache_reload(int ms)
     pthread_barrier_wait(&taken);
     while (!is_asleep(wanting)) /* a thread that passed the barrier does not sleep there */
         pause_ms(1);
-    pause_ms(ms);
+    if (ms > 0)
+        pause_ms((unsigned)ms);
+    else
+        hear();
     pthread_mutex_unlock(&g_cache_lock);
 }
 
@@ -58,9 +62,13 @@ int main(void)
     say("ready");
     for (;;) {
         char line[40];
-        if (!fgets(line, sizeof line, stdin) || atoi(line) <= 0)
-            return 0;
+        size_t length = 0;
+        while (length < sizeof line - 1 && read(0, line + length, 1) == 1 && line[length] != '\n')
+            length++;
+        line[length] = '\0';
         int ms = atoi(line);
+        if (ms <= 0 && strcmp(line, "hold") != 0)
+            return 0;
         cache_reload(ms);
         fight();
         pthread_barrier_wait(&done);
