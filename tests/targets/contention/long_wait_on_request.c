@@ -1,7 +1,7 @@
 /* A long wait at a known moment. Each line of the input has a number of milliseconds, or the word
- * "hold". The main thread holds g_cache_lock for that time, or until the next line, while the thread
- * "worker" waits. Then both fight for another lock 200 times. The program answers with the seconds
- * that the thread waited.
+ * "hold". The main thread holds g_cache_lock for that time, or until the next line. Meanwhile the
+ * thread "worker" waits. Then both fight for another lock 200 times. The program answers with the
+ * seconds that the thread waited.
  */
 #include "../target.h"
 
