@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
-from locktop.collector.recording import chosen_moment
 from locktop.collector.recording.moments import Moments
 from locktop.tui.views.past_flag import Position, clock_text, span_text
 
@@ -268,4 +267,7 @@ def _time_ns(moments: Moments, text: str, first_ns: int, last_ns: int) -> int:
         return first_ns + by_ns if found[1] == "+" else last_ns - by_ns
     if found := _SHARE.fullmatch(text):
         return first_ns + round((last_ns - first_ns) * min(100.0, float(found[1])) / 100)
+    # This module takes a part of the start of the screen.
+    from locktop.collector.recording import chosen_moment
+
     return chosen_moment.time_of(moments, text)

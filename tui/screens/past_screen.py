@@ -14,8 +14,6 @@ from textual.timer import Timer
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.recording.history import History
-from locktop.collector.recording.memory_file import save_recording
 from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import footer_line
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
@@ -184,6 +182,10 @@ class PastScreen(ListScreen):
 
     def action_save_past(self) -> None:
         """Save the memory as a recording."""
+        # These modules take a part of the start of the screen.
+        from locktop.collector.recording.history import History
+        from locktop.collector.recording.memory_file import save_recording
+
         moments = self.past.moments
         if isinstance(moments, History):
             self.save(partial(save_recording, moments))
