@@ -23,6 +23,8 @@ from locktop.collector.model.threads import Thread, UnobservedWait
 
 #: A bound for readers of a stranger's snapshot: a map takes many times the bytes that it came in.
 _FEW = Meta(max_length=1 << 20)
+#: Far more frames of one stack than are ever recorded.
+_DEEPEST = Meta(max_length=4096)
 
 
 class Process(Struct, frozen=True, gc=False):
@@ -62,7 +64,9 @@ class Contents(Struct):
     lock_order_unproven: int = 0
     lock_orders_left_out: bool = False  # some orders of locks were not recorded
     lock_order_search_cut: bool = False  # the search ended at a limit, perhaps before a cycle
-    stacks: Annotated[Mapping[int, tuple[Frame, ...]], _FEW] = msgspec.field(default_factory=dict)
+    stacks: Annotated[Mapping[int, Annotated[tuple[Frame, ...], _DEEPEST]], _FEW] = msgspec.field(
+        default_factory=dict
+    )
     sites: Annotated[Mapping[int, Frame], _FEW] = msgspec.field(default_factory=dict)
     events: tuple[Event, ...] = ()  # a few hundred at most, newest first
     marks: tuple[Mark, ...] = ()  # a hundred at most, newest first

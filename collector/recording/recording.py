@@ -34,7 +34,7 @@ from locktop.collector.shm.slot_batch import SlotBatch
 
 _T = TypeVar("_T")
 #: A file up to this size is checked whole when it is opened: the checksums of all its frames.
-_CHECKED_WHOLE = 64 << 20
+CHECKED_WHOLE = 64 << 20
 #: Notable moments that count, and ring records of one call.
 _MAX_NOTABLES, _MAX_RECORDS = 10_000, 1 << 22
 #: Times of ring records that a date can have, nanoseconds since 1970.
@@ -179,7 +179,7 @@ class Recording:
 
     def _indexed(self) -> list[IndexEntry]:
         """Return the frames that the index names; none without a sound index."""
-        if self._size <= _CHECKED_WHOLE or self._size < TRAILER.size:
+        if self._size <= CHECKED_WHOLE or self._size < TRAILER.size:
             return []
         at, word = TRAILER.unpack(self._read(self._size - TRAILER.size, TRAILER.size))
         if word != TRAILER_WORD:
@@ -207,7 +207,7 @@ class Recording:
 
     def _found(self) -> list[IndexEntry]:
         """Return the whole frames from the begin to the first damaged one."""
-        found = frame_scan.scan(self._fd, self._size, checks=self._size <= _CHECKED_WHOLE)
+        found = frame_scan.scan(self._fd, self._size, checks=self._size <= CHECKED_WHOLE)
         self.damage = found.damage
         return found.frames
 
