@@ -9,6 +9,8 @@ from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Suppression
+    from locktop.collector.recording.history import History
+    from locktop.collector.recording.memory_keeper import MemoryKeeper
     from locktop.collector.recording.sessions import LiveSession
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
@@ -58,8 +60,14 @@ class PollerFeed:
     screen. Only one thread of Python runs at a time.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, history: History | None = None) -> None:
+        """Args:
+        source: the process.
+        history: the memory that each scan goes to; None: nothing is kept.
+        """
         self._source = source
+        self._history = history
+        self._keeper: MemoryKeeper | None = None
         self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
@@ -73,6 +81,10 @@ class PollerFeed:
         self._session = LiveSession()
         self._publish = publish
         self._interval_s = interval_s
+        if self._history is not None:
+            from locktop.collector.recording.memory_keeper import MemoryKeeper
+
+            self._keeper = MemoryKeeper(self._source, self._history)
         self._poller = Poller(self._source, _FIRST_SCANS_S, self._pass_on)
         self._poller.start()
 
@@ -109,7 +121,12 @@ class PollerFeed:
         if self._scans == _FIRST_SCANS:
             self.set_interval(self._interval_s)
         snapshot = self._without_suppressed(snapshot)
-        self._publish(self._session.apply(snapshot) if self._session is not None else snapshot)
+        if self._session is not None:
+            snapshot = self._session.apply(snapshot)
+        self._publish(snapshot)
+        # The user sees the scan before the memory has it.
+        if self._keeper is not None:
+            self._keeper.keep(snapshot)
 
     def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:
         if not self.suppressions or not snapshot.lock_order:
@@ -117,6 +134,34 @@ class PollerFeed:
         from locktop.collector.config import suppressions
 
         return suppressions.apply(snapshot, self.suppressions)
+
+
+class ReplayFeed:
+    """The feed of a replay, which publishes nothing: the screen reads all moments itself."""
+
+    def start(self, publish: Publish, interval_s: float) -> None:
+        """See SnapshotFeed."""
+
+    def set_interval(self, interval_s: float) -> None:
+        """See SnapshotFeed."""
+
+    def follow(self, tid: int, locks: Collection[int]) -> None:
+        """See SnapshotFeed."""
+
+    def set_level(self, name: str) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("there is no level to set: this is a recording")
+
+    def session(self, begins: bool) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("there is no session to begin or end: this is a recording")
+
+    def stop(self) -> None:
+        """See SnapshotFeed."""
 
 
 class Slot:

@@ -7,21 +7,21 @@ import asyncio
 from textual import work
 
 from locktop.collector.errors import LocktopError
-from locktop.tui.feed import SnapshotFeed
-from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.screens.level_screen import LevelScreen
 
 #: How long a message stays in the last line.
 _MESSAGE_S = 15.0
 
 
-class SessionKeys(ListScreen):
+class SessionKeys(LevelScreen):
     """Begins and ends the session of the process."""
-
-    _feed: SnapshotFeed
 
     @work(exclusive=True, group="session")
     async def action_session(self, word: str) -> None:
         """Begin the session anew (``start``), or end it (``stop``)."""
+        if self.past.is_replay:
+            self.show_message("There is no session to begin or end: this is a recording.")
+            return
         try:
             message = await asyncio.to_thread(self._feed.session, word == "start")
         except LocktopError as error:
