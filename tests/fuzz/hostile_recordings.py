@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import random
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,8 @@ def hostile(seed: int) -> bytes:
         return recording_of(payload, msgpacked(tree))
     if kind < 6:  # damage to the bytes of the payload
         return recording_of(payload, damaged(payload, seed))
+    if chance.random() < 0.4:  # strange records between sound snapshots
+        return recording_of(payload, payload, payload) + _records(chance)
     parts = [packed(FrameType.KEY, payload), *_others(chance)]
     chance.shuffle(parts)
     if kind < 7:  # damage to the order of the frames
@@ -122,6 +125,34 @@ def _others(chance: random.Random) -> list[bytes]:
         frame(chance.randrange(8, 256), chance.randbytes(40)),
         frame(FrameType.CHANGE, chance.randbytes(40), BEGIN_NS, chance.randrange(1 << 26)),
     ]
+
+
+def _records(chance: random.Random) -> bytes:
+    """Return a frame with sound slots of strange or plausible numbers."""
+    now = 10_000_000_000  # ticks
+
+    def ticks() -> int:
+        edge = chance.choice((0, 1, now, 1 << 40, (1 << 63) - 1, (1 << 64) - 1))
+        return chance.choice((edge, chance.randrange(2 * now)))
+
+    slots = b"".join(
+        struct.pack(
+            ">BBBBIBIBIBIBQBQBQBQ5s",
+            *(0x9B, chance.randrange(1, 4), chance.randrange(12)),
+            *(0xCE, chance.choice((4711, 4712, 4713, 0, (1 << 32) - 1))),
+            *(0xCE, chance.choice((1, 2, 3, 0, (1 << 32) - 1))),
+            *(0xCE, chance.choice((1, 2, 0, 77))),
+            *(0xCE, chance.choice((4714, 0, 9))),
+            *(0xCF, now - chance.randrange(3 * 10**9) if chance.random() < 0.7 else ticks()),
+            *(0xCF, chance.randrange(10**9) if chance.random() < 0.7 else ticks()),
+            *(0xCF, chance.randrange(10**9) if chance.random() < 0.7 else ticks()),
+            *(0xCF, chance.choice((0x401100, 0, (1 << 64) - 1))),
+            b"\xc4\x03\0\0\0",
+        )
+        for _ in range(chance.choice((1, 3, 50)))
+    )
+    hz = chance.choice((1e9, 1e9, 1e9, 1.0, 1e12))
+    return packed(FrameType.SLOTS, msgpacked([now, BEGIN_NS + 2 * _NS, hz, 0, slots]), BEGIN_NS)
 
 
 def msgpacked(value: object) -> bytes:
