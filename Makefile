@@ -97,6 +97,12 @@ SNAPSHOT_OF ?= 10000
 scan-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/crowd.py "$(CROWDS)" $(SNAPSHOT_OF)
 
+# What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
+CROWD ?= 500
+.PHONY: stream-bench
+stream-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/stream.py $(CROWD)
+
 bench: setup
 	$(BIN)/locktop bench
 

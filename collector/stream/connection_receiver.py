@@ -18,9 +18,10 @@ from locktop.collector.stream.stream_security import handshake_error
 
 #: Connections at one time. One is shown; the others are about to be refused, or strange.
 MAX_PEERS = 4
-#: Times that a peer has, in seconds: for its certificate and greeting, for its first snapshot,
-#: until its next frame begins, and for the rest of a frame.
-GREETING_S, FIRST_S, _NEXT_S, _REST_S = 5.0, 20.0, 15.0, 30.0
+#: Seconds that a peer has for its certificate and greeting, and for its first snapshot.
+GREETING_S, FIRST_S = 5.0, 20.0
+#: Seconds until its next frame begins, and for the rest of that frame.
+_NEXT_S, _REST_S = 15.0, 30.0
 #: A peer without a snapshot gives way to a new peer after so many seconds.
 _GIVES_WAY_S = 1.0
 _CHUNK = 1 << 16

@@ -27,7 +27,7 @@ def stranger(tmp_path: Path) -> Authority:
     return Authority(tmp_path / "stranger")
 
 
-def test_a_process_is_shown_over_tls(start_target: StartTarget, authority: Authority) -> None:
+def test_a_process_is_displayed_over_tls(start_target: StartTarget, authority: Authority) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     own = authority.files("sender")
