@@ -136,6 +136,10 @@ class ConnectionReceiver:
         except (OSError, ValueError) as error:
             self._received.line(f"{peer.name} was dropped: {handshake_error(error)}")
             reason = "the connection broke"
+        # Strangers send the data: a fault of locktop must not end the thread in silence.
+        except Exception as error:
+            self._received.line(f"locktop failed: {type(error).__name__}: {error}")
+            reason = "locktop failed"
         finally:
             peer.close()
             with self._lock:

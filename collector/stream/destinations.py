@@ -77,7 +77,7 @@ class DatagramDestination:
 
     def __init__(self, url: StreamUrl, endpoint: Endpoint, size: int) -> None:
         """``size``: bytes of a datagram at most."""
-        self.max_frame = datagrams.most_parts(size)
+        self.max_frame = datagrams.max_frame(size)
         self._url = url
         self._endpoint = endpoint
         self._size = size
@@ -104,7 +104,7 @@ class DatagramDestination:
         for number, datagram in enumerate(parts, 1):
             self._send(self._socket, datagram)
             self._datagrams += 1
-            if not number % _BURST:
+            if number % _BURST == 0:
                 time.sleep(_PAUSE_S)
         time.sleep(len(frame) / _DECODES)
 

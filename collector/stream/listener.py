@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import threading
 import time
@@ -82,9 +81,14 @@ class Listener:
         receiver = DatagramReceiver(received)
         self._socket.settimeout(_POLL_S)
         while not self._stopping.is_set():
-            with contextlib.suppress(OSError):  # no datagram in this time
+            try:
                 datagram, address = self._socket.recvfrom(_LARGEST_DATAGRAM)
                 receiver.take(datagram, address[0], time.monotonic())
+            except OSError:
+                pass  # no datagram in this time
+            # Strangers send the data: a fault of locktop must not end the thread in silence.
+            except Exception as error:
+                received.line(f"locktop failed: {type(error).__name__}: {error}")
             receiver.check_silence(time.monotonic())
 
     def _run_connections(self, received: ReceivedStream) -> None:

@@ -60,6 +60,8 @@ def end_frame(reason: str) -> bytes:
 
 def parse_header(head: bytes) -> FrameHeader:
     """Return the header of a frame. Raises LocktopError if it is damaged or too large."""
+    if len(head) < HEADER_SIZE:
+        raise LocktopError("damaged: a frame is shorter than its header")
     header = frame_format.parse_header(head)
     if header.stored > MAX_FRAME - HEADER_SIZE or header.unpacked > MAX_UNPACKED:
         raise LocktopError("damaged: a frame is larger than a stream allows")

@@ -90,6 +90,7 @@ def test_damaged_and_random_frames_are_one_error_each() -> None:
             mutated[chosen.randrange(len(mutated))] = chosen.randrange(256)
         packed = frame_format.packed(bytes(mutated))
         valid = frame_format.pack(FrameType.KEY, packed, len(mutated), 1)
-        for frame in (valid, chosen.randbytes(200), valid[: chosen.randrange(30, len(valid))]):
+        cut = valid[: chosen.randrange(30, len(valid))]
+        for frame in (valid, chosen.randbytes(200), b"x", b"", cut):
             with suppress(LocktopError):
                 taken(FrameUnpacker(), frame)
