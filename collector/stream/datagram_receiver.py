@@ -13,7 +13,7 @@ from locktop.collector.stream.datagrams import DatagramCounts, DatagramHeader, R
 from locktop.collector.stream.received_stream import ReceivedStream
 from locktop.collector.stream.stream_frames import FrameUnpacker, parse_header
 
-#: A stream is silent after so many seconds: its sender gives a sign of life every 3 s.
+#: A stream is silent after so many seconds: its sender gives a sign of life every 2 s.
 SILENT_S = 7.0
 #: Another stream may follow after a shorter silence: its sender may have been started again.
 _MAY_FOLLOW_S = 3.5

@@ -29,8 +29,9 @@ _BURST, _PAUSE_S = 8, 0.002
 _DECODES = 50e6
 #: To connect; a listener that takes no byte for so long is too slow. Seconds.
 _CONNECT_S, SLOW_S = 10.0, 10.0
-#: Whole snapshots come so often, seconds: a late listener of datagrams waits for one.
-_KEY_EVERY_S = 3.0
+#: Whole snapshots come so often, seconds: a late listener of datagrams waits for one. With the
+#: sender's signs of life the longest time between two is below 4 s.
+_KEY_EVERY_S = 2.0
 
 
 class Destination(Protocol):
