@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from locktop.collector.errors import LocktopError
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.monitor import MonitorScreen
@@ -17,7 +18,9 @@ from locktop.tui.widgets.quit_dialog import QuitDialog
 
 if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile, Weight
+    from locktop.collector.recording.moments import Moments
     from locktop.tui.screens.call_tree import CallTreeScreen
+    from locktop.tui.screens.timeline import TimelineScreen
 
 
 class LocktopApp(ThemedApp[int]):
@@ -34,6 +37,8 @@ class LocktopApp(ThemedApp[int]):
         call_tree: tuple[str, bool] | None = None,
         is_own_program: bool = False,
         leave_running: Callable[[], None] | None = None,
+        moments: Moments | None = None,
+        is_replay: bool = False,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -47,14 +52,28 @@ class LocktopApp(ThemedApp[int]):
             is_own_program: whether locktop started the process. If not, a new level is confirmed.
             leave_running: keeps the process when the app ends. The app asks before it quits then.
                 None: the app does not ask.
+            moments: the memory of the process, or a recording; None: nothing is kept.
+            is_replay: whether there is a recording and no process.
             environ: the environment variables.
             now: a monotonic clock in seconds.
         """
         super().__init__(theme, Meter(), environ)
         self._leave_running = leave_running
         self._monitor = MonitorScreen(
-            feed, self.meter, Pacer(rate), now, call_tree, asks_for_level=not is_own_program
+            feed,
+            self.meter,
+            Pacer(rate),
+            now,
+            call_tree,
+            asks_for_level=not is_own_program,
+            moments=moments,
+            is_replay=is_replay,
         )
+
+    def begin_at(self, text: str) -> None:
+        """Begin at a time of the recording. Raises LocktopError for another text."""
+        if message := self._monitor.past.go_to(text):
+            raise LocktopError(message)
 
     def get_default_screen(self) -> MonitorScreen:
         """The monitor is the screen below all others."""
@@ -110,3 +129,37 @@ class CallTreeApp(ThemedApp[int]):
     def get_default_screen(self) -> CallTreeScreen:
         """The call tree is the only screen."""
         return self._call_tree
+
+
+class TimelineApp(ThemedApp[int]):
+    """The time line of a recording."""
+
+    TITLE = "locktop"
+
+    def __init__(
+        self,
+        moments: Moments,
+        theme: str | None = None,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make the app; for ``theme``, ``environ`` and ``now`` see LocktopApp.
+
+        Args:
+            moments: the recording.
+
+        Raises:
+            LocktopError: the recording has fewer than two snapshots.
+        """
+        from locktop.collector.recording.time_lines import TimeLineReader
+        from locktop.tui.screens.timeline import TimelineScreen
+
+        super().__init__(theme, Meter(), environ)
+        self._timeline = TimelineScreen(
+            TimeLineReader(moments), is_replay=True, can_close=False, now=now
+        )
+
+    def get_default_screen(self) -> TimelineScreen:
+        """The time line is the screen below all others."""
+        return self._timeline

@@ -9,6 +9,9 @@ from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Suppression
+    from locktop.collector.recording.history import History
+    from locktop.collector.recording.memory_keeper import MemoryKeeper
+    from locktop.collector.recording.sessions import LiveSession
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
@@ -40,6 +43,12 @@ class SnapshotFeed(Protocol):
         The call may block, so the thread that draws must not make it. Raises LocktopError.
         """
 
+    def session(self, begins: bool) -> str:
+        """Begin the session anew, or end it; return a message for the user.
+
+        The call may block, so the thread that draws must not make it. Raises LocktopError.
+        """
+
     def stop(self) -> None:
         """Stop; no snapshot is published afterwards."""
 
@@ -51,18 +60,31 @@ class PollerFeed:
     screen. Only one thread of Python runs at a time.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, history: History | None = None) -> None:
+        """Args:
+        source: the process.
+        history: the memory that each scan goes to; None: nothing is kept.
+        """
         self._source = source
+        self._history = history
+        self._keeper: MemoryKeeper | None = None
         self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
+        self._session: LiveSession | None = None
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed."""
+        from locktop.collector.recording.sessions import LiveSession
         from locktop.collector.sources.poller import Poller
 
+        self._session = LiveSession()
         self._publish = publish
         self._interval_s = interval_s
+        if self._history is not None:
+            from locktop.collector.recording.memory_keeper import MemoryKeeper
+
+            self._keeper = MemoryKeeper(self._source, self._history)
         self._poller = Poller(self._source, _FIRST_SCANS_S, self._pass_on)
         self._poller.start()
 
@@ -80,6 +102,14 @@ class PollerFeed:
         """See SnapshotFeed."""
         return self._source.set_level(name)
 
+    def session(self, begins: bool) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        if self._session is None:
+            raise LocktopError("there is no scan yet")
+        return self._session.start() if begins else self._session.stop()
+
     def stop(self) -> None:
         """See SnapshotFeed."""
         if self._poller is not None:
@@ -90,7 +120,13 @@ class PollerFeed:
         self._scans += 1
         if self._scans == _FIRST_SCANS:
             self.set_interval(self._interval_s)
-        self._publish(self._without_suppressed(snapshot))
+        snapshot = self._without_suppressed(snapshot)
+        if self._session is not None:
+            snapshot = self._session.apply(snapshot)
+        self._publish(snapshot)
+        # The user sees the scan before the memory has it.
+        if self._keeper is not None:
+            self._keeper.keep(snapshot)
 
     def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:
         if not self.suppressions or not snapshot.lock_order:
@@ -98,6 +134,34 @@ class PollerFeed:
         from locktop.collector.config import suppressions
 
         return suppressions.apply(snapshot, self.suppressions)
+
+
+class ReplayFeed:
+    """The feed of a replay, which publishes nothing: the screen reads all moments itself."""
+
+    def start(self, publish: Publish, interval_s: float) -> None:
+        """See SnapshotFeed."""
+
+    def set_interval(self, interval_s: float) -> None:
+        """See SnapshotFeed."""
+
+    def follow(self, tid: int, locks: Collection[int]) -> None:
+        """See SnapshotFeed."""
+
+    def set_level(self, name: str) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("there is no level to set: this is a recording")
+
+    def session(self, begins: bool) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("there is no session to begin or end: this is a recording")
+
+    def stop(self) -> None:
+        """See SnapshotFeed."""
 
 
 class Slot:

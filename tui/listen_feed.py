@@ -32,6 +32,10 @@ class ListenFeed:
         """See SnapshotFeed."""
         raise LocktopError("the level is set where the process runs: `locktop ctl -p PID --level`")
 
+    def session(self, begins: bool) -> str:
+        """See SnapshotFeed."""
+        raise LocktopError("a session begins where the process runs: `locktop ctl -p PID --start`")
+
     def stop(self) -> None:
         """See SnapshotFeed."""
         self._listener.stop()

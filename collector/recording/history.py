@@ -23,6 +23,8 @@ MAX_BYTES, SPAN_S = 64 << 20, 900.0
 #: The least bytes: a whole snapshot of a large process must fit.
 LEAST_BYTES = 1 << 20
 _MAX_NOTABLES = 1000
+#: The part of the bytes that ring records may take.
+_SLOT_SHARE = 0.3
 _SLOTS = msgspec.msgpack.Decoder(SlotBatch)
 #: Bytes of Python objects beside each packed part.
 _EACH = 300
@@ -60,14 +62,19 @@ class History:
         self._chains: deque[_Chain] = deque()
         self._slots: deque[_Slots] = deque()
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
-        self._size = 0
+        self._size = self._slot_size = 0  # of the snapshots, of the slots
         self._lock = threading.Lock()
         self._last: tuple[int, bytes] | None = None  # the payload that was read last, and its time
 
     @property
     def size(self) -> int:
         """The bytes that the packed parts take."""
-        return self._size
+        return self._size + self._slot_size
+
+    @property
+    def snapshot_rate(self) -> float:
+        """The bytes a second for which snapshots of the whole span fit."""
+        return self._max_bytes * (1 - _SLOT_SHARE) / (self._span_ns / 1e9)
 
     def add(
         self,
@@ -75,8 +82,8 @@ class History:
         time_ns: int,
         slots: SlotBatch | None = None,
         notables: Iterable[Notable] = (),
-    ) -> None:
-        """Add one scan.
+    ) -> int:
+        """Add one scan; return the bytes that it takes.
 
         Args:
             snapshot: the scan.
@@ -86,19 +93,21 @@ class History:
         """
         link = self._packer.link(snapshot_payload.encode(snapshot))
         packed = _packed(slots) if slots is not None and slots.records else None
+        size = len(link.packed) + _EACH
         with self._lock:
             if link.type is FrameType.KEY:
                 self._chains.append(_Chain([], []))
             chain = self._chains[-1]
             chain.times_ns.append(time_ns)
             chain.links.append(link)
-            chain.size += len(link.packed) + _EACH
-            self._size += len(link.packed) + _EACH
+            chain.size += size
+            self._size += size
             if packed is not None:
                 self._slots.append(packed)
-                self._size += len(packed.packed) + _EACH
+                self._slot_size += len(packed.packed) + _EACH
             self._notables.extend(notables)
             self._forget(time_ns - self._span_ns)
+        return size
 
     def add_notable(self, notable: Notable) -> None:
         """Add a moment, as a mark of the user."""
@@ -106,19 +115,24 @@ class History:
             self._notables.append(notable)
 
     def _forget(self, oldest_ns: int) -> None:
+        # A program with very many records must not drive out the snapshots.
+        most = round(self._max_bytes * _SLOT_SHARE)
+        while self._slot_size > most and len(self._slots) > 1:
+            self._forget_oldest_slots()
         while len(self._chains) > 1 and (
-            self._size > self._max_bytes or self._chains[1].times_ns[0] < oldest_ns
+            self.size > self._max_bytes or self._chains[1].times_ns[0] < oldest_ns
         ):
             self._size -= self._chains.popleft().size
-            self._forget_slots(self._chains[0].times_ns[0])
-        while self._size > self._max_bytes and len(self._slots) > 1:
-            self._size -= len(self._slots.popleft().packed) + _EACH
+            first_ns = self._chains[0].times_ns[0]
+            while self._slots and self._slots[0].time_ns < first_ns:
+                self._forget_oldest_slots()
+            while self._notables and self._notables[0].time_ns < first_ns:
+                self._notables.popleft()
+        while self.size > self._max_bytes and len(self._slots) > 1:
+            self._forget_oldest_slots()
 
-    def _forget_slots(self, first_ns: int) -> None:
-        while self._slots and self._slots[0].time_ns < first_ns:
-            self._size -= len(self._slots.popleft().packed) + _EACH
-        while self._notables and self._notables[0].time_ns < first_ns:
-            self._notables.popleft()
+    def _forget_oldest_slots(self) -> None:
+        self._slot_size -= len(self._slots.popleft().packed) + _EACH
 
     def times_ns(self) -> Sequence[int]:
         """See Moments."""

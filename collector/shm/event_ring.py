@@ -104,6 +104,11 @@ def decode_newest(data: bytes, keep: int) -> tuple[list[RawEvent], int]:
     return decode(sound)[0], damaged
 
 
+def sound(data: bytes) -> bytes:
+    """Return the sound records of ``data`` (a whole number of records)."""
+    return _sound(data)[0]
+
+
 def _sound(data: bytes) -> tuple[bytes, int]:
     """Return the sound records, and how many others there are."""
     if _are_sound(data):
@@ -126,6 +131,19 @@ def decode_marks(records: list[bytes]) -> tuple[list[RawMark], int]:
         _type, tid, start, text, _padding = msgpack.unpackb(record, raw=True)
         marks.append(RawMark(tid=tid, start=start, text=text.rstrip(b"\0")))
     return marks, len(records) - len(sound)
+
+
+def waited(data: bytes, ticks: int) -> bytes:
+    """Return the records that waited at least so many ticks, which may be a few of a million.
+
+    Args:
+        data: sound records and damaged ones; a whole number of them.
+        ticks: at least 1.
+    """
+    found = _new_uncleared("uint8_t[]", max(len(data), 1))
+    source = ffi.from_buffer("uint8_t[]", data)
+    count = lib.lt_long_waits(source, len(data) // SIZE, ticks, found, len(data) // SIZE)
+    return bytes(ffi.buffer(found, count * SIZE))
 
 
 def split(data: bytes) -> tuple[bytes, list[bytes]]:

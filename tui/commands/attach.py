@@ -67,7 +67,8 @@ def watch(
     from locktop.tui.feed import PollerFeed
     from locktop.tui.themed_app import run_app
 
-    feed = PollerFeed(source)
+    history = options.history(arguments)
+    feed = PollerFeed(source, history)
     try:
         warnings: list[str] = []
         feed.suppressions = options.suppressions(arguments, warnings.append)
@@ -78,6 +79,7 @@ def watch(
             call_tree=call_tree,
             is_own_program=launched is not None,
             leave_running=launched.leave_running if launched and asks_at_quit else None,
+            moments=history,
         )
         app.add_warnings(warnings)
         return run_app(app, launched=launched)

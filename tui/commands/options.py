@@ -15,8 +15,11 @@ from locktop.collector.sources import levels
 if TYPE_CHECKING:
     from locktop.collector.config.idle_rules_file import Rules
     from locktop.collector.config.suppressions import Suppression
+    from locktop.collector.recording.history import History
     from locktop.collector.sources.attach import Source
 
+#: Bytes of a memory. A whole snapshot of a large process must fit into the smallest.
+_MIN_HISTORY, _MAX_HISTORY, _HISTORY = 1 << 20, 16 << 30, 64 << 20
 _NO_TERMINAL = ("dumb", "unknown")
 
 
@@ -42,6 +45,8 @@ def seconds(text: str) -> float:
     return number
 
 
+#: The value of an option that looks like an option: a time before the end.
+BEFORE_THE_END = re.compile(r"^-\d+(\.\d+)?(ms|s|m|h)?$")
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -63,6 +68,39 @@ def rate(text: str) -> float:
     if not 0.1 <= number <= 10.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate from 0.1 to 10")
     return number
+
+
+_SIZE_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def history_size(text: str) -> int:
+    """The bytes of a memory (64M, 1G); 0 for none."""
+    found = re.fullmatch(r"(\d{1,9})([KMG])", text)
+    size = int(found[1]) * _SIZE_UNITS[found[2]] if found else 0
+    if (size < _MIN_HISTORY and text != "0") or size > _MAX_HISTORY:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size from 1M to 16G, as 64M, or 0")
+    return size
+
+
+def add_history(parser: argparse.ArgumentParser) -> None:
+    """Declare --history SIZE; history() makes the memory."""
+    # Without a default a command does not override the same option before it.
+    parser.add_argument(
+        "--history",
+        type=history_size,
+        default=argparse.SUPPRESS,
+        metavar="SIZE",
+        help="keep the last 15 minutes in so many bytes (default 64M; 0 keeps nothing)",
+    )
+
+
+def history(arguments: argparse.Namespace) -> History | None:
+    """The memory that the user wants; None for none."""
+    if not arguments.history:
+        return None
+    from locktop.collector.recording.history import History
+
+    return History(arguments.history)
 
 
 def theme(text: str) -> str:
@@ -121,12 +159,13 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="snapshots a second (default 2)",
     )
+    add_history(parser)
 
 
 def set_defaults(parser: argparse.ArgumentParser) -> None:
     """Set the defaults of the options that have none, for the parser of the command line."""
     parser.set_defaults(theme=None, rate=2.0, idle_matching=[], stop_threads=False)
-    parser.set_defaults(suppressions=None)
+    parser.set_defaults(suppressions=None, history=_HISTORY)
 
 
 def add_idle_matching(parser: argparse.ArgumentParser) -> None:

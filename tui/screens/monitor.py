@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from textual import events, on, work
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.geometry import Size
 from textual.message import Message
 
-from locktop.collector.errors import LocktopError
 from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
+from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.feed import Slot, SnapshotFeed
+from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
+from locktop.tui.screens.session_keys import SessionKeys
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.headline import headline, most_waited_now
@@ -36,12 +36,7 @@ from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.level_dialog import LevelDialog
-from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
-
-if TYPE_CHECKING:
-    from locktop.tui.screens.call_tree import CallTreeScreen
 
 #: From this size the details are beside the lists.
 WIDE = (150, 28)
@@ -53,8 +48,11 @@ _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
 
 
-class MonitorScreen(ListScreen):
-    """Draws the newest snapshot of a feed, at a pace that the terminal can follow."""
+class MonitorScreen(SessionKeys):
+    """Draws the newest snapshot of a feed, at a pace that the terminal can follow.
+
+    Or draws a moment of the past.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
@@ -73,6 +71,8 @@ class MonitorScreen(ListScreen):
         now: Callable[[], float] = time.monotonic,
         call_tree: tuple[str, bool] | None = None,
         asks_for_level: bool = True,
+        moments: Moments | None = None,
+        is_replay: bool = False,
     ) -> None:
         """Make the screen.
 
@@ -83,20 +83,16 @@ class MonitorScreen(ListScreen):
             now: a monotonic clock in seconds.
             call_tree: see LocktopApp.
             asks_for_level: whether the user must confirm a new level.
+            moments: the memory of the process, or the recording; None: nothing is kept.
+            is_replay: whether there is a recording and no process.
         """
-        super().__init__()
-        self._asks_for_level = asks_for_level
-        self._feed = feed
-        self._meter = meter
+        super().__init__(feed, asks_for_level, moments, meter, now, is_replay=is_replay)
         self._pacer = pacer
-        self._now = now
-        self._slot = Slot()
         self._index: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
         self._noted: set[str] = set()
         self._begins_with = call_tree
-        self._call_tree: CallTreeScreen | None = None  # over this one
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
@@ -125,6 +121,7 @@ class MonitorScreen(ListScreen):
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
         self._feed.start(self._publish, self._pacer.interval_s)
+        self._moved_in_time()
 
     def on_unmount(self) -> None:
         """Stop the feed."""
@@ -137,12 +134,13 @@ class MonitorScreen(ListScreen):
 
         Textual would paint a screen below the call tree whole with each snapshot.
         """
-        return self._call_tree is None and super().is_current
+        return self._above is None and super().is_current
 
     @property
     def has_ended(self) -> bool:
         """Whether the process has ended."""
-        return self._index is not None and self._index.snapshot.ended
+        newest = self._slot.newest
+        return newest is not None and newest.ended
 
     @property
     def process_name(self) -> str:
@@ -161,6 +159,9 @@ class MonitorScreen(ListScreen):
 
     @on(Arrived)
     def _take(self) -> None:
+        if self.past.is_active:
+            self.show_position()
+            return
         if self._paused:
             return
         before = self._pacer.interval_s
@@ -178,8 +179,29 @@ class MonitorScreen(ListScreen):
         newest = self._slot.newest
         if newest is None or (self._index is not None and newest is self._index.snapshot):
             return
-        self._index = SnapshotIndex(newest)
-        self._show_new_notes(newest)
+        self._show_index(SnapshotIndex(newest))
+
+    def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
+        """See PastScreen."""
+        if not keeps_order:
+            self._locks.sort_now()
+            self._threads.sort_now()
+        self._show_index(index)
+
+    def show_now(self) -> None:
+        """See PastScreen."""
+        self._locks.sort_now()
+        self._threads.sort_now()
+        self._take_newest()
+
+    def show_position(self) -> None:
+        """See PastScreen."""
+        if self._index is not None and self._above is None:
+            self._status.show((self._status_line(self.size.width),))
+
+    def _show_index(self, index: SnapshotIndex) -> None:
+        self._index = index
+        self._show_new_notes(index.snapshot)
         self._draw()
         if self._begins_with is not None:
             self._show_call_tree(*self._begins_with)
@@ -199,8 +221,8 @@ class MonitorScreen(ListScreen):
         index = self._index
         if index is None:
             return
-        if self._call_tree is not None:
-            self._call_tree.show_snapshot(index.snapshot)
+        if self._above is not None:
+            self._above.show_snapshot(index.snapshot)
             return
         self._status.show((self._status_line(self.size.width),))
         self._headline.show(self._top_lines(index))
@@ -213,7 +235,14 @@ class MonitorScreen(ListScreen):
     def _status_line(self, width: int) -> Line:
         if self._index is None:
             return ()
-        return status_line(self._index.snapshot, self._pacer.pace, self._paused, width)
+        return status_line(
+            self._index.snapshot,
+            self._pacer.pace,
+            self._paused,
+            width,
+            self.position,
+            self.past.alerts,
+        )
 
     def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
         max_lines = max(3, self.size.height // 5)
@@ -239,6 +268,8 @@ class MonitorScreen(ListScreen):
         rows, worst = self._locks, most_waited_now(self._index) if self._index else None
         in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
         locks = {details.lock, *(rows.widget.in_sight if in_rows else ())}
+        if self.past.is_active:
+            return  # the scans go on with what they measured
         self._feed.follow(details.thread, locks | ({worst.id} if worst is not None else set()))
 
     # Events
@@ -256,7 +287,7 @@ class MonitorScreen(ListScreen):
         self.set_class(not wide and not medium, "small")
 
     def _redraw(self) -> None:
-        self.footer.set_keys(footer_line(self.size.width))
+        self.footer.set_keys(footer_line(self.size.width, self.footer_actions))
         self._draw()
 
     @on(ItemList.Moved)
@@ -389,7 +420,10 @@ class MonitorScreen(ListScreen):
         self.apply_filter()
 
     def action_pause(self) -> None:
-        """Hold the screen still; the scans go on."""
+        """Hold the screen still; the scans go on. In the past: play or pause."""
+        if self.past.is_active:
+            self.play_or_pause()
+            return
         self._paused = not self._paused
         if not self._paused:
             self._take_newest()
@@ -411,7 +445,7 @@ class MonitorScreen(ListScreen):
         from locktop.tui.screens.call_tree import CallTreeScreen
 
         profile = SnapshotProfile(self._index.snapshot)
-        self._call_tree = CallTreeScreen(
+        self._above = CallTreeScreen(
             profile,
             self._status_line,
             weight=weight_of(profile.weights, weight),
@@ -419,42 +453,17 @@ class MonitorScreen(ListScreen):
             pause=self.action_pause,
             now=self._now,
         )
-        self.app.push_screen(self._call_tree, self._call_tree_closed)
+        self.app.push_screen(self._above, self.above_closed)
 
-    def _call_tree_closed(self, _: None) -> None:
-        self._call_tree = None
-        self.call_after_refresh(self._draw)
-
-    def action_level(self) -> None:
-        """Open the dialogue for the level of the library."""
-        if self._index is None:
-            return
-        snapshot = self._index.snapshot
-        if snapshot.ended:
-            self.show_message("The process has ended: there is no level to set.")
-            return
-        if snapshot.is_sampled:
-            self.show_message("There is no level to set: the process runs without the library.")
-            return
-        dialog = LevelDialog(snapshot.process, snapshot.level, self._asks_for_level)
-        self.app.push_screen(dialog, self._level_chosen)
-
-    def _level_chosen(self, level: str | None) -> None:
-        if level is not None:
-            self._set_level(level)
-
-    @work(exclusive=True, group="level")
-    async def _set_level(self, wanted: str) -> None:
-        try:
-            before = await asyncio.to_thread(self._feed.set_level, wanted)
-        except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_NOTES_S)
-            return
-        was = f"was {before}" if before != wanted else "as it was"
-        self.show_message(f"Level {wanted}, {was}")
+    def draw_again(self) -> None:
+        """See OverTimeScreen."""
+        self._draw()
 
     def action_rate(self, steps: int) -> None:
-        """Change the rate of snapshots."""
+        """Change the rate of snapshots. In the past: the speed of the player."""
+        if self.past.is_active:
+            self.play_faster(steps)
+            return
         self._pacer.step(steps)
         self._feed.set_interval(self._pacer.interval_s)
         self._draw()

@@ -48,6 +48,7 @@ class ProcessPickerScreen(ListScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings("quit", "filter", "theme"),
         *bindings("up", "down", "page_up", "page_down", "start", "end"),
+        *bindings("oldest", "newest"),
         Binding("enter", "pick", "watch", show=False),
         Binding("escape", "everything", "all", show=False),
         Binding("r", "rescan", "scan again", show=False),

@@ -1,4 +1,4 @@
-"""The filter: words typed into the last line."""
+"""Entries in the last line: the words of the filter, and a time to go to."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ class Filter(Input):
     keys that were typed after Enter or Escape. These keys are for the list.
     """
 
+    #: The id, the class of the screen while the entry is open, and what an empty entry says.
+    NAME, OPENS, SAYS = "filter", "filtering", "show only rows with these words"
+
     def __init__(self, back_to: Callable[[], Widget], want: Callable[[str], None]) -> None:
         """Make the filter.
 
@@ -23,9 +26,7 @@ class Filter(Input):
             back_to: returns the widget that gets the focus when the filter closes.
             want: is called with the words when the filter closes.
         """
-        super().__init__(
-            placeholder="show only rows with these words", id="filter", select_on_focus=False
-        )
+        super().__init__(placeholder=self.SAYS, id=self.NAME, select_on_focus=False)
         self.cursor_blink = False
         self._back_to = back_to
         self._set_filter_words = want
@@ -37,14 +38,14 @@ class Filter(Input):
 
     def open(self) -> None:
         """Show the filter and give it the focus."""
-        self.screen.add_class("filtering")
+        self.screen.add_class(self.OPENS)
         # The next key may come before Textual has applied the styles of the class.
         self.display = True
         self.screen.set_focus(self, scroll_visible=False)
 
     def close(self) -> None:
         """Give the focus back; the words stay."""
-        self.screen.remove_class("filtering")
+        self.screen.remove_class(self.OPENS)
         self.display = False
         self.screen.set_focus(self._back_to())
         self._set_filter_words(self.value)
@@ -65,3 +66,15 @@ class Filter(Input):
             if event.key == "escape":
                 self.value = ""
             self.close()
+
+
+class MomentEntry(Filter):
+    """The time to go to; Escape leaves the screen where it is."""
+
+    NAME, OPENS = "time", "choosing-time"
+    SAYS = "go to a time: 12:03:04, -35s (before the end), +10m (after the begin), 50%"
+
+    def open(self) -> None:
+        """Show an empty entry."""
+        self.value = ""
+        super().open()

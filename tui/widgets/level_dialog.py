@@ -39,7 +39,7 @@ class LevelDialog(ModalScreen[str | None]):
     """The result is the name of the chosen level, None without a choice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings("up", "down", "start", "end"),
+        *bindings("up", "down", "start", "end", "oldest", "newest"),
         Binding("enter", "choose", "set it", show=False),
         Binding("y", "confirm", "yes", show=False),
         Binding("escape,q,L", "dismiss(None)", "leave", show=False),
@@ -130,3 +130,5 @@ class LevelDialog(ModalScreen[str | None]):
     def action_end(self) -> None:
         """Go to the last level."""
         self._list.to_end()
+
+    action_oldest, action_newest = action_start, action_end

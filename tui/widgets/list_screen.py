@@ -101,3 +101,11 @@ class ListScreen(Screen[None]):
     def action_end(self) -> None:
         """Go to the last line."""
         self.focused_panel().to_end()
+
+    def action_oldest(self) -> None:
+        """Go to the first line, as long as the screen is at now."""
+        self.action_start()
+
+    def action_newest(self) -> None:
+        """Go to the last line, as long as the screen is at now."""
+        self.action_end()

@@ -25,6 +25,7 @@ from locktop.collector.shm.event_ring import (
     decode_newest,
     end,
     split,
+    waited,
 )
 from locktop.collector.shm.layout import THREAD
 from locktop.collector.shm.reader import Reader
@@ -60,6 +61,15 @@ def test_noise_raises_nothing_and_yields_only_valid_records() -> None:
         assert len(events) + damaged == 4
         values = [value for event in events for value in msgspec.structs.astuple(event)]
         assert all(type(value) is int and 0 <= value < 2**64 for value in values)
+
+
+@pytest.mark.parametrize("least", [1, 255, 256, 2**24 + 5, 2**32, 2**40 + 2**8, 2**64 - 1])
+def test_long_waits_are_found_among_all(least: int) -> None:
+    chance = random.Random(least)
+    waits = [chance.randrange(2 ** chance.randint(1, 64)) for _ in range(500)]
+    waits += [0, least - 1, least, min(least + 1, 2**64 - 1)]
+    found = decode(waited(b"".join([record(wait=wait) for wait in waits]), least))[0]
+    assert [one.wait for one in found] == [wait for wait in waits if wait >= least]
 
 
 def test_marks_and_waits_have_different_types() -> None:

@@ -1,0 +1,107 @@
+"""The memory of a live screen has all moments, but not each scan of a large process."""
+
+from __future__ import annotations
+
+import random
+from typing import cast
+
+from msgspec.structs import replace
+from support.shared_file import record
+from unit.builders import scenarios
+from unit.builders.waits import wait, waiting
+
+from locktop.collector.model import NotableKind
+from locktop.collector.recording.history import LEAST_BYTES, History
+from locktop.collector.recording.memory_keeper import MemoryKeeper
+from locktop.collector.shm.slot_batch import SlotBatch
+from locktop.collector.sources.attach import Source
+
+_SECOND = 1_000_000_000
+_BEGIN = 1_790_000_000 * _SECOND
+
+
+class _Process:
+    """A source with one ring record in each scan, and clocks that a test sets."""
+
+    def __init__(self, history: History, cost_s: float) -> None:
+        self.now_ns, self.cpu_s, self._cost_s = _BEGIN, 0.0, cost_s
+        self.keeper = MemoryKeeper(
+            cast(Source, self), history, wall_ns=lambda: self.now_ns, cpu_s=self._cpu
+        )
+
+    def _cpu(self) -> float:
+        self.cpu_s += self._cost_s / 2
+        return self.cpu_s
+
+    def keep_slots(self) -> None:
+        """See Source."""
+
+    def take_slots(self) -> SlotBatch:
+        ticks = self.now_ns - _BEGIN + 10 * _SECOND
+        raw = record(tid=7, lock=1, start=ticks - 1000, wait=500)
+        return SlotBatch(ticks=ticks, time_ns=self.now_ns, hz=1e9, lost=0, records=raw)
+
+
+def test_each_scan_of_a_small_process_is_kept_with_its_records() -> None:
+    history = History()
+    process = _Process(history, cost_s=0.001)
+    for _ in range(20):
+        process.keeper.keep(waiting())
+        process.now_ns += _SECOND // 2
+    assert len(history.times_ns()) == 20
+    assert len(history.records(0, process.now_ns)) == 20
+
+
+def test_a_large_process_is_kept_less_often_and_its_records_whole() -> None:
+    history = History()
+    process = _Process(history, cost_s=0.1)
+    for _ in range(200):
+        process.keeper.keep(waiting())
+        process.now_ns += _SECOND // 2
+    assert 8 <= len(history.times_ns()) <= 25
+    kept = len(history.records(0, process.now_ns))
+    assert kept == 1 + (history.times_ns()[-1] - _BEGIN) // (_SECOND // 2)
+
+
+def test_a_small_memory_reaches_as_far_back_as_a_large_one() -> None:
+    history = History(LEAST_BYTES, span_s=600.0)
+    process = _Process(history, cost_s=0.0)
+    for number in range(2 * 600):
+        text = random.Random(number).randbytes(10_000).hex()
+        process.keeper.keep(replace(waiting(), notes=(text,)))
+        process.now_ns += _SECOND // 2
+    assert history.size <= LEAST_BYTES
+    assert history.times_ns()[-1] - history.times_ns()[0] > 400 * _SECOND
+
+
+def test_a_scan_with_an_alert_is_kept_although_another_was_kept_just_before() -> None:
+    history = History()
+    process = _Process(history, cost_s=0.02)
+    process.keeper.keep(waiting())
+    for after_s in (0.5, 1.0):
+        process.now_ns = _BEGIN + round(after_s * _SECOND)
+        process.keeper.keep(waiting() if after_s < 1 else scenarios.deadlock())
+    assert len(history.times_ns()) == 2
+    found = [one for one in history.notables() if one.kind is NotableKind.DEADLOCK]
+    assert [one.time_ns for one in found] == [_BEGIN + _SECOND]
+    assert history.at(found[0].time_ns).deadlocks
+
+
+def test_a_moment_of_a_scan_that_is_not_kept_is_kept() -> None:
+    history = History()
+    process = _Process(history, cost_s=1.0)
+    process.keeper.keep(waiting())
+    process.now_ns += _SECOND // 2
+    process.keeper.keep(waiting(t1=wait(duration_s=3.0)))
+    assert len(history.times_ns()) == 1
+    assert [one.kind for one in history.notables()] == [NotableKind.WAIT]
+
+
+def test_times_go_forward_although_the_clock_goes_back() -> None:
+    history = History()
+    process = _Process(history, cost_s=0.0)
+    for _ in range(3):
+        process.keeper.keep(replace(waiting(), ended=True))
+        process.now_ns -= _SECOND
+    times = history.times_ns()
+    assert list(times) == sorted(set(times))

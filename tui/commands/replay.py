@@ -1,0 +1,64 @@
+"""``locktop replay``: a recording on the screen."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from pathlib import Path
+
+from locktop.tui.commands import options
+
+NAME = "replay"
+HELP = "show a recording on the screen: play, step, jump to alerts and times"
+DESCRIPTION = """\
+Shows a recording on the same screen as a live process, with the same keys. Keys of the past: [ and
+] go one snapshot back and forth, { and } to the alert or mark before and after. p or Space plays
+and pauses, + and - change the speed. The key : asks for a time (12:03:04, -35s, +10m or 50%). Home
+and End go to the first and the last moment. FILE is a recording, or a directory with its parts.
+
+exit status: 0; 2 if FILE is no recording, or without a terminal."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the recording")
+    parser.add_argument("--at", metavar="T", help="begin at this time (default the first moment)")
+    parser.add_argument(
+        "--theme",
+        type=options.theme,
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help="the colours; key t goes through all themes",
+    )
+    # Without this argparse takes -35s for an option.
+    parser._negative_number_matcher = options.BEFORE_THE_END
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Show the recording."""
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.recording.segments import open_recording
+
+    recording = open_recording(arguments.file)
+    try:
+        if not recording.times_ns():
+            raise LocktopError(f"{arguments.file}: there is no snapshot in this recording")
+        if options.no_terminal():
+            raise LocktopError(
+                f"the screen needs a terminal; {options.no_terminal()} use"
+                f" `locktop snapshot {arguments.file} --at TIME`"
+            )
+        # Modules stay: to search them for garbage takes time before the first snapshot.
+        gc.disable()
+        from locktop.tui.app import LocktopApp
+        from locktop.tui.feed import ReplayFeed
+        from locktop.tui.themed_app import run_app
+
+        app = LocktopApp(ReplayFeed(), arguments.theme, moments=recording, is_replay=True)
+        if arguments.at is not None:
+            app.begin_at(arguments.at)
+        if recording.damage:
+            app.add_warnings([f"{arguments.file}: {recording.damage}"])
+        return run_app(app)
+    finally:
+        recording.close()

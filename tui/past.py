@@ -1,0 +1,265 @@
+"""Where in the past the screen is: steps, jumps, and the player. Nothing of Textual is here.
+
+A live screen is at now, or at a moment of the memory. A replay is at a moment in any case.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from datetime import UTC, datetime, timedelta
+
+from locktop.collector.model import Notable, NotableKind
+from locktop.collector.recording.moments import Moments
+from locktop.tui.views.past_flag import Position, clock_text, span_text
+
+_NS = 1_000_000_000
+#: Times the speed of the original.
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+_UNITS_NS = {"ms": 1_000_000, "s": _NS, "m": 60 * _NS, "h": 3600 * _NS}
+_RELATIVE = re.compile(r"([+-])(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)")
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
+_CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+#: A wait that is over has the time of its end; this far before, the wait still went on.
+_BEFORE_END_NS = 1_000_000
+
+
+class Past:
+    """The position in the past. All times are nanoseconds since 1970."""
+
+    def __init__(self, moments: Moments | None, is_replay: bool = False) -> None:
+        """Args:
+        moments: the memory or the recording; None: nothing is kept.
+        is_replay: whether there is no now.
+        """
+        self.moments = moments
+        self.is_replay = is_replay
+        #: The time of the snapshot on the screen; None: now.
+        self.time_ns: int | None = None
+        self._notable: Notable | None = None  # the alert or mark that the user jumped to
+        self._own_marks: list[Notable] = []
+        self._speed = SPEEDS.index(1.0)
+        self._clock_ns = 0.0  # of the player
+        self.is_playing = False
+        if is_replay and (times := self._times()):
+            self.time_ns = times[0]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the screen shows a moment of the past."""
+        return self.time_ns is not None
+
+    def position(self, now_ns: int) -> Position | None:
+        """Return what to say of the moment; None at now. ``now_ns``: the time of now."""
+        if self.time_ns is None:
+            return None
+        times = self._times()
+        newest_ns = times[-1] if self.is_replay and times else now_ns
+        span_ns = newest_ns - times[0] if times else 0
+        return Position(
+            time_ns=self.time_ns,
+            is_replay=self.is_replay,
+            newest_ns=newest_ns,
+            share=min(1.0, max(0.0, (self.time_ns - times[0]) / span_ns)) if span_ns > 0 else 1.0,
+            speed=SPEEDS[self._speed] if self.is_playing else None,
+            reason=self._notable.text if self._notable is not None else "",
+        )
+
+    # Each of these returns a message for the user, "" for none.
+
+    def step(self, count: int) -> str:
+        """Go that many snapshots forth, or back if negative."""
+        times = self._times()
+        if not times:
+            return self._nothing()
+        self.is_playing = False
+        at = len(times) if self.time_ns is None else bisect_right(times, self.time_ns)
+        wanted = at - 1 + count
+        if wanted >= len(times):
+            return self.to_newest()
+        if wanted < 0:
+            self._go(times[0])
+            return "This is the oldest moment."
+        # At now the screen shows the newest snapshot of all.
+        if wanted == len(times) - 1 and not self.is_replay and count > 0:
+            return self.to_newest()
+        self._go(times[wanted])
+        return ""
+
+    def jump(self, direction: int) -> str:
+        """Go to the next alert or mark, or with a negative ``direction`` to the one before."""
+        times = self._times()
+        if not times:
+            return self._nothing()
+        found = self.notables()
+        if self._notable in found:
+            wanted = found.index(self._notable) + direction
+        elif self.time_ns is None:
+            wanted = len(found) - 1 if direction < 0 else len(found)
+        else:
+            ends = [one.time_ns for one in found]
+            after = bisect_right(ends, self.time_ns)
+            wanted = bisect_left(ends, self.time_ns) - 1 if direction < 0 else after
+        if not 0 <= wanted < len(found):
+            return f"There is no alert or mark {'before' if direction < 0 else 'after'} this."
+        self.is_playing = False
+        return self._to_notable(found[wanted], times)
+
+    def _to_notable(self, notable: Notable, times: list[int]) -> str:
+        wanted_ns = notable.time_ns - (_BEFORE_END_NS if notable.kind is NotableKind.WAIT else 0)
+        at = bisect_right(times, wanted_ns) - 1
+        # An alert of a scan has the time of the scan.
+        exact = bisect_left(times, notable.time_ns)
+        if exact < len(times) and times[exact] == notable.time_ns:
+            at = exact
+        self._go(times[max(at, 0)], notable)
+        said = f"{clock_text(notable.time_ns)}  {notable.text}"
+        if notable.time_ns < times[0]:
+            ago = span_text(times[0] - notable.time_ns)
+            return f"{said}; this was {ago} before the oldest moment, which you see"
+        return said
+
+    def go_to(self, text: str) -> str:
+        """Go to a time: ``12:03:04``, ``-35s`` before the newest, ``+10m``, ``50%``."""
+        times = self._times()
+        if not times:
+            return self._nothing()
+        wanted_ns = _time_ns(text.strip(), times[0], times[-1])
+        if wanted_ns is None:
+            return f"{text!r} is no time; 12:03:04, -35s (before the end), +10m and 50% are."
+        self.is_playing = False
+        self._go(times[max(0, bisect_right(times, wanted_ns) - 1)])
+        if wanted_ns < times[0]:
+            return f"The oldest moment is {clock_text(times[0])}."
+        return ""
+
+    def go_to_time(self, time_ns: int) -> str:
+        """Go to the newest snapshot at that time or before, else to the oldest."""
+        times = self._times()
+        if not times:
+            return self._nothing()
+        self.is_playing = False
+        self._go(times[max(0, bisect_right(times, time_ns) - 1)])
+        return ""
+
+    def to_oldest(self) -> str:
+        """Go to the oldest snapshot."""
+        times = self._times()
+        if not times:
+            return self._nothing()
+        self.is_playing = False
+        self._go(times[0])
+        return ""
+
+    def to_newest(self) -> str:
+        """Go to now; in a replay to the last snapshot."""
+        self.is_playing = False
+        times = self._times()
+        if not self.is_replay:
+            self.time_ns = self._notable = None
+            return ""
+        if not times:
+            return self._nothing()
+        was_there = self.time_ns == times[-1]
+        self._go(times[-1])
+        return "This is the last moment." if was_there else ""
+
+    def mark(self, now_ns: int) -> str:
+        """Mark the moment on the screen; ``now_ns``: the time of now."""
+        if self.moments is None:
+            return self._nothing()
+        time_ns = self.time_ns if self.time_ns is not None else now_ns
+        number = len(self._own_marks) + 1
+        self._own_marks.append(
+            Notable(time_ns=time_ns, kind=NotableKind.MARK, text=f"your mark {number}")
+        )
+        return f"Mark {number} at {clock_text(time_ns)}: {{ and }} jump to it."
+
+    def notables(self) -> list[Notable]:
+        """Return the alerts and marks, the oldest first, with the user's marks."""
+        if self.moments is None:
+            return []
+        found = [*self.moments.notables(), *self._own_marks]
+        return sorted(found, key=lambda one: one.time_ns)
+
+    @property
+    def alerts(self) -> int:
+        """How many deadlocks and long waits there are."""
+        kinds = (NotableKind.DEADLOCK, NotableKind.WAIT)
+        found = self.moments.notables() if self.moments is not None else ()
+        return sum(one.kind in kinds for one in found)
+
+    # The player
+
+    def play_or_pause(self) -> str:
+        """Play from this moment on, or pause."""
+        times = self._times()
+        if not times:
+            return self._nothing()
+        if self.is_playing:
+            self.is_playing = False
+            return ""
+        if self.time_ns is None or (self.is_replay and self.time_ns >= times[-1]):
+            self._go(times[0])  # from the begin again
+        assert self.time_ns is not None
+        self._clock_ns = float(self.time_ns)
+        self.is_playing = True
+        return ""
+
+    def faster(self, steps: int) -> None:
+        """Play that many steps faster, or slower if negative."""
+        self._speed = max(0, min(len(SPEEDS) - 1, self._speed + steps))
+
+    @property
+    def speed(self) -> float:
+        """Times the speed of the original."""
+        return SPEEDS[self._speed]
+
+    def tick(self, seconds: float) -> bool:
+        """Play for that many ``seconds`` of the user; return whether the moment has changed."""
+        times = self._times()
+        if not self.is_playing or not times:
+            return False
+        self._clock_ns += seconds * self.speed * 1e9
+        before = self.time_ns
+        if self._clock_ns >= times[-1]:
+            self.to_newest()
+            return self.time_ns != before
+        at = max(0, bisect_right(times, self._clock_ns) - 1)
+        if times[at] != before:
+            self._go(times[at])
+        return self.time_ns != before
+
+    def _go(self, time_ns: int, notable: Notable | None = None) -> None:
+        self.time_ns, self._notable = time_ns, notable
+
+    def _times(self) -> list[int]:
+        return list(self.moments.times_ns()) if self.moments is not None else []
+
+    def _nothing(self) -> str:
+        if self.moments is None:
+            return "Nothing is kept: --history 0 says so."
+        return "Nothing is kept yet."
+
+
+def _time_ns(text: str, first_ns: int, last_ns: int) -> int | None:
+    """Return the time that a text names; None for another text."""
+    if found := _RELATIVE.fullmatch(text):
+        by_ns = round(float(found[2]) * _UNITS_NS[found[3]])
+        return first_ns + by_ns if found[1] == "+" else last_ns - by_ns
+    if found := _SHARE.fullmatch(text):
+        return first_ns + round((last_ns - first_ns) * min(100.0, float(found[1])) / 100)
+    found = _CLOCK.fullmatch(text)
+    if found is None or int(found[1]) > 23 or int(found[2]) > 59 or int(found[3] or 0) > 59:
+        return None
+    # Without a fraction, the whole second is meant; of several days the last.
+    unit_ns = 60 * _NS if found[3] is None else 10 ** (9 - len(found[4] or ""))
+    last = datetime.fromtimestamp(last_ns // _NS, UTC).astimezone()
+    for days in (0, 1):
+        day = last - timedelta(days=days)
+        local = datetime(day.year, day.month, day.day, int(found[1]), int(found[2]))
+        begin_ns = round(local.timestamp()) * _NS + int(found[3] or 0) * _NS
+        begin_ns += int((found[4] or "").ljust(9, "0"))
+        if begin_ns <= last_ns:
+            return begin_ns + unit_ns - 1
+    return last_ns
