@@ -149,7 +149,7 @@ class ConnectionReceiver:
                 if was_followed:
                     self._followed = None
             if was_followed:
-                self._received.waiting(f"the stream ended: {reason}; waiting")
+                self._received.waiting(f"the stream ended: {reason}")
 
     def _greet(self, peer: PeerConnection) -> bool:
         """Exchange the first bytes; return False if another process is shown."""

@@ -91,7 +91,7 @@ class DatagramReceiver:
         if followed is not None and not self._is_waiting and now - followed.heard_at > SILENT_S:
             self._is_waiting = True
             self._received.waiting(
-                f"no datagram for {SILENT_S:g} s: the sender or the network stopped; waiting"
+                f"no datagram for {SILENT_S:g} s: the sender or the network stopped"
             )
 
     def _stream(self, key: tuple[str, int], header: DatagramHeader, now: float) -> _Arriving | None:
@@ -132,7 +132,7 @@ class DatagramReceiver:
             self._received.snapshot(snapshot, self.losses)
         elif stream.unpacker.ended is not None and key == self._key:
             self._is_waiting = True
-            self._received.waiting(f"the stream ended: {stream.unpacker.ended}; waiting")
+            self._received.waiting(f"the stream ended: {stream.unpacker.ended}")
 
     def _follow(self, key: tuple[str, int]) -> None:
         if key == self._key:

@@ -56,15 +56,21 @@ class Listener:
             self.url = StreamUrl(url.transport, url.host, self._socket.getsockname()[1])
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._received: ReceivedStream | None = None
+
+    @property
+    def stale(self) -> str:
+        """The reason that no snapshot comes for now; "" while they come."""
+        return self._received.stale if self._received is not None else ""
 
     def start(
         self, publish: Callable[[Snapshot], None], log: Callable[[str], None] | None = None
     ) -> None:
         """Begin; see ReceivedStream for the parameters."""
-        received = ReceivedStream(publish, log)
+        self._received = received = ReceivedStream(publish, log)
         run = self._run_datagrams if self._transport is Transport.UDP else self._run_connections
         if log is None:
-            received.waiting(f"waiting for `locktop stream -p PID --to {self.url}`")
+            received.waiting(f"for `locktop stream -p PID --to {self.url}`")
         self._thread = threading.Thread(target=run, args=(received,), name="listener", daemon=True)
         self._thread.start()
 

@@ -161,7 +161,7 @@ def test_a_second_sender_is_refused_while_the_first_goes_on(tmp_path: Path) -> N
         with pytest.raises(LocktopError, match="shows another process already"):
             Mouth(ear.url)
         first.end("over")
-        ear.wait(lambda ear: "over" in str(ear.snapshots[-1].notes), "the end")
+        ear.wait(lambda ear: "over" in ear.listener.stale, "the end")
         displayed_at_last(ear)
 
 

@@ -44,7 +44,8 @@ class Ear:
 
     def __init__(self) -> None:
         self.published: list[Snapshot] = []
-        self.receiver = DatagramReceiver(ReceivedStream(self.published.append))
+        self.received = ReceivedStream(self.published.append)
+        self.receiver = DatagramReceiver(self.received)
 
     def hear(self, parts: Sequence[bytes], now: float = 0.0, host: str = "a") -> None:
         for part in parts:
@@ -117,12 +118,12 @@ def test_a_sender_that_was_started_again_is_followed_after_an_end_or_a_silence()
         ear.hear(sender.cut(made[0]))
         if ends:
             ear.hear(sender.end())
-            assert ear.notes[-1] == "the stream ended: the process has ended; waiting"
+            assert ear.received.stale == "the stream ended: the process has ended"
         ear.hear(again.cut(made[1]), now=0.1 if ends else 5.0)
         assert ear.published[-1] == made[1]
 
 
-def test_silence_is_a_note_once_and_ends_with_the_next_snapshot() -> None:
+def test_silence_is_reported_once_and_ends_with_the_next_snapshot() -> None:
     ear, sender, made = Ear(), Sender(1), scans(2)
     ear.hear(sender.cut(made[0]))
     ear.receiver.check_silence(SILENT_S - 1)
@@ -130,9 +131,10 @@ def test_silence_is_a_note_once_and_ends_with_the_next_snapshot() -> None:
     for _ in range(3):
         ear.receiver.check_silence(SILENT_S + 1)
     assert len(ear.published) == 2
-    assert ear.notes[-1].startswith("no datagram for 7 s")
+    assert ear.received.stale.startswith("no datagram for 7 s")
     ear.hear(sender.cut(made[1]), now=SILENT_S + 2)
     assert ear.published[-1] == made[1]
+    assert not ear.received.stale
 
 
 def test_many_streams_that_never_finish_a_frame_take_bounded_memory() -> None:
