@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
     from locktop.collector.recording.history import History
     from locktop.collector.recording.memory_keeper import MemoryKeeper
-    from locktop.collector.shm.slot_batch import SlotBatch
     from locktop.collector.stream.listener import Listener
 
 
@@ -37,9 +36,9 @@ class ListenFeed:
         """See SnapshotFeed. The sender decides the interval."""
         self._publish = publish
         if self._history is not None:
-            from locktop.collector.recording.memory_keeper import MemoryKeeper
+            from locktop.collector.recording.memory_keeper import MemoryKeeper, NoRingRecords
 
-            self._keeper = MemoryKeeper(_NoRings(), self._history)
+            self._keeper = MemoryKeeper(NoRingRecords(), self._history)
         self._listener.start(self._pass_on)
 
     def _pass_on(self, snapshot: Snapshot) -> None:
@@ -65,14 +64,3 @@ class ListenFeed:
     def stop(self) -> None:
         """See SnapshotFeed."""
         self._listener.stop()
-
-
-class _NoRings:
-    """A stream has no ring records."""
-
-    def keep_slots(self) -> None:
-        """See Source."""
-
-    def take_slots(self) -> SlotBatch | None:
-        """See Source."""
-        return None

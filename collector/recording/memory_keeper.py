@@ -29,6 +29,17 @@ class RingRecords(Protocol):
         """See Source."""
 
 
+class NoRingRecords:
+    """The ring records of a stream, which has none."""
+
+    def keep_slots(self) -> None:
+        """See Source."""
+
+    def take_slots(self) -> SlotBatch | None:
+        """See Source."""
+        return None
+
+
 class MemoryKeeper:
     """Give it each scan. One thread uses it, the thread that scans."""
 
