@@ -17,13 +17,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from crowd import INTERVAL_S, SCANS, WARM_UP, percents, shares
 from support.streams import Authority, Ear, options
 from support.targets import Compiler, Target
+from tool_costs import INTERVAL_S, LOCKTOP, cpu_shares, percents
 
 from locktop.collector.sources.launch import preload_environment
 
-LOCKTOP = str(Path(sys.executable).with_name("locktop"))
+SCANS = 14
+WARM_UP = 10  # snapshots
 
 
 def row(name: str, pid: int, ear: Ear, extra: tuple[str, ...]) -> str:
@@ -33,7 +34,7 @@ def row(name: str, pid: int, ear: Ear, extra: tuple[str, ...]) -> str:
     try:
         ear.wait_snapshots(WARM_UP)
         used, began = time.process_time(), time.monotonic()
-        found = shares(sender.pid, SCANS)
+        found = cpu_shares(sender.pid, SCANS)
         listener = (time.process_time() - used) / (time.monotonic() - began)
         before = ear.snapshots[0].duration_s
         seconds = ear.snapshots[-1].duration_s - before

@@ -34,7 +34,7 @@ _CONNECT_S, SLOW_S = 10.0, 10.0
 _KEY_EVERY_S = 2.0
 
 
-class Destination(Protocol):
+class StreamDestination(Protocol):
     """Takes frames. ``send`` may take as long as the network needs."""
 
     max_frame: int  # bytes
@@ -52,7 +52,7 @@ class Destination(Protocol):
 
 def destination_of(
     url: StreamUrl, files: TlsFiles | None, plain: bool, datagram_size: int
-) -> Destination:
+) -> StreamDestination:
     """Return the destination for an address.
 
     Args:
@@ -86,7 +86,7 @@ class DatagramDestination:
         self._stream = self._frames = self._datagrams = 0
 
     def open(self) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         self.close()
         self._stream = secrets.randbits(64)
         self._frames = self._datagrams = 0
@@ -98,7 +98,7 @@ class DatagramDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def send(self, frame: bytes) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         assert self._socket is not None
         parts = datagrams.split(frame, self._stream, self._frames, self._datagrams, self._size)
         self._frames += 1
@@ -118,7 +118,7 @@ class DatagramDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def close(self) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -147,7 +147,7 @@ class ConnectionDestination:
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         self.close()
         try:
             self._socket = self._connected()
@@ -190,7 +190,7 @@ class ConnectionDestination:
         raise refused
 
     def send(self, frame: bytes) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         assert self._socket is not None
         try:
             self._socket.sendall(frame)
@@ -204,7 +204,7 @@ class ConnectionDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def close(self) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         if self._socket is None:
             return
         with contextlib.suppress(OSError):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.stream import stream_frames
-from locktop.collector.stream.destinations import Destination
+from locktop.collector.stream.destinations import StreamDestination
 from locktop.collector.stream.stream_frames import FramePacker
 
 #: Without a new snapshot the last one is sent again after this time, as a sign of life. Seconds.
@@ -55,7 +55,7 @@ class StreamSender:
     """Sends what an outbox has. The first connection must succeed, later ones are tried again."""
 
     def __init__(
-        self, outbox: Outbox, destination: Destination, log: Callable[[str], None]
+        self, outbox: Outbox, destination: StreamDestination, log: Callable[[str], None]
     ) -> None:
         """``log`` gets one line for each event that the user should know."""
         self._outbox = outbox
