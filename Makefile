@@ -113,6 +113,12 @@ scan-bench: setup
 memory-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/memory.py "$(CROWDS)"
 
+# What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
+CROWD ?= 500
+.PHONY: stream-bench
+stream-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/stream.py $(CROWD)
+
 bench: setup
 	$(BIN)/locktop bench
 
