@@ -97,7 +97,9 @@ class TimeLineReader:
                 from_ns=from_ns,
                 to_ns=to_ns,
                 lanes=timeline.lanes(waits, samples, from_ns, to_ns),
-                flows=timeline.flows(waits),
+                flows=tuple(
+                    flow for flow in timeline.flows(waits) if from_ns <= flow.woken_ns <= to_ns
+                ),
                 notables=tuple(
                     one for one in self._moments.notables() if from_ns <= one.time_ns <= to_ns
                 ),
