@@ -86,7 +86,7 @@ class TimeScreen(ListScreen):
         self._lanes.focus()
         self.refresh_view()
 
-    # What subclasses draw
+    # The parts that subclasses draw
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """Draw the headline, the rows and the details."""

@@ -73,8 +73,8 @@ class TimelineScreen(TimeScreen):
         """See TimeScreen."""
         letters = letters_of([lock for lock, _ in waited_by_lock(line)][:_MAX_LETTERS])
         self._headline.show((legend_line(line, index, letters, self.size.width),))
-        shown = [lane for lane in line.lanes if self._is_shown(lane, index)]
-        self._by_tid = {lane.tid: lane for lane in shown}
+        visible = [lane for lane in line.lanes if self._is_visible(lane, index)]
+        self._by_tid = {lane.tid: lane for lane in visible}
         order = list(self._by_tid)
         current = self._lanes.current if self._lanes.current in self._by_tid else None
         lane = self._by_tid.get(current or (order[0] if order else 0))
@@ -90,7 +90,7 @@ class TimelineScreen(TimeScreen):
         self._lanes.show(order, lambda tid: lane_line(by_tid[tid], index.thread_name(tid), view))
         self._draw_cell(lane, wait, woken_by, woke, index, window)
 
-    def _is_shown(self, lane: Lane, index: SnapshotIndex) -> bool:
+    def _is_visible(self, lane: Lane, index: SnapshotIndex) -> bool:
         if (
             self.filter_words
             and self.filter_words.lower() not in index.thread_name(lane.tid).lower()
@@ -137,7 +137,7 @@ class TimelineScreen(TimeScreen):
         return held[-1] if held else best or in_cell
 
     def _flows(self, line: TimeLine, wait: TimedWait | None) -> tuple[Flow | None, list[Flow]]:
-        """Who ended the wait, and whom its thread woke by its release."""
+        """The hand-over that ended the wait, and those by the release of its thread."""
         if wait is None:
             return None, []
         record = wait.record

@@ -41,7 +41,7 @@ STYLES: Mapping[LaneState, str] = {
 
 
 class LaneView(Struct, frozen=True):
-    """What all lanes of one drawing have in common."""
+    """The common part of all lanes of one drawing."""
 
     window: Window
     letters: Mapping[int, str]  # of locks
@@ -152,7 +152,7 @@ def cell_line(lane: Lane, view: TimeView, window: Window, index: SnapshotIndex) 
     """The exact sums of the cell under the cursor."""
     number = window.cell_at(view.at_ns)
     begin, end = window.edge_ns(number), window.edge_ns(number + 1)
-    found = cells(lane.spans, Window(begin, end, 1))[0] if end > begin else {}
+    found = cells(lane.spans, Window(from_ns=begin, to_ns=end, count=1))[0] if end > begin else {}
     digits = min(9, digits_for(max(1, end - begin)) + 3)
     spans: list[Span | str] = [
         (f" {time_of_day(begin, digits)} ", "label"), (index.thread_name(lane.tid), "strong"), " ",

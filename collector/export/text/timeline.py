@@ -35,7 +35,11 @@ def render(found: TimeLine, width: int = 80) -> str:
     """
     index = SnapshotIndex(found.snapshot)
     lines = [*_heading(found, index), ""]
-    window = Window(found.from_ns, found.to_ns, max(20, width - _NAME_WIDTH - _WAIT_WIDTH - 2))
+    window = Window(
+        from_ns=found.from_ns,
+        to_ns=found.to_ns,
+        count=max(20, width - _NAME_WIDTH - _WAIT_WIDTH - 2),
+    )
     letters = letters_of([lock for lock, _ in waited_by_lock(found)])
     lines += [f"{'':{_NAME_WIDTH}} {axis(window)}", *_lanes(found, index, window, letters), ""]
     lines += _locks(found, index, letters)

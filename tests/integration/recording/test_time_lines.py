@@ -30,7 +30,7 @@ class Turn(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """What the target logged, and what locktop found."""
+    """The log of the target, and the findings of locktop."""
 
     turns: list[Turn]  # in order
     records: list[WaitRecord]  # of the lock of the turns, in the order of ``turns``

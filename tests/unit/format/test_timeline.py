@@ -72,7 +72,7 @@ def test_the_axis_has_a_mark_at_the_cell_of_each_of_its_times(span_ms: float) ->
     assert 1 <= text.count("│") <= 60 / 12
 
 
-def test_a_time_of_day_has_the_asked_digits() -> None:
+def test_a_time_of_day_has_as_many_digits_as_wanted() -> None:
     assert timeline.time_of_day(BEGIN_NS + 120 * MS, 0)[3:] == "12:45"
     assert timeline.time_of_day(BEGIN_NS + 120 * MS)[3:] == "12:45.120"
     assert timeline.time_of_day(BEGIN_NS + 7, 9)[3:] == "12:45.000000007"

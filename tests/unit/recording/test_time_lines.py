@@ -64,7 +64,7 @@ def test_stacks_of_older_snapshots_stay_known() -> None:
     assert TimeLineReader(past).read(at(0), at(100)).snapshot.stacks == old.stacks
 
 
-def test_lost_records_are_told() -> None:
+def test_lost_records_are_counted() -> None:
     base = records.snapshot((), ())
     past = FixedPast({at(n * 100): replace(base, lost_events=n) for n in range(8)})
     assert TimeLineReader(past).read(at(200), at(500)).lost_records == 3
