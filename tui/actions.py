@@ -31,6 +31,8 @@ ACTIONS: dict[str, Action] = {
     "timeline": Action("timeline", "what each thread did when, and who woke whom", "time line"),
     "heat_map": Action("heat_map", "when the waiting was: choose spans, compare them"),
     "level": Action("level", "how much the library does in the program", "level"),
+    "start_session": Action("session('start')", "measure from zero: begin a session", "zero"),
+    "stop_session": Action("session('stop')", "end the session: figures since the start"),
     "pause": Action("pause", "hold the screen still; in the past: play", "pause"),
     "save": Action("save('json')", "save the snapshot as JSON in this directory", "save"),
     "save_text": Action("save('text')", "save the snapshot as a text report"),

@@ -29,6 +29,8 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("timeline", ("T",), "T"),
     Keys("heat_map", ("H",), "H"),
     Keys("level", ("L",), "L"),
+    Keys("start_session", ("R",), "R"),
+    Keys("stop_session", ("E",), "E"),
     Keys("pause", ("p", "space"), "p Space"),
     Keys("step_back", ("left_square_bracket",), "["),
     Keys("step_forth", ("right_square_bracket",), "]"),

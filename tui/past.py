@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from locktop.collector.model import Notable, NotableKind
 from locktop.collector.recording.moments import Moments
-from locktop.tui.views.past_flag import Shown, clock_text, span_text
+from locktop.tui.views.past_flag import Position, clock_text, span_text
 
 _NS = 1_000_000_000
 #: Times the speed of the original.
@@ -49,14 +49,14 @@ class Past:
         """Whether the screen shows a moment of the past."""
         return self.time_ns is not None
 
-    def shown(self, now_ns: int) -> Shown | None:
+    def position(self, now_ns: int) -> Position | None:
         """Return what to say of the moment; None at now. ``now_ns``: the time of now."""
         if self.time_ns is None:
             return None
         times = self._times()
         newest_ns = times[-1] if self.is_replay and times else now_ns
         span_ns = newest_ns - times[0] if times else 0
-        return Shown(
+        return Position(
             time_ns=self.time_ns,
             is_replay=self.is_replay,
             newest_ns=newest_ns,
@@ -181,6 +181,13 @@ class Past:
             return []
         found = [*self.moments.notables(), *self._own_marks]
         return sorted(found, key=lambda one: one.time_ns)
+
+    @property
+    def alerts(self) -> int:
+        """How many deadlocks and long waits there are."""
+        kinds = (NotableKind.DEADLOCK, NotableKind.WAIT)
+        found = self.moments.notables() if self.moments is not None else ()
+        return sum(one.kind in kinds for one in found)
 
     # The player
 

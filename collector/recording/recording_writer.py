@@ -15,6 +15,7 @@ from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION
 from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.snapshot_chain import ChainPacker
+from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
 
 #: Frames of one part of the index.
@@ -45,6 +46,7 @@ class RecordingWriter:
         self.size = 0  # bytes written
         self._packer = ChainPacker()
         self._entries: list[IndexEntry] = []
+        self._newest_ns = 0
         self._part_at = 0
         self._append(FILE_HEADER.pack(MAGIC, VERSION, 0))
         self._add(FrameType.INFO, msgspec.msgpack.encode(info), None, time_ns)
@@ -55,7 +57,8 @@ class RecordingWriter:
         self._add(link.type, link.packed, link.unpacked, time_ns)
 
     def add_slots(self, slots: SlotBatch) -> None:
-        """Append ring records."""
+        """Append ring records, packed."""
+        slots = slot_batch.packed(slots)
         data = msgspec.msgpack.encode(slots)
         self._add(FrameType.SLOTS, frame_format.packed(data), len(data), slots.time_ns)
 
@@ -84,6 +87,8 @@ class RecordingWriter:
         whole = len(payload) if unpacked is None else unpacked
         if whole > frame_format.MAX_UNPACKED or len(payload) > frame_format.MAX_STORED:
             raise LocktopError(f"a frame of {whole} bytes is too large for a recording")
+        # Readers search by time. The clock may be set back meanwhile.
+        time_ns = self._newest_ns = max(time_ns, self._newest_ns)
         entry = IndexEntry(self.size, type_, len(payload), whole, time_ns)
         self._append(frame_format.pack(type_, payload, whole, time_ns))
         if type_ is FrameType.INDEX:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 import time
 from array import array
 from collections.abc import Sequence
@@ -35,10 +34,6 @@ _EVENT_CONSTANTS = (
     *((at, 0xCF) for at in (23, 32, 41, 50)),
     *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
 )
-#: Where a record has its wait, in ticks, the most significant byte first.
-_WAIT_AT, _WAIT_BYTES = 33, 8
-#: For each byte: a pattern of the bytes that are as large, and not 0.
-_LARGE_BYTES = [re.compile(b"[\\x%02x-\\xff]" % max(byte, 1)) for byte in range(256)]
 _MARK_FIRST_BYTE = b"\x95"
 #: The same bytes of a user's mark.
 _MARK_CONSTANTS = (
@@ -109,6 +104,11 @@ def decode_newest(data: bytes, keep: int) -> tuple[list[RawEvent], int]:
     return decode(sound)[0], damaged
 
 
+def sound(data: bytes) -> bytes:
+    """Return the sound records of ``data`` (a whole number of records)."""
+    return _sound(data)[0]
+
+
 def _sound(data: bytes) -> tuple[bytes, int]:
     """Return the sound records, and how many others there are."""
     if _are_sound(data):
@@ -140,16 +140,10 @@ def waited(data: bytes, ticks: int) -> bytes:
         data: sound records and damaged ones; a whole number of them.
         ticks: at least 1.
     """
-    least = ticks.to_bytes(_WAIT_BYTES, "big")
-    first = next(at for at, byte in enumerate(least) if byte)
-    # A column has one byte of each record. Few records have anything in the columns of a long wait.
-    found: set[int] = set()
-    for at in range(first + 1):
-        column = data[_WAIT_AT + at :: SIZE]
-        found.update(one.start() for one in _LARGE_BYTES[least[at]].finditer(column))
-    starts = (SIZE * number for number in sorted(found))
-    waits = ((at, data[at + _WAIT_AT : at + _WAIT_AT + _WAIT_BYTES]) for at in starts)
-    return b"".join([data[at : at + SIZE] for at, wait in waits if wait >= least])
+    found = _new_uncleared("uint8_t[]", max(len(data), 1))
+    source = ffi.from_buffer("uint8_t[]", data)
+    count = lib.lt_long_waits(source, len(data) // SIZE, ticks, found, len(data) // SIZE)
+    return bytes(ffi.buffer(found, count * SIZE))
 
 
 def split(data: bytes) -> tuple[bytes, list[bytes]]:

@@ -1,4 +1,18 @@
-"""Raw slots of the flight recorder, with the clock that gives them absolute times."""
+"""Raw slots of the flight recorder, with the clock that gives them absolute times.
+
+A recording has packed slots. ``lt_pack_records`` (native/reader/slots.c) packs n slots column by
+column, all n values of one column after the other. The columns are in the order of abi.h:
+
+- type and kind: one byte for each record;
+- tid, lock, stack, holder: the difference to the record before, modulo 2^32 and signed;
+- start: the difference to the record before, modulo 2^64 and signed;
+- wait, hold: the number itself;
+- site: the difference to the record before, modulo 2^64 and signed.
+
+The first difference is to 0. A signed number d becomes 2d if d >= 0, else -2d - 1. A number is then
+written in groups of seven bits, the lowest group first. All bytes but the last have the highest
+bit.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +21,17 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import WaitRecord
-from locktop.collector.native import lib
+from locktop.collector.native import ffi, lib
 from locktop.collector.shm import event_ring
 from locktop.collector.shm.kinds import KINDS
 
 _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
 _NS = 1_000_000_000
+#: Records of one batch, and the least bytes of each when packed.
+_MAX_PACKED, _LEAST_PACKED = 1 << 20, 10
+_new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
 
 class SlotBatch(Struct, array_like=True, frozen=True):
@@ -23,23 +41,59 @@ class SlotBatch(Struct, array_like=True, frozen=True):
     time_ns: int  # nanoseconds since 1970, UTC
     hz: float  # ticks of a second
     lost: int  # records known to be lost since the batch before
-    records: bytes  # slots of 64 bytes (abi.h), of all threads, marks excluded
+    records: bytes  # slots of 64 bytes (abi.h), of all threads, marks excluded; or packed slots
+    packed: int = 0  # number of records that ``records`` has packed; 0: they are not packed
+
+
+def with_records(batch: SlotBatch, records: bytes) -> SlotBatch:
+    """Return a batch of the same moment with other slots, which are not packed."""
+    return replace(batch, records=records, packed=0, lost=0)
+
+
+def packed(batch: SlotBatch) -> SlotBatch:
+    """Return the batch with packed slots, in a tenth of the bytes. Damaged slots are left out."""
+    if batch.packed or not batch.records:
+        return batch
+    sound = event_ring.sound(batch.records)[: _MAX_PACKED * event_ring.SIZE]
+    count = len(sound) // event_ring.SIZE
+    to = _new_uncleared("uint8_t[]", max(count, 1) * lib.LT_PACKED_RECORD_MAX)
+    size = lib.lt_pack_records(ffi.from_buffer("uint8_t[]", sound), count, to)
+    return replace(batch, records=bytes(ffi.buffer(to, size)), packed=count)
+
+
+def slots(batch: SlotBatch) -> bytes:
+    """Return the slots of a batch, unpacked.
+
+    Raises:
+        LocktopError: the packed slots are damaged.
+    """
+    if not batch.packed:
+        return batch.records[: len(batch.records) // event_ring.SIZE * event_ring.SIZE]
+    if not 0 < batch.packed <= min(_MAX_PACKED, len(batch.records) // _LEAST_PACKED):
+        raise LocktopError("damaged: a batch has another number of records than its bytes")
+    to = _new_uncleared("uint8_t[]", batch.packed * event_ring.SIZE)
+    source = ffi.from_buffer("uint8_t[]", batch.records)
+    if not lib.lt_unpack_records(source, len(batch.records), to, batch.packed):
+        raise LocktopError("damaged: a batch has another number of records than its bytes")
+    return bytes(ffi.buffer(to))
 
 
 def waited(batch: SlotBatch, wait_s: float) -> SlotBatch:
-    """Return the records of waits of at least ``wait_s`` seconds, above 0."""
-    whole = len(batch.records) // event_ring.SIZE * event_ring.SIZE
+    """Return the records of waits of at least ``wait_s`` seconds, above 0. They are not packed."""
     ticks = max(1, round(wait_s * batch.hz))
-    return replace(batch, records=event_ring.waited(batch.records[:whole], ticks))
+    return with_records(batch, event_ring.waited(slots(batch), ticks))
 
 
 def decode(batch: SlotBatch) -> Iterator[WaitRecord]:
-    """Yield the records of a batch, in the order of the slots. Damaged slots are left out."""
+    """Yield the records of a batch, in the order of the slots. Damaged slots are left out.
+
+    Raises:
+        LocktopError: the packed slots are damaged.
+    """
     if not 1 <= batch.hz <= 1e12:
         return
     ns_per_tick = _NS / batch.hz
-    whole = len(batch.records) // event_ring.SIZE * event_ring.SIZE
-    for raw in event_ring.decode(batch.records[:whole])[0]:
+    for raw in event_ring.decode(slots(batch))[0]:
         kind = KINDS.get(raw.kind)
         if kind is None:
             continue

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from locktop.collector.model import Kind, Snapshot
+from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.slot_batch import SlotBatch
 
 
@@ -94,6 +95,15 @@ class Source(Protocol):
 
     def take_slots(self) -> SlotBatch | None:
         """Return the ring records since the last call; None from a source without rings."""
+        ...
+
+    def drain(self) -> RingDrain | None:
+        """Return what copies the ring records as they come; None from a source without rings.
+
+        The drain goes on with the next program after exec(). The caller closes the drain. Another
+        thread than the scanning one may use the drain, and drains and scans never wait for each
+        other.
+        """
         ...
 
     def close(self) -> None:

@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Show the recording."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.recording.recording import Recording
+    from locktop.collector.recording.segments import open_recording
 
-    recording = Recording(arguments.file)
+    recording = open_recording(arguments.file)
     try:
         if not recording.times_ns():
             raise LocktopError(f"{arguments.file}: there is no snapshot in this recording")

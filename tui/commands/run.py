@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
@@ -13,14 +15,18 @@ from locktop.tui.commands.options import (
     add_level,
     add_screen,
     add_suppressions,
+    duration,
     no_terminal,
     rules,
 )
+from locktop.tui.commands.record import add_limits
 from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 
 if TYPE_CHECKING:
     from locktop.collector.config.idle_rules_file import Rules
     from locktop.collector.errors import LocktopError
+    from locktop.collector.recording.recorder import Destination
+    from locktop.collector.sources.attach import Source
     from locktop.collector.sources.launched_program import LaunchedProgram
 
 NAME = "run"
@@ -32,9 +38,16 @@ until q. While CMD runs, q asks whether CMD ends too. CMD then gets SIGTERM, and
 seconds later. SIGTERM for locktop ends CMD too. CMD goes on if the terminal is lost, or if the
 screen fails.
 
+--record also writes a recording, see `locktop record --help`. If LOCKTOP_RING is not set, each
+thread then keeps more records in memory. With --record the command needs no terminal: it then
+records without a screen until CMD ends.
+
 exit status: that of CMD (128 + N if signal N ended CMD), also if CMD ended before the first scan;
 0 if closing the screen ended CMD or left it running; 2 if CMD could not be started or watched;
 70 if the screen failed."""
+
+#: Records that a thread of a recorded program keeps; its ring takes 256 KB.
+_RING_OF_RECORDED = 4096
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_screen(parser)
     add_idle_matching(parser)
     add_suppressions(parser)
+    parser.add_argument(
+        "--record", type=Path, metavar="F", help="record to a new file, or a directory"
+    )
+    add_limits(parser)
+    parser.add_argument(
+        "--record-keep",
+        type=duration,
+        metavar="TIME",
+        help="keep at least the last TIME (10m, 2h) of the recording, in a directory of segments",
+    )
     parser.add_argument("--output", metavar="FILE", help="where CMD's output goes: a new file")
     at_end = parser.add_mutually_exclusive_group()
     at_end.add_argument(
@@ -65,7 +88,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if not command:
         raise LocktopError("no program given; use `locktop run -- CMD [ARGUMENT...]`")
     program = launch.check_program(command)
-    if no_terminal():
+    if arguments.record is not None:
+        _destination(arguments).check()
+        # Records that come between two looks at the rings must not be overwritten.
+        os.environ.setdefault("LOCKTOP_RING", str(_RING_OF_RECORDED))
+    elif no_terminal():
         raise LocktopError(
             f"`locktop run` needs a terminal; {no_terminal()} use "
             '`eval "$(locktop env)"`, start the program, then `locktop snapshot -p PID`'
@@ -107,13 +134,48 @@ def _screen_fails(
 
     try:
         source = started.source(idle_rules)
-        status = watch(source, arguments, launched=started, asks_at_quit=not arguments.keep)
+        if arguments.record is None:
+            status = watch(source, arguments, launched=started, asks_at_quit=not arguments.keep)
+        else:
+            status = _recorded(source, started, arguments)
     except LocktopError:
         raise
     except Exception:
         traceback.print_exc()
         return True
     return status == EXIT_SCREEN_FAULT
+
+
+def _destination(arguments: argparse.Namespace) -> Destination:
+    from locktop.collector.recording.recorder import Destination
+
+    return Destination(arguments.record, arguments.max_size, arguments.record_keep)
+
+
+def _recorded(source: Source, started: LaunchedProgram, arguments: argparse.Namespace) -> int:
+    """Record the program, beside the screen if there is a terminal. Raises LocktopError."""
+    from locktop.collector.recording.record_loop import RecordLoop
+    from locktop.collector.recording.recorded_source import RecordedSource
+    from locktop.collector.recording.recorder import Recorder
+    from locktop.tui.commands.attach import watch
+    from locktop.tui.commands.record import report, say
+
+    recorder = Recorder(source, _destination(arguments))
+    try:
+        if not no_terminal():
+            return watch(
+                RecordedSource(source, recorder),
+                arguments,
+                launched=started,
+                asks_at_quit=not arguments.keep,
+            )
+        try:
+            RecordLoop(source, recorder, say).run(1.0 / arguments.rate)
+        finally:
+            source.close()
+        return 0
+    finally:
+        report(recorder)
 
 
 def report_end(started: LaunchedProgram, failure: LocktopError | None) -> int:

@@ -24,8 +24,8 @@ from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
-from locktop.tui.screens.level_screen import LevelScreen
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
+from locktop.tui.screens.session_keys import SessionKeys
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.headline import headline, most_waited_now
@@ -48,7 +48,7 @@ _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
 
 
-class MonitorScreen(LevelScreen):
+class MonitorScreen(SessionKeys):
     """Draws the newest snapshot of a feed, at a pace that the terminal can follow.
 
     Or draws a moment of the past.
@@ -235,7 +235,14 @@ class MonitorScreen(LevelScreen):
     def _status_line(self, width: int) -> Line:
         if self._index is None:
             return ()
-        return status_line(self._index.snapshot, self._pacer.pace, self._paused, width, self.shown)
+        return status_line(
+            self._index.snapshot,
+            self._pacer.pace,
+            self._paused,
+            width,
+            self.position,
+            self.past.alerts,
+        )
 
     def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
         max_lines = max(3, self.size.height // 5)

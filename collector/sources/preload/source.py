@@ -15,6 +15,7 @@ from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import control
+from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources import discover, gc_pause
@@ -50,6 +51,7 @@ class PreloadSource:
         self._stop_threads = stop_threads
         self._of_classes = of_classes
         self._keeps_slots = False
+        self._drain: RingDrain | None = None
         self._watched = WatchedProcess(pid)
         memory = discover.open_memory(self._watched.target)
         self._session = self._new_session(memory)
@@ -64,6 +66,8 @@ class PreloadSource:
         )
         if self._keeps_slots:
             session.recorder.keep_slots()
+        if self._drain is not None:
+            self._drain.follow(memory)
         return session
 
     def close(self) -> None:
@@ -160,6 +164,12 @@ class PreloadSource:
                 lost=max(lost, 0),
                 records=session.recorder.take_slots(),
             )
+
+    def drain(self) -> RingDrain:
+        """See Source."""
+        with self._busy:
+            self._drain = RingDrain(self._session.memory)
+            return self._drain
 
     # ---- the identity of the process and of its program ----
 

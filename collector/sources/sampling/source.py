@@ -141,6 +141,10 @@ class SamplingSource:
         """See Source."""
         return None
 
+    def drain(self) -> None:
+        """See Source."""
+        return None
+
     def _without_library(self) -> str:
         return self._why or "it runs without the library"
 

@@ -1,0 +1,75 @@
+"""A source whose snapshots go to a recording too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from msgspec.structs import replace
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Snapshot
+from locktop.collector.recording.recorder import Recorder
+from locktop.collector.shm.ring_drain import RingDrain
+from locktop.collector.shm.slot_batch import SlotBatch
+from locktop.collector.sources.base import OngoingWait, Source
+
+
+class RecordedSource:
+    """Passes all calls to ``source``, and each snapshot to ``recorder``. See Source."""
+
+    def __init__(self, source: Source, recorder: Recorder) -> None:
+        self._source = source
+        self._recorder = recorder
+        self._last: Snapshot | None = None
+
+    def scan(self, resolve: bool = False) -> Snapshot:
+        """See Source. The snapshot says why the recording ended early."""
+        snapshot = self._source.scan(resolve)
+        if snapshot is not self._last:
+            self._recorder.add(snapshot)
+            self._last = snapshot
+        if self._recorder.problem:
+            note = f"nothing is recorded any more: {self._recorder.problem}"
+            return replace(snapshot, notes=(*snapshot.notes, note))
+        return snapshot
+
+    def waits(self) -> Mapping[int, OngoingWait] | None:
+        """See Source."""
+        return self._source.waits()
+
+    def hurry(self) -> None:
+        """See Source."""
+        self._source.hurry()
+
+    def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
+        """See Source."""
+        self._source.follow(tid, locks)
+
+    def set_level(self, name: str) -> str:
+        """See Source."""
+        return self._source.set_level(name)
+
+    def keep_slots(self) -> None:
+        """See Source."""
+        self._source.keep_slots()
+
+    def take_slots(self) -> SlotBatch | None:
+        """See Source."""
+        return self._source.take_slots()
+
+    def drain(self) -> RingDrain | None:
+        """See Source."""
+        return self._source.drain()
+
+    def close(self) -> None:
+        """Take a last snapshot with all names, end the recording and release the target."""
+        last = self._last
+        reason = "the process has ended" if last is not None and last.ended else "the screen closed"
+        try:
+            if last is None or not last.ended:
+                self.scan(resolve=True)
+        except LocktopError:
+            pass  # the recording ends with the snapshot before
+        finally:
+            self._recorder.finish(reason)
+            self._source.close()

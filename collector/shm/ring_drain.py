@@ -1,0 +1,129 @@
+"""Copies the ring records of all threads as they come, so that few are overwritten before."""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from collections import deque
+
+from msgspec import Struct
+
+from locktop.collector import native
+from locktop.collector.native import ffi, lib
+from locktop.collector.shm import event_ring, layout, slot_batch
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.segment import GrowingArray, SharedMemory
+from locktop.collector.shm.slot_batch import SlotBatch
+
+#: Records that one batch may have, and records with which it is handed over at once.
+_CAPACITY, _ENOUGH = 1 << 17, 1 << 16
+_MAX_LONG = 100
+_COUNT_AT = layout.THREADS_AT + native.offset_of("struct lt_array", "count")
+_new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
+
+
+class Drained(Struct, frozen=True):
+    """The records of one call of RingDrain.take()."""
+
+    slots: SlotBatch  # packed
+    long_waits: SlotBatch  # those of ``slots`` with a long wait, the first hundred of them
+
+
+class RingDrain:
+    """Drains the rings of a process, from one thread. ``follow`` may be called by another one."""
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self._rings = _FileRings(memory)
+        self._later: deque[_FileRings] = deque()  # files of programs that the process executed
+        self._is_closed = False
+
+    def follow(self, memory: SharedMemory) -> None:
+        """Go on with the file of another program after the records of the present one."""
+        if not self._is_closed:
+            self._later.append(_FileRings(memory))
+
+    def take(self, within_s: float, long_wait_s: float = 1.0) -> Drained:
+        """Return the records of the next ``within_s`` seconds, or sooner if there are many.
+
+        Args:
+            within_s: seconds; 0.0: the records that are there now. The call blocks without
+                Python's lock.
+            long_wait_s: the shortest wait among ``Drained.long_waits``, seconds.
+
+        Raises:
+            LocktopError: the shared memory is damaged.
+        """
+        if not self._later:
+            return self._rings.take(within_s, long_wait_s)
+        last = self._rings.take(0.0, long_wait_s)
+        if not last.slots.packed:
+            self._rings.close()
+            self._rings = self._later.popleft()
+        return last
+
+    def close(self) -> None:
+        """Release the files."""
+        self._is_closed = True
+        for rings in (self._rings, *self._later):
+            rings.close()
+
+
+class _FileRings:
+    """The rings of one file."""
+
+    def __init__(self, memory: SharedMemory) -> None:
+        # A descriptor of its own: the scanning thread may close its one at any time.
+        self._memory = SharedMemory(os.dup(memory.fd), memory.path)
+        self._clock = Clock(self._memory.header())
+        self._threads = GrowingArray(self._memory, layout.THREADS_AT, layout.THREAD.size)
+        self._next = array("Q")
+        self._records = _new_uncleared("uint8_t[]", _CAPACITY * event_ring.SIZE)
+        self._packed = _new_uncleared("uint8_t[]", _CAPACITY * lib.LT_PACKED_RECORD_MAX)
+        self._args = ffi.new("struct lt_drain *")
+        self._args.fd, self._args.threads_at = self._memory.fd, _COUNT_AT
+        self._args.records, self._args.enough = self._records, _ENOUGH
+        # No reader could have the records that were overwritten before this moment.
+        self._copy(0, 0.0)
+
+    def close(self) -> None:
+        self._memory.close()
+
+    def take(self, within_s: float, long_wait_s: float) -> Drained:
+        """See RingDrain.take."""
+        self._copy(_CAPACITY, within_s)
+        return self._drained(long_wait_s)
+
+    def _copy(self, capacity: int, within_s: float) -> None:
+        args = self._args
+        self._memory.refresh()
+        self._threads.refresh()
+        blocks = array("Q", self._threads.offsets())
+        # A block keeps its ring when a thread ends and another one takes the block.
+        self._next.extend([0] * (len(blocks) - len(self._next)))
+        args.threads = len(blocks)
+        args.blocks = ffi.from_buffer("uint64_t[]", blocks)
+        args.next = ffi.from_buffer("uint64_t[]", self._next)
+        args.capacity = capacity
+        args.deadline_ns = time.monotonic_ns() + round(within_s * 1e9)
+        if lib.lt_drain_rings(args) != lib.LT_DRAIN_DONE:
+            raise self._memory.broken("a ring lies outside of it")
+
+    def _drained(self, long_wait_s: float) -> Drained:
+        clock, count = self._clock, int(self._args.count)
+        clock.calibrate()
+        size = lib.lt_pack_records(self._records, count, self._packed)
+        long_ones = _new_uncleared("uint8_t[]", _MAX_LONG * event_ring.SIZE)
+        number = lib.lt_long_waits(
+            self._records, count, clock.ticks(long_wait_s), long_ones, _MAX_LONG
+        )
+        slots = SlotBatch(
+            ticks=clock.now(),
+            time_ns=time.time_ns(),
+            hz=clock.hz,
+            lost=int(self._args.lost) + int(self._args.damaged),
+            records=bytes(ffi.buffer(self._packed, size)),
+            packed=count,
+        )
+        raw = bytes(ffi.buffer(long_ones, number * event_ring.SIZE))
+        return Drained(slots=slots, long_waits=slot_batch.with_records(slots, raw))

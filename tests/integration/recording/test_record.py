@@ -1,0 +1,261 @@
+"""`locktop record` and `locktop run --record`: what they write, and how they end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import recordings, tool
+from support.recordings import end_of
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target
+
+from locktop.collector.recording.segments import open_recording
+
+_FAST = ("--every", "20ms")
+_EVER = 1 << 62
+
+
+def _is_of_pairs(name: str) -> bool:
+    return name.endswith("shared") or "own[" in name
+
+
+def without_end(start: StartTarget, pace: str = "2000", **options: Any) -> Target:
+    """Start threads that fight for a lock until the test ends."""
+    target = start("paced_pairs", "4", "100000000", pace, "50", **options)
+    target.expect("ready")
+    target.go_on()
+    return target
+
+
+@pytest.mark.parametrize("ring", ["32768", "64"])
+def test_each_ring_record_is_recorded_once_or_counted_as_lost(
+    start_target: StartTarget, tmp_path: Path, ring: str
+) -> None:
+    target = start_target(
+        "paced_pairs", "4", "20000", "0", "5", level="all", environment={"LOCKTOP_RING": ring}
+    )
+    target.expect("ready")
+    with recordings.recording(target.pid, tmp_path / "r", *_FAST) as recorder:
+        target.go_on()
+        pairs = target.truth()["pairs"]
+        recorder.process.send_signal(signal.SIGTERM)
+        end = end_of(recorder)
+        assert recorder.process.wait(PATIENCE_S) == 0
+    assert end.lost == 0 or ring == "64"
+    opened = open_recording(tmp_path / "r")
+    last = opened.at(_EVER)
+    mutexes = {lock.id: lock.acquisitions or 0 for lock in last.locks if _is_of_pairs(lock.name)}
+    assert sum(mutexes.values()) == pairs
+    records = opened.records(0, _EVER)
+    assert len(records) == end.records
+    # Start and end of the threads take a few locks and waits too.
+    assert pairs <= end.records + end.lost < pairs + 100
+    if ring != "64":
+        counts = [sum(record.lock == id_ for record in records) for id_ in mutexes]
+        assert counts == list(mutexes.values())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_recording_with_a_last_snapshot_with_names(
+    start_target: StartTarget, tmp_path: Path, number: signal.Signals
+) -> None:
+    target = without_end(start_target)
+    with recordings.recording(target.pid, tmp_path / "r") as recorder:
+        recorder.process.send_signal(number)
+        end = end_of(recorder)
+        assert recorder.process.wait(PATIENCE_S) == 0
+    assert (tmp_path / "r").stat().st_mode & 0o777 == 0o600
+    opened = open_recording(tmp_path / "r")
+    assert opened.damage == ""
+    assert len(opened.times_ns()) == end.snapshots >= 2
+    functions = {f.function for frames in opened.at(_EVER).stacks.values() for f in frames}
+    assert "" not in functions
+    assert functions
+
+
+def test_the_end_of_the_process_ends_the_recording(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("paced_pairs", "2", "1000", "0", "50", level="all")
+    target.expect("ready")
+    with recordings.recording(target.pid, tmp_path / "r", *_FAST) as recorder:
+        target.go_on()
+        pairs = target.truth()["pairs"]
+        target.go_on()
+        end = end_of(recorder)
+        assert recorder.process.wait(PATIENCE_S) == 0
+    opened = open_recording(tmp_path / "r")
+    assert opened.damage == ""
+    last = opened.at(_EVER)
+    assert last.ended
+    assert sum(lock.acquisitions or 0 for lock in last.locks if _is_of_pairs(lock.name)) == pairs
+    assert end.records + end.lost >= pairs
+
+
+def test_a_duration_ends_the_recording(start_target: StartTarget, tmp_path: Path) -> None:
+    target = without_end(start_target)
+    with recordings.recording(target.pid, tmp_path / "r", "-d", "0.2") as recorder:
+        assert end_of(recorder).seconds >= 0.2
+        assert recorder.process.wait(PATIENCE_S) == 0
+
+
+def test_sigusr2_saves_a_snapshot(
+    start_target: StartTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = without_end(start_target)
+    with recordings.recording(target.pid, tmp_path / "r", "--every", "1h") as recorder:
+        recorder.process.send_signal(signal.SIGUSR2)
+        said = recorder.line()
+        assert said.startswith("snapshot ")
+        saved = json.loads(Path(said.removeprefix("snapshot ")).read_text())
+        assert saved["process"]["pid"] == target.pid
+        recorder.process.send_signal(signal.SIGTERM)
+        end_of(recorder)
+
+
+def test_an_existing_file_stays_as_it_is(start_target: StartTarget, tmp_path: Path) -> None:
+    target = without_end(start_target)
+    (tmp_path / "r").write_text("mine")
+    done = tool.run("record", "-p", target.pid, "-o", str(tmp_path / "r"))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "is there already" in done.stderr
+    assert (tmp_path / "r").read_text() == "mine"
+
+
+def test_a_sampled_process_is_recorded(start_unprepared: StartTarget, tmp_path: Path) -> None:
+    target = without_end(start_unprepared)
+    with recordings.recording(target.pid, tmp_path / "r", "-d", "0.5", *_FAST) as recorder:
+        end = end_of(recorder)
+    opened = open_recording(tmp_path / "r")
+    assert opened.info.source == "proc"
+    assert opened.damage == ""
+    assert len(opened.times_ns()) == end.snapshots > 1
+    assert len(opened.at(_EVER).threads) >= 4
+
+
+def test_a_long_wait_before_the_recording_is_a_notable_moment(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("long_wait_on_request")
+    target.expect("ready")
+    target.go_on("1500")
+    assert float(target.line()) > 1
+    with recordings.recording(target.pid, tmp_path / "r", *_FAST) as recorder:
+        recorder.process.send_signal(signal.SIGTERM)
+        end_of(recorder)
+    texts = [one.text for one in open_recording(tmp_path / "r").notables()]
+    assert [text.partition(" waited ")[0] for text in texts] == ["worker"], texts
+    assert "for g_cache_lock" in texts[0]
+
+
+# ---- SIGKILL ----
+
+
+def test_a_recording_killed_at_any_moment_opens(start_target: StartTarget, tmp_path: Path) -> None:
+    """`make record-kills` kills a hundred times."""
+    kills = int(os.environ.get("LOCKTOP_KILLS", "10"))
+    target = without_end(start_target, "100000", level="all")
+    chosen = random.Random(19)
+    for number in range(kills):
+        # Segments are short, so that a kill may come at the change to the next one.
+        limits = ("--max-size", "1M") if number % 2 else ()
+        path = tmp_path / str(number)
+        with recordings.recording(target.pid, path, "--every", "5ms", *limits) as recorder:
+            time.sleep(chosen.uniform(0, 0.5))  # the moment is random, no state is awaited
+            recorder.process.kill()
+            recorder.process.wait(PATIENCE_S)
+        opened = open_recording(path)
+        times = opened.times_ns()
+        assert times
+        assert [opened.at(time_ns).process.pid for time_ns in times] == [target.pid] * len(times)
+        opened.records(times[0], times[-1])
+        opened.close()
+
+
+# ---- a full disk ----
+
+
+def _is_readable_after_early_end(status: int, lines: list[str], path: Path) -> None:
+    assert status == 2
+    assert sum("the recording ends here" in line for line in lines) == 1, lines
+    opened = open_recording(path)
+    assert len(opened.times_ns()) > 1
+    assert opened.at(_EVER).process.comm == "paced_pairs"
+
+
+def _record_until_full(target_pid: int, path: Path, prefix: str = "") -> None:
+    with recordings.recording(target_pid, path, *_FAST, prefix=prefix) as recorder:
+        lines = []
+        while line := recorder.line():
+            lines.append(line)
+        _is_readable_after_early_end(recorder.process.wait(PATIENCE_S), lines, path)
+
+
+def test_a_full_disk_ends_the_recording_with_one_line_and_a_readable_file(
+    start_target: StartTarget, tmpfs: Callable[[int], Path]
+) -> None:
+    target = without_end(start_target, "100000", level="all")
+    _record_until_full(target.pid, tmpfs(64 << 10) / "r")
+
+
+def test_a_limit_of_the_file_size_ends_the_recording_in_the_same_way(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = without_end(start_target, "100000", level="all")
+    _record_until_full(target.pid, tmp_path / "r", prefix="ulimit -f 128;")
+
+
+# ---- a ring of segments ----
+
+
+def test_a_ring_of_segments_stays_within_its_size_and_reads_as_one(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = without_end(start_target, "200000", level="all")
+    ring = tmp_path / "ring"
+    with recordings.recording(target.pid, ring, "--max-size", "1M", *_FAST) as recorder:
+        while not (ring / "000012.locktop").exists():
+            assert recorder.process.poll() is None
+            assert _bytes_in(ring) <= 1.3e6
+        recorder.process.kill()
+        recorder.process.wait(PATIENCE_S)
+    assert not (ring / "000001.locktop").exists()
+    opened = open_recording(ring)
+    times = opened.times_ns()
+    assert len(times) > 12
+    seen = [opened.at(time_ns).duration_s for time_ns in times]
+    assert seen == sorted(seen)
+    assert opened.records(times[0], times[-1])
+
+
+def _bytes_in(directory: Path) -> int:
+    size = 0
+    for path in directory.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the recorder deletes the oldest
+            size += path.stat().st_size
+    return size
+
+
+# ---- run --record ----
+
+
+def test_run_records_without_a_terminal(compiler: Compiler, tmp_path: Path) -> None:
+    program = compiler.program("paced_pairs")
+    command = f"(echo; sleep 1; echo) | {program} 2 5000 0 50"
+    done = tool.run(
+        "run", "--record", str(tmp_path / "r"), "--level", "all", "--output", "/dev/null", "--",
+        "sh", "-c", command,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "recorded " in done.stderr
+    assert open_recording(tmp_path / "r").at(_EVER).ended

@@ -1,0 +1,52 @@
+"""`locktop record` as its user sees it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from support import tool
+from support.targets import Target
+
+_END = re.compile(
+    r"recorded ([\d.]+) s, ([\d,]+) snapshots, ([\d,]+) records(?: \(([\d,]+) lost\))?, "
+    r"([\d.]+) MB to (.*)"
+)
+
+
+class End(Struct):
+    """The last line of `locktop record`, in figures."""
+
+    seconds: float
+    snapshots: int
+    records: int
+    lost: int
+    megabytes: float
+    path: Path
+
+
+@contextmanager
+def recording(pid: int, path: Path, *options: str | Path, prefix: str = "") -> Iterator[Target]:
+    """Start `locktop record`, and wait until it records. Its errors are among its lines."""
+    command = shlex.join(
+        [tool.COMMAND, "record", "-p", str(pid), "-o", str(path), *map(str, options)]
+    )
+    with Target(["sh", "-c", f"{prefix} exec {command} 2>&1"]) as recorder:
+        line = recorder.line()
+        assert line.startswith("recording "), line
+        yield recorder
+
+
+def end_of(recorder: Target) -> End:
+    """Read the lines up to the last one, and return that line in figures."""
+    while line := recorder.line():
+        if found := _END.fullmatch(line):
+            numbers = [int((text or "0").replace(",", "")) for text in found.group(2, 3, 4)]
+            snapshots, records, lost = numbers
+            return End(float(found[1]), snapshots, records, lost, float(found[5]), Path(found[6]))
+    raise AssertionError("no line about the end of the recording")

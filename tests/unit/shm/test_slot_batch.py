@@ -1,0 +1,85 @@
+"""Packed slots: each record comes back, and bytes from a stranger cost an error line."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+import pytest
+from msgspec.structs import replace
+from support.shared_file import mark, record
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.native import lib
+from locktop.collector.shm import slot_batch
+from locktop.collector.shm.slot_batch import SlotBatch
+
+_LIMITS = {"tid": 32, "lock": 32, "stack": 32, "holder": 32, "start": 64, "wait": 64}
+_LIMITS |= {"hold": 64, "site": 64}
+
+
+def batch(records: bytes) -> SlotBatch:
+    return SlotBatch(ticks=10**12, time_ns=10**18, hz=1e9, lost=0, records=records)
+
+
+def any_record(chosen: random.Random) -> bytes:
+    """A record whose numbers have any number of bits."""
+    values = {name: chosen.getrandbits(chosen.randint(0, bits)) for name, bits in _LIMITS.items()}
+    types = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT, lib.LT_RECORD_HOLD)
+    return record(type=chosen.choice(types), kind=chosen.randrange(16), **values)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 1000])
+def test_packed_slots_come_back_as_they_were(count: int) -> None:
+    chosen = random.Random(count)
+    whole = batch(b"".join(any_record(chosen) for _ in range(count)))
+    packed = slot_batch.packed(whole)
+    assert packed.packed == count
+    assert slot_batch.slots(packed) == whole.records
+    assert list(slot_batch.decode(packed)) == list(slot_batch.decode(whole))
+
+
+def test_the_largest_numbers_fit() -> None:
+    most = record(**{name: (1 << bits) - 1 for name, bits in _LIMITS.items()})
+    whole = batch((most + record()) * 100)
+    assert slot_batch.slots(slot_batch.packed(whole)) == whole.records
+
+
+def test_a_thread_that_takes_one_lock_again_and_again_needs_few_bytes() -> None:
+    records = [record(tid=9, lock=4, start=10**15 + 700 * n, hold=90) for n in range(1000)]
+    assert len(slot_batch.packed(batch(b"".join(records))).records) < 13 * 1000
+
+
+def test_damaged_slots_are_left_out_when_packed() -> None:
+    packed = slot_batch.packed(batch(record(tid=1) + bytes(64) + record(tid=2)))
+    assert [one.tid for one in slot_batch.decode(packed)] == [1, 2]
+
+
+def test_an_empty_batch_stays_empty() -> None:
+    assert list(slot_batch.decode(slot_batch.packed(batch(b"")))) == []
+
+
+def test_a_wrong_number_of_records_is_an_error() -> None:
+    chosen = random.Random(1)
+    packed = slot_batch.packed(batch(b"".join(any_record(chosen) for _ in range(50))))
+    for wrong in (-1, 1, 49, 51, 1 << 20, 1 << 40):
+        with pytest.raises(LocktopError, match="damaged"):
+            list(slot_batch.decode(replace(packed, packed=wrong)))
+
+
+def test_each_cut_and_each_flipped_bit_is_read_or_refused() -> None:
+    chosen = random.Random(2)
+    packed = slot_batch.packed(batch(b"".join(any_record(chosen) for _ in range(5))))
+    cuts = [packed.records[:size] for size in range(len(packed.records))]
+    for data in cuts:
+        with pytest.raises(LocktopError, match="damaged"):
+            list(slot_batch.decode(replace(packed, records=data)))
+    for at in range(len(packed.records) * 8):
+        flipped = bytearray(packed.records)
+        flipped[at // 8] ^= 1 << at % 8
+        with contextlib.suppress(LocktopError):
+            assert len(list(slot_batch.decode(replace(packed, records=bytes(flipped))))) <= 5
+
+
+def test_marks_are_no_records() -> None:
+    assert slot_batch.packed(batch(mark(1, 5, b"deploy"))).packed == 0
