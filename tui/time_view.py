@@ -77,6 +77,13 @@ class TimeView(Struct):
         self._show(self.at_ns - before * wanted // max(1, span_ns), wanted)
         self.follows = self.follows and self.to_ns == self.last_ns
 
+    def shorten(self, span_ns: int) -> None:
+        """Show at most so much time around the cursor."""
+        if span_ns < self.span_ns:
+            before = self.at_ns - self.from_ns
+            wanted = max(MIN_SPAN_NS, span_ns)
+            self._show(self.at_ns - before * wanted // max(1, self.span_ns), wanted)
+
     def whole(self) -> None:
         """Show all that is kept."""
         self._show(self.first_ns, self.last_ns - self.first_ns)

@@ -86,8 +86,8 @@ def seen_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
     """Return the waits that scans showed, in order of their begin.
 
     Two scans in a row that show the same wait (by its number and its lock) show one wait. A wait of
-    a sampled process is an estimate. That wait begins in the middle between the scan before and the
-    first scan that shows the wait. The wait ends in the middle between the last one and the next.
+    a sampled process is an estimate. Its begin is the middle between the scan before and the
+    first scan that shows the wait. Its end is the middle between the last one and the next.
     """
     found: list[_Seen] = []
     current: dict[int, _Seen] = {}

@@ -54,14 +54,18 @@ class TimelineScreen(TimeScreen):
         *,
         at_ns: int | None = None,
         is_replay: bool = False,
-        can_close: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen; see TimeScreen."""
-        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, can_close=can_close, now=now)
+        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, now=now)
         self._shows_letters = False
         self._shows_idle = False
         self._by_tid: dict[int, Lane] = {}
+        #: The cells of this time line and window, by tid.
+        self._known: dict[int, list[dict[tuple[LaneState, int], int]]] = {}
+        self._known_of: TimeLine | None = None
+        self._known_window: Window | None = None
+        self._letters: tuple[TimeLine, dict[int, str]] | None = None
 
     def footer_keys(self, width: int) -> Line:
         """See TimeScreen."""
@@ -71,7 +75,7 @@ class TimelineScreen(TimeScreen):
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """See TimeScreen."""
-        letters = letters_of([lock for lock, _ in waited_by_lock(line)][:_MAX_LETTERS])
+        letters = self._letters_of(line)
         self._headline.show((legend_line(line, index, letters, self.size.width),))
         visible = [lane for lane in line.lanes if self._is_visible(lane, index)]
         self._by_tid = {lane.tid: lane for lane in visible}
@@ -82,13 +86,21 @@ class TimelineScreen(TimeScreen):
         woken_by, woke = self._flows(line, wait)
         arrow = woken_by or (woke[0] if woke else None)
         marks = arrow_marks(order, arrow.from_tid, arrow.to_tid) if arrow is not None else {}
-        view = LaneView(window, letters, self._shows_letters, marks)
+        if self._known_of is not line or self._known_window != window:
+            self._known_of, self._known_window, self._known = line, window, {}
+        view = LaneView(window, letters, self._shows_letters, marks, self._known)
         cursor = window.cell_at(self._view.at_ns)
         self._lanes.cell = cursor
         self._lanes.set_heads("Threads", line_text(SIGNS), axis_line(window, cursor))
         by_tid = self._by_tid
         self._lanes.show(order, lambda tid: lane_line(by_tid[tid], index.thread_name(tid), view))
         self._draw_cell(lane, wait, woken_by, woke, index, window)
+
+    def _letters_of(self, line: TimeLine) -> dict[int, str]:
+        if self._letters is None or self._letters[0] is not line:
+            locks = [lock for lock, _ in waited_by_lock(line)]
+            self._letters = line, letters_of(locks[:_MAX_LETTERS])
+        return self._letters[1]
 
     def _is_visible(self, lane: Lane, index: SnapshotIndex) -> bool:
         if (
@@ -236,9 +248,8 @@ class TimelineScreen(TimeScreen):
 
     def action_to_moment(self) -> None:
         """Show the moment under the cursor on the monitor."""
-        if self._can_close:
-            self.chosen_ns = self._view.at_ns
-            self.dismiss()
+        self.chosen_ns = self._view.at_ns
+        self.dismiss()
 
 
 def _notes(line: TimeLine | None) -> tuple[str, ...]:

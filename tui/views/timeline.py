@@ -47,6 +47,8 @@ class LaneView(Struct, frozen=True):
     letters: Mapping[int, str]  # of locks
     shows_letters: bool
     marks: Mapping[int, str]  # by tid: the parts of the arrow from who released to who was woken
+    #: The cells of each lane by tid, as far as they were computed.
+    known: dict[int, list[dict[tuple[LaneState, int], int]]]
 
 
 def cell_count(width: int) -> int:
@@ -57,7 +59,9 @@ def cell_count(width: int) -> int:
 def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
     """A lane as a line: the mark, the name, the cells, and the time waited in them."""
     window = view.window
-    found = cells(lane.spans, window)
+    found = view.known.get(lane.tid)
+    if found is None:
+        found = view.known[lane.tid] = cells(lane.spans, window)
     spans: list[Span] = []
     waited = 0
     for number, cell in enumerate(found):

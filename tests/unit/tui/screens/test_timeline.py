@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
-from support.driven import Screen, settle
+from support.driven import Screen
 from support.feed import HandFeed
 from unit.builders.time_lines import FixedPast, at, relay
 
 from locktop.collector.model import Notable, NotableKind, Snapshot
-from locktop.tui.app import LocktopApp, TimelineApp
+from locktop.tui.app import LocktopApp
 from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.screens.difference import DifferenceScreen
 from locktop.tui.screens.heat_map import HeatMapScreen
@@ -203,17 +203,6 @@ async def test_a_memory_of_one_snapshot_has_no_time_line() -> None:
     async with live(past) as screen:
         await screen.keys("H")
         await screen.says("there is no second one yet")
-
-
-async def test_a_recording_has_a_time_line_of_its_own() -> None:
-    app = TimelineApp(relay(), "night", environ={"TERM": "xterm-256color"})
-    async with app.run_test(size=(80, 24)) as pilot:
-        for _ in range(1000):
-            await settle(pilot)
-            screen = app.screen
-            if isinstance(screen, TimelineScreen) and screen.query_one(LaneList).count():
-                break
-        assert screen.query_one(LaneList).count() == 3
 
 
 async def test_the_heat_map_has_a_row_for_each_lock_or_thread() -> None:
