@@ -15,7 +15,7 @@ from locktop.tui.commands.options import (
     add_pid_or,
     add_scan_options,
     attached,
-    duration,
+    seconds,
 )
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_pid_or(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help="or a recording")
     parser.add_argument(
-        "-d", "--duration", type=duration, default=5.0, metavar="TIME",
-        help="how long to watch, as 500ms, 5s or 2m (default 5s)",
+        "-d", "--duration", type=seconds, default=5.0, metavar="SECONDS",
+        help="how long to watch (default 5)",
     )  # fmt: skip
     parser.add_argument("--from", dest="begin", metavar="T", help="leave out the time before T")
     parser.add_argument("--to", dest="end", metavar="T", help="leave out the time after T")
