@@ -91,7 +91,7 @@ class TimelineScreen(TimeScreen):
         view = LaneView(window, letters, self._shows_letters, marks, self._known)
         cursor = window.cell_at(self._view.at_ns)
         self._lanes.cell = cursor
-        self._lanes.set_heads("Threads", line_text(SIGNS), axis_line(window, cursor))
+        self._lanes.set_heads("Threads", line_text(SIGNS), axis_line(window, cursor, line.notables))
         by_tid = self._by_tid
         self._lanes.show(order, lambda tid: lane_line(by_tid[tid], index.thread_name(tid), view))
         self._draw_cell(lane, wait, woken_by, woke, index, window)

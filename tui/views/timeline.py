@@ -16,7 +16,7 @@ from locktop.collector.format.timeline import (
     time_of_day,
     time_zone,
 )
-from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
+from locktop.collector.model import Flow, Lane, LaneState, Notable, TimedWait, TimeLine, Window
 from locktop.collector.recording.time_lines import cells
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.cells import duration, fit, percent
@@ -92,9 +92,13 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
     return joined
 
 
-def axis_line(window: Window, cursor: int) -> Line:
-    """The times above the cells, with a mark above the cursor."""
-    text = axis(window)
+def axis_line(window: Window, cursor: int, notables: Sequence[Notable]) -> Line:
+    """The times above the cells, with a mark above the cursor, and ``!`` for alerts and marks."""
+    signs = list(axis(window))
+    for one in notables:
+        if window.from_ns <= one.time_ns <= window.to_ns:
+            signs[window.cell_at(one.time_ns)] = "!"
+    text = "".join(signs)
     before = " " * CELLS_FROM
     return make_line(
         (before + text[:cursor], "label"),

@@ -18,7 +18,11 @@ from locktop.collector.model import (
     ThreadState,
 )
 from locktop.collector.recording.history import History
-from locktop.collector.recording.time_lines import MAX_SCANS, TimeLineReader
+from locktop.collector.recording.time_lines import (
+    MAX_SCANS,
+    TimeLineReader,
+    TooManyRecordsError,
+)
 
 
 def test_a_past_has_lanes_flows_and_names() -> None:
@@ -105,3 +109,13 @@ def test_a_memory_is_a_past() -> None:
         history.add(snapshot, at(500 * number))
     found = TimeLineReader(history).read(at(0), at(1000))
     assert {span.state for lane in found.lanes for span in lane.spans} == {LaneState.RUNNING}
+
+
+def test_a_span_with_too_many_records_is_refused_with_a_length_that_fits() -> None:
+    reader = TimeLineReader(relay(100), max_records=100)
+    with pytest.raises(TooManyRecordsError, match="more than 200 waits") as caught:
+        reader.read(at(0), at(100_000))
+    fitting_ns = caught.value.span_ns
+    assert 1e9 <= fitting_ns <= 20e9
+    found = reader.read(at(50_000), at(50_000) + fitting_ns)
+    assert sum(len(lane.waits) for lane in found.lanes) <= 200

@@ -12,6 +12,7 @@ from support.feed import HandFeed
 from unit.builders.time_lines import FixedPast, at, relay
 
 from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.tui.app import LocktopApp
 from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.screens.difference import DifferenceScreen
@@ -258,3 +259,16 @@ async def test_a_second_span_is_compared_with_the_first() -> None:
         assert "mutex journal" not in screen.text
         await screen.keys("escape", "escape")
         await screen.until(lambda: isinstance(screen.app.screen, HeatMapScreen))
+
+
+async def test_over_too_many_records_the_view_gets_shorter() -> None:
+    async with live(relay(100)) as screen:
+        monitor = screen.app.screen
+        assert isinstance(monitor, MonitorScreen)
+        monitor._reader = TimeLineReader(relay(100), max_records=60)
+        await screen.open("T")
+        await screen.says("Too many waits and holds for one picture")
+        view = screen.app.screen
+        assert isinstance(view, TimelineScreen)
+        assert view.window.span_ns < 10 * 10**9
+        assert screen.lane("worker-1")
