@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -84,8 +84,7 @@ class TimelineScreen(TimeScreen):
         lane = self._by_tid.get(current or (order[0] if order else 0))
         wait = self._wait(lane, window) if lane is not None else None
         woken_by, woke = self._flows(line, wait)
-        arrow = woken_by or (woke[0] if woke else None)
-        marks = arrow_marks(order, arrow.from_tid, arrow.to_tid) if arrow is not None else {}
+        marks = arrow_marks(order, *_arrow(wait, woken_by, woke))
         if self._known_of is not line or self._known_window != window:
             self._known_of, self._known_window, self._known = line, window, {}
         view = LaneView(window, letters, self._shows_letters, marks, self._known)
@@ -199,16 +198,18 @@ class TimelineScreen(TimeScreen):
 
     def action_woken_by(self) -> None:
         """Go to the release that ended the wait."""
-        flow, _ = self._flows_here()
-        if flow is None:
+        wait, flow, _ = self._here()
+        if flow is not None:
+            released = flow.released_ns if flow.released_ns is not None else flow.woken_ns
+            self._go(flow.from_tid, released)
+        elif wait is not None and wait.record.holder and not wait.idle:
+            self._go(wait.record.holder, self._view.at_ns)
+        else:
             self.show_message("Nobody is known who ended a wait here; n goes to the next wait.")
-            return
-        released = flow.released_ns if flow.released_ns is not None else flow.woken_ns
-        self._go(flow.from_tid, released)
 
     def action_woke(self) -> None:
         """Go to the thread that got the lock when this one released it."""
-        _, flows = self._flows_here()
+        _, _, flows = self._here()
         if not flows:
             self.show_message("No thread is known that got the lock from here.")
             return
@@ -226,11 +227,13 @@ class TimelineScreen(TimeScreen):
     def _lane(self) -> Lane | None:
         return self._by_tid.get(self._lanes.current or 0)
 
-    def _flows_here(self) -> tuple[Flow | None, list[Flow]]:
+    def _here(self) -> tuple[TimedWait | None, Flow | None, list[Flow]]:
+        """The wait under the cursor, and its hand-overs."""
         lane = self._lane()
         if lane is None or self._line is None:
-            return None, []
-        return self._flows(self._line, self._wait(lane, self.window))
+            return None, None, []
+        wait = self._wait(lane, self.window)
+        return wait, *self._flows(self._line, wait)
 
     def action_notable(self, direction: int) -> None:
         """Go to the next alert or mark, or to the one before."""
@@ -250,6 +253,16 @@ class TimelineScreen(TimeScreen):
         """Show the moment under the cursor on the monitor."""
         self.chosen_ns = self._view.at_ns
         self.dismiss()
+
+
+def _arrow(wait: TimedWait | None, woken_by: Flow | None, woke: Sequence[Flow]) -> tuple[int, int]:
+    """Return from which thread an arrow leads to which one; twice 0 for none."""
+    flow = woken_by or (woke[0] if woke else None)
+    if flow is not None:
+        return flow.from_tid, flow.to_tid
+    if wait is not None and wait.record.holder and not wait.idle:
+        return wait.record.holder, wait.record.tid
+    return 0, 0
 
 
 def _notes(line: TimeLine | None) -> tuple[str, ...]:

@@ -193,8 +193,8 @@ def wait_lines(
     if woken_by is not None:
         yield _woken_by_line(woken_by, index)
     elif record.holder and not one.idle:
-        held = f"{index.thread_name(record.holder)} had the lock when the wait began"
-        yield make_line("   " + held)
+        who = (index.thread_name(record.holder), "strong")
+        yield make_line((" f ", "key"), who, " had the lock when the wait began")
     for flow in woke:
         gap_s = max(0, flow.woken_ns - record.end_ns) / 1e9
         yield make_line(

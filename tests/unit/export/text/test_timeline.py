@@ -21,7 +21,7 @@ def found(past: FixedPast | None = None) -> TimeLine:
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
-def test_no_line_is_wider_than_asked(width: int) -> None:
+def test_each_lane_is_as_wide_as_wanted(width: int) -> None:
     text = timeline.render(found(), width)
     assert max(len(line) for line in text.splitlines()) <= max(width, 84)
     lanes = [line for line in text.splitlines() if re.match(r"(worker|logger)", line)]

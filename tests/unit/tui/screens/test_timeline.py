@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from support.driven import Screen
 from support.feed import HandFeed
 from unit.builders.time_lines import FixedPast, at, relay
+from unit.builders.waits import wait, waiting
 
 from locktop.collector.model import Notable, NotableKind, Snapshot
 from locktop.collector.recording.time_lines import TimeLineReader
@@ -265,10 +266,28 @@ async def test_over_too_many_records_the_view_gets_shorter() -> None:
     async with live(relay(100)) as screen:
         monitor = screen.app.screen
         assert isinstance(monitor, MonitorScreen)
-        monitor._reader = TimeLineReader(relay(100), max_records=60)
+        monitor.reader = TimeLineReader(relay(100), max_records=60)
         await screen.open("T")
         await screen.says("Too many waits and holds for one picture")
         view = screen.app.screen
         assert isinstance(view, TimelineScreen)
         assert view.window.span_ns < 10 * 10**9
         assert screen.lane("worker-1")
+
+
+async def test_a_wait_that_goes_on_leads_to_its_holder() -> None:
+    scans = {
+        at(0): waiting(t4714=wait(lock=9, duration_s=0.1)),
+        at(1000): waiting(t4714=wait(lock=9, duration_s=0.1), t2=wait(duration_s=0.9)),
+    }
+    async with live(FixedPast(scans)) as screen:
+        await screen.open("T")
+        await screen.keys("home", "slash", *"t2", "enter")
+        await screen.keys("escape", "end")
+        assert screen.lanes.choose(2)
+        await screen.settle()
+        assert "t2 has waited 900 ms for mutex" in screen.text
+        assert "f t4714 had the lock when the wait began" in screen.text
+        assert screen.lane("t2").startswith(("└▶", "┌▶"))
+        await screen.keys("f")
+        assert screen.lanes.current == 4714
