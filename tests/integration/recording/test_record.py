@@ -35,7 +35,7 @@ def without_end(start: StartTarget, pace: str = "2000", **options: Any) -> Targe
     return target
 
 
-@pytest.mark.parametrize("ring", ["32768", "64"])
+@pytest.mark.parametrize("ring", ["131072", "64"])
 def test_each_ring_record_is_recorded_once_or_counted_as_lost(
     start_target: StartTarget, tmp_path: Path, ring: str
 ) -> None:
