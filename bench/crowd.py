@@ -15,98 +15,30 @@ time, the CPU time and the largest memory of the command.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import pty
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
-import termios
-import threading
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from support.targets import Compiler, Target
+from tool_costs import (
+    INTERVAL_S,
+    LOCKTOP,
+    cpu_shares,
+    milliseconds,
+    on_screen,
+    percents,
+    scan_costs,
+)
 
 from locktop.collector.sources.attach import attach
-from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 
-INTERVAL_S = 0.5  # from scan to scan
 SCANS = 14
 WARM_UP = 10  # scans
-LOCKTOP = str(Path(sys.executable).with_name("locktop"))
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of all living threads of a process, seconds."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
-
-
-def shares(pid: int, count: int) -> list[float]:
-    """Return the CPU share of a process in each of ``count`` intervals."""
-    found = []
-    at, used = time.monotonic(), cpu_seconds(pid)
-    for _ in range(count):
-        time.sleep(INTERVAL_S)
-        now, now_used = time.monotonic(), cpu_seconds(pid)
-        found.append((now_used - used) / (now - at))
-        at, used = now, now_used
-    return found
-
-
-def scan_costs(source: Source, count: int) -> tuple[list[float], list[float]]:
-    """Scan twice a second. Return the CPU seconds of each scan, and the CPU share of this process
-    in each interval."""
-    took, found = [], []
-    at, used = time.monotonic(), time.process_time()
-    for _ in range(count):
-        before = time.thread_time()
-        source.scan()
-        took.append(time.thread_time() - before)
-        time.sleep(max(0.0, at + INTERVAL_S - time.monotonic()))
-        now, now_used = time.monotonic(), time.process_time()
-        found.append((now_used - used) / (now - at))
-        at, used = now, now_used
-    return took, found
-
-
-@contextlib.contextmanager
-def on_screen(pid: int) -> Iterator[int]:
-    """Show the process on a screen; yield the pid of the tool."""
-    leader, terminal = pty.openpty()
-    termios.tcsetwinsize(terminal, (40, 120))
-    environment = {**os.environ, "TERM": "xterm-256color"}
-    tool = subprocess.Popen(
-        [LOCKTOP, "-p", str(pid)],
-        env=environment,
-        start_new_session=True,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-    )
-    os.close(terminal)
-    reader = threading.Thread(target=drain, args=(leader,), daemon=True)
-    reader.start()
-    try:
-        yield tool.pid
-    finally:
-        tool.kill()
-        tool.wait()
-        reader.join()
-        os.close(leader)
-
-
-def drain(terminal: int) -> None:
-    """Read the output to a terminal until its program has ended."""
-    with contextlib.suppress(OSError):
-        while os.read(terminal, 1 << 16):
-            pass
 
 
 def row(compiler: Compiler, threads: int, preloaded: bool) -> str:
@@ -119,16 +51,12 @@ def row(compiler: Compiler, threads: int, preloaded: bool) -> str:
             took, alone = scan_costs(source, SCANS)
         with on_screen(target.pid) as tool:
             time.sleep(WARM_UP * INTERVAL_S)
-            screen = shares(tool, SCANS)
-        program = shares(target.pid, 4)
+            screen = cpu_shares(tool, SCANS)
+        program = cpu_shares(target.pid, 4)
     name = "with the library" if preloaded else "sampled"
-    milliseconds = f"{1000 * min(took):.1f} / {1000 * statistics.median(took):.1f} ms"
-    cells = [f"{name}, {threads:,} threads", milliseconds, *map(percents, (alone, screen, program))]
+    cells = [f"{name}, {threads:,} threads", milliseconds(took)]
+    cells += map(percents, (alone, screen, program))
     return f"| {' | '.join(cells)} |"
-
-
-def percents(found: Sequence[float]) -> str:
-    return f"{100 * min(found):.1f} / {100 * statistics.median(found):.1f} %"
 
 
 def snapshot_of(compiler: Compiler, threads: int) -> str:

@@ -18,15 +18,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pty
 import select
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import termios
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -34,13 +31,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from support.targets import Compiler, Target
+from tool_costs import (
+    INTERVAL_S,
+    cpu_seconds,
+    cpu_shares,
+    milliseconds,
+    on_screen,
+    percents,
+    scan_costs,
+)
 
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 from locktop.collector.sources.preload.source import PreloadSource
 from locktop.collector.sources.sampling.source import SamplingSource
 
-INTERVAL_S = 0.5  # from scan to scan
 SCANS = 20
 WARM_UP = 60  # scans
 STEPS = 300_000  # of the work that is always the same: some 15 ms
@@ -64,22 +69,6 @@ TURNING = (
 )
 
 
-def scans(source: Source, count: int) -> tuple[list[float], list[float]]:
-    """Scan ``count`` times. Return the CPU seconds of each scan, and the CPU share of the process
-    in each interval."""
-    took, shares = [], []
-    at, used = time.monotonic(), time.process_time()
-    for _ in range(count):
-        before = time.thread_time()
-        source.scan()
-        took.append(time.thread_time() - before)
-        time.sleep(max(0.0, at + INTERVAL_S - time.monotonic()))
-        now, now_used = time.monotonic(), time.process_time()
-        shares.append((now_used - used) / (now - at))
-        at, used = now, now_used
-    return took, shares
-
-
 def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool) -> str:
     """Return a row of the first table."""
     program, *arguments = command
@@ -91,8 +80,10 @@ def cost(compiler: Compiler, name: str, command: Sequence[str], preloaded: bool)
             for _ in range(WARM_UP):
                 source.scan()
             with same_work() as worked:
-                took, shares = scans(source, SCANS)
-        with_screen = screen_shares(target.pid, SCANS)
+                took, shares = scan_costs(source, SCANS)
+        with on_screen(target.pid) as tool:
+            time.sleep(WARM_UP * INTERVAL_S)
+            with_screen = cpu_shares(tool, SCANS)
     return (
         f"| {name} | {milliseconds(took)} | {milliseconds(worked)}"
         f" | {percents(shares)} | {percents(with_screen)} |"
@@ -124,58 +115,6 @@ def work() -> None:
         for step in range(STEPS):
             done += step
         print(time.thread_time() - before)
-
-
-def milliseconds(took: Sequence[float]) -> str:
-    return f"{1000 * min(took):.1f} / {1000 * statistics.median(took):.1f} ms"
-
-
-def percents(shares: Sequence[float]) -> str:
-    return f"{100 * min(shares):.1f} / {100 * statistics.median(shares):.1f} %"
-
-
-def screen_shares(pid: int, count: int) -> list[float]:
-    """Show the process on a screen; return the tool's CPU share in ``count`` intervals.
-
-    WARM_UP intervals come first.
-    """
-    command = [str(Path(sys.executable).with_name("locktop")), "-p", str(pid)]
-    leader, terminal = pty.openpty()
-    termios.tcsetwinsize(terminal, (40, 120))
-    environment = {**os.environ, "TERM": "xterm-256color"}
-    ends = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
-    tool = subprocess.Popen(command, env=environment, start_new_session=True, **ends)
-    os.close(terminal)
-    reader = threading.Thread(target=drain, args=(leader,), daemon=True)
-    reader.start()
-    try:
-        time.sleep(WARM_UP * INTERVAL_S)
-        shares = []
-        at, used = time.monotonic(), cpu_seconds(tool.pid)
-        for _ in range(count):
-            time.sleep(INTERVAL_S)
-            now, now_used = time.monotonic(), cpu_seconds(tool.pid)
-            shares.append((now_used - used) / (now - at))
-            at, used = now, now_used
-        return shares
-    finally:
-        tool.kill()
-        tool.wait()
-        reader.join()
-        os.close(leader)
-
-
-def drain(terminal: int) -> None:
-    """Read the output to a terminal until its program has ended."""
-    with contextlib.suppress(OSError):
-        while os.read(terminal, 1 << 16):
-            pass
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of all living threads of a process, seconds."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
 class Turn(NamedTuple):

@@ -23,11 +23,14 @@ from locktop.tui.commands import (
     demo,
     env,
     list_processes,
+    listen,
     options,
     record,
     replay,
     run,
     snapshot,
+    stream,
+    timeline,
     watch,
 )
 from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
@@ -36,8 +39,22 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 _COMMANDS = (
-    run, list_processes, snapshot, callers, check, watch, record, replay, ctl, env, bench, demo,
-)  # fmt: skip
+    run,
+    list_processes,
+    snapshot,
+    callers,
+    timeline,
+    check,
+    watch,
+    record,
+    replay,
+    stream,
+    listen,
+    ctl,
+    env,
+    bench,
+    demo,
+)
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."
 _EPILOG = """\
 without a command:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Suppression
     from locktop.collector.recording.history import History
     from locktop.collector.recording.memory_keeper import MemoryKeeper
+    from locktop.collector.recording.sessions import LiveSession
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
@@ -42,6 +43,12 @@ class SnapshotFeed(Protocol):
         The call may block, so the thread that draws must not make it. Raises LocktopError.
         """
 
+    def session(self, begins: bool) -> str:
+        """Begin the session anew, or end it; return a message for the user.
+
+        The call may block, so the thread that draws must not make it. Raises LocktopError.
+        """
+
     def stop(self) -> None:
         """Stop; no snapshot is published afterwards."""
 
@@ -64,11 +71,14 @@ class PollerFeed:
         self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
+        self._session: LiveSession | None = None
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed."""
+        from locktop.collector.recording.sessions import LiveSession
         from locktop.collector.sources.poller import Poller
 
+        self._session = LiveSession()
         self._publish = publish
         self._interval_s = interval_s
         if self._history is not None:
@@ -92,6 +102,14 @@ class PollerFeed:
         """See SnapshotFeed."""
         return self._source.set_level(name)
 
+    def session(self, begins: bool) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        if self._session is None:
+            raise LocktopError("there is no scan yet")
+        return self._session.start() if begins else self._session.stop()
+
     def stop(self) -> None:
         """See SnapshotFeed."""
         if self._poller is not None:
@@ -103,6 +121,8 @@ class PollerFeed:
         if self._scans == _FIRST_SCANS:
             self.set_interval(self._interval_s)
         snapshot = self._without_suppressed(snapshot)
+        if self._session is not None:
+            snapshot = self._session.apply(snapshot)
         self._publish(snapshot)
         # The user sees the scan before the memory has it.
         if self._keeper is not None:
@@ -133,6 +153,12 @@ class ReplayFeed:
         from locktop.collector.errors import LocktopError
 
         raise LocktopError("there is no level to set: this is a recording")
+
+    def session(self, begins: bool) -> str:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("there is no session to begin or end: this is a recording")
 
     def stop(self) -> None:
         """See SnapshotFeed."""

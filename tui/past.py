@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from locktop.collector.model import Notable, NotableKind
 from locktop.collector.recording.moments import Moments
-from locktop.tui.views.past_flag import Shown, clock_text, span_text
+from locktop.tui.views.past_flag import Position, clock_text, span_text
 
 _NS = 1_000_000_000
 #: Times the speed of the original.
@@ -49,14 +49,14 @@ class Past:
         """Whether the screen shows a moment of the past."""
         return self.time_ns is not None
 
-    def shown(self, now_ns: int) -> Shown | None:
+    def position(self, now_ns: int) -> Position | None:
         """Return what to say of the moment; None at now. ``now_ns``: the time of now."""
         if self.time_ns is None:
             return None
         times = self._times()
         newest_ns = times[-1] if self.is_replay and times else now_ns
         span_ns = newest_ns - times[0] if times else 0
-        return Shown(
+        return Position(
             time_ns=self.time_ns,
             is_replay=self.is_replay,
             newest_ns=newest_ns,
@@ -131,6 +131,15 @@ class Past:
         self._go(times[max(0, bisect_right(times, wanted_ns) - 1)])
         if wanted_ns < times[0]:
             return f"The oldest moment is {clock_text(times[0])}."
+        return ""
+
+    def go_to_time(self, time_ns: int) -> str:
+        """Go to the newest snapshot at that time or before, else to the oldest."""
+        times = self._times()
+        if not times:
+            return self._nothing()
+        self.is_playing = False
+        self._go(times[max(0, bisect_right(times, time_ns) - 1)])
         return ""
 
     def to_oldest(self) -> str:

@@ -79,7 +79,7 @@ class BlameChains:
         ways: dict[_Way, float] = {(lock.id, frozenset()): 1.0}
         for length in range(1, MAX_LENGTH + 1):
             following: dict[_Way, float] = {}
-            # The limit shall end the chains with small shares.
+            # The limit ends the chains with small shares.
             for (id_, earlier), share in sorted(ways.items(), key=lambda item: -item[1]):
                 ends[id_, 0] = ends.get((id_, 0), 0.0) + share
                 for next_, link in self._links_of(id_).items():

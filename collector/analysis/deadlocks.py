@@ -235,6 +235,8 @@ class _StuckGraph:
             or any(request.reason in _LOCK_REASONS for request in requests)
         ):
             return ()
+        edges = sum(to in component for node in component for to in self._successors[node])
+        is_ring = edges == len(component)  # every search would find the same cycle
         best: tuple[_Edge, ...] = ()
         steps = 0
         for start in sorted(node for node in component if node > 0):
@@ -242,7 +244,7 @@ class _StuckGraph:
             steps += visited
             if not best or len(cycle) < len(best):
                 best = cycle
-            if len(best) == 1 or 2 * len(best) == len(component) or steps > _MAX_STEPS:
+            if is_ring or len(best) == 1 or steps > _MAX_STEPS:
                 break
         first = best.index(min(best, key=lambda edge: edge.tid))
         return best[first:] + best[:first]

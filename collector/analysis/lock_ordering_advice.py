@@ -48,8 +48,8 @@ class OrderingAdvice:
     def avoidance(self, deadlock: Deadlock) -> Avoidance:
         """Return what would have avoided a deadlock of the snapshot."""
         if deadlock.cycle[-1].held_by != deadlock.cycle[0].tid:
-            abandoned = deadlock.cycle[0].reason is BlockReason.ABANDONED
-            return Avoidance(Remedy.GIVE_BACK if abandoned else Remedy.NONE)
+            left = deadlock.cycle[0].reason in (BlockReason.ABANDONED, BlockReason.AT_FORK)
+            return Avoidance(Remedy.GIVE_BACK if left else Remedy.NONE)
         steps = list(self._steps(deadlock))
         unordered = [step for step in steps if not self._is_ordered(step.wants)]
         if unordered:

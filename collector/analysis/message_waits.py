@@ -15,6 +15,8 @@ from locktop.collector.model import BlockReason, Deadlock, Frame
 _FUNCTION = "_queue_SimpleQueue_"
 #: The beginning of the module's file, as _queue.cpython-311-x86_64-linux-gnu.so.
 _MODULE = "_queue."
+#: Those of a semaphore that threads use as a lock.
+_REASONS = frozenset({BlockReason.GOT, BlockReason.ABANDONED, BlockReason.AT_FORK})
 
 
 def leave_out(
@@ -31,8 +33,7 @@ def leave_out(
             found
             for found in deadlocks
             if not any(
-                edge.reason in (BlockReason.GOT, BlockReason.ABANDONED)
-                and _is_in_queue(stacks.get(edge.stack, ()))
+                edge.reason in _REASONS and _is_in_queue(stacks.get(edge.stack, ()))
                 for edge in found.cycle
             )
         ]

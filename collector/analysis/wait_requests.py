@@ -73,7 +73,11 @@ NOT_COMPLETE = (
 
 
 def build_graph(
-    threads: Sequence[Thread], locks: Mapping[int, Lock], complete: bool = True
+    threads: Sequence[Thread],
+    locks: Mapping[int, Lock],
+    complete: bool = True,
+    first_thread: int = 0,
+    left_by_fork: Set[int] = frozenset(),
 ) -> WaitForGraph:
     """Build the wait-for graph of one scan.
 
@@ -81,8 +85,12 @@ def build_graph(
         threads: All threads of the process, and the threads of peer processes.
         locks: The locks by id.
         complete: See ``Snapshot.complete``.
+        first_thread: The tid of the first thread of the process, 0 unknown. In a forked child, this
+            thread returned from the fork.
+        left_by_fork: The tids of owners of mutexes that are threads of the parent, since before the
+            fork.
     """
-    builder = _GraphBuilder(threads, locks, complete)
+    builder = _GraphBuilder(threads, locks, complete, first_thread, left_by_fork)
     blocked = {
         tid: thread
         for tid, wait in builder.waiting.items()
@@ -107,10 +115,17 @@ class _GraphBuilder:
     """One scan, indexed by lock. Requests that several waits share are made once."""
 
     def __init__(
-        self, threads: Sequence[Thread], locks: Mapping[int, Lock], complete: bool
+        self,
+        threads: Sequence[Thread],
+        locks: Mapping[int, Lock],
+        complete: bool,
+        first_thread: int,
+        left_by_fork: Set[int],
     ) -> None:
         self._locks = locks
         self._complete = complete
+        self._first_thread = first_thread
+        self._left_by_fork = left_by_fork
         self._have = "have" if complete else "are known to have"
         self._requests: dict[tuple[object, ...], Request] = {}
         self._same_for_all: dict[tuple[object, ...], tuple[Request, ...]] = {}
@@ -147,7 +162,10 @@ class _GraphBuilder:
 
     def blocked_thread(self, tid: int, wait: Wait) -> BlockedThread | None:
         """Return the thread with its requests, None if its wait depends on no thread."""
-        if wait.kind in _SAME_FOR_ALL:
+        at_fork = self._request_at_fork(tid, wait)
+        if at_fork is not None:
+            requests: tuple[Request, ...] = (at_fork,)
+        elif wait.kind in _SAME_FOR_ALL:
             requests = self._shared_requests(tid, wait)
         else:
             requests = tuple(self._requests_of(tid, wait))
@@ -156,7 +174,9 @@ class _GraphBuilder:
         # No word of a lock names its readers: a writer that was just woken waits for nobody.
         by_list = wait.kind is Kind.RWLOCK and not wait.holder_seen
         unproven = any(
-            request.doubt == LIST_GONE or (by_list and request.reason is BlockReason.ABANDONED)
+            request.doubt == LIST_GONE
+            or (by_list and request.reason is BlockReason.ABANDONED)
+            or not request.providers.isdisjoint(self._left_by_fork)
             for request in requests
         )
         return BlockedThread(
@@ -221,7 +241,7 @@ class _GraphBuilder:
         if wait.shared and lock is not None and lock.writers_first:
             yield from self._writer_requests(wait)
         if wait.kind is Kind.MUTEX and not listed.owners:
-            yield from self._gone_owner_request(wait, lock)
+            yield from self._gone_owner_request(tid, wait, lock)
 
     def _credible_owners(self, wait: Wait, owners: dict[int, Held]) -> dict[int, Held]:
         """Return the owners without ended threads whose lists are certainly stale.
@@ -317,7 +337,7 @@ class _GraphBuilder:
             self._writers[lock] = sorted(found, reverse=True)[:_MAX_WRITERS]
         return self._writers[lock]
 
-    def _gone_owner_request(self, wait: Wait, lock: Lock | None) -> Iterator[Request]:
+    def _gone_owner_request(self, waiter: int, wait: Wait, lock: Lock | None) -> Iterator[Request]:
         """The list of a thread that ended may be lost, and a fork leaves lists behind. The mutex
         names its owner still, or named it when the wait began."""
         owner = wait.holder_seen
@@ -327,7 +347,10 @@ class _GraphBuilder:
         if wait.duration_s < _MIN_DOUBTFUL_S and not wait.is_lower_bound:
             return
         if lock is not None and not lock.freed_at_exit and not lock.foreign_releases:
-            yield self._single(BlockReason.ABANDONED, wait.lock, owner, doubt=LIST_GONE)
+            # The owner may be the thread that forked. The first thread of the child goes on as it.
+            is_left = owner in self._left_by_fork and waiter == self._first_thread
+            doubt = "" if is_left else LIST_GONE
+            yield self._single(BlockReason.ABANDONED, wait.lock, owner, doubt=doubt)
 
     # ---- waits that one of several threads can end ----
 
@@ -368,6 +391,26 @@ class _GraphBuilder:
         providers = holders if lock.first_value == 1 else holders | posters
         uses = frozenset((tid, use.acquisitions, use.signals) for tid, use in users.items())
         yield from self._one_of(reason, wait, providers, doubt, uses)
+
+    def _request_at_fork(self, waiter: int, wait: Wait) -> Request | None:
+        """Return the request for a semaphore that other threads of the parent had at the fork.
+
+        The parent used the semaphore as a lock, and no thread of the child has got or posted it.
+        Only the thread that forked may have got it before the fork, and may post it.
+        """
+        lock = self._locks.get(wait.lock)
+        if lock is None or lock.parent_posts < _MIN_POSTS or lock.generation or wait.pshared:
+            return None
+        if lock.foreign_releases or not self._complete or not self._uses_known:
+            return None
+        if lock.life_acquisitions != 0 or lock.life_signals != 0:
+            return None
+        if self.living - self._in_peers == {waiter}:
+            return Request(BlockReason.AT_FORK, frozenset(), is_or=True)
+        if lock.parent_posts < _MIN_POSTS_ALONE or not self._first_thread:
+            return None
+        providers = frozenset({self._first_thread} - {waiter})
+        return Request(BlockReason.AT_FORK, providers, is_or=True)
 
     def _semaphore_doubt(
         self, lock: Lock, wait: Wait, waiter: int, holders: Set[int]

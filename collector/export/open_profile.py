@@ -6,6 +6,7 @@ from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_codec
 from locktop.collector.format import units
+from locktop.collector.model import Snapshot
 from locktop.collector.profile import vsperf_report
 from locktop.collector.profile.profile import Profile, ReportProfile, SnapshotProfile
 
@@ -24,10 +25,20 @@ def open_profile(path: str, rules: Rules | None = None) -> Profile:
         LocktopError: The file has neither format, or is too large.
         OSError: The file cannot be read.
     """
+    data = _read(path)
+    if snapshot_codec.is_snapshot(data):
+        return SnapshotProfile(snapshot_codec.parse(data, path, rules))
+    return ReportProfile(vsperf_report.parse(data, path), path)
+
+
+def open_snapshot(path: str, rules: Rules | None = None) -> Snapshot:
+    """Read a file with a snapshot as JSON or msgpack. For the rest see ``open_profile``."""
+    return snapshot_codec.parse(_read(path), path, rules)
+
+
+def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise LocktopError(f"{path} is larger than {units.size(MAX_BYTES)}")
-    if snapshot_codec.is_snapshot(data):
-        return SnapshotProfile(snapshot_codec.parse(data, path, rules))
-    return ReportProfile(vsperf_report.parse(data, path), path)
+    return data

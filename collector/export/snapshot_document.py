@@ -75,8 +75,13 @@ class Document(
     version: Annotated[Literal[1], meaning("The version of the format.")]
     taken_at: Annotated[str, meaning("The time of the scan, ISO 8601 in UTC.")] = ""
     host: Annotated[str, meaning("The name of the machine.")] = ""
-    source: Annotated[str, meaning("preload: with the library; proc: sampled.")] = ""
+    source: Annotated[
+        str, meaning("preload: with the library; proc: sampled; recording: from a recording.")
+    ] = ""
     duration_s: Annotated[Number, meaning("Seconds that the figures cover; with -d the interval.")]
+    session_s: Annotated[
+        Number | None, meaning("Figures of a session or span of so many seconds; null: all.")
+    ] = None
     lost_events: Annotated[Count, meaning("Records that newer records overwrote.")] = 0
     ended: Annotated[bool, meaning("The process has ended; the figures are its last.")] = False
     stopped: Annotated[bool, meaning("A signal or a debugger has stopped the process.")] = False

@@ -15,7 +15,7 @@ _HEAD = f"""\
 # Snapshots
 
 `locktop snapshot -p PID` writes what one scan showed, as JSON or (`--format msgpack`) as msgpack.
-`locktop callers FILE` reads such a file. The format is `{FORMAT}`,
+`snapshot`, `check` and `callers` read such a file. The format is `{FORMAT}`,
 version {VERSION}. Later versions may add keys; the keys of this page keep their meaning.
 
 Times are seconds. Addresses are hexadecimal texts. `null` means "not measured". A reader

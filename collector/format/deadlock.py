@@ -45,6 +45,7 @@ _WHOSE = {
     BlockReason.ABSENT: "where {} has not arrived",
     BlockReason.SIGNALS: "which {} would have to post or signal",
     BlockReason.ABANDONED: "not given back by {}",
+    BlockReason.AT_FORK: "got before the fork, and {} alone may post it",
 }
 #: The same in few words, before a name.
 SHORTLY = {
@@ -56,6 +57,7 @@ SHORTLY = {
     BlockReason.ABSENT: "without",
     BlockReason.SIGNALS: "posted by",
     BlockReason.ABANDONED: "not given back by",
+    BlockReason.AT_FORK: "got before the fork; posted by",
 }
 
 
@@ -183,6 +185,8 @@ def reading(member: Member) -> str:
 def whose(report: DeadlockReport, member: Member) -> str:
     """Return the holder of the requested lock; "" where the text of the request has it."""
     if not member.held_by:
+        if member.reason is BlockReason.AT_FORK:
+            return "got before the fork, and no thread of this process is left to post it"
         return "and no thread is left that could end that wait"
     holder = "itself" if _self(member) else thread(report, member.held_by)
     return _WHOSE[member.reason].format(holder) + _gone(member)
@@ -297,6 +301,11 @@ def _released(report: DeadlockReport, step: LockingStep) -> str:
 
 def _given_back(report: DeadlockReport) -> str:
     member = report.circle[0]
+    if member.reason is BlockReason.AT_FORK:
+        return (
+            f"A thread of the parent process had {lock(member.waits_for)} at the fork. No thread"
+            " should hold a lock when a process forks (pthread_atfork)."
+        )
     if not member.taken_at:
         return (
             f"{thread(report, member.held_by)} held {lock(member.waits_for)} and is gone. A thread"

@@ -40,7 +40,17 @@ class TaskRecord(NamedTuple):
     call: bytes
 
 
+class SchedRecord(NamedTuple):
+    """struct lt_sched."""
+
+    at_ns: int
+    ran_ns: int
+    queued_ns: int
+    runs: int
+
+
 _RAW = Record(TaskRecord, "struct lt_task")
+_SCHED = Record(SchedRecord, "struct lt_sched")
 
 
 class ThreadFiles:
@@ -80,6 +90,19 @@ class ThreadFiles:
         wanted = ffi.new("uint32_t[]", real)
         _check(lib.lt_read_tasks(self._table, wanted, len(real), calls))
         return [self._record(slot) if slot != _NO_SLOT else None for slot in slots]
+
+    def read_scheds(self, tids: Collection[int]) -> list[SchedRecord]:
+        """Return the schedstat of each thread, in order.
+
+        ``runs`` is 0 if the kernel does not count, or if the thread has ended.
+
+        Raises: OSError if this process lacks descriptors or memory, or if the process is gone.
+        """
+        self._directory()
+        wanted = ffi.new("uint32_t[]", [self._slot(tid) for tid in tids])
+        scheds = ffi.new("struct lt_sched[]", len(wanted))
+        _check(lib.lt_read_scheds(self._table, wanted, len(wanted), scheds))
+        return _SCHED.each(ffi.buffer(scheds))
 
     def sample(self, tids: Collection[int], number: int) -> list[tuple[int, TaskRecord | None]]:
         """Return the threads that may have run since the former sample, each with its id.

@@ -17,7 +17,7 @@ from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 
 #: A thread that stays in one wait is read again after this number of scans: its name may change.
-_REREAD_SCANS = 16
+REREAD_SCANS = 16
 #: After a refusal, calls are read again only after this time: Yama logs each refusal.
 _RETRY_S = 30.0
 _REFUSED = SystemCall(-1, (), 0, 0)
@@ -52,6 +52,11 @@ class ThreadMoment(NamedTuple):
     counts: tuple[int, int, int]
 
 
+#: A wait: a number that no other thread has (its tid may come back), and the number of the wait.
+Wait = tuple[int, int]
+_Known = tuple[Wait | None, KernelThread]
+
+
 class KernelThreads:
     """The living threads of a process, by tid in the process's own pid namespace."""
 
@@ -61,7 +66,7 @@ class KernelThreads:
         self._same_ids = pid == own_pid
         self._own_tids: dict[int, int] = {}
         self._kernel_tids: dict[int, int] = {}
-        self._known: dict[int, tuple[object, KernelThread]] = {}
+        self._known: dict[int, _Known] = {}
         self._files = ThreadFiles(pid, share)
         self._disk_counts, self._all_disk_counts = procfs.counts_disk_waits()
         self._round = 0
@@ -72,26 +77,32 @@ class KernelThreads:
         """Close all files."""
         self._files.close()
 
-    def read(self, waits: Mapping[int, object]) -> dict[int, KernelThread]:
+    def read(self, waits: Mapping[int, Wait]) -> dict[int, KernelThread]:
         """Return the living threads by tid.
 
         Args:
-            waits: a token of each thread's wait, by tid. A thread with the token of the former scan
-                has used no CPU time since. So the result has the same object again.
+            waits: the waits of sleeping threads, by tid. A thread in the wait of the former scan
+                has used no CPU time since. So the result has the same object again. Of a thread in
+                another wait, only the counts are read.
         """
         self._round += 1
-        known: dict[int, tuple[object, KernelThread]] = {}
+        known: dict[int, _Known] = {}
         self.living = kernel_tids = self._files.tids()
         self._files.keep_only(kernel_tids)
         wanted: list[int] = []
+        moved: list[tuple[int, int]] = []
+        former = self._known
         for kernel_tid, tid in self._both_tids(kernel_tids):
-            wait, before = waits.get(tid), self._known.get(tid)
-            due = (self._round + tid) % _REREAD_SCANS == 0
-            if before is not None and wait is not None and before[0] == wait and not due:
+            wait, before = waits.get(tid), former.get(tid)
+            if before is None or wait is None or (self._round + tid) % REREAD_SCANS == 0:
+                wanted.append(kernel_tid)
+            elif before[0] == wait:
                 known[tid] = before
+            elif self._has_moved(before, wait):
+                moved.append((kernel_tid, tid))
             else:
                 wanted.append(kernel_tid)
-        former = self._known
+        wanted += self._read_moved(moved, waits, known)
         for kernel_tid, raw in zip(wanted, self._raw(wanted), strict=True):
             if raw is None:
                 self._own_tids.pop(kernel_tid, None)  # another thread may get the id
@@ -101,6 +112,54 @@ class KernelThreads:
                 known[tid] = waits.get(tid), self._task(raw, before[1] if before else None)
         self._known = known
         return {tid: task for tid, (_, task) in known.items()}
+
+    def _has_moved(self, before: _Known, wait: Wait) -> bool:
+        """Tell whether the schedstat alone may show the new state of a thread in another wait."""
+        was, task = before
+        return was is not None and was[0] == wait[0] and task.runs > 0 and not self._disk_counts
+
+    def _read_moved(
+        self,
+        moved: Sequence[tuple[int, int]],
+        waits: Mapping[int, Wait],
+        known: dict[int, _Known],
+    ) -> list[int]:
+        """Add threads that went from one wait to another to ``known``.
+
+        The stat of such a thread says nothing new, and takes four times as long as its schedstat.
+
+        Args:
+            moved: pairs of ids as of _both_tids().
+            waits: see read().
+            known: the result.
+
+        Returns:
+            the threads that did not run since the former scan, or that ended, by their ids in our
+            pid namespace.
+        """
+        if not moved:
+            return []
+        scheds = self._files.read_scheds([kernel_tid for kernel_tid, _ in moved])
+        rest, former = [], self._known
+        for (kernel_tid, tid), (at_ns, ran_ns, queued_ns, runs) in zip(moved, scheds, strict=True):
+            before = former[tid][1]
+            if runs <= before.runs:
+                rest.append(kernel_tid)
+                continue
+            known[tid] = (
+                waits[tid],
+                KernelThread(
+                    name=before.name,
+                    state="S",
+                    cpu_s=ran_ns / 1e9,
+                    raw_name=before.raw_name,
+                    at_s=at_ns / 1e9,
+                    ran_ns=ran_ns,
+                    queued_ns=queued_ns,
+                    runs=runs,
+                ),
+            )
+        return rest
 
     def keep_only(self, kernel_tids: Collection[int]) -> None:
         """Close the files of all other threads; for callers that do not call read()."""
@@ -141,7 +200,8 @@ class KernelThreads:
         return KernelThread(
             name=name,
             state=chr(raw.state),
-            cpu_s=raw.cpu_ticks * procfs.CLOCK_TICK_S,
+            # The same clock, but not cut to ticks.
+            cpu_s=raw.ran_ns / 1e9 if counted and raw.runs else raw.cpu_ticks * procfs.CLOCK_TICK_S,
             raw_name=raw_name,
             at_s=raw.at_ns / 1e9,
             ran_ns=raw.ran_ns if counted else 0,

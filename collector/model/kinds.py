@@ -42,6 +42,8 @@ class BlockReason(StrEnum):
     ABSENT = "absent"  # barrier: it has not arrived
     SIGNALS = "signals"  # semaphore, condition: it posts or signals the object
     ABANDONED = "abandoned"  # it ended while it held the lock
+    #: semaphore: a thread of the parent had acquired it at the fork; it alone may have done so too
+    AT_FORK = "at_fork"
 
 
 class ThreadState(StrEnum):

@@ -200,6 +200,9 @@ class Lock(Struct, frozen=True, gc=False):
     life_signals: int | None = None
     generation: int = 0  # how often a lock is known to be initialised again at the address
     first_value: int | None = None  # semaphore: the initial value
+    #: semaphore that a forked child inherited as a lock: posts by threads of the parent (up to 16).
+    #: 0: not known, or the program uses the semaphore in another way
+    parent_posts: int = 0
     #: mutex: the kernel frees it when its owner ends (robust, priority inheritance)
     freed_at_exit: bool = False
     #: semaphore: as far as known, only threads that acquired it posted it

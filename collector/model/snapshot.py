@@ -45,7 +45,7 @@ class Contents(Struct):
 
     taken_at: str  # ISO 8601, UTC, milliseconds
     host: str
-    source: str  # "preload", "proc", "recording"
+    source: str  # "preload", "proc"; "recording" in a document that comes from a recording
     duration_s: float  # seconds observed
     interval_s: float  # seconds since the last snapshot; rates and shares refer to this interval
     process: Process
@@ -77,6 +77,8 @@ class Contents(Struct):
     #: False: watching began after the program did. Earlier holds and waits are unknown.
     complete: bool = True
     notes: tuple[str, ...] = ()  # messages for the user, one line each
+    #: The counters are those of a session of so many seconds; None: since the process started.
+    session_s: float | None = None
     #: By tid: the idle rule that classified the thread's wait.
     why: Mapping[int, str] = msgspec.field(default_factory=dict)
 
@@ -86,7 +88,8 @@ class Contents(Struct):
 
         Then acquisitions and hold times are unknown, and wait times are estimates.
         """
-        return self.source == "proc"
+        # A document of a recorded snapshot has another source; its level tells the same.
+        return self.source == "proc" or (self.source == "recording" and self.level == "sampled")
 
     @property
     def deadlocked(self) -> frozenset[int]:

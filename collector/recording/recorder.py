@@ -32,7 +32,7 @@ _BATCH_S = 0.2
 _LAST_CALLS = 1000
 
 
-class Destination(Struct, frozen=True):
+class RecordingPath(Struct, frozen=True):
     """Where a recording goes. With a limit ``path`` becomes a directory of segments."""
 
     path: Path
@@ -72,7 +72,7 @@ class RecordingFigures(Struct):
 class Recorder:
     """Writes one recording. One thread calls the methods."""
 
-    def __init__(self, source: Source, destination: Destination) -> None:
+    def __init__(self, source: Source, destination: RecordingPath) -> None:
         """Args:
         source: the process; the recorder does not scan it.
         destination: the file, which ``add`` makes with the first snapshot.

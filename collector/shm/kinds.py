@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.model import Kind
+from locktop.collector.model import CONTENTION_KINDS, Kind
 from locktop.collector.native import lib
 
 KINDS: dict[int, Kind] = {
@@ -19,6 +19,8 @@ KINDS: dict[int, Kind] = {
 }
 #: The kind by number, for arrays of LT_KINDS elements.
 BY_NUMBER = tuple(KINDS.get(number, Kind.CUSTOM) for number in range(lib.LT_KINDS))
+#: The numbers of the kinds whose waits are contention.
+CONTENDING = tuple(number for number, kind in KINDS.items() if kind in CONTENTION_KINDS)
 KIND_SHIFT: int = lib.LT_KIND_SHIFT
 
 

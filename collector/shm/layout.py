@@ -136,7 +136,7 @@ class LockRow(NamedTuple):
     type: int
     foreign_releases: int
     made_at: int
-    unused: int
+    parent_posts: int
     sites: int
     waits: int
     acquisitions: int

@@ -7,14 +7,17 @@ belong together, and copies again the parts that do not. abi.h has the rules.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec import Struct, field
+from msgspec.msgpack import Decoder
 from msgspec.structs import replace
 
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.kinds import CONTENDING
 from locktop.collector.shm.layout import (
     ChargeRecord,
     HeldRecord,
@@ -37,13 +40,15 @@ _NEW_LOCKS = 4096
 #: A held entry has the time ``since`` if one of these flags is set.
 _SINCE_IS_SET: int = lib.LT_HELD_TIMED | lib.LT_HELD_RECORDED | lib.LT_HELD_MET
 _KINDS: int = lib.LT_KINDS
+_of_contention = itemgetter(*CONTENDING)
 _MAX_USES: int = lib.LT_USES
 
 
-class RawThread(Struct, gc=False):
-    """One thread block. The three tuples are by kind (enum lt_kind).
+class RawThread(Struct, array_like=True, gc=False):
+    """One thread block, and the sums of its tables.
 
-    Readings return the same object as long as only ``now`` of the thread changes.
+    Readings return the same object as long as only ``now`` of the thread changes. The C reader
+    writes the fields, and those of the records in them, in this order (lt_pack_thread()).
     """
 
     index: int
@@ -52,9 +57,9 @@ class RawThread(Struct, gc=False):
     wait: WaitBlock | None
     held: tuple[HeldRecord, ...]
     now: int  # reading of the target's clock when this thread was read, ticks
-    acquisitions: tuple[int, ...]
-    contended: tuple[int, ...]
-    wait_ticks: tuple[int, ...]
+    acquisitions: int  # of all locks whose waits are contention
+    contended: int  # of these
+    wait_ticks: dict[int, int]  # by kind (enum lt_kind), without zeros
     use_count: int  # of struct lt_use; entries beyond LT_USES are not in ``use_bytes``
     use_bytes: bytes  # struct lt_use, packed
     is_wait_older: bool = False  # the wait may have begun before ``wait.since``
@@ -67,6 +72,9 @@ class RawThread(Struct, gc=False):
     def uses_are_complete(self) -> bool:
         """Whether ``uses`` has all entries."""
         return self.use_count <= _MAX_USES
+
+
+_PACKED = Decoder(list[RawThread])
 
 
 class Reading(Struct):
@@ -195,7 +203,8 @@ class Reader:
 
     def _new_sums(self) -> TableSums:
         self._locks.refresh()
-        return TableSums(self._memory, self._clock, self._scratch, self._locks.count + _NEW_LOCKS)
+        count = self._locks.count + _NEW_LOCKS
+        return TableSums(self._memory, self._clock, self._scratch, count, self._mode)
 
     def _read_locks(self) -> tuple[int, bool]:
         """Copy the lock table; return the target's clock then, and Reading.handed_over."""
@@ -231,6 +240,8 @@ class Reader:
         self._epoch = None  # after a failure, all threads are made anew
         for index in sums.changed_threads(blocks, self._offsets, self._seen, self._now):
             raws[index] = self._raw_thread(sums, index)
+        for changed in _PACKED.decode(sums.packed_threads()):
+            raws[changed.index] = changed
         self._epoch = epoch
         threads: list[RawThread] = []
         for index, now in enumerate(ffi.unpack(self._now, len(raws))):
@@ -272,9 +283,9 @@ class Reader:
             wait=wait,
             held=held,
             now=int(table_sums.args.now),
-            acquisitions=sums[:_KINDS],
-            contended=sums[_KINDS : 2 * _KINDS],
-            wait_ticks=sums[2 * _KINDS : -1],
+            acquisitions=sum(_of_contention(sums[:_KINDS])),
+            contended=sum(_of_contention(sums[_KINDS : 2 * _KINDS])),
+            wait_ticks={kind: ticks for kind, ticks in enumerate(sums[2 * _KINDS : -1]) if ticks},
             use_count=use_count,
             use_bytes=table_sums.uses(use_count),
         )

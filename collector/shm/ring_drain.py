@@ -83,7 +83,7 @@ class _FileRings:
         self._threads = GrowingArray(self._memory, layout.THREADS_AT, layout.THREAD.size)
         self._next = array("Q")
         self._records = _new_uncleared("uint8_t[]", _CAPACITY * event_ring.SIZE)
-        self._packed = _new_uncleared("uint8_t[]", _CAPACITY * lib.LT_PACKED_MAX)
+        self._packed = _new_uncleared("uint8_t[]", _CAPACITY * lib.LT_PACKED_RECORD_MAX)
         self._args = ffi.new("struct lt_drain *")
         self._args.fd, self._args.threads_at = self._memory.fd, _COUNT_AT
         self._args.records, self._args.capacity = self._records, _CAPACITY

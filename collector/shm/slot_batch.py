@@ -59,7 +59,7 @@ def packed(batch: SlotBatch) -> SlotBatch:
         return batch
     sound = event_ring.sound(batch.records)[: _MAX_PACKED * event_ring.SIZE]
     count = len(sound) // event_ring.SIZE
-    to = _new_uncleared("uint8_t[]", max(count, 1) * lib.LT_PACKED_MAX)
+    to = _new_uncleared("uint8_t[]", max(count, 1) * lib.LT_PACKED_RECORD_MAX)
     source = ffi.from_buffer("uint8_t[]", sound)
     size = lib.lt_pack_records(source, count, to)
     first = lib.lt_first_start(source, count)

@@ -12,6 +12,7 @@ from locktop.collector import native
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.kinds import CONTENDING
 from locktop.collector.shm.layout import SiteSum, WaitBlock
 from locktop.collector.shm.segment import SharedMemory
 
@@ -20,6 +21,11 @@ _LONG_WAIT_S = 0.005
 FIRST_SCRATCH = 1 << 18
 FIRST_SITES = 1024
 _FIRST_CHARGES = 4096
+_FIRST_PACKED = 1 << 16
+#: The msgpack header of an array of up to 2^32 - 1 elements; a count of four bytes follows.
+_ARRAY32 = b"\xdd"
+_ARRAY_SIZE = 5
+_CONTENTION = sum(1 << number for number in CONTENDING)
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
@@ -35,9 +41,10 @@ class LockCharges(Struct):
 
 
 class ScratchBuffer:
-    """Room for the copy of one thread's tables, and for the charges of all threads.
+    """Room for the copy of one thread's tables, for the charges of all threads, and for packed
+    threads.
 
-    Both may be large, so readings share them.
+    All may be large, so readings share them.
     """
 
     def __init__(self) -> None:
@@ -46,6 +53,9 @@ class ScratchBuffer:
         self.charge_capacity = 0
         self.reserve(FIRST_SCRATCH)
         self.reserve_charges(_FIRST_CHARGES, 0)
+        self.packed: Any = None
+        self.packed_capacity = 0
+        self.reserve_packed(_FIRST_PACKED, 0)
 
     def reserve(self, size: int) -> None:
         """Make room for at least ``size`` bytes."""
@@ -61,6 +71,15 @@ class ScratchBuffer:
             ffi.memmove(charges, self.charges, used * layout.CHARGE.size)
         self.charges, self.charge_capacity = charges, capacity
 
+    def reserve_packed(self, capacity: int, used: int) -> None:
+        """Make room for at least ``capacity`` bytes of packed threads; the first ``used`` stay."""
+        if capacity <= self.packed_capacity:
+            return
+        packed = _new_uncleared("uint8_t[]", capacity)
+        if used:
+            ffi.memmove(packed, self.packed, used)
+        self.packed, self.packed_capacity = packed, capacity
+
 
 class TableSums:
     """The sums by lock and by call site, while one reading is made.
@@ -70,9 +89,19 @@ class TableSums:
     """
 
     def __init__(
-        self, memory: SharedMemory, clock: Clock, scratch: ScratchBuffer, lock_count: int
+        self,
+        memory: SharedMemory,
+        clock: Clock,
+        scratch: ScratchBuffer,
+        lock_count: int,
+        mode: int = 0,
     ) -> None:
-        """``lock_count``: sums by lock id, for the ids below."""
+        """Args:
+        memory, clock: of the file.
+        scratch: room that the readings share.
+        lock_count: sums by lock id, for the ids below.
+        mode: see Control.
+        """
         self._memory = memory
         self._scratch = scratch
         self.lock_count = lock_count
@@ -83,12 +112,15 @@ class TableSums:
         self.args.long_wait = clock.ticks(_LONG_WAIT_S)
         self.args.scratch_max = memory.max_bytes
         self.args.sums, self.args.sum_count = self.by_lock_pointer, lock_count
+        self.args.mode, self.args.contention = mode, _CONTENTION
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
         self._thread_sum = ffi.buffer(ffi.addressof(self.args, "sum"))
         self._sites = self.args.sites
         self._set_scratch(0)
         self._set_sites(FIRST_SITES)
         self._set_charges(0)
+        self.args.packed_size = _ARRAY_SIZE
+        self._set_packed(0)
 
     @property
     def refused(self) -> int:
@@ -108,6 +140,11 @@ class TableSums:
         scratch, sites = self._scratch, self._sites
         scratch.reserve_charges(capacity, int(sites.charge_count))
         sites.charges, sites.charge_capacity = scratch.charges, scratch.charge_capacity
+
+    def _set_packed(self, capacity: int) -> None:
+        scratch, args = self._scratch, self.args
+        scratch.reserve_packed(capacity, int(args.packed_size))
+        args.packed, args.packed_capacity = scratch.packed, scratch.packed_capacity
 
     def wait(self) -> WaitBlock | None:
         """Return the wait of the thread that was read last."""
@@ -132,8 +169,8 @@ class TableSums:
     def changed_threads(self, blocks: Any, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
         """Add the tables of all threads to the sums.
 
-        Yields the index of each thread that differs from its entry in ``seen``, while ``args`` and
-        ``block`` have that thread.
+        Packs each thread that differs from its entry in ``seen``. Yields the index of each of them
+        that is too large for that, while ``args`` and ``block`` have that thread.
 
         Args: those of lt_read_threads().
         Raises: LocktopError for a damaged thread.
@@ -149,8 +186,17 @@ class TableSums:
                 self._grow_sites()
             elif result == lib.LT_READ_MORE_CHARGES:
                 self._set_charges(4 * int(self._sites.charge_capacity))
+            elif result == lib.LT_READ_MORE_PACKED:
+                self._set_packed(2 * int(args.packed_capacity))
             else:
                 raise self._memory.broken("a thread's tables are not where they should be")
+
+    def packed_threads(self) -> Any:
+        """Return the packed threads, a msgpack array. The next reading overwrites the buffer."""
+        args = self.args
+        head = _ARRAY32 + int(args.packed_count).to_bytes(4, "big")
+        ffi.memmove(args.packed, head, _ARRAY_SIZE)
+        return ffi.buffer(args.packed, args.packed_size)
 
     def add_sites(self, packed: bytes) -> None:
         """Add packed struct lt_site_sum. Those with blame are the sums of charges."""

@@ -247,6 +247,27 @@ int lt_read_tasks(struct lt_task_table *table, const uint32_t *indexes, uint32_t
     return 0;
 }
 
+int lt_read_scheds(struct lt_task_table *table, const uint32_t *indexes, uint32_t count,
+                   struct lt_sched *scheds)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct lt_task task = {0};
+        int error;
+
+        if (indexes[i] >= table->count || table->files[indexes[i]].tid == 0)
+            return -EINVAL;
+        error = read_sched(table, indexes[i], &task);
+        if (error)
+            return error;
+        note_time(&task);
+        scheds[i] = (struct lt_sched){.at_ns = task.at_ns,
+                                      .ran_ns = task.ran_ns,
+                                      .queued_ns = task.queued_ns,
+                                      .runs = task.known & LT_TASK_SCHED ? task.runs : 0};
+    }
+    return 0;
+}
+
 /* Without the kernel's counts nothing shows that a thread slept all the time. */
 static int is_same_sleep(const struct lt_task *before, const struct lt_task *now)
 {

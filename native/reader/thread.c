@@ -119,6 +119,17 @@ static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struc
     return 1;
 }
 
+/* Copies the parts of a block that a reading uses. Most of a block is for the library alone. */
+static void copy_block(struct lt_thread *to, const struct lt_thread *from)
+{
+    uint32_t held = from->held_top;
+
+    if (held > sizeof from->held_inline)
+        held = sizeof from->held_inline;
+    memcpy(to, from, offsetof(struct lt_thread, own));
+    memcpy(to->held_inline, from->held_inline, held);
+}
+
 static int gone(const struct lt_thread *now, const struct lt_thread *first)
 {
     return !in_use(now) || now->birth != first->birth;
@@ -141,21 +152,21 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 
 /* Copies the tables of one thread with pread, checks that they belong together, and adds them to
  * the sums. */
-static int read_one(struct lt_thread_read *read, const void *block, uint64_t offset)
+static int read_one(struct lt_thread_read *read, const struct lt_thread *block, uint64_t offset)
 {
     const uint64_t head = offsetof(struct lt_thread, own);
     struct lt_thread tables, first;
 
-    memcpy(&first, block, sizeof first);
-    if (!in_use(&first))
+    if (!in_use(block))
         return LT_READ_GONE;
-    tables = first;
+    copy_block(&first, block);
+    memcpy(&tables, &first, head);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         read->now = lt_reader_ticks(read->clock);
         int result = copy_tables(read, &tables);
         if (result != LT_READ_DONE)
             return result;
-        read->block = tables;
+        copy_block(&read->block, &first);
         if (!copy(read->fd, &read->block, head, offset))
             return LT_READ_DAMAGED;
         if (gone(&read->block, &first))
@@ -164,7 +175,7 @@ static int read_one(struct lt_thread_read *read, const void *block, uint64_t off
             !long_wait_ended(read, &tables))
             break;
         if (attempt + 1 < ATTEMPTS)
-            tables = read->block;
+            memcpy(&tables, &read->block, head);
     }
     if (!settle_wait(read, offset, &first))
         return LT_READ_DAMAGED;
@@ -230,9 +241,12 @@ int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint6
 {
     while (read->next < count) {
         uint32_t i = read->next;
-        const uint8_t *block = (const uint8_t *)blocks + (size_t)i * sizeof(struct lt_thread);
-        int result = read_one(read, block, offsets[i]);
+        const struct lt_thread *block = (const struct lt_thread *)blocks + i;
+        int result;
 
+        if (read->packed_capacity - read->packed_size < LT_PACKED_MAX)
+            return LT_READ_MORE_PACKED;
+        result = read_one(read, block, offsets[i]);
         if (result == LT_READ_GONE) {
             now[i] = seen[i].size = 0;
         } else if (result != LT_READ_DONE) {
@@ -240,8 +254,11 @@ int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint6
         } else {
             now[i] = read->now;
             if (!is_as_before(read, offsets[i], &seen[i])) {
-                read->next++;
-                return LT_READ_CHANGED;
+                if (seen[i].size == 0) {
+                    read->next++;
+                    return LT_READ_CHANGED;
+                }
+                lt_pack_thread(read, i, offsets[i]);
             }
         }
         read->next++;

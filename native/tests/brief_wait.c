@@ -78,9 +78,10 @@ static struct sums sums_of(uint64_t number)
 static void every_wait_is_counted(void)
 {
     struct lt_thread *t = watched();
-    uint64_t records = t->ring_head;
+    uint64_t records = t->ring_head, begin = lt_now();
     for (int i = 0; i < WAITS; i++)
         wait_here(1);
+    CHECK(waits(1)->wait_max <= TICKS + lt_now() - begin);
     struct lt_lock_counters *counters = counters_of(t, key(1), 0);
     struct sums sums = sums_of(1);
     CHECK_EQUAL(counters->counts.acquisitions, WAITS);
@@ -120,6 +121,61 @@ static void many_locks_at_one_call_site(void)
     }
 }
 
+static struct lt_held *take_here(uint64_t number, uint32_t *stack)
+{
+    struct lt_thread *t = watched();
+    struct wait_for what = {.key = key(number), .holder = 77};
+    brief_wait_begins(t, &what, FRAME());
+    brief_wait_ended(t, &what, lt_now() - TICKS, 0, FRAME());
+    *stack = what.stack;
+    return held_find(t, key(number));
+}
+
+/* Else short programs would have no stack. Locks at one call site may share an entry. */
+static void the_first_two_waits_for_a_lock_are_samples(void)
+{
+    struct lt_thread *t = watched();
+    for (uint64_t number = 100; number < 140; number++)
+        for (int i = 0; i < 2; i++) {
+            uint32_t stack;
+            const struct lt_held *held = take_here(number, &stack);
+            CHECK(stack);
+            CHECK_EQUAL(held->flags, LT_HELD_TIMED | LT_HELD_CONTENDED);
+            CHECK_EQUAL(held->stack, stack);
+            CHECK_EQUAL(held->holder, 77);
+            CHECK(held->wait_ticks >= TICKS);
+            CHECK_EQUAL(held->since, held->wait_start + held->wait_ticks);
+            CHECK_EQUAL(release_by(t, key(number), unlock, NULL), 0);
+        }
+}
+
+/* Clocks of two processors may differ. */
+static void a_clock_that_goes_back_adds_nothing(void)
+{
+    struct lt_thread *t = watched();
+    struct wait_for what = {.key = key(200)};
+    brief_wait_begins(t, &what, FRAME());
+    brief_wait_ended(t, &what, lt_now() + 1000000000, 0, FRAME());
+    CHECK_EQUAL(waits(200)->contended, 1);
+    CHECK_EQUAL(waits(200)->wait_ticks, 0);
+    held_forget(t, key(200));
+}
+
+/* The hooks will not see the release. */
+static void a_wait_that_ends_dormant_counts_nothing(void)
+{
+    struct lt_thread *t = watched();
+    uint32_t mode = lt_control.page.mode;
+    struct wait_for what = {.key = key(201)};
+    brief_wait_begins(t, &what, FRAME());
+    lt_control.page.mode = (mode & ~(uint32_t)LEVEL_MASK) | LT_LEVEL_DORMANT;
+    brief_wait_ended(t, &what, lt_now() - TICKS, 0, FRAME());
+    lt_control.page.mode = mode;
+    CHECK(watched() == t);
+    CHECK_EQUAL(waits(201)->contended, 0);
+    CHECK(!held_find(t, key(201)));
+}
+
 static void higher_levels_record_each_wait(void)
 {
     struct lt_thread *t = watched();
@@ -140,7 +196,10 @@ static void the_lowest_level_counts_alone(void)
     struct lt_thread *t = watched();
     uint32_t mode = lt_control.page.mode;
     lt_control.page.mode = (mode & ~(uint32_t)LEVEL_MASK) | LT_LEVEL_COUNTING;
-    wait_here(4);
+    uint32_t stack;
+    take_here(4, &stack);
+    CHECK(!stack);
+    CHECK_EQUAL(release_by(t, key(4), unlock, NULL), 0);
     CHECK_EQUAL(waits(4)->contended, 1);
     CHECK_EQUAL(sums_of(4).count, 0);
     lt_control.page.mode = mode;
@@ -153,6 +212,9 @@ int main(void)
     every_wait_is_counted();
     the_stacks_of_two_callers_stay_apart();
     many_locks_at_one_call_site();
+    the_first_two_waits_for_a_lock_are_samples();
+    a_clock_that_goes_back_adds_nothing();
+    a_wait_that_ends_dormant_counts_nothing();
     higher_levels_record_each_wait();
     the_lowest_level_counts_alone();
     CHECK(released_really > 0);

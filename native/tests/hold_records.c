@@ -14,22 +14,30 @@
 #include "tables/held_list.h"
 #include "tables/lock_table.h"
 
+/* Checks that the thread wrote one record after so many, and for which lock. Returns the record. */
+static struct record only_record_after(const struct lt_thread *t, uint64_t records, uint32_t type,
+                                       uint64_t key)
+{
+    CHECK_EQUAL(t->ring_head, records + 1);
+    struct record record = last_record(t);
+    CHECK_EQUAL(record.type, type);
+    CHECK_EQUAL(record.kind, key >> LT_KIND_SHIFT);
+    CHECK_EQUAL(record.lock, lock_id(key, 0));
+    CHECK_EQUAL(record.site, SITE);
+    return record;
+}
+
 static void a_contended_hold_is_recorded_with_its_wait(struct lt_thread *t)
 {
     for (int way = 0; way < 2; way++) {
         uint64_t key = key_number(6 + (uint64_t)way), records = t->ring_head;
         uint64_t began = take_contended(t, key)->wait_start;
         release_either(t, key, way);
-        CHECK_EQUAL(t->ring_head, records + 1);
-        struct record record = last_record(t);
-        CHECK_EQUAL(record.type, LT_RECORD_WAIT);
-        CHECK_EQUAL(record.kind, LT_KIND_MUTEX);
-        CHECK_EQUAL(record.lock, lock_id(key, 0));
+        struct record record = only_record_after(t, records, LT_RECORD_WAIT, key);
         CHECK_EQUAL(record.stack, 5);
         CHECK_EQUAL(record.holder, 9);
         CHECK_EQUAL(record.start, began);
         CHECK_EQUAL(record.wait, 40000);
-        CHECK_EQUAL(record.site, SITE);
         CHECK(record.hold >= 30000 && record.hold <= lt_now() - began - 40000);
         CHECK_EQUAL(waits_counted(t, key)->hold_contended, 1);
         CHECK_EQUAL(waits_counted(t, key)->hold_contended_ticks, record.hold);
@@ -47,13 +55,7 @@ static void what_passes_is_recorded_at_the_level_all(struct lt_thread *t)
     set_level(t, LT_LEVEL_ALL);
     passed(t, key, (void *)SITE);
     CHECK_EQUAL(counts_of(t, key)->acquisitions, 2);
-    CHECK_EQUAL(t->ring_head, records + 1);
-    struct record record = last_record(t);
-    CHECK_EQUAL(record.type, LT_RECORD_HOLD);
-    CHECK_EQUAL(record.kind, LT_KIND_BARRIER);
-    CHECK_EQUAL(record.lock, lock_id(key, 0));
-    CHECK_EQUAL(record.hold, 0);
-    CHECK_EQUAL(record.site, SITE);
+    CHECK_EQUAL(only_record_after(t, records, LT_RECORD_HOLD, key).hold, 0);
     set_level(t, LT_LEVEL_CONTENDED);
 }
 
@@ -68,13 +70,10 @@ static void every_hold_is_recorded_at_the_level_all(struct lt_thread *t)
             CHECK_EQUAL(held->flags, LT_HELD_TIMED | LT_HELD_RECORDED);
             uint64_t since = held->since -= 10000;
             release_either(t, key, way);
-            CHECK_EQUAL(t->ring_head, records + i);
-            struct record record = last_record(t);
-            CHECK_EQUAL(record.type, LT_RECORD_HOLD);
+            struct record record = only_record_after(t, records + i - 1, LT_RECORD_HOLD, key);
             CHECK_EQUAL(record.start, since);
             CHECK(record.hold >= 10000 && record.hold <= lt_now() - since);
             CHECK(!record.wait && !record.stack && !record.holder);
-            CHECK_EQUAL(record.site, SITE);
             CHECK_EQUAL(counts_of(t, key)->hold_sampled, i);
         }
         CHECK_EQUAL(waits_counted(t, key)->timing_at, 0); /* no hold has to be chosen */

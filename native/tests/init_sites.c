@@ -32,11 +32,11 @@ static const struct lt_stack *stack_number(uint64_t number)
 static void one(void)
 {
     CHECK(!init_stack_of(key_number(1)));
-    init_site_note(key_number(1), 1, stack_number(1));
+    init_site_note(key_number(1), 1, stack_number(1), 0);
     CHECK(init_stack_of(key_number(1)) == stack_number(1));
     CHECK_EQUAL(init_type_of(key_number(1)), 1);
     CHECK_EQUAL(init_type_of(key_number(2)), 0);
-    init_site_note(key_number(1), 2, stack_number(2));
+    init_site_note(key_number(1), 2, stack_number(2), 0);
     CHECK(init_stack_of(key_number(1)) == stack_number(2));
     init_site_forget(key_number(2));
     CHECK(init_stack_of(key_number(1)) == stack_number(2));
@@ -44,11 +44,32 @@ static void one(void)
     CHECK(!init_stack_of(key_number(1)));
 }
 
+/* In a forked child the table shows the lives of the parent's locks at the fork. */
+static void of_parent(void)
+{
+    uint32_t type = 0, generation = 0;
+    init_site_note(key_number(1), 2, stack_number(1), 7);
+    CHECK(!init_is_of_parent(key_number(1), &type, &generation));
+    init_sites_forked();
+    CHECK(init_is_of_parent(key_number(1), &type, &generation));
+    CHECK_EQUAL(type, 2);
+    CHECK_EQUAL(generation, 7);
+    CHECK(!init_is_of_parent(key_number(2), &type, &generation));
+    init_site_note(key_number(1), 3, stack_number(1), 0);
+    CHECK(!init_is_of_parent(key_number(1), &type, &generation));
+    init_site_note(key_number(2), 3, stack_number(1), 0);
+    init_sites_forked();
+    init_sites_forked();
+    CHECK(!init_is_of_parent(key_number(2), &type, &generation)); /* of the parent's parent */
+    init_site_forget(key_number(1));
+    init_site_forget(key_number(2));
+}
+
 static void many(void)
 {
     uint64_t known = 0;
     for (uint64_t i = 0; i < LOCKS; i++)
-        init_site_note(key_number(i), (uint32_t)i, stack_number(i));
+        init_site_note(key_number(i), (uint32_t)i, stack_number(i), 0);
     for (uint64_t i = 0; i < LOCKS; i++) {
         const struct lt_stack *site = init_stack_of(key_number(i));
         CHECK(!site || site == stack_number(i));
@@ -65,8 +86,8 @@ static void few(void)
         uint64_t heap = program * 0x9e3779b97f4a7c15u >> 20,
                  data = program * 0xd1342543de82ef95u >> 20;
         for (uint64_t i = 0; i < OBJECTS; i++) {
-            init_site_note(key_number(heap + 4 * i), 1, stack_number(i));
-            init_site_note(key_number(data + i), 1, stack_number(OBJECTS + i));
+            init_site_note(key_number(heap + 4 * i), 1, stack_number(i), 0);
+            init_site_note(key_number(data + i), 1, stack_number(OBJECTS + i), 0);
         }
         for (uint64_t i = 0; i < OBJECTS; i++) {
             CHECK(init_stack_of(key_number(heap + 4 * i)) == stack_number(i));
@@ -82,7 +103,7 @@ static void *write_and_read(void *first)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {
         uint64_t number = ((uintptr_t)first + round * 7) % 1000; /* the same locks in all threads */
-        init_site_note(key_number(number), (uint32_t)number, stack_number(number));
+        init_site_note(key_number(number), (uint32_t)number, stack_number(number), 0);
         const struct lt_stack *site = init_stack_of(key_number(number));
         CHECK(!site || site == stack_number(number));
         if (round % 3 == 0)
@@ -266,6 +287,7 @@ static void of_the_parent(void)
 int main(void)
 {
     one();
+    of_parent();
     few();
     many();
     at_once();

@@ -3,9 +3,11 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "account/brief_wait.h"
 #include "account/event_ring.h"
 #include "account/hold.h"
 #include "account/wait.h"
+#include "base/clock.h"
 #include "base/lock_key.h"
 #include "base/settings.h"
 #include "base/tls.h"
@@ -15,6 +17,7 @@
 #include "shm/array.h"
 #include "shm/segment.h"
 #include "stack/capture.h"
+#include "tables/held_list.h"
 #include "tables/lock_table.h"
 #include "tables/stack_table.h"
 #include "tables/thread_table.h"
@@ -126,6 +129,29 @@ static void where_it_came_from_is_known(struct lt_thread *t)
     CHECK_EQUAL(t->ring_capacity, RING_RECORDS_MIN);
 }
 
+/* The list of held locks cannot grow. The wait counts all the same, and the hold is not listed. */
+static void a_wait_counts_without_room_for_its_hold(struct lt_thread *t)
+{
+    uint64_t key = mutex(1);
+    for (uint64_t n = 0; n < LT_HELD_INLINE; n++)
+        acquired(t, mutex(100 + n), 0, NULL, 0);
+    CHECK_EQUAL(t->held_top, t->held_size);
+    uint64_t lost = t->held_lost;
+    struct waiting waiting;
+    wait_begin(t, &waiting, &(struct wait_for){.key = key}, FRAME());
+    wait_end_holding(&waiting, 0);
+    wait_mutex_taken_back(&waiting, key, 0);
+    struct wait_for what = {.key = key, .stack = 1};
+    brief_wait_ended(t, &what, lt_now(), 0, FRAME());
+    CHECK_EQUAL(waits_of(t, counters_of(t, key, 0))->contended, 3);
+    CHECK_EQUAL(t->held_lost, lost + 3);
+    CHECK_EQUAL(t->held_top, t->held_size);
+    for (uint64_t n = 0; n < LT_HELD_INLINE; n++)
+        held_forget(t, mutex(100 + n));
+    CHECK_EQUAL(t->held_top, 0);
+    t->held_lost = lost;
+}
+
 static const struct lt_retired *retired_of(uint32_t id)
 {
     const struct lt_lock *entry = array_at(&lt_shm->locks, id);
@@ -207,6 +233,7 @@ int main(void)
     what_ended_threads_counted_stays(t);
     some_threads_begin();
     threads_come_and_go();
+    a_wait_counts_without_room_for_its_hold(t);
     room_comes_back(t);
     return 0;
 }

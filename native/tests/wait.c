@@ -93,6 +93,35 @@ static void a_wait_that_holds_nothing_is_recorded(struct lt_thread *t)
     CHECK_EQUAL(record.site, 0x222);
 }
 
+static struct waiting wait_after_attempt(struct lt_thread *t, uint64_t key, uint64_t attempted)
+{
+    struct waiting w;
+    wait_begin(t, &w, &(struct wait_for){.key = key, .since = lt_now() - attempted},
+               &frames[MIDDLE]);
+    w.end = w.start + 500;
+    return w;
+}
+
+/* The wait began with the attempt that failed. */
+static void the_time_of_an_attempt_counts(struct lt_thread *t)
+{
+    uint64_t key = key_of(LT_KIND_MUTEX, 26);
+    struct waiting w = wait_after_attempt(t, key, 3000);
+    uint64_t waited = w.attempted + 500;
+    CHECK(w.attempted >= 3000);
+    wait_end_holding(&w, 0);
+    CHECK_EQUAL(waits_counted(t, key)->wait_ticks, waited);
+    const struct lt_held *held = held_find(t, key);
+    CHECK_EQUAL(held->wait_start, w.start - w.attempted);
+    CHECK_EQUAL(held->wait_ticks, waited);
+    CHECK_EQUAL(held->since, w.end);
+    drop(t, key);
+    w = wait_after_attempt(t, key, 3000);
+    wait_end_without(&w);
+    CHECK_EQUAL(last_record(t).start, w.start - w.attempted);
+    CHECK_EQUAL(last_record(t).wait, w.attempted + 500);
+}
+
 static void a_timeout_adds_time_but_no_acquisition(struct lt_thread *t)
 {
     uint64_t key = key_of(LT_KIND_MUTEX, 6), records = t->ring_head;
@@ -256,6 +285,7 @@ int main(void)
     a_wait_is_published_while_it_lasts(t);
     a_wait_that_got_the_lock_is_counted_and_listed(t);
     a_wait_that_holds_nothing_is_recorded(t);
+    the_time_of_an_attempt_counts(t);
     a_timeout_adds_time_but_no_acquisition(t);
     a_cancelled_wait_counts_as_a_timeout(t);
     a_refused_call_was_no_wait(t);

@@ -78,30 +78,36 @@ static void charge_begins_at(uint64_t key, uint64_t moment)
     blame_wait_begins(lock_find(key), moment, true);
 }
 
-/* Of two locks the upper one comes or goes during the wait. */
-static void the_lower_lock_passes_it_on_in_each_case(struct lt_thread *t)
+/* Of two locks the upper one comes or goes during the wait. The wait may be for a condition. */
+static void the_lower_lock_passes_it_on(struct lt_thread *t, bool comes, bool of_condition)
 {
-    uint64_t unit = wait_unit(), wanted = key_of(LT_KIND_MUTEX, 32);
-    for (uint64_t comes = 0; comes < 2; comes++) {
-        uint64_t low = key_of(LT_KIND_MUTEX, 26 + 3 * comes), top = low + 64;
-        acquired(t, low, 0, (void *)SITE, 0);
-        if (!comes)
-            acquired(t, top, 0, (void *)SITE, 0);
-        struct waiting w = wait_of(t, wanted);
-        if (comes)
-            acquired(t, top, 0, (void *)SITE, 0);
-        charge_begins_at(low, w.start);
-        charge_begins_at(top, w.start);
-        if (!comes)
-            held_forget(t, top);
-        w.end = w.start + 500 * unit;
-        wait_end_without(&w);
-        CHECK(charged(t, low, wanted) >= 499 * unit);
-        CHECK_EQUAL(charged(t, top, wanted), 0);
-        lock_find(low)->waits = lock_find(top)->waits = 0;
+    uint64_t low = key_of(LT_KIND_MUTEX, 26 + 4 * (uint64_t)comes + 8 * (uint64_t)of_condition);
+    uint64_t unit = wait_unit(), top = low + 64, mutex = key_of(LT_KIND_MUTEX, 50);
+    uint64_t wanted = of_condition ? key_of(LT_KIND_COND, 51) : mutex;
+    acquired(t, low, 0, (void *)SITE, 0);
+    if (!comes)
+        acquired(t, top, 0, (void *)SITE, 0);
+    struct waiting w = wait_of(t, wanted);
+    if (comes)
+        acquired(t, top, 0, (void *)SITE, 0);
+    w.end = w.start + 500 * unit;
+    while (lt_now() <= w.end + unit)
+        continue;
+    charge_begins_at(low, w.start);
+    charge_begins_at(top, w.start);
+    if (!comes)
         held_forget(t, top);
-        drop(t, low);
-    }
+    if (of_condition)
+        wait_mutex_taken_back(&w, mutex, 0);
+    wait_end_without(&w);
+    CHECK(charged(t, low, wanted) >= 499 * unit);
+    CHECK_EQUAL(charged(t, top, wanted), 0);
+    CHECK(charged(t, low, mutex) > 0);
+    CHECK_EQUAL(charged(t, top, mutex), 0);
+    lock_find(low)->waits = lock_find(top)->waits = 0;
+    held_forget(t, mutex);
+    held_forget(t, top);
+    drop(t, low);
 }
 
 int main(void)
@@ -111,6 +117,7 @@ int main(void)
     only_who_has_the_lock_alone_clears_what_is_due(t);
     a_holder_that_waits_passes_the_blame_on(t);
     only_locks_held_all_the_while_pass_it_on(t);
-    the_lower_lock_passes_it_on_in_each_case(t);
+    for (int n = 0; n < 4; n++)
+        the_lower_lock_passes_it_on(t, n & 1, n & 2);
     return 0;
 }

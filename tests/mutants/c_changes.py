@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from mutants.change import Change
+from mutants.operators import AUGMENTED_SUMS, COMPARISONS, SUMS
 
 _TOKEN = re.compile(
     r"(?P<nothing>/\*.*?\*/|//[^\n]*|^[ \t]*\#(?:\\\n|[^\n])*)"
@@ -15,23 +16,9 @@ _TOKEN = re.compile(
     r"|(?P<operator><<=|>>=|->|\+\+|--|<<|>>|[-+*/%&|^<>=!]=|&&|\|\||[^\w\s])",
     re.DOTALL | re.MULTILINE,
 )
-_OPERATORS = {
-    "<": ("<=", ">="),
-    "<=": ("<", ">"),
-    ">": (">=", "<="),
-    ">=": (">", "<"),
-    "==": ("!=",),
-    "!=": ("==",),
-    "&&": ("||",),
-    "||": ("&&",),
-    "+=": ("-=",),
-    "-=": ("+=",),
-    "++": ("--",),
-    "--": ("++",),
-}
-_COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
-_BOOLEANS = {"&&", "||"}
-_SUMS = {"+": "-", "-": "+"}
+_BOOLEANS = {"&&": ("||",), "||": ("&&",)}
+_STEPS = {"++": ("--",), "--": ("++",)}
+_OPERATORS = {**COMPARISONS, **_BOOLEANS, **AUGMENTED_SUMS, **_STEPS}
 _RETURNS = {"true": "false", "false": "true", "0": "1", "NULL": ""}
 _KEYWORDS = {"return", "case", "sizeof"}
 _OPEN, _CLOSE = "([{", ")]}"
@@ -61,10 +48,11 @@ class _Source:
     def changes(self) -> Iterator[Change]:
         """Yield the changes that begin at each token."""
         for at, token in enumerate(self._tokens):
-            for other in _OPERATORS.get(token.text, ()):
+            others = _OPERATORS.get(token.text, ())
+            if token.text in SUMS and self._is_after_value(at):
+                others = SUMS[token.text]
+            for other in others:
                 yield Change(self._path, token.start, token.end, other)
-            if token.text in _SUMS and self._is_after_value(at):
-                yield Change(self._path, token.start, token.end, _SUMS[token.text])
             if token.text in ("if", "while"):
                 yield from self._negated(at + 1)
             if token.text == "?":
@@ -79,8 +67,8 @@ class _Source:
     def _negated(self, opening: int) -> Iterator[Change]:
         """Yield the change of a condition, but for a comparison: its operator has the same."""
         closing = self._end(opening + 1, ")")
-        operators = [token.text for token in self._tokens[opening:closing]]
-        if _COMPARISONS.intersection(operators) and not _BOOLEANS.intersection(operators):
+        operators = {token.text for token in self._tokens[opening:closing]}
+        if operators & COMPARISONS.keys() and not operators & _BOOLEANS.keys():
             return
         start, end = self._tokens[opening].end, self._tokens[closing].start
         yield Change(self._path, start, end, f"!({self._text[start:end]})")

@@ -10,21 +10,17 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 from mutants.change import Change
+from mutants.operators import AUGMENTED_SUMS, COMPARISONS, SUMS
 
 _COMPARISONS = {
-    "<": ("<=", ">="),
-    "<=": ("<", ">"),
-    ">": (">=", "<="),
-    ">=": (">", "<"),
-    "==": ("!=",),
-    "!=": ("==",),
+    **COMPARISONS,
     "is": ("is not",),
     "is not": ("is",),
     "in": ("not in",),
     "not in": ("in",),
 }
 _BOOLEANS = {"and": ("or",), "or": ("and",)}
-_SUMS = {"+": ("-",), "-": ("+",), "+=": ("-=",), "-=": ("+=",)}
+_SUMS = {**SUMS, **AUGMENTED_SUMS}
 _RETURNS = {"True": "False", "False": "True"}
 
 

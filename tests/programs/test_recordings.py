@@ -18,7 +18,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export.rendered_files import snapshot_file
 from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Snapshot
-from locktop.collector.recording.recorder import Destination, Recorder
+from locktop.collector.recording.recorder import Recorder, RecordingPath
 from locktop.collector.recording.segments import open_recording
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
@@ -43,7 +43,7 @@ def attached(pid: int) -> Source:
 
 def record(source: Source, path: Path, is_over: Callable[[], bool]) -> Snapshot:
     """Record until the process ends or ``is_over``; return the last live snapshot."""
-    recorder = Recorder(source, Destination(path))
+    recorder = Recorder(source, RecordingPath(path))
     while True:
         is_last = is_over()
         # A live snapshot that is the last one has all names.

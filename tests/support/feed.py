@@ -21,6 +21,7 @@ class HandFeed:
         self.level = "contended"
         self.refusal = ""  # the reason that no level can be set
         self.stopped = False
+        self.sessions: list[bool] = []  # True: one was begun, False: one was ended
         self.followed = 0  # tid
         self.followed_locks: frozenset[int] = frozenset()
 
@@ -41,6 +42,10 @@ class HandFeed:
             raise LocktopError(self.refusal)
         before, self.level = self.level, name
         return before
+
+    def session(self, begins: bool) -> str:
+        self.sessions.append(begins)
+        return "The session begins anew." if begins else "The session ended."
 
     def stop(self) -> None:
         self.stopped = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from locktop.tui.commands import recorded
 from locktop.tui.commands.options import (
-    add_pid_or,
     add_scan_options,
     add_screen,
     attached,
@@ -24,17 +24,19 @@ DESCRIPTION = """\
 Shows where the waits come from: as a tree from the entry of each thread to the locks, or with
 --function as the callers and callees of one function.
 
-FILE is a saved snapshot (JSON or msgpack), or a caller/callee summary report of the profiler of
-Visual Studio (CSV). On a terminal the tree opens on the screen, unless --format, --function or -o
-is given. Elsewhere the command prints text."""
+FILE is a recording, a saved snapshot (JSON or msgpack), or a caller/callee summary report of the
+profiler of Visual Studio (CSV). Of a recording the command shows the waits up to its end or up to
+--at T, or with --from T and --to T those of that span.
+
+On a terminal the tree opens on the screen, unless --format, --function or -o is given. Elsewhere
+the command prints text."""
 
 FORMATS = ("text", "json", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_pid_or(parser)
-    parser.add_argument("file", nargs="?", metavar="FILE", help="or a saved file")
+    recorded.add_file(parser, "or a recording, or a saved file")
     parser.add_argument(
         "--weight",
         metavar="NAME",
@@ -58,10 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Show the call tree, or write it."""
-    from locktop.collector.errors import LocktopError
-
-    if (arguments.pid is None) == (arguments.file is None):
-        raise LocktopError("callers needs one of -p PID and FILE")
+    recorded.check_use(arguments, NAME)
     explicit = (arguments.format, arguments.output, arguments.function)
     if all(one is None for one in explicit) and has_terminal():
         return _show(arguments)
@@ -69,7 +68,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from locktop.collector.export.open_profile import open_profile
     from locktop.collector.profile import profile
 
     if arguments.file is None:
@@ -77,7 +75,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
         weight = profile.weight_of(profile.SNAPSHOT_WEIGHTS, arguments.weight)
         return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
-    found = open_profile(arguments.file, rules(arguments))
+    found = _of_file(arguments)
     weight = profile.weight_of(found.weights, arguments.weight)
     from locktop.tui.app import CallTreeApp
     from locktop.tui.themed_app import run_app
@@ -92,17 +90,24 @@ def _write(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:
-    from locktop.collector.export.open_profile import open_profile
     from locktop.collector.profile import profile
 
     if arguments.file is not None:
-        return open_profile(arguments.file, rules(arguments))
-
+        return _of_file(arguments)
     source = attached(arguments.pid, arguments)
     try:
         return profile.SnapshotProfile(source.scan(resolve=True))
     finally:
         source.close()
+
+
+def _of_file(arguments: argparse.Namespace) -> Profile:
+    from locktop.collector.export.open_profile import open_profile
+    from locktop.collector.profile import profile
+
+    if not recorded.is_recording(arguments.file):
+        return open_profile(arguments.file, rules(arguments))
+    return profile.SnapshotProfile(recorded.scanned(arguments).figures())
 
 
 def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:

@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands import options
-from locktop.tui.commands.options import add_pid, add_scan_options, add_suppressions, attached
+from locktop.tui.commands import options, recorded
+from locktop.tui.commands.options import add_scan_options, add_suppressions, attached
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from locktop.collector.errors import LocktopError
     from locktop.collector.model import Snapshot
@@ -30,6 +30,10 @@ cannot tell if threads took locks while the library was dormant. The same holds 
 waited 10 s or more for a lock whose holder is not known. Without the library such a wait may have
 begun at any time before, and the command scans for up to 10 s. With --certain-only the status is 0
 instead of 3: use that for health checks.
+
+FILE is a recording or a saved snapshot. The answer is about the last snapshot of a recording, or
+about the one at --at T. With --from T or --to T it is about the first snapshot of that span with
+the gravest finding.
 
 With --potential the status is 1 too if threads took locks in different orders since the process
 started, with at least medium confidence. The status is 3 if such orders were left out. That is for
@@ -52,7 +56,7 @@ _BETWEEN_S = 0.25
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_pid(parser)
+    recorded.add_file(parser, "or a recording, or a saved snapshot")
     add_scan_options(parser)
     parser.add_argument(
         "--format",
@@ -88,17 +92,35 @@ def execute(arguments: argparse.Namespace) -> int:
         data = check_report.render(snapshot, form, potential, text_width())
         write(data, path, arguments)
 
+    recorded.check_use(arguments, NAME)
     form = _form(arguments)
     path = destination(arguments)
     potential = bool(arguments.potential)
     left_out = options.suppressions(arguments) if potential else ()
-    snapshot = suppressions.apply(_scanned(arguments), left_out)
+    if arguments.file is not None:
+        every = (suppressions.apply(one, left_out) for one in recorded.snapshots(arguments))
+        snapshot = _gravest(every, potential)
+    else:
+        snapshot = suppressions.apply(_scanned(arguments), left_out)
     if path is not None:
         report(form, path)
     if not arguments.quiet:
         report("line" if path is not None else form, None)
     status = exit_status(snapshot, potential)
     return 0 if status == DOUBTFUL and arguments.certain_only else status
+
+
+def _gravest(snapshots: Iterable[Snapshot], potential: bool) -> Snapshot:
+    """Return the first snapshot with the gravest exit status, of at least one snapshot."""
+    found, gravest = None, 0
+    for snapshot in snapshots:
+        status = exit_status(snapshot, potential)
+        if status == 1:
+            return snapshot
+        if found is None or status > gravest:
+            found, gravest = snapshot, status
+    assert found is not None
+    return found
 
 
 def _form(arguments: argparse.Namespace) -> str:

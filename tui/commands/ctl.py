@@ -8,7 +8,7 @@ from locktop.collector.sources import levels
 from locktop.tui.commands.options import add_pid
 
 NAME = "ctl"
-HELP = "print or set how much the library does in a process"
+HELP = "set how much the library does in a process, or measure from zero"
 DESCRIPTION = f"""\
 Prints the level at which the library works in a process, or sets it while the process runs. The
 figures are the cost of a lock and an unlock without contention on our machine, compared with a
@@ -16,22 +16,57 @@ program without the library. `locktop bench` measures your machine.
 
 {levels.described()}
 
-After a change from dormant, locks that are held already stay unknown until they are taken again."""
+After a change from dormant, locks that are held already stay unknown until they are taken again.
+
+--start begins a session: from then on the screen shows figures from zero. `locktop snapshot
+--session` has the figures of the session, also after --stop."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
     parser.add_argument("--level", choices=levels.NAMES, help="the level from now on")
+    session = parser.add_mutually_exclusive_group()
+    session.add_argument("--start", action="store_true", help="begin a session")
+    session.add_argument("--stop", action="store_true", help="end the session")
+    session.add_argument("--reset", action="store_true", help="begin the session anew")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Set the level, or print it."""
+    """Set the level, begin or end the session, or print the level."""
     wanted: str | None = arguments.level
-    if wanted is None:
-        found = levels.read_level(arguments.pid)
-        print(f"{found.process}: {found.level}")
-    else:
+    if wanted is not None:
         before = levels.set_level(arguments.pid, wanted)
         print(f"{before.process}: {before.level} -> {wanted}")
+    if arguments.start or arguments.stop or arguments.reset:
+        print(_session(arguments))
+    elif wanted is None:
+        found = levels.read_level(arguments.pid)
+        print(f"{found.process}: {found.level}")
     return 0
+
+
+def _session(arguments: argparse.Namespace) -> str:
+    """Begin or end the session; return what was done."""
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.format.units import duration
+    from locktop.collector.recording import sessions
+    from locktop.collector.sources.attach import attach
+
+    path = sessions.path_of(arguments.pid)
+    source = attach(arguments.pid, only_exact=True)
+    try:
+        snapshot = source.scan(resolve=arguments.stop)
+    finally:
+        source.close()
+    who = f"{snapshot.process.pid} ({snapshot.process.comm})"
+    if arguments.stop:
+        session = sessions.stop(path, snapshot)
+        lasted = duration(snapshot.duration_s - session.baseline.duration_s)
+        return f"{who}: session ended after {lasted}"
+    if arguments.start:
+        session_before = sessions.load(path)
+        if session_before is not None and session_before.end is None:
+            raise LocktopError(f"a session of {who} goes on; --reset begins it anew")
+    sessions.start(path, snapshot)
+    return f"{who}: session begins{' anew' if arguments.reset else ''}"

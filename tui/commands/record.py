@@ -83,9 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Record the process until its end, a signal, or the end of the time."""
     from locktop.collector.recording.record_loop import RecordLoop
-    from locktop.collector.recording.recorder import Destination, Recorder
+    from locktop.collector.recording.recorder import Recorder, RecordingPath
 
-    destination = Destination(arguments.output, arguments.max_size, arguments.keep)
+    destination = RecordingPath(arguments.output, arguments.max_size, arguments.keep)
     destination.check()
     source = attached(arguments.pid, arguments)
     try:

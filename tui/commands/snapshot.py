@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import TYPE_CHECKING
 
-from locktop.tui.commands import options
+from locktop.tui.commands import options, recorded
 from locktop.tui.commands.options import (
-    add_pid,
     add_scan_options,
     add_suppressions,
     attached,
@@ -16,20 +16,32 @@ from locktop.tui.commands.options import (
 )
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
+if TYPE_CHECKING:
+    from locktop.collector.model import Snapshot
+
 NAME = "snapshot"
-HELP = "one scan of a process, as JSON, msgpack or text"
+HELP = "one scan of a process or of a recording, as JSON, msgpack or text"
 DESCRIPTION = """\
 Scans a process once and writes a snapshot. The figures are those since the process started. With
--d there is "interval" beside them, with the part of these seconds."""
+-d there is "interval" beside them, with the part of these seconds.
+
+FILE is a recording, or a saved snapshot to be written in another format. Of a recording the command
+writes the last snapshot, or the one at --at T. With --from T and --to T there is "interval" too,
+with the part of that span."""
 
 FORMATS = ("json", "msgpack", "text")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_pid(parser)
+    recorded.add_file(parser, "or a recording, or a saved snapshot")
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="scan again after this time"
+    )
+    parser.add_argument(
+        "--session",
+        action="store_true",
+        help='with "interval" of the session that `locktop ctl --start` or key R began',
     )
     add_scan_options(parser)
     parser.add_argument(
@@ -62,10 +74,29 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
     from locktop.collector.export import rendered_files
 
+    recorded.check_use(arguments, NAME)
+    if arguments.session and (arguments.file is not None or arguments.duration):
+        raise LocktopError("--session needs -p PID, without -d")
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
     left_out = options.suppressions(arguments)
+    if arguments.file is not None:
+        found, before = _read(arguments)
+    elif arguments.session:
+        found, before = _of_session(arguments)
+    else:
+        found, before = _scanned(arguments)
+    snapshot = suppressions.apply(found, left_out)
+    page = rendered_files.snapshot_file(
+        snapshot, arguments.format, before, text_width(), arguments.idle
+    )
+    write(page, path, arguments)
+    return 0
+
+
+def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
+    """Return the snapshot of a process, and the one before it with -d."""
     source = attached(arguments.pid, arguments)
     try:
         before = None
@@ -75,11 +106,33 @@ def execute(arguments: argparse.Namespace) -> int:
             source.scan(resolve=True)
             before = source.scan()
             time.sleep(arguments.duration)
-        snapshot = suppressions.apply(source.scan(resolve=True), left_out)
+        return source.scan(resolve=True), before
     finally:
         source.close()
-    page = rendered_files.snapshot_file(
-        snapshot, arguments.format, before, text_width(), arguments.idle
-    )
-    write(page, path, arguments)
-    return 0
+
+
+def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
+    """Return the snapshot of a file, and the one at the begin of a span."""
+    from msgspec.structs import replace
+
+    span = recorded.scanned(arguments)
+    if not recorded.is_recording(arguments.file):
+        return span.snapshot, None
+    # A reader of the document may ask whether the process still exists.
+    return replace(span.snapshot, source="recording"), span.before
+
+
+def _of_session(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot]:
+    """Return the snapshot at the end of the session, or now, and the one at its begin."""
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.recording import sessions
+
+    session = sessions.load(sessions.path_of(arguments.pid))
+    if session is not None and session.end is not None:
+        return session.end, session.baseline
+    found, _ = _scanned(arguments)
+    if session is None or not session.is_of(found):
+        raise LocktopError(
+            f"there is no session; `locktop ctl -p {arguments.pid} --start` begins one"
+        )
+    return found, session.baseline

@@ -9,14 +9,14 @@ from textual import work
 
 from locktop.collector.errors import LocktopError
 from locktop.tui.feed import Slot, SnapshotFeed
-from locktop.tui.screens.past_screen import PastScreen
+from locktop.tui.screens.over_time import OverTimeScreen
 from locktop.tui.widgets.level_dialog import LevelDialog
 
 #: How long a fault stays in the last line.
 _FAULT_S = 15.0
 
 
-class LevelScreen(PastScreen):
+class LevelScreen(OverTimeScreen):
     """Sets the level by a dialogue."""
 
     def __init__(

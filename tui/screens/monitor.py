@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -24,8 +24,8 @@ from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
-from locktop.tui.screens.level_screen import LevelScreen
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
+from locktop.tui.screens.session_keys import SessionKeys
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.headline import headline, most_waited_now
@@ -38,9 +38,6 @@ from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
-if TYPE_CHECKING:
-    from locktop.tui.screens.call_tree import CallTreeScreen
-
 #: From this size the details are beside the lists.
 WIDE = (150, 28)
 MEDIUM_HEIGHT = 34
@@ -51,7 +48,7 @@ _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
 
 
-class MonitorScreen(LevelScreen):
+class MonitorScreen(SessionKeys):
     """Draws the newest snapshot of a feed, at a pace that the terminal can follow.
 
     Or draws a moment of the past.
@@ -96,7 +93,6 @@ class MonitorScreen(LevelScreen):
         self._show_idle = False
         self._noted: set[str] = set()
         self._begins_with = call_tree
-        self._call_tree: CallTreeScreen | None = None  # over this one
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
@@ -138,7 +134,7 @@ class MonitorScreen(LevelScreen):
 
         Textual would paint a screen below the call tree whole with each snapshot.
         """
-        return self._call_tree is None and super().is_current
+        return self._above is None and super().is_current
 
     @property
     def has_ended(self) -> bool:
@@ -200,7 +196,7 @@ class MonitorScreen(LevelScreen):
 
     def show_position(self) -> None:
         """See PastScreen."""
-        if self._index is not None and self._call_tree is None:
+        if self._index is not None and self._above is None:
             self._status.show((self._status_line(self.size.width),))
 
     def _show_index(self, index: SnapshotIndex) -> None:
@@ -225,8 +221,8 @@ class MonitorScreen(LevelScreen):
         index = self._index
         if index is None:
             return
-        if self._call_tree is not None:
-            self._call_tree.show_snapshot(index.snapshot)
+        if self._above is not None:
+            self._above.show_snapshot(index.snapshot)
             return
         self._status.show((self._status_line(self.size.width),))
         self._headline.show(self._top_lines(index))
@@ -244,7 +240,7 @@ class MonitorScreen(LevelScreen):
             self._pacer.pace,
             self._paused,
             width,
-            self.shown,
+            self.position,
             self.past.alerts,
         )
 
@@ -449,7 +445,7 @@ class MonitorScreen(LevelScreen):
         from locktop.tui.screens.call_tree import CallTreeScreen
 
         profile = SnapshotProfile(self._index.snapshot)
-        self._call_tree = CallTreeScreen(
+        self._above = CallTreeScreen(
             profile,
             self._status_line,
             weight=weight_of(profile.weights, weight),
@@ -457,11 +453,11 @@ class MonitorScreen(LevelScreen):
             pause=self.action_pause,
             now=self._now,
         )
-        self.app.push_screen(self._call_tree, self._call_tree_closed)
+        self.app.push_screen(self._above, self.above_closed)
 
-    def _call_tree_closed(self, _: None) -> None:
-        self._call_tree = None
-        self.call_after_refresh(self._draw)
+    def draw_again(self) -> None:
+        """See OverTimeScreen."""
+        self._draw()
 
     def action_rate(self, steps: int) -> None:
         """Change the rate of snapshots. In the past: the speed of the player."""

@@ -18,8 +18,8 @@ from locktop.tui.bindings import footer_line
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
 from locktop.tui.past import Past
 from locktop.tui.terminal.driver import Meter
-from locktop.tui.views.past_flag import Shown
-from locktop.tui.widgets.filter import TimeEntry
+from locktop.tui.views.past_flag import Position
+from locktop.tui.widgets.filter import MomentEntry
 from locktop.tui.widgets.list_screen import ListScreen
 
 #: Seconds between two looks of the player at the clock, and of a reader at a slow terminal.
@@ -54,8 +54,9 @@ class PastScreen(ListScreen):
         self._meter = meter
         self._now = now
         self._wall_ns = wall_ns
-        self._time_entry = TimeEntry(self.active_list, self._time_chosen)
-        self._read_ns: int | None = None  # the time of the snapshot on the screen; None: now
+        self._time_entry = MomentEntry(self.active_list, self._time_chosen)
+        #: The time of the snapshot on the screen; None: now.
+        self.drawn_ns: int | None = None
         self._is_reading = False
         self._player: Timer | None = None
         self._ticked_at = 0.0
@@ -68,9 +69,9 @@ class PastScreen(ListScreen):
             yield self._time_entry
 
     @property
-    def shown(self) -> Shown | None:
-        """What the first line says of the moment; None at now."""
-        return self.past.shown(self._wall_ns())
+    def position(self) -> Position | None:
+        """The moment on the screen; None at now."""
+        return self.past.position(self._wall_ns())
 
     @property
     def footer_actions(self) -> Sequence[str]:
@@ -100,8 +101,8 @@ class PastScreen(ListScreen):
             if not self._is_reading:
                 self._is_reading = True
                 self._read()
-        elif self._read_ns is not None:
-            self._read_ns = None
+        elif self.drawn_ns is not None:
+            self.drawn_ns = None
             self.show_now()
         self.footer.set_keys(footer_line(self.size.width, self.footer_actions))
         self.show_position()
@@ -115,18 +116,18 @@ class PastScreen(ListScreen):
         """
         moments = self.past.moments
         try:
-            while (wanted := self.past.time_ns) not in (None, self._read_ns):
+            while (wanted := self.past.time_ns) not in (None, self.drawn_ns):
                 assert moments is not None
                 assert wanted is not None
                 index = await asyncio.to_thread(_index_at, moments, wanted)
                 while not self._meter.drained:
                     await asyncio.sleep(_DRAIN_S)
                 if self.past.is_active:
-                    self._read_ns = wanted
+                    self.drawn_ns = wanted
                     self.show_moment(index, self.past.is_playing)
         except LocktopError as error:
             self.past.is_playing = False
-            self._read_ns = self.past.time_ns  # no second try of what is damaged
+            self.drawn_ns = self.past.time_ns  # no second try of what is damaged
             self.show_message(str(error), style="stuck", seconds=_WHY_S)
         finally:
             self._is_reading = False
@@ -173,6 +174,10 @@ class PastScreen(ListScreen):
     def _time_chosen(self, text: str) -> None:
         if text.strip():
             self._moved_in_time(self.past.go_to(text))
+
+    def go_to_time(self, time_ns: int) -> None:
+        """Go to a moment, nanoseconds since 1970."""
+        self._moved_in_time(self.past.go_to_time(time_ns))
 
     def action_oldest(self) -> None:
         """Go to the first line; in the past to the oldest moment."""

@@ -11,8 +11,8 @@ from locktop.tui.views.styled_line import Line, make_line
 _NS = 1_000_000_000
 
 
-class Shown(Struct, frozen=True):
-    """What the first line says of the moment on the screen."""
+class Position(Struct, frozen=True):
+    """The moment on the screen, for the first line."""
 
     time_ns: int
     is_replay: bool
@@ -22,17 +22,17 @@ class Shown(Struct, frozen=True):
     reason: str = ""  # why the user is here: the text of an alert or a mark
 
 
-def past_flag(shown: Shown) -> Line:
+def past_flag(position: Position) -> Line:
     """The flag: the time, how far back, and the speed of the player."""
     parts = [
-        "REPLAY" if shown.is_replay else "PAST",
-        clock_text(shown.time_ns),
-        f"{100 * shown.share:.0f}%"
-        if shown.is_replay
-        else f"-{span_text(shown.newest_ns - shown.time_ns)}",
+        "REPLAY" if position.is_replay else "PAST",
+        clock_text(position.time_ns),
+        f"{100 * position.share:.0f}%"
+        if position.is_replay
+        else f"-{span_text(position.newest_ns - position.time_ns)}",
     ]
-    if shown.speed is not None:
-        parts.append(f"{shown.speed:g}x")
+    if position.speed is not None:
+        parts.append(f"{position.speed:g}x")
     return make_line((f" {'  '.join(parts)} ", "flag"), " ")
 
 

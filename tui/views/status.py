@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from locktop.collector.format import lock_order
 from locktop.collector.model import Pattern, Snapshot
 from locktop.tui.views.cells import clock, counted, exact, fit, size
-from locktop.tui.views.past_flag import Shown, past_flag
+from locktop.tui.views.past_flag import Position, past_flag
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
 
 #: Cells between the left and the right.
@@ -34,7 +34,7 @@ def status_line(
     pace: Pace,
     paused: bool,
     width: int,
-    shown: Shown | None = None,
+    position: Position | None = None,
     alerts: int = 0,
 ) -> Line:
     """The first line in ``width`` cells: the process at the left, the screen at the right.
@@ -44,16 +44,16 @@ def status_line(
         pace: how often the screen is drawn.
         paused: whether the screen stays as it is.
         width: cells.
-        shown: the moment of the past that is on the screen; None: now.
+        position: the moment of the past that is on the screen; None: now.
         alerts: how many alerts of the past there are.
     """
     right = _flags(snapshot, pace, paused, alerts)
-    if shown is not None:
-        right = (*past_flag(shown), *_ended_flag(snapshot))
+    if position is not None:
+        right = (*past_flag(position), *_ended_flag(snapshot))
     space = width - cell_len(line_text(right))
     room = space - _GAP
     left: list[Span | str] = []
-    for part in _parts(snapshot, shown, room):
+    for part in _parts(snapshot, position, room):
         # The line ends before the first part that does not fit, so that no part moves.
         if left and cell_len(line_text(make_line(*left, part))) > room:
             break
@@ -62,14 +62,14 @@ def status_line(
     return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
 
 
-def _parts(snapshot: Snapshot, shown: Shown | None, room: int) -> list[Span | str]:
+def _parts(snapshot: Snapshot, position: Position | None, room: int) -> list[Span | str]:
     """The parts at the left; the text of an alert that the user jumped to comes second."""
     parts = _process(snapshot)
-    if shown is None or not shown.reason:
+    if position is None or not position.reason:
         return parts
     name = parts[:2]
     left = room - cell_len(line_text(make_line(*name))) - _GAP
-    return [*name, ("  " + fit(shown.reason, max(left, 1)).rstrip(), "waiting")]
+    return [*name, ("  " + fit(position.reason, max(left, 1)).rstrip(), "waiting")]
 
 
 def notes(snapshot: Snapshot) -> tuple[str, ...]:
@@ -115,6 +115,8 @@ def _flags(snapshot: Snapshot, pace: Pace, paused: bool, alerts: int) -> Line:
         flags += [(" PAUSED ", "flag"), " "]
     if alerts:
         flags.append((f"{counted(alerts, 'alert')}: {{  ", "waiting"))
+    if snapshot.session_s is not None:
+        flags.append((f"session {clock(snapshot.session_s)}  ", "waiting"))
     potential = len(lock_order.not_there(snapshot))
     if potential:
         flags.append((f"{potential} potential: d  ", "dim"))

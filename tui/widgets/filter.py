@@ -68,7 +68,7 @@ class Filter(Input):
             self.close()
 
 
-class TimeEntry(Filter):
+class MomentEntry(Filter):
     """The time to go to; Escape leaves the screen where it is."""
 
     NAME, OPENS = "time", "choosing-time"

@@ -51,35 +51,45 @@ class HelpScreen(ModalScreen[None]):
         Binding("escape,q,question_mark,f1,enter,space", "dismiss", "close", show=False)
     ]
 
-    def __init__(self, notes: Sequence[str] = ()) -> None:
-        """``notes``: on the snapshot, one text each."""
+    def __init__(self, notes: Sequence[str] = (), keys: Sequence[tuple[str, str]] = ()) -> None:
+        """Make the help.
+
+        Args:
+            notes: on the snapshot, one text each.
+            keys: the keys of another screen than the monitor, with their help.
+        """
         super().__init__()
         self._notes = notes
+        self._own_keys = keys
 
     def compose(self) -> ComposeResult:
         """One scrollable text."""
         with VerticalScroll(id="help"):
-            yield Static(help_text(self._notes), markup=False)
+            yield Static(help_text(self._notes, self._own_keys), markup=False)
 
 
-def help_text(notes: Sequence[str]) -> Text:
-    """The whole text of the help."""
+def help_text(notes: Sequence[str], keys: Sequence[tuple[str, str]] = ()) -> Text:
+    """The whole text of the help; ``keys``: those of a screen over time, and nothing else."""
     text = Text()
     if notes:
         text.append("Notes on this snapshot\n", style="bold")
         text.append("".join(f"- {plain(note)}\n" for note in notes) + "\n")
     text.append("Keys", style="bold")
     text.append("  (Esc closes this, PgDn shows more)\n", style="dim")
-    for keys, says in help_lines():
-        text.append(f"  {keys:<10}", style="bold")
-        text.append(f" {says}\n")
+    _append_keys(text, keys or help_lines())
+    if keys:
+        return text
     text.append("\nIn the call tree\n", style="bold")
-    for keys, says in call_tree_help_lines():
-        text.append(f"  {keys:<10}", style="bold")
-        text.append(f" {says}\n")
+    _append_keys(text, call_tree_help_lines())
     text.append("\nColumns\n", style="bold")
     for name, says in COLUMNS:
         text.append(f"  {name:<10}", style="bold")
         text.append(f" {says}\n")
     text.append("\nTimes have three digits: 850us, 1.23ms, 12.3s, 12m34s.")
     return text
+
+
+def _append_keys(text: Text, found: Sequence[tuple[str, str]]) -> None:
+    for keys, says in found:
+        text.append(f"  {keys:<10}", style="bold")
+        text.append(f" {says}\n")

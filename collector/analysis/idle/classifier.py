@@ -32,6 +32,8 @@ _BY_LETTER = {"R": ThreadState.RUNNING, "S": ThreadState.IDLE}
 
 #: A thread that waits in a deadlock, or behind one, is never idle, whatever the rules say.
 _DEADLOCKED = IdleRule(False, "deadlock", "waits in a deadlock, or behind one")
+#: The reasons of a certain cycle over a semaphore that is a lock.
+_AS_LOCKS = frozenset({BlockReason.GOT, BlockReason.AT_FORK})
 #: The counters are read one after the other. A smaller part of a wait without a stack is no wait.
 _MIN_WITHOUT_STACK = 0.01
 
@@ -225,7 +227,7 @@ def _semaphores_in_cycles(snapshot: Contents) -> frozenset[int]:
     """Return the ids of the semaphores that are locks because they are part of a certain cycle."""
     certain = [found for found in snapshot.deadlocks if found.certain]
     edges = [edge for found in certain for edge in found.cycle]
-    return frozenset(edge.waits_for for edge in edges if edge.reason is BlockReason.GOT)
+    return frozenset(edge.waits_for for edge in edges if edge.reason in _AS_LOCKS)
 
 
 def _stuck(snapshot: Contents) -> set[int]:

@@ -59,11 +59,16 @@ class ConditionWakeups:
         """
         begins: dict[tuple[int, int], _Begin] = {}
         found = dict(threads)
-        held = {entry.lock for raw in threads.values() for entry in raw.held}
-        for tid, raw in threads.items():
-            wait = raw.wait
-            if wait is None or wait.key >> _KIND_SHIFT != _COND:
-                continue
+        sleepers = {
+            tid: wait
+            for tid, raw in threads.items()
+            if (wait := raw.wait) is not None and wait.key >> _KIND_SHIFT == _COND
+        }
+        held: set[int] = set()
+        if sleepers:
+            held = {entry.lock for raw in threads.values() for entry in raw.held}
+        for tid, wait in sleepers.items():
+            raw = threads[tid]
             mutex = rows.get(wait.parties)  # the id of the mutex, for a condition wait
             # Most conditions have many sleepers and a free mutex: no query of the kernel for those.
             if mutex is None or mutex.lock not in held or not self._sleeps_for(tid, mutex):

@@ -6,8 +6,7 @@ that the owner is not an ended thread of the child.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Set
 
 from locktop.collector.linux import procfs
 from locktop.collector.model import Kind, Lock, Misuse, MisuseKind, Thread
@@ -55,12 +54,37 @@ def held_at_fork(
     return tuple(found)
 
 
+def owners_left_by_fork(
+    pid: int, forked_from: int, threads: Iterable[Thread], known: Set[int]
+) -> frozenset[int]:
+    """Return the tids of the owners that threads wait for, and that are threads of the parent.
+
+    Args:
+        pid: see ``held_at_fork``.
+        forked_from: see ``held_at_fork``.
+        threads: the threads of the child.
+        known: the result of the scan before. An owner stays one after its end.
+    """
+    if not forked_from:
+        return frozenset()
+    threads = list(threads)
+    waits = [thread.waiting_for for thread in threads if thread.waiting_for is not None]
+    owners = {wait.holder_seen for wait in waits if wait.kind in _OWNED}
+    owners -= {0, *(thread.tid for thread in threads)}
+    return frozenset(
+        tid for tid in owners if tid in known or _is_thread_of_parent(pid, forked_from, tid)
+    )
+
+
 def _is_thread_of_parent(pid: int, forked_from: int, tid: int) -> bool:
-    """Return whether a tid belongs to the parent; False across pid namespaces, whose numbers
-    differ.
+    """Return whether a thread of the parent has had a tid since before the fork.
+
+    The result is False across pid namespaces, whose numbers differ.
     """
     try:
-        parent = procfs.stat(pid).parent
-        return parent == forked_from and Path(f"/proc/{parent}/task/{tid}").exists()
+        child = procfs.stat(pid)
+        if child.parent != forked_from:
+            return False
+        return procfs.thread_stat(forked_from, tid).start_time <= child.start_time
     except (OSError, ValueError):
         return False

@@ -258,6 +258,7 @@ def _with_life(semaphore: Lock, row: LockRow) -> Lock:
         life_acquisitions=row.life_acquisitions,
         life_signals=row.life_signals,
         first_value=row.type - 1 if row.type else None,
+        parent_posts=row.parent_posts,
     )
 
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from locktop.collector.analysis import semaphore_ownership, wait_for_graph
 from locktop.collector.analysis.deadlocks import HANDED_OVER
+from locktop.collector.analysis.unblocked_holders import can_all_go_on
 from locktop.collector.analysis.wait_for_graph import WaitForGraph
 from locktop.collector.analysis.wait_requests import build_graph
 from locktop.collector.linux import ptrace_access, syscalls
@@ -44,6 +45,7 @@ _WAS_DORMANT = (
     "the library was dormant for a time: calls of that time are not counted, and holders that took"
     " a lock before its end may not be known"
 )
+_KIND_SHIFT: int = lib.LT_KIND_SHIFT
 #: Kinds of lock whose waiters may use a CPU.
 _MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
 _USE_CPU = frozenset({Kind.SPIN, Kind.CUSTOM})
@@ -133,7 +135,7 @@ class PreloadScan(Scan):
         if self.has_ended:
             return exit_snapshot.last_tasks(self._reading, self.watched.last)
         try:
-            return self.watched.tasks.read(_sleeps(self._reading.newest))
+            return self.watched.tasks.read(_sleeps(self._reading.newest, self._session.waits))
         except OSError:
             return {}
 
@@ -210,8 +212,24 @@ class PreloadScan(Scan):
         """
         draft, by_id = self.draft, {lock.id: lock for lock in self.draft.locks}
         peers = () if self.has_ended else self._peers.threads(draft.threads, by_id)
+        if not peers and can_all_go_on(draft.threads):
+            return
         handed_over = self._reading.handed_over or self._peers.handed_over
-        first = build_graph((*draft.threads, *peers), by_id, draft.complete)
+        first_thread = self.watched.target.pid
+        self._session.left_by_fork = fork_inherited.owners_left_by_fork(
+            first_thread,
+            self._reading.header.forked_from,
+            draft.threads,
+            self._session.left_by_fork,
+        )
+        graph_of = partial(
+            build_graph,
+            locks=by_id,
+            complete=draft.complete,
+            first_thread=first_thread,
+            left_by_fork=self._session.left_by_fork,
+        )
+        first = graph_of((*draft.threads, *peers))
 
         def read_again(suspects: WaitForGraph) -> WaitForGraph:
             nonlocal peers
@@ -221,7 +239,7 @@ class PreloadScan(Scan):
             threads = session.wakeups.apply(session.reader.read_threads(), session.rows)
             again = session.threads.waiting_threads(threads, self._tasks)
             peers = self._peers.threads(again, by_id)
-            return build_graph((*again, *peers), by_id, draft.complete)
+            return graph_of((*again, *peers))
 
         doubt = HANDED_OVER if handed_over else ""
         found = deadlock_check.check(first, self._query_kernel, read_again, doubt)
@@ -381,10 +399,11 @@ def _elsewhere(doing: Mapping[int, ThreadMoment], threads: Sequence[Thread]) -> 
     }
 
 
-def _sleeps(threads: Mapping[int, RawThread]) -> dict[int, tuple[int, int]]:
-    """Return the waits in which a thread uses no CPU, by tid."""
-    return {
-        tid: (raw.block.birth, raw.wait.seq)
-        for tid, raw in threads.items()
-        if raw.wait and raw.wait.key >> lib.LT_KIND_SHIFT not in _MAY_SPIN
+def _sleeps(threads: Mapping[int, RawThread], waits: WaitKeys) -> WaitKeys:
+    """Return those of ``waits`` in which a thread uses no CPU, by tid."""
+    spinning = {
+        tid for tid, raw in threads.items() if raw.wait and raw.wait.key >> _KIND_SHIFT in _MAY_SPIN
     }
+    if not spinning:
+        return waits
+    return {tid: wait for tid, wait in waits.items() if tid not in spinning}

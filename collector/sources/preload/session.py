@@ -75,6 +75,8 @@ class PreloadSession:
         self.locks = LockBuilder(self.clock, resolver, self.given, self._merged)
         self.claim = control.Claim(memory, self.clock)
         self.asleep: frozenset[tuple[int, int]] = frozenset()  # waits in deadlocks: tid, seq
+        #: Tids of owners that threads wait for, see fork_inherited.owners_left_by_fork().
+        self.left_by_fork: frozenset[int] = frozenset()
         self.seen_alive = 0  # ticks
         holders = HolderProbe(
             pid, watched.tasks, self.native_stacks, self.python, self._still_holds

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import compress
-from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +23,7 @@ from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.kinds import BY_NUMBER, KINDS, kind_of
+from locktop.collector.shm.kinds import BY_NUMBER, kind_of
 from locktop.collector.shm.layout import HeldRecord, WaitBlock
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources.preload.lock_state import (
@@ -38,7 +36,7 @@ from locktop.collector.sources.preload.lock_state import (
 )
 from locktop.collector.sources.probes.time_accounting import TimeAccounting
 
-_of_contention = itemgetter(*(n for n, kind in KINDS.items() if kind in CONTENTION_KINDS))
+_SPIN = Kind.SPIN  # the class looks a member up for longer than a dict takes
 _WAIT_TIMED: int = lib.LT_WAIT_TIMED
 _WAIT_SHARED: int = lib.LT_WAIT_SHARED
 _WAIT_PSHARED: int = lib.LT_WAIT_PSHARED
@@ -144,7 +142,7 @@ class ThreadBuilder:
             counted = self._counted(raw)
         wait = self._wait(raw, context) if raw and task else None
         wait_s, contention_s, idle_s = _with_current(counted, wait)
-        spin_s = wait_s.get(Kind.SPIN, 0.0)
+        spin_s = wait_s.get(_SPIN, 0.0)
         now = raw.now if raw else 0
         contended = idle = asleep = 0.0
         if before:
@@ -154,14 +152,14 @@ class ThreadBuilder:
             idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
-        uses, signals = _uses(counted, context)
+        # A call with 16 names or more takes five times as long, so two fields follow.
         thread = Thread(
             tid=tid,
             name=self._name(key, raw, task),
             alive=task is not None,
             state=classifier.state(wait.kind if wait else None, task.state if task else ""),
             waiting_for=wait,
-            holds=self._holds(raw),
+            holds=self._holds(raw) if raw and raw.held else (),
             wait_s=wait_s,
             cpu_s=task.cpu_s if task else before.thread.cpu_s if before else 0.0,
             acquisitions=counted.acquisitions,
@@ -169,19 +167,15 @@ class ThreadBuilder:
             wait_share=contended,
             idle_share=idle,
             cpu_share=time.cpu if time else 0.0,
-            uses=uses,
-            signals=signals,
             time=time,
         )
+        if context.unowned:
+            uses, signals = _uses(counted, context)
+            thread = replace(thread, uses=uses, signals=signals)
         scanned[key] = _LastScan(
-            counted=counted,
-            task=task,
-            thread=thread,
-            now=now,
-            contention_s=contention_s,
-            idle_s=idle_s,
-            spin_s=spin_s,
-        )
+            counted=counted, task=task, thread=thread, now=now, contention_s=contention_s,
+            idle_s=idle_s, spin_s=spin_s,
+        )  # fmt: skip
         return thread
 
     def _still_waits(
@@ -264,18 +258,17 @@ class ThreadBuilder:
     def _counted(self, raw: RawThread | None) -> _ThreadCounters:
         if raw is None:
             return _NOTHING
-        ticks = raw.wait_ticks
-        waited = zip(compress(BY_NUMBER, ticks), filter(None, ticks), strict=True)
-        wait_s = {kind: self._clock.seconds(total) for kind, total in waited}
-        uses = raw.uses()
+        hz = self._clock.hz
+        wait_s = {BY_NUMBER[kind]: ticks / hz for kind, ticks in raw.wait_ticks.items()}
+        uses = raw.uses() if raw.use_count else []
         contention_s, idle_s = rates.split(wait_s)
         return _ThreadCounters(
             raw=raw,
             wait_s=wait_s,
             contention_s=contention_s,
             idle_s=idle_s,
-            acquisitions=sum(_of_contention(raw.acquisitions)),
-            contended=sum(_of_contention(raw.contended)),
+            acquisitions=raw.acquisitions,
+            contended=raw.contended,
             uses=uses,
             signals=bool(uses) and has_signalled(uses),
         )
@@ -294,11 +287,12 @@ class ThreadBuilder:
         kind = kind_of(wait.key) if wait else None
         if wait is None or kind is None:
             return None
+        contends = kind in CONTENTION_KINDS
         return Wait(
             lock=wait.lock,
             kind=kind,
             duration_s=self._clock.seconds(raw.now - wait.since),
-            holders=self._known_holders(raw, wait, context) if kind in CONTENTION_KINDS else (),
+            holders=self._known_holders(raw, wait, context) if contends else (),
             stack=wait.stack,
             site=wait.site,
             seq=wait.seq,
@@ -306,9 +300,9 @@ class ThreadBuilder:
             shared=bool(wait.flags & _WAIT_SHARED),
             holder_seen=wait.holder,
             pshared=bool(wait.flags & _WAIT_PSHARED),
-            awaits=context.awaited(wait),
+            awaits=0 if contends else context.awaited(wait),
             parties=wait.parties if kind is Kind.BARRIER else 0,
-            idle=kind not in CONTENTION_KINDS,
+            idle=not contends,
             is_lower_bound=raw.is_wait_older,
         )
 

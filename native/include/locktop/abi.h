@@ -167,6 +167,8 @@ struct lt_control {
     uint64_t claim_ticks; /* the target's clock when the reader last renewed the claim */
 };
 
+enum { LT_PARENT_POSTS = 16 };
+
 /* One lock, for the whole process. A search goes by the hash of the key (lock_hash() in
  * base/lock_key.h) down a tree that only grows. The highest bits of the hash choose a root. If
  * another lock stands there, the next two bits choose one of its children, and so on. */
@@ -175,7 +177,12 @@ struct lt_lock {
     uint32_t child[4];   /* lock ids */
     uint32_t generation; /* initialisations of this address after a destroy */
     uint16_t destroyed;  /* 1 between destroy and init */
-    uint16_t cookies;    /* with LOCKTOP_ORDER=mark: cookies that the lock was given; 0 none */
+    union {
+        uint16_t cookies; /* with LOCKTOP_ORDER=mark: cookies that the lock was given; 0 none */
+        /* sem that a forked child inherited as a lock: posts by threads of the parent. At most
+         * LT_PARENT_POSTS; 0 not known */
+        uint16_t parent_posts;
+    };
     /* mutex: type and flags (its __kind). rwlock: who goes first (its __flags,
      * PTHREAD_RWLOCK_PREFER_*). Both from the first use. custom: index + 1 of its struct lt_custom.
      * sem: its first value + 1, 0 not known. cond: index + 1 of its struct lt_condition, 0 none */

@@ -1,12 +1,12 @@
-/* Blame: what threads wait for a lock is charged to the thread that holds the lock meanwhile.
+/* Blame: the time of waits for a lock is charged to the thread that holds the lock meanwhile.
  *
- * The word lt_lock.waits keeps what all waiters of a lock together have waited and no thread is
- * charged with yet. At the moment t that is n * t - S. n, the lowest bits, is the number of waiters
- * now. The bit above n says that a wait began during the present hold. S, the rest, is the sum of
- * the moments at which waits began, less those at which waits ended. So a wait begins and ends with
- * one addition each. The thread that releases the lock is charged with all of it, and S grows by as
- * much. Between a release and the next acquisition nobody holds the lock. Nobody is charged with
- * that time. */
+ * The word lt_lock.waits keeps the time of all waiters of a lock that no thread is charged with
+ * yet. At the moment t that time is n * t - S. n, the lowest bits, is the number of waiters now.
+ * The bit above n says that a wait began during the present hold. S, the rest, is the sum of the
+ * moments at which waits began, less those at which waits ended. So a wait begins and ends with one
+ * addition each. The thread that releases the lock is charged with that time, and S grows by as
+ * much. Nobody holds the lock between a release and the next acquisition, and nobody is charged
+ * with that time. */
 #ifndef LOCKTOP_BLAME_H
 #define LOCKTOP_BLAME_H
 

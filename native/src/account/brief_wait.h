@@ -1,6 +1,7 @@
 /* Brief waits: a thread got the lock in its second attempt. Each brief wait is counted as every
- * wait is. Its stack is taken for a sample, because a stack takes longer than such a wait. The
- * waits between two samples count for the stack of the sample before. */
+ * wait is. Only a sample of the brief waits has a stack, because a stack takes longer than such a
+ * wait. The stack is taken before the second attempt. The waits between two samples count for the
+ * stack of the sample before. */
 #ifndef LOCKTOP_BRIEF_WAIT_H
 #define LOCKTOP_BRIEF_WAIT_H
 
@@ -10,8 +11,8 @@
  * unwinder must not run while the thread has the lock, which may be an allocator's. */
 NOINLINE void brief_wait_begins(struct lt_thread *t, struct wait_for *what, const uintptr_t *frame);
 
-/* The thread has the lock since now, and looked for it since `since` (ticks). Calls of nobody else
- * show the wait: the thread never slept. */
+/* The thread has the lock since now, and looked for it since `since` (ticks). The wait was never
+ * published: the thread did not sleep. */
 NOINLINE void brief_wait_ended(struct lt_thread *t, const struct wait_for *what, uint64_t since,
                                uint16_t held_flags, const uintptr_t *frame);
 

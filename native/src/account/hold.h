@@ -1,5 +1,5 @@
-/* The cost of a lock and an unlock while nobody waits: no clock, no atomic read-modify-write, no
- * system call. And how long threads hold locks. */
+/* Counts acquisitions and releases, and measures how long threads hold locks. While nobody waits, a
+ * lock and an unlock need no clock, no atomic read-modify-write and no system call. */
 #ifndef LOCKTOP_HOLD_H
 #define LOCKTOP_HOLD_H
 
@@ -113,15 +113,15 @@ static inline uint64_t lock_waits(const struct lt_held *held)
     return lock ? __atomic_load_n(&lock->waits, __ATOMIC_RELAXED) : 0;
 }
 
-/* Whether a thread waited for the lock at the release, or began to wait during the hold. Only then
- * did two threads meet in the run of events between two moments at which the lock is free. */
+/* Whether a thread waited for the lock at the release, or began to wait during the hold. */
 static inline bool somebody_waited(const struct lt_held *held)
 {
     uint64_t waits = lock_waits(held);
     return waits << (64 - LT_WAITS_BITS) || waits != held->waits;
 }
 
-/* At the level that records the holds during which a thread waited: no thread did. */
+/* Whether no thread waited during the hold, at the level that records only the holds with a waiter.
+ */
 static inline bool held_is_unmet(const struct lt_held *held)
 {
     return (lt_own.mode & LEVEL_MASK) == LT_LEVEL_BLOCKS && !held->depth &&

@@ -60,8 +60,8 @@ NOINLINE struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode);
 /* Notes a post by a thread that had not got the semaphore. */
 void signal_note_unheld(struct lt_counts *counts, uint64_t key);
 
-/* Takes the count back if the real function failed, for then nothing was signalled. Returns its
- * result. */
+/* Takes the count back if the real function failed, for then nothing was signalled. Returns
+ * `result`, which the real function returned. */
 static inline int signal_undo_if(int result, struct lt_counts *counted)
 {
     if (UNLIKELY(result != 0) && counted)
@@ -69,7 +69,7 @@ static inline int signal_undo_if(int result, struct lt_counts *counted)
     return result;
 }
 
-/* Defines a hook. `is_heard(lock)`: whether a thread waits, or that does not matter. The rare cases
+/* Defines a hook. `is_heard(lock)`: false if no thread waits, and that matters. The rare cases
  * lie apart, so the rest needs next to no registers, and none at all at rest. */
 #define SIGNAL_HOOK(name, real, type, kind, is_heard)                                              \
     static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \

@@ -22,11 +22,11 @@ uint64_t wakeup_begin(struct lt_condition *condition);
 void wakeup_signal(struct lt_condition *condition, uint32_t most);
 
 /* The sleep is over. `heard`: the call says that a signal or a broadcast ended the sleep. Returns
- * when the thread was woken (ticks). 0: no thread of this process woke it. */
+ * when the thread was woken (ticks). 0: no thread of this process did so. */
 uint64_t wakeup_end(struct lt_condition *condition, uint64_t round, bool heard);
 
-/* The woken thread has the mutex, or gave up. Returns whether it waited for the mutex since it was
- * `woken`. `alone`: the thread has the mutex now. */
+/* The woken thread has the mutex, or gave up. Returns whether the thread waited for the mutex
+ * since the moment `woken`. `alone`: the thread has the mutex now. */
 bool wakeup_waited(const struct lt_condition *condition, uint64_t woken, uint64_t now, bool alone);
 
 #endif

@@ -15,6 +15,7 @@
 #include "interpose/real.h"
 #include "order/lock_life.h"
 #include "stack/capture.h"
+#include "tables/inherited_semaphores.h"
 #include "tables/lock_names.h"
 #include "tables/thread_table.h"
 
@@ -57,6 +58,8 @@ static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *c
                                            (is_shared(s) ? LT_WAIT_PSHARED : 0u)},
                frame);
     sem_life_check(t, key_of(s));
+    if (call->form == WAIT)
+        inherited_semaphore_check(t, key_of(s));
     int result = call_real(s, call);
     if (result == 0)
         wait_end_done(&waiting);

@@ -1,6 +1,8 @@
 /* A life of a lock begins or ends: the lock table, the names and the lock orders follow. */
 #include "order/lock_life.h"
 
+#include <stdbool.h>
+
 #include "base/tls.h"
 #include "order/lock_order.h"
 #include "stack/capture.h"
@@ -10,13 +12,18 @@
 #include "tables/lock_table.h"
 #include "tables/stack_table.h"
 
+static bool is_semaphore(uint64_t key)
+{
+    return key >> LT_KIND_SHIFT == LT_KIND_SEM;
+}
+
 /* Held lists that were stale in the lock's last life may still be stale. No list names a
  * semaphore, and a thread that posts it unheld is noted anew in each life. */
 static void trust_again(struct lt_lock *lock, uint64_t key)
 {
     if (__atomic_load_n(&lock->foreign_releases, __ATOMIC_RELAXED) &&
-        (key >> LT_KIND_SHIFT == LT_KIND_SEM || !held_by_others(key, NULL)))
-        __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELAXED);
+        (is_semaphore(key) || !held_by_others(key, NULL)))
+        __atomic_store_n(&lock->foreign_releases, 0, __ATOMIC_RELEASE);
 }
 
 /* The stack of an initialisation. A wrapper may have made the call, so one frame is too little.
@@ -40,14 +47,18 @@ void lock_life_begins(uint64_t key, uint32_t type, const uintptr_t *frame)
     uint32_t stack = stack_of_init(frame);
     struct lt_lock *lock = lock_find(key);
     if (!lock) {
-        init_site_note(key, type, stack ? stack_at(stack) : NULL);
+        init_site_note(key, type, stack ? stack_at(stack) : NULL, 0);
         return;
     }
     __atomic_store_n(&lock->made_at, stack, __ATOMIC_RELAXED);
     if (type)
         __atomic_store_n(&lock->type, type, __ATOMIC_RELAXED);
+    /* In this order: a child that reads this file sees that the former life has ended. See
+     * tables/inherited_semaphores.c. */
+    uint32_t generation = __atomic_add_fetch(&lock->generation, 1, __ATOMIC_ACQ_REL);
     trust_again(lock, key);
-    __atomic_fetch_add(&lock->generation, 1, __ATOMIC_RELAXED);
+    if (is_semaphore(key))
+        init_site_note(key, type, stack ? stack_at(stack) : NULL, generation);
     __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);
     order_life_changed(key);
 }
@@ -56,10 +67,10 @@ void lock_life_ends(uint64_t key)
 {
     lock_name_forget(key);
     struct lt_lock *lock = lock_find(key);
-    if (!lock) {
+    if (!lock || is_semaphore(key))
         init_site_forget(key);
+    if (!lock)
         return;
-    }
     __atomic_store_n(&lock->destroyed, 1, __ATOMIC_RELEASE);
     order_life_changed(key);
 }

@@ -25,6 +25,7 @@
 #include "tables/conditions.h"
 #include "tables/custom_locks.h"
 #include "tables/held_list.h"
+#include "tables/inherited_semaphores.h"
 #include "tables/lock_names.h"
 #include "tables/lock_table.h"
 #include "tables/stack_table.h"
@@ -122,6 +123,7 @@ void process_start_child(void)
 {
     uint32_t parent = lt_shm ? lt_shm->pid : 0;
     control_own(LT_LEVEL_DORMANT);
+    semaphores_inherit();
     shm_detach();
     threads_reset();
     if (!watch_begin())

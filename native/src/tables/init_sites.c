@@ -15,7 +15,11 @@ static struct init_site {
     uint64_t key; /* 0: none; BUSY: being written */
     const struct lt_stack *stack;
     uint32_t type;
+    uint32_t generation;
+    uint32_t process; /* how many forks lie between the first process and the one that noted it */
 } table[1u << SET_BITS][WAYS];
+
+static uint32_t this_process;
 
 #define BUSY UINT64_MAX
 
@@ -41,13 +45,15 @@ static struct init_site *entry_for(uint64_t key)
 }
 
 /* Of two writers the second gives up: one of them may be a signal handler inside the other. */
-void init_site_note(uint64_t key, uint32_t type, const struct lt_stack *stack)
+void init_site_note(uint64_t key, uint32_t type, const struct lt_stack *stack, uint32_t generation)
 {
     struct init_site *entry = entry_for(key);
     if (__atomic_exchange_n(&entry->key, BUSY, __ATOMIC_ACQUIRE) == BUSY)
         return;
     __atomic_store_n(&entry->stack, stack, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->type, type, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->generation, generation, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->process, this_process, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->key, key, __ATOMIC_RELEASE);
 }
 
@@ -74,6 +80,8 @@ static struct init_site copy_of(uint64_t key)
             continue;
         copy.stack = __atomic_load_n(&entry->stack, __ATOMIC_RELAXED);
         copy.type = __atomic_load_n(&entry->type, __ATOMIC_RELAXED);
+        copy.generation = __atomic_load_n(&entry->generation, __ATOMIC_RELAXED);
+        copy.process = __atomic_load_n(&entry->process, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         if (__atomic_load_n(&entry->key, __ATOMIC_RELAXED) == key)
             return copy;
@@ -89,4 +97,17 @@ const struct lt_stack *init_stack_of(uint64_t key)
 uint32_t init_type_of(uint64_t key)
 {
     return copy_of(key).type;
+}
+
+void init_sites_forked(void)
+{
+    this_process++;
+}
+
+bool init_is_of_parent(uint64_t key, uint32_t *type, uint32_t *generation)
+{
+    struct init_site site = copy_of(key);
+    *type = site.type;
+    *generation = site.generation;
+    return site.key && site.process + 1 == this_process;
 }

@@ -34,7 +34,7 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
         assert screen.status() == 0
 
 
-def test_a_long_wait_of_a_running_session_is_shown_as_it_was(
+def test_a_long_wait_of_a_running_session_is_visible_as_it_was(
     start_target: StartTarget, need: Need
 ) -> None:
     target = start_target("long_wait_on_request", level="contended")

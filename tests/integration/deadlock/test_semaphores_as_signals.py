@@ -7,6 +7,7 @@ import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from support.scans import settle
 from support.targets import PATIENCE_S, StartTarget, Target, source_of
 
 from locktop.collector.model import Snapshot
@@ -18,25 +19,17 @@ WAYS = (
     "signal_after_use", "signal_to_itself", "signal_of_one_that_ended",
 )  # fmt: skip
 PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
-#: Waits that have lasted for one second may also be part of a possible deadlock.
-SETTLED_S = 1.2
 SCANS = 40
 
 
 def settled(target: Target, tid: int) -> dict[bool, Snapshot]:
-    """Scan until a thread has waited for SETTLED_S seconds.
+    """Scan until a thread has waited long enough (scans.SETTLED_S).
 
     Return a snapshot without names (False), and one with all names (True).
     """
-    deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
-        while True:
-            seen = source.scan()
-            wait = next(thread.waiting_for for thread in seen.threads if thread.tid == tid)
-            if wait is not None and wait.duration_s > SETTLED_S:
-                return {resolve: source.scan(resolve) for resolve in (False, True)}
-            assert time.monotonic() < deadline, wait
-            time.sleep(0.1)  # leaves the CPU to the targets
+        settle(source, tid)
+        return {resolve: source.scan(resolve) for resolve in (False, True)}
 
 
 def test_locks_that_python_uses_as_signals_are_in_no_certain_deadlock() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from support.scans import full_scan
 from support.targets import Compiler, StartTarget
 
 from locktop.collector.model.frames import CUT_WHEN_RECORDED
-from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 
 
@@ -17,11 +17,7 @@ def test_every_caller_is_in_the_stack(
     plugin = compiler.program("plugin_that_locks", "-shared", "-fPIC")
     target = start_target("waits_called_in_every_way", str(plugin), flags=flags)
     truth = target.truth()
-    source = attach(target.pid)
-    try:
-        snapshot = source.scan(resolve=True)
-    finally:
-        source.close()
+    snapshot = full_scan(target.pid)
     threads = {thread.tid: thread for thread in snapshot.threads}
     own = {function for functions in truth.values() for function in functions}
     for tid, functions in truth.items():
@@ -46,11 +42,7 @@ def test_two_callers_of_one_function_have_two_stacks(
     )
     truth = target.truth()
     unwound = int(target.line())
-    source = attach(target.pid)
-    try:
-        snapshot = source.scan(resolve=True)
-    finally:
-        source.close()
+    snapshot = full_scan(target.pid)
     (lock,) = [lock for lock in snapshot.locks if lock.name == "g_wanted"]
     counts: dict[str, int] = {}
     for waited in lock.wait_stacks:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import tool
+from support.scans import settle
 from support.targets import PATIENCE_S, Target, source_of
 
 from locktop.collector.model import BlockReason, Deadlock, Snapshot
@@ -17,8 +20,6 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
 
 PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
-#: Waits that have lasted for one second may also be part of a possible deadlock.
-SETTLED_S = 1.2
 
 StartPython = Callable[..., Target]
 
@@ -90,21 +91,36 @@ def test_a_lock_that_its_thread_wants_again_is_certain(
     assert functions(seen, found.cycle[0].stack)[0] == "wants_again"
 
 
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize(
+    ("way", "function"),
+    [("forked", "wants_in_child"), ("forked_rlock", "wants_in_child"), ("forked_queue", "put")],
+)
+def test_a_lock_that_a_thread_of_the_parent_held_at_the_fork_is_certain(
+    way: str, function: str, python: str, start_python: StartPython
+) -> None:
+    child = int(start_python(way, python).line())
+    try:
+        seen, found = certain(child)
+        (edge,) = found.cycle
+        assert (edge.tid, edge.held_by, edge.reason) == (child, 0, BlockReason.AT_FORK)
+        assert {function, "forked", "fork_with"} <= set(functions(seen, edge.stack))
+        done = tool.run("check", "-p", child)
+        assert done.returncode == 1
+        file = "queue" if way == "forked_queue" else "python_locks_deadlock"
+        assert f"{function} at {file}.py:" in " ".join(done.stdout.split())
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def test_an_unused_lock_that_its_thread_wants_again_may_be_a_signal(
     start_python: StartPython,
 ) -> None:
     """Another thread may release the lock, as in threading.Condition."""
     target = start_python("once")
     tid = int(target.line())
-    deadline = time.monotonic() + PATIENCE_S
     with closing(attach(target.pid)) as source:
-        while True:
-            seen = source.scan()
-            wait = next(thread.waiting_for for thread in seen.threads if thread.tid == tid)
-            if wait is not None and wait.duration_s > SETTLED_S:
-                break
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        settle(source, tid)
         assert source.scan().deadlocks == source.scan(resolve=True).deadlocks == ()
 
 

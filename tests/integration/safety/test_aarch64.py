@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.scans import full_scan
 from support.targets import CFLAGS, Target, source_of
 
 from locktop.collector.native import ffi
-from locktop.collector.sources.attach import attach
 
 ROOT = Path(__file__).parents[3]
 COMPILER = "aarch64-linux-gnu-gcc"
@@ -76,11 +76,7 @@ def emulated(built: Path, tmp_path: Path) -> Iterator[Target]:
 def test_a_wait_has_its_stack(emulated: Target, tmp_path: Path) -> None:
     truth = emulated.truth()
     _set_real_start_time(emulated.pid, tmp_path)
-    source = attach(emulated.pid)
-    try:
-        snapshot = source.scan(resolve=True)
-    finally:
-        source.close()
+    snapshot = full_scan(emulated.pid)
     (waiting,) = [thread for thread in snapshot.threads if thread.waiting_for]
     assert waiting.tid == truth["tid"]
     assert waiting.waiting_for is not None

@@ -59,6 +59,15 @@ def test_an_unwinder_that_locks_and_allocates_works(
     assert running.finish() == (0, ["ok"])
 
 
+@pytest.mark.parametrize("level", ["contended", "blocks", "all"])
+def test_an_unwinder_does_not_wait_for_the_lock_that_its_own_thread_got(
+    level: str, start_target: StartTarget
+) -> None:
+    """Threads get the allocator's lock after brief waits, whose stacks need the allocator."""
+    running = start_target("unwinder_over_locking_allocator", "threads", level=level)
+    assert running.finish() == (0, ["ok"])
+
+
 def test_an_allocator_that_locks_twice_under_the_unwinder_works(
     compiler: Compiler, start_target: StartTarget
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support import tool
 from support.eventually import until
+from support.scans import full_scan
 from support.screen import Screen
 from support.targets import StartTarget
 
@@ -72,11 +73,7 @@ def test_a_scan_with_all_names_says_how_many_were_not_read_in_time(
     monkeypatch.setattr(pipeline, "NAMES_S", 0.2)
     target = start_target("heap_lock_init_sites")
     truth = target.truth()
-    source = attach(target.pid)
-    try:
-        snapshot = source.scan(resolve=True)
-    finally:
-        source.close()
+    snapshot = full_scan(target.pid)
     assert snapshot.names_left > 0
     said = f"{snapshot.names_left} names were not read in 0.2 s"
     assert any(note.startswith(said) for note in snapshot.notes)

@@ -1,6 +1,6 @@
-/* A long wait at a known moment. For each line with a number of milliseconds, the main thread holds
- * g_cache_lock for that time while the thread "worker" waits, then the two fight briefly 200 times.
- * The program answers with the seconds that the thread waited.
+/* A long wait at a known moment. Each line of the input has a number of milliseconds. The main
+ * thread holds g_cache_lock for that time, while the thread "worker" waits. Then both fight for
+ * another lock 200 times. The program answers with the seconds that the thread waited.
  */
 #include "../target.h"
 

@@ -5,11 +5,13 @@
     itself    a thread wants a lock again that it has; another thread could release the lock
     once      the same with a lock that no thread used before
     forked    a child wants a lock that another thread of the parent held at the fork
+    forked_rlock, forked_queue    the same with threading.RLock, and with the lock of queue.Queue
 
 All locks lie at addresses that had other locks before, and threads used each lock many times.
 """
 
 import os
+import queue
 import sys
 import threading
 
@@ -73,9 +75,12 @@ def itself(uses: bool) -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
-def forked() -> None:
-    (lock,) = at_used_addresses(threading.Lock, 1)
+def wants_in_child(lock) -> None:
+    with lock:
+        pass
 
+
+def forked(lock, wants) -> None:
     def keeps() -> None:
         use(lock)
         with lock:
@@ -86,13 +91,22 @@ def forked() -> None:
     both.wait()
     if os.fork() == 0:
         say()
-        with lock:
-            pass
+        wants(lock)
+
+
+def fork_with(way: str) -> None:
+    if way == "forked_queue":
+        messages = queue.Queue()
+        forked(messages.mutex, lambda _: messages.put(1))
+    else:
+        make = threading.RLock if way == "forked_rlock" else threading.Lock
+        (lock,) = at_used_addresses(make, 1)
+        forked(lock, wants_in_child)
 
 
 def run(way: str) -> None:
-    if way == "forked":
-        forked()
+    if way.startswith("forked"):
+        fork_with(way)
     elif way in ("itself", "once"):
         itself(way == "itself")
     else:

@@ -1,13 +1,13 @@
 /* Code without a file, which the program registers as run-time compilers do, over an allocator that
  * locks. The unwinder allocates while it holds a lock of its own. The unwinder does so also when
- * the library unwinds for a lock of the allocator. Tests also build the program in two parts:
- * -DALLOCATOR is a library, -DPROGRAM the rest.
+ * the library unwinds for a lock of the allocator. With an argument, threads also fight for that
+ * lock. Tests also build the program in two parts: -DALLOCATOR is a library, -DPROGRAM the rest.
  */
 #include <unwind.h>
 
 #include "../target.h"
 
-enum { CODES = 50, POOL = 16 << 20 };
+enum { CODES = 50, POOL = 16 << 20, THREADS = 2, ROUNDS = 1000, BLOCKS = 20, DEPTHS = 37 };
 
 void __register_frame(void *begin);
 
@@ -69,12 +69,13 @@ struct unwind_table {
     uint32_t end;
 } __attribute__((packed));
 
-static char code[CODES][16];
+static char code[CODES + THREADS * ROUNDS][16];
 static void *volatile memory[CODES];
+static pthread_barrier_t begin;
 
 static void compile(int number)
 {
-    static struct unwind_table tables[CODES];
+    static struct unwind_table tables[CODES + THREADS * ROUNDS];
     tables[number] = (struct unwind_table){
         .cie_length = 4 + 5 + 7,
         .version = 1,
@@ -97,8 +98,42 @@ static _Unwind_Reason_Code count(struct _Unwind_Context *context, void *frames)
     return _URC_NO_REASON;
 }
 
-int main(void)
+/* Returns memory, and has a stack of its own for each depth. */
+static KEPT void *allocate_at(int depth)
 {
+    void *volatile found = depth ? allocate_at(depth - 1) : malloc(1);
+    return found;
+}
+
+/* The stack of each wait is new to the library, which calls the unwinder. The unwinder allocates
+ * because the registered code is new too. */
+static void *fight(void *first)
+{
+    pthread_barrier_wait(&begin);
+    for (int i = 0; i < ROUNDS; i++) {
+        compile(*(int *)first + i);
+        for (int j = 0; j < BLOCKS; j++)
+            allocate_at((i + j) % DEPTHS);
+    }
+    return NULL;
+}
+
+static void fights(void)
+{
+    pthread_t threads[THREADS];
+    int first[THREADS];
+    must(pthread_barrier_init(&begin, NULL, THREADS), "pthread_barrier_init");
+    for (int i = 0; i < THREADS; i++) {
+        first[i] = CODES + i * ROUNDS;
+        threads[i] = start(fight, &first[i], NULL);
+    }
+    for (int i = 0; i < THREADS; i++)
+        must(pthread_join(threads[i], NULL), "pthread_join");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
     for (int i = 0; i < CODES; i++) {
         int frames = 0;
         compile(i);
@@ -106,6 +141,8 @@ int main(void)
         _Unwind_Backtrace(count, &frames);
         check_equal("frames of main()", frames > 0, 1);
     }
+    if (argc > 1)
+        fights();
     return verdict();
 }
 #endif

@@ -43,6 +43,41 @@ def components_in_a_chain(count: int) -> WaitForGraph:
     return waits_of(*pairs, *[(b, a) for a, b in pairs], *chain)
 
 
+def held_by(providers: dict[int, set[int]]) -> WaitForGraph:
+    """Each thread waits for one lock, which some threads hold."""
+    blocked = {
+        tid: BlockedThread(
+            tid, 2, 100 + tid, (Request(BlockReason.HELD, frozenset(holders)),), duration_s=1.0
+        )
+        for tid, holders in providers.items()
+    }
+    return WaitForGraph(blocked, frozenset())
+
+
+def cycles(graph: WaitForGraph) -> list[list[int]]:
+    return [[edge.tid for edge in one.cycle] for one in deadlocks.find(graph)]
+
+
+def test_the_first_of_the_shortest_cycles_stands_for_the_deadlock() -> None:
+    assert cycles(held_by({1: {2}, 2: {1, 3}, 3: {4}, 4: {1, 3}})) == [[1, 2]]
+
+
+def with_short_cycle(count: int) -> WaitForGraph:
+    """Return a ring of threads. Two of them, but not the first one, also wait for each other."""
+    ring = {tid: {tid % count + 1} for tid in range(1, count + 1)}
+    return held_by(ring | {3: {2, 4}})
+
+
+def test_a_cycle_of_all_threads_may_have_a_shorter_one_in_it() -> None:
+    assert cycles(with_short_cycle(5)) == [[2, 3]]
+
+
+def test_the_search_for_a_shorter_cycle_is_bounded() -> None:
+    """The first search visits each thread, and each wait."""
+    assert cycles(with_short_cycle(2000)) == [[2, 3]]
+    assert cycles(with_short_cycle(2001)) == [list(range(1, 2002))]
+
+
 def test_a_thread_is_stuck_behind_each_deadlock_that_it_reaches() -> None:
     found = deadlocks.find(components_in_a_chain(3))
     assert {(one.cycle[0].tid, one.stuck) for one in found} == {

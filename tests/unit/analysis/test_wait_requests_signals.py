@@ -24,7 +24,7 @@ from unit.analysis.test_deadlocks import (
 
 from locktop.collector.analysis import deadlocks, wait_for_graph
 from locktop.collector.analysis.wait_for_graph import Request
-from locktop.collector.analysis.wait_requests import build_graph
+from locktop.collector.analysis.wait_requests import LIST_GONE, build_graph
 from locktop.collector.model import BlockReason, Held, Kind, Lock, LockUse, Thread, Wait
 
 COND, BARRIER = 18, 9
@@ -284,3 +284,82 @@ def test_a_thread_that_waits_for_a_semaphore_that_it_has_differs_from_the_others
     holder, other = user(1, wait(SEM, Kind.SEM), 5, 4), user(2, wait(SEM, Kind.SEM), 0, 0)
     graph = build_graph([holder, other], {SEM: one_out})
     assert graph.blocked[1].requests is not graph.blocked[2].requests
+
+
+# ---- semaphores that threads of the parent had at a fork ----
+
+FIRST = 2
+
+
+def at_fork(*threads: Thread, complete: bool = True, **fields: Any) -> list[Request]:
+    """The requests of thread 1, whose process is a forked child with the first thread 2."""
+    known = {"parent_posts": 16, "life_acquisitions": 0, "life_signals": 0}
+    inherited = {SEM: lock(SEM, kind=Kind.SEM, **known | fields)}
+    found = build_graph(threads, inherited, complete, FIRST).blocked.get(1)
+    return list(found.requests) if found is not None else []
+
+
+def test_a_lock_of_the_parent_that_no_thread_of_the_child_got_needs_the_first_thread() -> None:
+    waiter, first = user(1, wait(SEM, Kind.SEM), 0, 0), thread(FIRST)
+    (request,) = at_fork(waiter, first)
+    assert (request.reason, set(request.providers)) == (BlockReason.AT_FORK, {FIRST})
+    assert (request.is_or, request.doubt) == (True, "")
+    (request,) = at_fork(waiter, first, thread(3))
+    assert set(request.providers) == {FIRST}
+
+
+@pytest.mark.parametrize("posts", [3, 16])
+def test_no_thread_posts_a_lock_of_the_parent_that_the_only_thread_of_the_child_wants(
+    posts: int,
+) -> None:
+    ended, of_peer = thread(3, alive=False), replace(thread(4), pid=77)
+    (request,) = at_fork(user(1, wait(SEM, Kind.SEM), 0, 0), ended, of_peer, parent_posts=posts)
+    assert (request.reason, set(request.providers)) == (BlockReason.AT_FORK, set())
+    graph = build_graph(
+        (user(FIRST, wait(SEM, Kind.SEM), 0, 0), thread(3)),
+        {SEM: lock(SEM, kind=Kind.SEM, parent_posts=16, life_acquisitions=0, life_signals=0)},
+        first_thread=FIRST,
+    )
+    (found,) = deadlocks.find(graph)
+    assert found.certain
+    assert [(edge.tid, edge.held_by) for edge in found.cycle] == [(FIRST, 0)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"parent_posts": 2},
+        {"generation": 1},
+        {"foreign_releases": True},
+        {"life_acquisitions": 1},
+        {"life_signals": 1},
+        {"life_acquisitions": None, "life_signals": None},
+        {"complete": False},
+    ],
+    ids=str,
+)
+def test_a_semaphore_that_the_child_may_post_has_no_such_request(fields: dict[str, Any]) -> None:
+    waiter = user(1, wait(SEM, Kind.SEM), 0, 0)
+    assert BlockReason.AT_FORK not in {one.reason for one in at_fork(waiter, **fields)}
+
+
+def test_waits_that_others_may_end_have_no_such_request() -> None:
+    waiter = user(1, wait(SEM, Kind.SEM), 0, 0)
+    assert at_fork(user(1, replace(wait(SEM, Kind.SEM), pshared=True), 0, 0)) == []
+    assert at_fork(user(1, wait(SEM, Kind.SEM, timed=True), 0, 0)) == []
+    assert at_fork(waiter, replace(thread(3), uses=None)) == []
+    assert at_fork(waiter, thread(FIRST), parent_posts=15) == [], "another thread may post it"
+
+
+def test_a_mutex_of_a_thread_that_the_fork_left_behind_stays_taken_for_the_first_thread() -> None:
+    def doubts(waiter: int, left: set[int]) -> list[str]:
+        graph = build_graph(
+            [thread(waiter, wait(7, saw=5))], {7: lock(7)}, first_thread=FIRST, left_by_fork=left
+        )
+        blocked = graph.blocked[waiter]
+        assert blocked.must_be_asleep
+        return [request.doubt for request in blocked.requests]
+
+    assert doubts(FIRST, {5}) == [""]
+    assert doubts(FIRST, {6}) == doubts(FIRST, set()) == [LIST_GONE]
+    assert doubts(1, {5}) == [LIST_GONE], "the first thread may have the mutex since before"

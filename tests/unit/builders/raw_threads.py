@@ -55,9 +55,9 @@ def raw_thread(
         wait=wait,
         held=tuple(held),
         now=fields.get("now", NOW),
-        acquisitions=(0,) * lib.LT_KINDS,
-        contended=(0,) * lib.LT_KINDS,
-        wait_ticks=(0,) * lib.LT_KINDS,
+        acquisitions=0,
+        contended=0,
+        wait_ticks={},
         use_count=fields.get("use_count", len(packed)),
         use_bytes=b"".join(packed),
     )

@@ -1,4 +1,4 @@
-"""What the memory of a live screen takes in: all moments, but not each scan of a large process."""
+"""The memory of a live screen has all moments, but not each scan of a large process."""
 
 from __future__ import annotations
 

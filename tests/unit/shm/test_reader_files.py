@@ -251,18 +251,26 @@ def test_a_contended_hold_that_goes_on_adds_the_site_of_its_wait(
 # ---- threads ----
 
 
-def test_a_thread_has_figures_by_kind(scans: Scans) -> None:
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_thread_has_figures_by_kind(scans: Scans, is_large: bool) -> None:
+    """A thread with a long held list is not packed."""
     file, block = scans.file, scans.file.add_thread(11)
-    locks = [file.add_lock(lib.LT_KIND_MUTEX, 0x1000), file.add_lock(lib.LT_KIND_SEM, 0x2000)]
+    if is_large:
+        file.make_room_for_held(block, 40)
+    locks = [file.add_lock(lib.LT_KIND_MUTEX, 0x1000), file.add_lock(lib.LT_KIND_SEM, 0x2000),
+             file.add_lock(lib.LT_KIND_RWLOCK, 0x3000)]  # fmt: skip
     file.give_slots(block, 8, [
         {"key": MUTEX, "lock": locks[0], "acquisitions": 9, "contended": 2, "wait_ticks": 30},
-        {"key": SEM, "lock": locks[1], "acquisitions": 5, "signals": 3},
+        {"key": SEM, "lock": locks[1], "acquisitions": 5, "signals": 3, "wait_ticks": 7},
+        {"key": key(lib.LT_KIND_RWLOCK, 0x3000), "lock": locks[2], "acquisitions": 100},
     ])  # fmt: skip
+    for _ in range(40 if is_large else 1):
+        file.hold(block, locks[0], MUTEX)
     thread = scans.thread()
     mutex, sem = lib.LT_KIND_MUTEX, lib.LT_KIND_SEM
-    assert (thread.acquisitions[mutex], thread.contended[mutex]) == (9, 2)
-    assert (thread.wait_ticks[mutex], thread.acquisitions[sem]) == (30, 5)
-    assert (sum(thread.acquisitions), sum(thread.contended), sum(thread.wait_ticks)) == (14, 2, 30)
+    assert (thread.acquisitions, thread.contended) == (109, 2)  # without the semaphore
+    assert thread.wait_ticks == {mutex: 30, sem: 7}
+    assert len(thread.held) == (40 if is_large else 1)
     (use,) = thread.uses()
     assert (use.lock, use.kind, use.acquisitions, use.signals) == (locks[1], sem, 5, 3)
 

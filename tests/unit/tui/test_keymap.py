@@ -5,16 +5,27 @@ from __future__ import annotations
 from locktop.tui.actions import ACTIONS
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_KEYMAP, FOOTER, KEYMAP
+from locktop.tui.time_keymap import (
+    HEAT_MAP_ACTIONS,
+    HEAT_MAP_KEYMAP,
+    TIMELINE_ACTIONS,
+    TIMELINE_KEYMAP,
+)
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.widgets.help import WIDTH, help_text
 
+ALL_KEYS = (*KEYMAP, *CALL_TREE_KEYMAP, *TIMELINE_KEYMAP, *HEAT_MAP_KEYMAP)
 
-def test_every_action_has_keys_and_no_key_has_two() -> None:
-    assert {keys.action for keys in (*KEYMAP, *CALL_TREE_KEYMAP)} == set(ACTIONS)
+
+def test_every_action_has_keys_and_no_key_of_a_screen_has_two() -> None:
+    assert {keys.action for keys in ALL_KEYS} == set(ACTIONS)
     assert len(bindings()) == len(KEYMAP)
-    in_callers = [keys for keys in (*KEYMAP, *CALL_TREE_KEYMAP) if keys.action in CALL_TREE_ACTIONS]
-    assert len(bindings(*CALL_TREE_ACTIONS)) == len(in_callers) == len(CALL_TREE_ACTIONS)
-    for keymap in (KEYMAP, in_callers):
+    screens = [KEYMAP]
+    for actions in (CALL_TREE_ACTIONS, TIMELINE_ACTIONS, HEAT_MAP_ACTIONS):
+        found = tuple(keys for keys in ALL_KEYS if keys.action in actions)
+        assert len(bindings(*actions)) == len(found) == len(actions)
+        screens.append(found)
+    for keymap in screens:
         pressed = [key for keys in keymap for key in keys.keys]
         assert len(pressed) == len(set(pressed))
 

@@ -51,7 +51,7 @@ def _second(past: Past) -> float | None:
 def test_a_live_screen_steps_from_now_and_returns_to_now() -> None:
     past = Past(_Moments())
     assert _second(past) is None
-    assert past.shown(_at(200)) is None
+    assert past.position(_at(200)) is None
     seconds = [(past.step(count), _second(past)) for count in (-1, -1, 1, 1, 1)]
     assert seconds == [("", 98), ("", 97), ("", 98), ("", None), ("", None)]
 
@@ -91,9 +91,9 @@ def test_jumps_visit_each_alert_and_mark_and_say_why() -> None:
     assert [text.partition("  ")[2] for text in said[1:3]] == ["again", "deploy"]
     assert said[3] == "There is no alert or mark before this."
     assert _second(past) == 20
-    shown = past.shown(_at(99))
-    assert shown is not None
-    assert shown.reason == "deploy"
+    position = past.position(_at(99))
+    assert position is not None
+    assert position.reason == "deploy"
     past.jump(1)
     past.jump(1)
     assert _second(past) == 40
@@ -104,12 +104,12 @@ def test_a_step_leaves_the_reason_behind() -> None:
     past = Past(_Moments(_mark(20)))
     past.jump(-1)
     past.step(1)
-    shown = past.shown(_at(99))
-    assert shown is not None
-    assert shown.reason == ""
+    position = past.position(_at(99))
+    assert position is not None
+    assert position.reason == ""
 
 
-def test_a_wait_that_is_over_is_shown_while_it_went_on() -> None:
+def test_a_wait_that_is_over_is_visible_while_it_went_on() -> None:
     past = Past(_Moments(_mark(30.25, "worker waited", NotableKind.WAIT)))
     past.jump(-1)
     assert _second(past) == 30

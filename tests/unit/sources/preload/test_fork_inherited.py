@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
 from unit.builders import records
 from unit.builders.waits import wait
 
+from locktop.collector.linux import procfs
 from locktop.collector.model import Kind, Lock, Misuse, MisuseKind, Thread, ThreadState, Wait
-from locktop.collector.sources.preload.fork_inherited import held_at_fork
+from locktop.collector.sources.preload.fork_inherited import held_at_fork, owners_left_by_fork
 
 TID = 11
 LOCK = records.lock(1, "a")
@@ -93,3 +96,35 @@ def test_a_thread_of_another_process_did_not_hold_the_lock_at_the_fork(child: in
     assert found(child, waits(holder_seen=child)) == ()
     assert found(child, waits(), forked_from=1) == ()
     assert found(1 << 30, waits()) == ()
+
+
+def left(child: int, *of: Thread, forked_from: int | None = None, known: int = 0) -> set[int]:
+    parent = os.getpid() if forked_from is None else forked_from
+    return set(owners_left_by_fork(child, parent, of, {known}))
+
+
+def test_owners_that_live_in_the_parent_since_before_the_fork_are_left_behind(child: int) -> None:
+    waiter = replace(thread(TID), waiting_for=waits())
+    assert left(child, waiter, thread(12)) == {os.getpid()}
+    assert left(child, thread(12)) == set()
+    assert left(child, waiter, forked_from=0) == left(child, waiter, forked_from=1) == set()
+    assert left(child, waiter, thread(os.getpid())) == set(), "a thread of the child"
+    assert left(child, replace(waiter, waiting_for=waits(holder_seen=0))) == set()
+    assert left(child, replace(waiter, waiting_for=waits(kind=Kind.SEM))) == set()
+
+
+def test_a_thread_that_the_parent_created_after_the_fork_owned_nothing_then(child: int) -> None:
+    started = procfs.stat(child).start_time
+    while True:
+        with ThreadPoolExecutor(1) as pool:
+            tid = pool.submit(threading.get_native_id).result()
+            waiter = replace(thread(TID), waiting_for=waits(holder_seen=tid))
+            if procfs.thread_stat(os.getpid(), tid).start_time > started:
+                assert left(child, waiter) == set()
+                break
+
+
+def test_an_owner_that_was_left_behind_stays_so_after_its_end(child: int) -> None:
+    waiter = replace(thread(TID), waiting_for=waits(holder_seen=1 << 30))
+    assert left(child, waiter) == set()
+    assert left(child, waiter, known=1 << 30) == {1 << 30}

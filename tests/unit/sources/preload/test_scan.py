@@ -10,19 +10,23 @@ from pathlib import Path
 
 import pytest
 from support.shared_file import SharedFile, key, mark, record, scan
+from unit.builders import records
 from unit.builders.raw_threads import futex_wait
+from unit.builders.waits import wait
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs, ptrace_access
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
-from locktop.collector.model import Kind, MisuseKind, Snapshot
+from locktop.collector.model import Held, Kind, MisuseKind, Snapshot, ThreadState
 from locktop.collector.native import lib
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.preload.peer_processes import PeerProcesses
 from locktop.collector.symbols.resolver import Resolver
 
 MUTEXES = tuple(key(lib.LT_KIND_MUTEX, address) for address in (0x1000, 0x2000))
 SECOND = 1_000_000_000
+PEER = 4711  # process and thread
 NOT_FUTEX = SystemCall(0, (0,) * 6, 0, 0)
 
 
@@ -396,6 +400,30 @@ def test_the_last_scan_has_the_final_figures(
     assert all(bool(thread.holds) is (state == lib.LT_RUNNING) for thread in found.threads)
     assert (found.unobserved_waiters, len(found.deadlocks)) == ((), 1)
     assert found.deadlocks[0].certain
+
+
+def test_a_thread_of_another_process_may_close_a_ring(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments(monkeypatch)
+    file = SharedFile()
+    held, wanted = (file.add_lock(lib.LT_KIND_MUTEX, at) for at in (0x1000, 0x2000))
+    block = file.add_thread(os.getpid())
+    file.hold(block, held, MUTEXES[0])
+    since = time.monotonic_ns() - SECOND
+    file.wait(block, wanted, MUTEXES[1], since=since, holder=PEER)
+    peer = records.thread(
+        PEER,
+        "",
+        ThreadState.OTHER,
+        pid=PEER,
+        waiting_for=wait(lock=held),
+        holds=(Held(wanted, 0, None),),
+    )
+    monkeypatch.setattr(PeerProcesses, "threads", lambda *_: (peer,))
+    (found,) = scan(file, directory).deadlocks
+    assert found.certain
+    assert {edge.tid: edge.pid for edge in found.cycle} == {os.getpid(): 0, PEER: PEER}
 
 
 @pytest.mark.parametrize(("state", "count"), [("S", 1), ("R", 0)])

@@ -57,11 +57,8 @@ def waits(wait: WaitBlock | None, **fields: Any) -> RawThread:
     return raw_thread(TID, wait, **fields)
 
 
-def by_kind(**by_name: int) -> tuple[int, ...]:
-    values = [0] * lib.LT_KINDS
-    for name, value in by_name.items():
-        values[getattr(lib, f"LT_KIND_{name}")] = value
-    return tuple(values)
+def by_kind(**by_name: int) -> dict[int, int]:
+    return {getattr(lib, f"LT_KIND_{name}"): value for name, value in by_name.items()}
 
 
 def wait_of(thread: Thread) -> Wait:
@@ -69,11 +66,11 @@ def wait_of(thread: Thread) -> Wait:
     return thread.waiting_for
 
 
-def test_a_thread_has_the_figures_of_contention_alone(threads: Threads) -> None:
+def test_a_thread_has_the_figures_of_its_block(threads: Threads) -> None:
     raw = replace(
         waits(None),
-        acquisitions=by_kind(MUTEX=5, RWLOCK=3, COND=100),
-        contended=by_kind(MUTEX=2, SEM=50),
+        acquisitions=8,
+        contended=2,
         wait_ticks=by_kind(MUTEX=2 * SECOND, COND=3 * SECOND),
     )
     thread = threads.one(raw)

@@ -1,0 +1,157 @@
+"""The figures of a process since an earlier scan of it: a session, or a span of a recording."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from locktop.collector.analysis.idle.classifier import most_wait_first
+from locktop.collector.model import Blame, Kind, Lock, Snapshot, Thread, WaitStack
+from locktop.collector.model.figures import Figure
+
+
+def since(snapshot: Snapshot, baseline: Snapshot) -> Snapshot:
+    """Return ``snapshot`` with the counters that were added after ``baseline``.
+
+    States, waits that go on and rates stay. A lock or thread that is not in ``baseline`` keeps
+    all of its figures. So does a lock with smaller counters, and a thread with an id that was
+    used again. The maxima of a lock cannot be split, so they are upper bounds.
+
+    Args:
+        snapshot: the later scan.
+        baseline: an earlier scan of the same process, by the same source.
+    """
+    locks = {lock.id: lock for lock in baseline.locks}
+    threads = {thread.tid: thread for thread in baseline.threads}
+    found = [_lock(lock, locks.get(lock.id)) for lock in snapshot.locks]
+    duration_s = max(snapshot.duration_s - baseline.duration_s, 0.0)
+    return replace(
+        snapshot,
+        duration_s=duration_s,
+        session_s=duration_s,
+        lost_events=max(snapshot.lost_events - baseline.lost_events, 0),
+        threads=tuple([_thread(one, threads.get(one.tid)) for one in snapshot.threads]),
+        locks=tuple(sorted(found, key=most_wait_first)),
+    )
+
+
+# ---- locks ----
+
+
+def is_same_lock(lock: Lock, before: Lock | None) -> bool:
+    """Return whether the counters of ``lock`` go on from those of ``before``."""
+    return (
+        before is not None
+        and (lock.address, lock.kind) == (before.address, before.kind)
+        and lock.generation >= before.generation
+        and not _shrank(before.acquisitions, lock.acquisitions)
+        and not _shrank(before.contended, lock.contended)
+        and not _shrank(before.hold_timed, lock.hold_timed)
+    )
+
+
+def _lock(lock: Lock, before: Lock | None) -> Lock:
+    if before is None or not is_same_lock(lock, before):
+        return lock
+    wait_s, hold_s = lock.wait_s - before.wait_s, _less(lock.hold_s, before.hold_s)
+    wait_s = max(wait_s, 0.0)
+    is_longest_known = lock.wait_max_s > before.wait_max_s
+    hold_max_s = lock.hold_max_s
+    if hold_s is not None and hold_max_s is not None and before.hold_max_s is not None:
+        hold_max_s = hold_max_s if hold_max_s > before.hold_max_s else min(hold_max_s, hold_s)
+    stacks = _stacks(lock.wait_stacks, before.wait_stacks)
+    return replace(
+        lock,
+        acquisitions=_less(lock.acquisitions, before.acquisitions),
+        contended=lock.contended - before.contended,
+        trylock_failed=_less(lock.trylock_failed, before.trylock_failed),
+        wait_s=wait_s,
+        wait_max_s=lock.wait_max_s if is_longest_known else min(lock.wait_max_s, wait_s),
+        hold_s=hold_s,
+        hold_timed=lock.hold_timed - before.hold_timed,
+        hold_max_s=hold_max_s,
+        wait_stacks=stacks,
+        blame=_blame(lock.blame, before.blame),
+        signals=_less(lock.signals, before.signals),
+        unheard=_less(lock.unheard, before.unheard),
+        idle_s=_idle_s(lock, wait_s, stacks),
+        wait_error_s=math.sqrt(max(lock.wait_error_s**2 - before.wait_error_s**2, 0.0)),
+    )
+
+
+def _idle_s(lock: Lock, wait_s: float, stacks: Sequence[WaitStack]) -> float:
+    """Return the seconds of ``wait_s`` in idle waits. The later scan decides which stacks are idle,
+    because it knows more names."""
+    if lock.idle_s in (0.0, lock.wait_s):
+        return wait_s if lock.idle_s else 0.0
+    return min(wait_s, sum(entry.wait_s for entry in stacks if entry.idle))
+
+
+def _stacks(now: Sequence[WaitStack], before: Sequence[WaitStack]) -> tuple[WaitStack, ...]:
+    earlier = {entry.stack: entry for entry in before}
+    found = []
+    for entry in now:
+        known = earlier.get(entry.stack)
+        if known is not None:
+            count, wait_s = entry.count - known.count, entry.wait_s - known.wait_s
+            entry = replace(entry, count=max(count, 0), wait_s=max(wait_s, 0.0))
+        if entry.count or entry.wait_s:
+            found.append(entry)
+    return tuple(sorted(found, key=lambda entry: -entry.wait_s))
+
+
+def _blame(now: Sequence[Blame], before: Sequence[Blame]) -> tuple[Blame, ...]:
+    if not now:
+        return ()
+    earlier = {one.holder: one.wait_s for one in before}
+    found = []
+    for one in now:
+        wait_s = one.wait_s - earlier.get(one.holder, 0.0)
+        if wait_s > 0.0:
+            found.append(replace(one, wait_s=wait_s))
+    return tuple(sorted(found, key=lambda one: -one.wait_s))
+
+
+# ---- threads ----
+
+
+def is_same_thread(thread: Thread, before: Thread | None) -> bool:
+    """Return whether the counters of ``thread`` go on from those of ``before``.
+
+    The kernel gives the id of a thread that ended to a new thread.
+    """
+    return (
+        before is not None
+        and (before.alive or not thread.alive)
+        and before.pid == thread.pid
+        and not _shrank(before.acquisitions, thread.acquisitions)
+        and not _shrank(before.contended, thread.contended)
+        and thread.cpu_s >= before.cpu_s
+    )
+
+
+def _thread(thread: Thread, before: Thread | None) -> Thread:
+    if before is None or not is_same_thread(thread, before):
+        return thread
+    wait_s: dict[Kind, float] = {
+        kind: max(now_s - before.wait_s.get(kind, 0.0), 0.0)
+        for kind, now_s in thread.wait_s.items()
+    }
+    return replace(
+        thread,
+        wait_s=wait_s,
+        cpu_s=thread.cpu_s - before.cpu_s,
+        acquisitions=_less(thread.acquisitions, before.acquisitions),
+        contended=_less(thread.contended, before.contended),
+    )
+
+
+def _shrank(before: Figure | None, now: Figure | None) -> bool:
+    return before is not None and now is not None and now < before
+
+
+def _less(now: Figure | None, before: Figure | None) -> Figure | None:
+    """Return the growth of a figure; None if one of both scans did not measure the figure."""
+    return max(now - before, 0) if now is not None and before is not None else None

@@ -1,0 +1,76 @@
+"""Heat maps: how much all threads together waited, in cells of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from locktop.collector.model import Lane, LaneState, Window
+
+#: Nanoseconds of a second.
+SECOND_NS = 1_000_000_000
+
+
+def by_lock(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
+    """Return the nanoseconds waited for each lock in each cell, the most waited first."""
+    sums: dict[int, list[int]] = {}
+    for lane in lanes:
+        for span in lane.spans:
+            if span.state is LaneState.WAITING:
+                row = sums.get(span.lock)
+                if row is None:
+                    row = sums[span.lock] = [0] * window.count
+                _add(row, window, span.from_ns, span.to_ns)
+    return _sorted(sums)
+
+
+def by_thread(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
+    """Return the nanoseconds that each thread waited in each cell, the most waited first."""
+    sums = {}
+    for lane in lanes:
+        row = sums[lane.tid] = [0] * window.count
+        for span in lane.spans:
+            if span.state is LaneState.WAITING:
+                _add(row, window, span.from_ns, span.to_ns)
+    return _sorted(sums)
+
+
+def by_offset(
+    lanes: Iterable[Lane], first_s: int, seconds: int, rows: int, lock: int = 0
+) -> list[list[int]]:
+    """Return the nanoseconds waited by offset within the second.
+
+    Args:
+        lanes: the threads.
+        first_s: the first second, since 1970.
+        seconds: number of seconds, one a column.
+        rows: number of parts of a second.
+        lock: the lock; 0: all locks.
+
+    Returns:
+        A list for each part of a second, the first part first, with an element for each second.
+    """
+    begin = first_s * SECOND_NS
+    window = Window(begin, begin + seconds * SECOND_NS, seconds * rows)
+    sums = [0] * window.count
+    for lane in lanes:
+        for span in lane.spans:
+            if span.state is LaneState.WAITING and lock in (0, span.lock):
+                _add(sums, window, span.from_ns, span.to_ns)
+    return [sums[row::rows] for row in range(rows)]
+
+
+def _add(row: list[int], window: Window, from_ns: int, to_ns: int) -> None:
+    begin, end = max(from_ns, window.from_ns), min(to_ns, window.to_ns)
+    if begin >= end:
+        return
+    cell = window.cell_at(begin)
+    while begin < end:
+        edge = min(end, window.edge_ns(cell + 1))
+        row[cell] += edge - begin
+        begin = edge
+        cell += 1
+
+
+def _sorted(sums: dict[int, list[int]]) -> dict[int, list[int]]:
+    order = sorted(sums, key=lambda one: (-sum(sums[one]), one))
+    return {one: sums[one] for one in order}

@@ -1,0 +1,97 @@
+"""The waits of a span of time as a snapshot: call trees and exports take it as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from locktop.collector.model import Blame, Frame, Kind, Lock, Snapshot, TimedWait, WaitStack
+
+
+class _LockSum(Struct):
+    """Nanoseconds and counts of one lock."""
+
+    kind: Kind
+    stacks: dict[tuple[int, bool], list[int]] = field(default_factory=dict)  # ns, count
+    holders: dict[int, int] = field(default_factory=dict)
+    longest_ns: int = 0
+
+
+def span_snapshot(
+    snapshot: Snapshot,
+    waits: Iterable[TimedWait],
+    from_ns: int,
+    to_ns: int,
+    stacks: Mapping[int, tuple[Frame, ...]] | None = None,
+    lock: int = 0,
+) -> Snapshot:
+    """Return a snapshot whose locks have the waits of one span alone.
+
+    A wait counts with its part in the span. Figures that waits do not show are None.
+
+    Args:
+        snapshot: has the names of the locks, the threads and the functions.
+        waits: all waits that touch the span.
+        from_ns: the begin of the span, nanoseconds since 1970.
+        to_ns: its end.
+        stacks: the frames of further stacks.
+        lock: the only lock that counts; 0: all locks.
+    """
+    sums: dict[int, _LockSum] = {}
+    for one in waits:
+        record = one.record
+        part = min(to_ns, record.got_ns) - max(from_ns, record.began_ns)
+        if part <= 0 or lock not in (0, record.lock):
+            continue
+        of = sums.setdefault(record.lock, _LockSum(record.kind))
+        entry = of.stacks.setdefault((record.stack, one.idle), [0, 0])
+        entry[0] += part
+        entry[1] += 1
+        if not one.idle:
+            of.holders[record.holder] = of.holders.get(record.holder, 0) + part
+        of.longest_ns = max(of.longest_ns, part)
+    known = {one.id: one for one in snapshot.locks}
+    locks = [_lock(known.get(id_), id_, of) for id_, of in sums.items()]
+    locks.sort(key=lambda one: (one.idle, -one.counted_wait_s, one.id))
+    return replace(
+        snapshot,
+        duration_s=(to_ns - from_ns) / 1e9,
+        interval_s=(to_ns - from_ns) / 1e9,
+        locks=tuple(locks),
+        stacks={**(stacks or {}), **snapshot.stacks},
+        deadlocks=(),
+        events=(),
+    )
+
+
+def _lock(known: Lock | None, id_: int, of: _LockSum) -> Lock:
+    entries = sorted(of.stacks.items(), key=lambda item: -item[1][0])
+    idle_ns = sum(ns for (_, idle), (ns, _) in entries if idle)
+    count = sum(number for _, (_, number) in entries)
+    whole = sum(ns for _, (ns, _) in entries)
+    blame = sorted(of.holders.items(), key=lambda item: -item[1])
+    return Lock(
+        id=id_,
+        address=known.address if known is not None else 0,
+        kind=of.kind,
+        name=known.name if known is not None else f"lock {id_}",
+        acquisitions=None,
+        contended=count,
+        trylock_failed=None,
+        wait_s=whole / 1e9,
+        wait_max_s=of.longest_ns / 1e9,
+        hold_s=None,
+        hold_timed=0,
+        hold_max_s=None,
+        holders=(),
+        waiters=(),
+        wait_stacks=tuple(
+            WaitStack(stack, number, ns / 1e9, idle) for (stack, idle), (ns, number) in entries
+        ),
+        blame=tuple(Blame(tid, 0, ns / 1e9) for tid, ns in blame),
+        idle=idle_ns == whole,
+        idle_s=idle_ns / 1e9,
+        type=known.type if known is not None else "",
+    )

@@ -1,0 +1,290 @@
+"""Time lines: lanes of threads, exact sums over cells, hand-overs, and the events of a lane.
+
+A lane is a partition of the time: each nanosecond has one state, so sums over cells are exact at
+each zoom level, and time in two waits that overlap counts once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    Flow,
+    Kind,
+    Lane,
+    LaneSpan,
+    LaneState,
+    ScanSample,
+    TimedWait,
+    WaitRecord,
+    Window,
+)
+
+#: The state and the lock of a part of a lane.
+CellKey = tuple[LaneState, int]
+#: Nanoseconds of one cell by state and lock.
+Cell = Mapping[CellKey, int]
+
+_ORDER = {state: number for number, state in enumerate(LaneState)}
+#: The clocks of two threads are the same counter; a rounding may lie between.
+_ROUNDING_NS = 1000
+
+
+class _Interval(NamedTuple):
+    """A claim to a part of a lane. The smallest tuple of those at one moment decides its state."""
+
+    order: int  # of the state
+    later_first: int  # the begin, negative: of two waits the inner one decides
+    lock: int
+    to_ns: int
+    state: LaneState
+
+    @property
+    def from_ns(self) -> int:
+        """The begin."""
+        return -self.later_first
+
+
+def _interval(from_ns: int, to_ns: int, state: LaneState, lock: int = 0) -> _Interval:
+    return _Interval(_ORDER[state], -from_ns, lock, to_ns, state)
+
+
+def lanes(
+    waits: Sequence[TimedWait], samples: Sequence[ScanSample], from_ns: int, to_ns: int
+) -> tuple[Lane, ...]:
+    """Return the lanes of all threads, the longest wait first.
+
+    Args:
+        waits: all waits and holds that touch the span, in order of their begin.
+        samples: the scans of the span, and those just before and after it, the oldest first.
+        from_ns: the begin of the span.
+        to_ns: its end, after the begin.
+    """
+    by_thread: dict[int, list[_Interval]] = {}
+    own: dict[int, list[TimedWait]] = {}
+    for one in waits:
+        record = one.record
+        intervals = by_thread.setdefault(record.tid, [])
+        if record.wait_ns:
+            state = LaneState.IDLE if one.idle else LaneState.WAITING
+            intervals.append(_interval(record.began_ns, record.got_ns, state, record.lock))
+            if record.began_ns < to_ns and record.got_ns >= from_ns:
+                own.setdefault(record.tid, []).append(one)
+        if record.hold_ns:
+            hold = LaneState.HOLDING
+            intervals.append(_interval(record.got_ns, record.end_ns, hold, record.lock))
+    names = _add_samples(by_thread, samples, from_ns, to_ns)
+    found = []
+    for tid, intervals in by_thread.items():
+        spans = _resolved(intervals, from_ns, to_ns)
+        waited = sum(s.to_ns - s.from_ns for s in spans if s.state is LaneState.WAITING)
+        mine = tuple(own.get(tid, ()))
+        found.append(Lane(tid, names.get(tid, ""), spans, mine, waited))
+    return tuple(sorted(found, key=lambda lane: (-lane.wait_ns, lane.tid)))
+
+
+def _add_samples(
+    by_thread: dict[int, list[_Interval]],
+    samples: Sequence[ScanSample],
+    from_ns: int,
+    to_ns: int,
+) -> dict[int, str]:
+    """Add what scans show beside waits; return the names of the threads.
+
+    A scan speaks for the time up to the middle between it and its neighbour.
+    """
+    names = {}
+    for number, one in enumerate(samples):
+        first, last = number == 0, number == len(samples) - 1
+        begin = one.time_ns if first else (samples[number - 1].time_ns + one.time_ns) // 2
+        end = one.time_ns if last else (one.time_ns + samples[number + 1].time_ns) // 2
+        in_sight = begin < to_ns and end >= from_ns
+        for tid, thread in one.threads.items():
+            names[tid] = thread.name
+            intervals = by_thread.setdefault(tid, [])
+            if in_sight:
+                intervals.append(_interval(begin, end, thread.state))
+            for held in thread.holds:
+                if held.duration_s is not None:
+                    since_ns = one.time_ns - round(held.duration_s * 1e9)
+                    intervals.append(_interval(since_ns, one.time_ns, LaneState.HOLDING, held.lock))
+                elif in_sight:
+                    intervals.append(_interval(begin, end, LaneState.HOLDING, held.lock))
+    return names
+
+
+def _resolved(intervals: Iterable[_Interval], from_ns: int, to_ns: int) -> tuple[LaneSpan, ...]:
+    """Return one state for each moment: the spans fill the time from ``from_ns`` to ``to_ns``."""
+    clipped = [one for one in intervals if one.from_ns < to_ns and one.to_ns > from_ns]
+    clipped.sort(key=lambda one: one.from_ns)
+    edges = {from_ns, to_ns}
+    for one in clipped:
+        edges.add(max(from_ns, one.from_ns))
+        edges.add(min(to_ns, one.to_ns))
+    points = sorted(edges)
+    current: list[_Interval] = []
+    spans: list[LaneSpan] = []
+    state, lock, began, next_one = LaneState.UNKNOWN, 0, from_ns, 0
+    for point in points[:-1]:
+        while next_one < len(clipped) and clipped[next_one].from_ns <= point:
+            heapq.heappush(current, clipped[next_one])
+            next_one += 1
+        while current and current[0].to_ns <= point:
+            heapq.heappop(current)
+        now, of = (current[0].state, current[0].lock) if current else (LaneState.UNKNOWN, 0)
+        if (now, of) != (state, lock):
+            if point > began:
+                spans.append(LaneSpan(began, point, state, lock))
+            state, lock, began = now, of, point
+    spans.append(LaneSpan(began, to_ns, state, lock))
+    return tuple(spans)
+
+
+# ---- cells ----
+
+
+def cells(spans: Sequence[LaneSpan], window: Window) -> list[dict[CellKey, int]]:
+    """Return the nanoseconds of each cell by state and lock.
+
+    Args:
+        spans: the spans of one lane.
+        window: its cells; time of the window outside the spans is in no cell.
+    """
+    found: list[dict[CellKey, int]] = [{} for _ in range(window.count)]
+    first = bisect_right(spans, window.from_ns, key=lambda span: span.to_ns)
+    for number in range(first, len(spans)):
+        span = spans[number]
+        if span.from_ns >= window.to_ns:
+            break
+        _add(found, window, span)
+    return found
+
+
+def _add(found: list[dict[CellKey, int]], window: Window, span: LaneSpan) -> None:
+    begin, end = max(span.from_ns, window.from_ns), min(span.to_ns, window.to_ns)
+    if begin >= end:
+        return
+    key = span.state, span.lock
+    cell = window.cell_at(begin)
+    while begin < end:
+        edge = min(end, window.edge_ns(cell + 1))
+        if edge > begin:
+            found[cell][key] = found[cell].get(key, 0) + edge - begin
+        begin = edge
+        cell += 1
+
+
+def by_state(cell: Cell) -> dict[LaneState, int]:
+    """Return the nanoseconds of a cell by state."""
+    found: dict[LaneState, int] = {}
+    for (state, _), ns in cell.items():
+        found[state] = found.get(state, 0) + ns
+    return found
+
+
+def longest_lock(cell: Cell) -> int:
+    """Return the lock that the thread waited for most in a cell, in contention; 0: none."""
+    waits = [(ns, lock) for (state, lock), ns in cell.items() if state is LaneState.WAITING]
+    return max(waits, default=(0, 0))[1]
+
+
+# ---- flows and events ----
+
+
+def flows(waits: Sequence[TimedWait]) -> tuple[Flow, ...]:
+    """Return who released the lock of each contended wait, in order of the ends of the waits.
+
+    The releasing thread is that of the last recorded release before the end of the wait. Without
+    one, the thread that had the lock when the wait began is all that is known. Of a rwlock with a
+    known writer, that writer counts: readers that got the lock together did not wake each other.
+    """
+    releases: dict[int, list[WaitRecord]] = {}
+    for one in waits:
+        if one.record.hold_ns is not None and not one.record.timed_out:
+            releases.setdefault(one.record.lock, []).append(one.record)
+    ends = {}
+    for lock, found in releases.items():
+        found.sort(key=lambda record: record.end_ns)
+        ends[lock] = [record.end_ns for record in found]
+    made = []
+    for one in waits:
+        record = one.record
+        if one.is_open or one.idle or record.timed_out or not record.wait_ns:
+            continue
+        if record.kind not in CONTENTION_KINDS:
+            continue
+        release = _release(record, releases.get(record.lock, ()), ends.get(record.lock, ()))
+        from_tid = release.tid if release is not None else record.holder
+        if from_tid:
+            made.append(
+                Flow(
+                    lock=record.lock,
+                    from_tid=from_tid,
+                    released_ns=release.end_ns if release is not None else None,
+                    to_tid=record.tid,
+                    woken_ns=record.got_ns,
+                )
+            )
+    return tuple(sorted(made, key=lambda flow: flow.woken_ns))
+
+
+def _release(
+    wait: WaitRecord, releases: Sequence[WaitRecord], ends: Sequence[int]
+) -> WaitRecord | None:
+    """Return the last release of the wait's lock by another thread during the wait."""
+    only = wait.holder if wait.kind is Kind.RWLOCK else 0
+    at = bisect_right(ends, wait.got_ns + _ROUNDING_NS)
+    while at and ends[at - 1] >= wait.began_ns:
+        at -= 1
+        if releases[at].tid != wait.tid and only in (0, releases[at].tid):
+            return releases[at]
+    return None
+
+
+class LaneEvent(NamedTuple):
+    """The begin or the end of a wait."""
+
+    time_ns: int
+    is_end: bool
+    wait: TimedWait
+
+
+def events(waits: Iterable[TimedWait]) -> list[LaneEvent]:
+    """Return the begins and the ends of waits in contention, in order of time."""
+    found = []
+    for one in waits:
+        if one.idle or not one.record.wait_ns:
+            continue
+        found.append(LaneEvent(one.record.began_ns, False, one))
+        if not one.is_open:
+            found.append(LaneEvent(one.record.got_ns, True, one))
+    return sorted(found, key=lambda event: event.time_ns)
+
+
+def event_after(found: Sequence[LaneEvent], time_ns: int) -> LaneEvent | None:
+    """Return the first event after a moment, None without one."""
+    at = bisect_right(found, time_ns, key=lambda event: event.time_ns)
+    return found[at] if at < len(found) else None
+
+
+def event_before(found: Sequence[LaneEvent], time_ns: int) -> LaneEvent | None:
+    """Return the last event before a moment, None without one."""
+    at = bisect_left(found, time_ns, key=lambda event: event.time_ns)
+    return found[at - 1] if at else None
+
+
+def wait_in(waits: Iterable[TimedWait], from_ns: int, to_ns: int) -> TimedWait | None:
+    """Return the wait with the most time in a span; a wait in contention goes first."""
+    best, most = None, (-1, -1)
+    for one in waits:
+        record = one.record
+        if record.began_ns >= to_ns:
+            break
+        part = min(to_ns, record.got_ns) - max(from_ns, record.began_ns)
+        if part >= 0 and record.wait_ns and (int(not one.idle), part) > most:
+            best, most = one, (int(not one.idle), part)
+    return best

@@ -1,0 +1,188 @@
+"""The waits of a time line: exact ones from ring records, others from the scans that showed them.
+
+A wait is in both if a scan met the wait and its record came later. Then the record counts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from locktop.collector.model import (
+    CONTENTION_KINDS,
+    LaneState,
+    ScanSample,
+    Snapshot,
+    Thread,
+    ThreadSample,
+    ThreadState,
+    TimedWait,
+    Wait,
+    WaitRecord,
+)
+
+#: The time of a scan is known less exactly than the times of records: a scan takes some time.
+TOLERANCE_NS = 100_000_000
+
+_STATES = {
+    ThreadState.RUNNING: LaneState.RUNNING,
+    ThreadState.RUNNABLE: LaneState.RUNNING,
+}
+
+
+def sample(snapshot: Snapshot, time_ns: int) -> ScanSample:
+    """Return what a time line needs of a snapshot.
+
+    Args:
+        snapshot: the scan.
+        time_ns: when it was taken.
+    """
+    return ScanSample(
+        time_ns=time_ns,
+        is_sampled=snapshot.is_sampled,
+        lost_records=snapshot.lost_events,
+        threads={
+            thread.tid: _thread(thread)
+            for thread in snapshot.threads
+            # The snapshot of a killed process keeps the waits of its threads.
+            if thread.alive or thread.waiting_for is not None
+        },
+    )
+
+
+def _thread(thread: Thread) -> ThreadSample:
+    return ThreadSample(
+        name=thread.name,
+        state=_beside_waits(thread),
+        wait=thread.waiting_for,
+        holds=thread.holds,
+    )
+
+
+def _beside_waits(thread: Thread) -> LaneState:
+    """Return what the thread does when it does not wait.
+
+    Of a thread that waits at the moment of the scan, the last interval tells.
+    """
+    time = thread.time
+    if thread.waiting_for is None or time is None:
+        return _STATES.get(thread.state, LaneState.SLEEPING)
+    runs, sleeps = time.cpu + time.runnable, time.disk + time.other
+    return LaneState.RUNNING if runs > sleeps else LaneState.SLEEPING
+
+
+class _Seen(Struct):
+    """A wait while scans are read."""
+
+    tid: int
+    wait: Wait  # as in the last scan that showed the wait
+    began_ns: int
+    end_ns: int
+    is_open: bool = False
+
+
+def seen_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
+    """Return the waits that scans showed, in order of their begin.
+
+    Two scans in a row that show the same wait (by its number and its lock) show one wait. An
+    estimate of a sampled process goes on for half of the time to the next scan, and begins half of
+    the time after the scan before.
+    """
+    found: list[_Seen] = []
+    current: dict[int, _Seen] = {}
+    for number, one in enumerate(samples):
+        half_ns = (one.time_ns - samples[number - 1].time_ns) // 2 if number else 0
+        before, current = current, {}
+        for tid, thread in one.threads.items():
+            wait, last = thread.wait, before.get(tid)
+            same = last is not None and wait is not None and _is_same(last.wait, wait)
+            if last is not None and not same and one.is_sampled:
+                last.end_ns += half_ns
+            if wait is None:
+                continue
+            if same and last is not None:
+                last.wait, last.end_ns = wait, one.time_ns
+                current[tid] = last
+                continue
+            began_ns = one.time_ns - _nanoseconds(wait.duration_s)
+            if one.is_sampled:
+                began_ns = min(began_ns, one.time_ns - half_ns)
+            if last is not None:
+                began_ns = max(began_ns, last.end_ns)
+            current[tid] = _Seen(tid, wait, began_ns, one.time_ns)
+            found.append(current[tid])
+    for seen in current.values():
+        seen.is_open = True
+    return [_timed(seen) for seen in sorted(found, key=lambda seen: seen.began_ns)]
+
+
+def _is_same(one: Wait, other: Wait) -> bool:
+    return one.seq == other.seq and one.lock == other.lock
+
+
+def _nanoseconds(seconds: float) -> int:
+    return max(0, round(seconds * 1e9))
+
+
+def _timed(seen: _Seen) -> TimedWait:
+    wait = seen.wait
+    holder = wait.holder_seen or (wait.holders[0] if wait.holders else 0)
+    record = WaitRecord(
+        tid=seen.tid,
+        lock=wait.lock,
+        kind=wait.kind,
+        began_ns=seen.began_ns,
+        wait_ns=seen.end_ns - seen.began_ns,
+        hold_ns=None,
+        stack=wait.stack,
+        holder=holder,
+        site=wait.site,
+        is_sampled=True,
+    )
+    return TimedWait(record=record, idle=wait.idle, is_open=seen.is_open)
+
+
+def joined(records: Iterable[TimedWait], seen: Iterable[TimedWait]) -> list[TimedWait]:
+    """Return the waits of both, each once, in order of their begin.
+
+    Args:
+        records: waits from ring records, which may be holds without a wait.
+        seen: waits from scans. One that is also a record is left out.
+    """
+    found = list(records)
+    by_place: dict[tuple[int, int], list[WaitRecord]] = {}
+    for one in found:
+        if one.record.wait_ns:
+            by_place.setdefault((one.record.tid, one.record.lock), []).append(one.record)
+    for one in seen:
+        exact = by_place.get((one.record.tid, one.record.lock), ())
+        if not any(_is_recorded(one.record, record) for record in exact):
+            found.append(one)
+    return sorted(found, key=lambda one: one.record.began_ns)
+
+
+def _is_recorded(seen: WaitRecord, record: WaitRecord) -> bool:
+    """Return whether ``record`` is the wait that scans showed."""
+    return (
+        abs(record.began_ns - seen.began_ns) <= TOLERANCE_NS
+        and record.got_ns >= seen.got_ns - TOLERANCE_NS
+    )
+
+
+def classified(records: Iterable[WaitRecord], snapshot: Snapshot) -> Iterator[TimedWait]:
+    """Yield the records as waits in contention or for work, as the snapshot classifies them."""
+    by_stack, by_lock = _verdicts(snapshot)
+    for record in records:
+        idle = by_stack.get((record.lock, record.stack))
+        if idle is None:
+            idle = record.kind not in CONTENTION_KINDS and by_lock.get(record.lock, True)
+        yield TimedWait(record=record, idle=idle)
+
+
+def _verdicts(snapshot: Snapshot) -> tuple[Mapping[tuple[int, int], bool], Mapping[int, bool]]:
+    """Return by lock and stack, and by lock, whether waits are for work."""
+    by_stack = {
+        (lock.id, entry.stack): entry.idle for lock in snapshot.locks for entry in lock.wait_stacks
+    }
+    return by_stack, {lock.id: lock.idle for lock in snapshot.locks}

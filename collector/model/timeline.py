@@ -1,0 +1,119 @@
+"""Time lines: what each thread did when. Times are nanoseconds since 1970, UTC (``_ns``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from locktop.collector.model.moments import Notable, WaitRecord
+from locktop.collector.model.snapshot import Snapshot
+from locktop.collector.model.threads import Held, Wait
+
+
+class LaneState(StrEnum):
+    """What a thread does. At each moment a lane has one state: the first of these that applies."""
+
+    WAITING = "waits"  # for a lock, in contention
+    IDLE = "idle"  # waits for work
+    HOLDING = "holds"  # has at least one lock
+    RUNNING = "runs"  # on a CPU, or ready to run; known from scans alone
+    SLEEPING = "sleeps"  # asleep for another reason; known from scans alone
+    UNKNOWN = "unknown"  # no scan showed the thread then
+
+    # The hash of Enum is Python code, and each cell of each lane looks up states.
+    __hash__ = str.__hash__
+
+
+class LaneSpan(Struct, frozen=True, gc=False):
+    """A part of a lane with one state."""
+
+    from_ns: int
+    to_ns: int  # exclusive
+    state: LaneState
+    lock: int = 0  # id of the lock that the thread waits for or holds; 0: none
+
+
+class TimedWait(Struct, frozen=True, gc=False):
+    """A wait on a time line."""
+
+    record: WaitRecord
+    idle: bool  # for work
+    is_open: bool = False  # the newest scan showed the wait: its end is unknown
+
+
+class Lane(Struct, frozen=True):
+    """One thread. The spans lie side by side and fill the time of the time line."""
+
+    tid: int
+    name: str
+    spans: tuple[LaneSpan, ...]
+    waits: tuple[TimedWait, ...]  # in order of their begin
+    wait_ns: int  # sum of the spans that wait
+
+
+class Flow(Struct, frozen=True, gc=False):
+    """A hand-over: a thread released a lock, and another thread got the lock after its wait."""
+
+    lock: int  # id
+    from_tid: int
+    released_ns: int | None  # None: the release was not recorded
+    to_tid: int
+    woken_ns: int  # the wait of ``to_tid`` was over
+
+
+class TimeLine(Struct, frozen=True):
+    """All lanes of a span of time. ``snapshot`` is the newest of the span: it has the names."""
+
+    from_ns: int
+    to_ns: int
+    lanes: tuple[Lane, ...]  # the longest wait first
+    flows: tuple[Flow, ...]  # in order of ``woken_ns``
+    notables: tuple[Notable, ...]
+    is_sampled: bool  # all waits are estimates
+    snapshot: Snapshot
+    lost_records: int = 0  # ring records of the span that are known to be lost
+
+
+class Window(Struct, frozen=True, gc=False):
+    """A span of time that is divided into cells of almost the same length."""
+
+    from_ns: int
+    to_ns: int  # exclusive
+    count: int  # of cells
+
+    @property
+    def span_ns(self) -> int:
+        """The length of the window."""
+        return self.to_ns - self.from_ns
+
+    def edge_ns(self, cell: int) -> int:
+        """Return where a cell begins; ``count`` gives the end of the last cell."""
+        return self.from_ns + cell * self.span_ns // self.count
+
+    def cell_at(self, time_ns: int) -> int:
+        """Return the cell that has a moment; the first or the last one for a moment outside."""
+        if time_ns < self.from_ns:
+            return 0
+        # The greatest number whose edge is not behind the moment.
+        cell = ((time_ns - self.from_ns + 1) * self.count - 1) // self.span_ns
+        return min(cell, self.count - 1)
+
+
+class ThreadSample(Struct, frozen=True):
+    """One thread in one scan, as far as a time line needs it."""
+
+    name: str
+    state: LaneState  # without waits and holds
+    wait: Wait | None
+    holds: tuple[Held, ...]
+
+
+class ScanSample(Struct, frozen=True):
+    """One scan, as far as a time line needs it."""
+
+    time_ns: int
+    is_sampled: bool  # as Snapshot.is_sampled
+    lost_records: int  # since the process started
+    threads: Mapping[int, ThreadSample]  # the living threads by tid

@@ -1,0 +1,218 @@
+"""The moment of a recording that the text of an option names, and the snapshots there."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+
+from msgspec import Struct
+
+from locktop.collector.analysis.figures_since import since
+from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.analysis.idle.rules import Rules
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.recording.moments import Moments
+
+_NS = 1_000_000_000
+_UNITS_NS = {"ms": 1_000_000, "s": _NS, "m": 60 * _NS, "h": 3600 * _NS}
+_RELATIVE = re.compile(r"([+-])(\d{1,12}(?:\.\d{1,9})?)(ms|s|m|h)")
+_NOTABLE = re.compile(r"(alert|mark)(?::(\d{1,9}))?")
+_CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+#: The fraction of the second in an ISO 8601 time.
+_FRACTION = re.compile(r":\d\d[.,](\d{1,9})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ALERTS = (NotableKind.DEADLOCK, NotableKind.WAIT)
+
+
+class Span(Struct, frozen=True):
+    """A snapshot, and the earlier one from which on its figures are of interest."""
+
+    snapshot: Snapshot
+    before: Snapshot | None = None  # None: the figures since the process started
+
+    def figures(self) -> Snapshot:
+        """Return the snapshot with the figures of the span alone."""
+        return since(self.snapshot, self.before) if self.before is not None else self.snapshot
+
+
+def classified(snapshot: Snapshot, rules: Rules) -> Snapshot:
+    """Return a recorded snapshot with its waits classified anew."""
+    return Classifier(rules).classify(snapshot)
+
+
+class _Given(Struct, frozen=True):
+    """The time that a text names: a whole second, if the text has no fraction of one."""
+
+    first_ns: int
+    last_ns: int
+
+
+def snapshot_at(moments: Moments, text: str | None) -> Snapshot:
+    """Return the newest snapshot at a time or before.
+
+    Args:
+        moments: the recording.
+        text: the time as the user gives it; None for the last snapshot.
+
+    Raises:
+        LocktopError: the text names no time of the recording, or the snapshot is damaged.
+    """
+    return _taken_at(moments, _last_ns(moments, text, _times(moments)[-1]))
+
+
+def span_between(moments: Moments, begin: str | None, end: str | None) -> Span:
+    """Return the snapshots at both ends of a span.
+
+    Args:
+        moments: the recording.
+        begin: the time as the user gives it; None for the first snapshot.
+        end: the same for the end; None for the last snapshot.
+
+    Raises:
+        LocktopError: a text names no time of the recording, or the span has one snapshot alone.
+    """
+    first_ns, last_ns = _span_ns(moments, begin, end)
+    before, after = _taken_at(moments, first_ns), _taken_at(moments, last_ns)
+    if before.duration_s >= after.duration_s:
+        raise LocktopError(f"this span has one snapshot alone; {_there_are(moments)}")
+    return Span(snapshot=after, before=before)
+
+
+def times_between(moments: Moments, begin: str | None, end: str | None) -> Sequence[int]:
+    """Return the times of the snapshots of a span, nanoseconds since 1970. See span_between."""
+    first_ns, last_ns = _span_ns(moments, begin, end)
+    times = _times(moments)
+    return times[max(0, bisect_right(times, first_ns) - 1) : bisect_right(times, last_ns)]
+
+
+def _span_ns(moments: Moments, begin: str | None, end: str | None) -> tuple[int, int]:
+    times = _times(moments)
+    first_ns, last_ns = _last_ns(moments, begin, times[0]), _last_ns(moments, end, times[-1])
+    if first_ns > last_ns:
+        raise LocktopError(f"--from is after --to; {_there_are(moments)}")
+    return first_ns, last_ns
+
+
+def _times(moments: Moments) -> Sequence[int]:
+    times = moments.times_ns()
+    if not times:
+        raise LocktopError("there is no snapshot in this recording")
+    return times
+
+
+def _taken_at(moments: Moments, time_ns: int) -> Snapshot:
+    """Return the newest snapshot at a time.
+
+    A scan takes time, and the recorder notes the end of it. The user sees when it began.
+    """
+    times, found = moments.times_ns(), moments.at(time_ns)
+    number = bisect_right(times, time_ns)
+    if number < len(times):
+        following = moments.at(times[number])
+        began = _parsed(following.taken_at)
+        if began is not None and began.first_ns <= time_ns:
+            return following
+    return found
+
+
+def _last_ns(moments: Moments, text: str | None, default_ns: int) -> int:
+    """Return the last nanosecond that a text names, within the times of the recording."""
+    if text is None:
+        return default_ns
+    times = moments.times_ns()
+    given = _given(moments, text, times[0], times[-1])
+    if given.last_ns < times[0] - _NS or given.first_ns > times[-1] + _NS:
+        raise LocktopError(f"{text!r} is outside of the recording; {_there_are(moments)}")
+    return min(max(given.last_ns, times[0]), times[-1])
+
+
+def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
+    if found := _RELATIVE.fullmatch(text):
+        sign, number, unit = found.groups()
+        by_ns = round(float(number) * _UNITS_NS[unit])
+        exact_ns = begin_ns + by_ns if sign == "+" else end_ns - by_ns
+        return _Given(exact_ns, exact_ns)
+    if found := _NOTABLE.fullmatch(text):
+        # A long wait may have ended before the first snapshot.
+        exact_ns = max(begin_ns, _notable(moments, found[1], int(found[2] or 1)).time_ns)
+        return _Given(exact_ns, exact_ns)
+    given = _on_clock(text, begin_ns, end_ns) if _CLOCK.fullmatch(text) else _parsed(text)
+    if given is None:
+        raise LocktopError(
+            f"{text!r} is no time; 12:03:04, -35s, +10m, alert:2 and 2026-11-23T12:03:04Z are"
+        )
+    return given
+
+
+def _notable(moments: Moments, word: str, number: int) -> Notable:
+    """Return the moment of this number, from 1 on."""
+    kinds = _ALERTS if word == "alert" else (NotableKind.MARK,)
+    found = [one for one in moments.notables() if one.kind in kinds]
+    if not 1 <= number <= len(found):
+        raise LocktopError(f"there is no {word} {number} in this recording; it has {len(found)}")
+    return found[number - 1]
+
+
+def _on_clock(text: str, begin_ns: int, end_ns: int) -> _Given | None:
+    """Return a time of day, on the last day of the recording that has it within the recording."""
+    hour, minute, second, fraction = _CLOCK.fullmatch(text).groups()  # type: ignore[union-attr]
+    try:
+        clock = time_of_day(int(hour), int(minute), int(second or 0))
+    except ValueError:
+        return None
+    # 12:03 is that minute.
+    unit_ns = 60 * _NS if second is None else _unit_ns(fraction)
+    last = _local(end_ns).date()
+    for day in (last, last - timedelta(days=1), _local(begin_ns).date()):
+        given = _of_day(day, clock, fraction, unit_ns)
+        if given.last_ns >= begin_ns - _NS and given.first_ns <= end_ns + _NS:
+            return given
+    return _of_day(last, clock, fraction, unit_ns)
+
+
+def _of_day(day: date, clock: time_of_day, fraction: str | None, unit_ns: int) -> _Given:
+    first_ns = _ns(datetime.combine(day, clock).astimezone()) + _fraction_ns(fraction)
+    return _Given(first_ns, first_ns + unit_ns - 1)
+
+
+def _parsed(text: str) -> _Given | None:
+    """Return a time as ISO 8601; without a zone it is local time. None for another text."""
+    if len(text) > 40 or ("T" not in text and " " not in text):
+        return None
+    try:
+        found = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None
+    matched = _FRACTION.search(text)
+    fraction = matched[1] if matched else None
+    first_ns = _ns(found.replace(microsecond=0)) + _fraction_ns(fraction)
+    return _Given(first_ns, first_ns + _unit_ns(fraction) - 1)
+
+
+def _fraction_ns(digits: str | None) -> int:
+    return int(digits.ljust(9, "0")) if digits else 0
+
+
+def _unit_ns(digits: str | None) -> int:
+    """Return how long the last digit of a time is: a second without a fraction."""
+    return int(10 ** (9 - len(digits or "")))
+
+
+def _ns(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def _local(time_ns: int) -> datetime:
+    return datetime.fromtimestamp(time_ns // _NS, UTC).astimezone()
+
+
+def _there_are(moments: Moments) -> str:
+    times = moments.times_ns()
+    first, last = (
+        _local(time_ns).strftime("%Y-%m-%d %H:%M:%S") for time_ns in (times[0], times[-1])
+    )
+    return f"there are {len(times)} snapshots, from {first} to {last}"

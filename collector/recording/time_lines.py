@@ -1,0 +1,131 @@
+"""Reads time lines from the past of a process: a memory, a recording, or a followed process."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from locktop.collector.analysis import timeline, timeline_waits
+from locktop.collector.analysis.heat_map import by_lock, by_offset, by_thread
+from locktop.collector.analysis.span_snapshot import span_snapshot
+from locktop.collector.analysis.timeline import (
+    LaneEvent,
+    by_state,
+    cells,
+    event_after,
+    event_before,
+    events,
+    longest_lock,
+    wait_in,
+)
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Frame, Notable, ScanSample, Snapshot, TimeLine
+from locktop.collector.recording.moments import Moments
+
+__all__ = [
+    "LaneEvent",
+    "TimeLineReader",
+    "by_lock",
+    "by_offset",
+    "by_state",
+    "by_thread",
+    "cells",
+    "event_after",
+    "event_before",
+    "events",
+    "longest_lock",
+    "span_snapshot",
+    "wait_in",
+]
+
+#: With ring records, scans show what a thread does beside waits, and so many of them are enough.
+MAX_SCANS = 300
+
+
+class TimeLineReader:
+    """Reads time lines of one process. One thread at a time reads; others wait for it."""
+
+    def __init__(self, moments: Moments) -> None:
+        self._moments = moments
+        self._lock = threading.Lock()
+        self._samples: dict[int, ScanSample] = {}  # by time
+        self._stacks: dict[int, tuple[Frame, ...]] = {}
+        self._sites: dict[int, Frame] = {}
+
+    def bounds(self) -> tuple[int, int]:
+        """Return the times of the oldest and of the newest snapshot.
+
+        Raises:
+            LocktopError: there are fewer than two snapshots, so there is no time between them.
+        """
+        times = self._moments.times_ns()
+        if len(times) < 2 or times[-1] <= times[0]:
+            raise LocktopError("a time line needs two snapshots; there is no second one yet")
+        return times[0], times[-1]
+
+    def notables(self) -> Sequence[Notable]:
+        """Return the alerts and marks, the oldest first."""
+        return self._moments.notables()
+
+    def read(self, from_ns: int, to_ns: int) -> TimeLine:
+        """Return the time line of a span, which is cut at the oldest and the newest snapshot.
+
+        Raises:
+            LocktopError: there is nothing in the span, or what is there is damaged.
+        """
+        with self._lock:
+            first_ns, last_ns = self.bounds()
+            from_ns, to_ns = max(from_ns, first_ns), min(to_ns, last_ns)
+            if from_ns >= to_ns:
+                raise LocktopError("there are no snapshots in this span of time")
+            newest = self._scan(to_ns)
+            samples = self._read_samples(from_ns, to_ns, newest.is_sampled)
+            snapshot = replace(
+                newest,
+                stacks={**self._stacks, **newest.stacks},
+                sites={**self._sites, **newest.sites},
+            )
+            records = self._moments.records(from_ns, to_ns)
+            waits = timeline_waits.joined(
+                timeline_waits.classified(records, snapshot),
+                timeline_waits.seen_in_scans(samples),
+            )
+            return TimeLine(
+                from_ns=from_ns,
+                to_ns=to_ns,
+                lanes=timeline.lanes(waits, samples, from_ns, to_ns),
+                flows=timeline.flows(waits),
+                notables=tuple(
+                    one for one in self._moments.notables() if from_ns <= one.time_ns <= to_ns
+                ),
+                is_sampled=newest.is_sampled,
+                snapshot=snapshot,
+                lost_records=max(0, samples[-1].lost_records - samples[0].lost_records),
+            )
+
+    def _read_samples(self, from_ns: int, to_ns: int, all_of_them: bool) -> list[ScanSample]:
+        times = self._moments.times_ns()
+        chosen = times[max(0, bisect_right(times, from_ns) - 1) : bisect_left(times, to_ns) + 1]
+        if not all_of_them and len(chosen) > MAX_SCANS:
+            chosen = _some(chosen, MAX_SCANS)
+        for time_ns in chosen:
+            if time_ns not in self._samples:
+                self._samples[time_ns] = timeline_waits.sample(self._scan(time_ns), time_ns)
+        oldest = times[0]
+        self._samples = {at: one for at, one in self._samples.items() if at >= oldest}
+        return [self._samples[time_ns] for time_ns in chosen]
+
+    def _scan(self, time_ns: int) -> Snapshot:
+        snapshot = self._moments.at(time_ns)
+        self._stacks.update(snapshot.stacks)
+        self._sites.update(snapshot.sites)
+        return snapshot
+
+
+def _some(times: Sequence[int], count: int) -> list[int]:
+    """Return ``count`` of the times, evenly, with the first and the last."""
+    last = len(times) - 1
+    return [times[number * last // (count - 1)] for number in range(count)]

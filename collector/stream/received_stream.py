@@ -1,0 +1,71 @@
+"""The snapshots that a listener received, with its own notes, for a screen or a file."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from locktop.collector.model import Process, Snapshot
+from locktop.collector.watch.rate_limit import RateLimit
+
+#: Lines about peers: so many of them in so many seconds, and so many of them as notes.
+_LINES, _PERIOD_S = 5, 10.0
+_KEPT = 3
+
+
+class ReceivedStream:
+    """Publishes snapshots with notes on the stream. Any thread may call the methods."""
+
+    def __init__(
+        self, publish: Callable[[Snapshot], None], log: Callable[[str], None] | None = None
+    ) -> None:
+        """Args:
+        publish: gets each snapshot.
+        log: gets each line about a peer; None: these lines are notes of the next snapshots.
+        """
+        self._publish = publish
+        self._log = log
+        self._lines: deque[str] = deque(maxlen=_KEPT)
+        self._limit = RateLimit(_LINES, _PERIOD_S)
+        self._newest: Snapshot | None = None
+        self._lock = threading.Lock()
+
+    def snapshot(self, snapshot: Snapshot, losses: str = "") -> None:
+        """Publish a snapshot; ``losses``: a note on what was lost before, "" for none."""
+        with self._lock:
+            self._newest = snapshot
+            self._publish_with(losses)
+
+    def waiting(self, reason: str) -> None:
+        """Tell that no snapshot comes for now. Before the first one the screen is empty."""
+        with self._lock:
+            if self._newest is None:
+                self._newest = _nothing_yet(reason)
+            self._publish_with(reason)
+
+    def line(self, text: str) -> None:
+        """Tell of a peer that was refused or sent damaged data. Too many lines are left out."""
+        with self._lock:
+            if not self._limit.allows(time.monotonic()):
+                return
+            if self._log is not None:
+                self._log(text)
+            elif text not in self._lines:
+                self._lines.append(text)
+
+    def _publish_with(self, note: str) -> None:
+        assert self._newest is not None
+        own = (*((note,) if note and note not in self._newest.notes else ()), *self._lines)
+        self._publish(replace(self._newest, notes=(*self._newest.notes, *own)))
+
+
+def _nothing_yet(reason: str) -> Snapshot:
+    process = Process(pid=0, comm="no process yet", cmdline=(), exe="", started_at="")
+    return Snapshot(
+        taken_at="", host="", source="preload", duration_s=0.0, interval_s=0.0, process=process,
+        threads=(), locks=(), notes=(reason,),
+    )  # fmt: skip

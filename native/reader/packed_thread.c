@@ -1,0 +1,169 @@
+/* Writes threads as msgpack arrays, which Python decodes many at a time. */
+#include "reader.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { SINCE_IS_SET = LT_HELD_TIMED | LT_HELD_RECORDED | LT_HELD_MET };
+enum { EPOCH_SHIFT = 8 }; /* of lt_control.mode */
+
+/* ---- msgpack ---- */
+
+static uint8_t *put_bytes(uint8_t *to, const void *from, size_t size)
+{
+    memcpy(to, from, size);
+    return to + size;
+}
+
+static uint8_t *put_number(uint8_t *to, uint64_t value)
+{
+    uint64_t big_endian = __builtin_bswap64(value);
+
+    if (value < 0x80) {
+        *to = (uint8_t)value;
+        return to + 1;
+    }
+    if (value <= UINT32_MAX) {
+        *to = 0xce;
+        return put_bytes(to + 1, (const uint8_t *)&big_endian + 4, 4);
+    }
+    *to = 0xcf;
+    return put_bytes(to + 1, &big_endian, 8);
+}
+
+static uint8_t *put_array(uint8_t *to, uint32_t count)
+{
+    *to++ = 0xdc;
+    *to++ = (uint8_t)(count >> 8);
+    *to++ = (uint8_t)count;
+    return to;
+}
+
+static uint8_t *put_binary(uint8_t *to, const void *from, uint32_t size)
+{
+    *to++ = 0xc5;
+    *to++ = (uint8_t)(size >> 8);
+    *to++ = (uint8_t)size;
+    return put_bytes(to, from, size);
+}
+
+static uint8_t *put_nil(uint8_t *to)
+{
+    *to = 0xc0;
+    return to + 1;
+}
+
+/* ---- a thread ---- */
+
+static uint8_t *put_block(uint8_t *to, const struct lt_thread *block)
+{
+    to = put_array(to, 12);
+    to = put_number(to, block->state);
+    to = put_number(to, block->tid);
+    to = put_number(to, block->birth);
+    to = put_number(to, block->pthread);
+    to = put_number(to, block->mode);
+    to = put_binary(to, block->name, sizeof block->name);
+    to = put_number(to, block->held);
+    to = put_number(to, block->held_size);
+    to = put_number(to, block->held_top);
+    to = put_number(to, block->ring);
+    to = put_number(to, block->ring_capacity);
+    return put_number(to, block->ring_head);
+}
+
+static uint8_t *put_wait(uint8_t *to, const struct lt_wait *wait)
+{
+    to = put_array(to, 9);
+    to = put_number(to, wait->seq);
+    to = put_number(to, wait->flags);
+    to = put_number(to, wait->key);
+    to = put_number(to, wait->lock);
+    to = put_number(to, wait->stack);
+    to = put_number(to, wait->since);
+    to = put_number(to, wait->site);
+    to = put_number(to, wait->holder);
+    return put_number(to, wait->parties);
+}
+
+static uint8_t *put_entry(uint8_t *to, const struct lt_held *held)
+{
+    to = put_array(to, 10);
+    to = put_number(to, held->key);
+    to = put_number(to, held->lock);
+    to = put_number(to, held->depth);
+    to = put_number(to, held->flags);
+    to = put_number(to, held->site);
+    to = put_number(to, held->flags & SINCE_IS_SET ? held->since : 0);
+    to = put_number(to, held->wait_start);
+    to = put_number(to, held->wait_ticks);
+    to = put_number(to, held->stack);
+    return put_number(to, held->holder);
+}
+
+static uint8_t *put_held(uint8_t *to, const struct lt_thread *block)
+{
+    uint32_t bytes = block->held_top < block->held_size ? block->held_top : block->held_size;
+    uint32_t listed = bytes / sizeof(struct lt_held), count = 0;
+
+    for (uint32_t i = 0; i < listed; i++)
+        count += block->held_inline[i].key != 0;
+    to = put_array(to, count);
+    for (uint32_t i = 0; i < listed; i++) {
+        if (block->held_inline[i].key)
+            to = put_entry(to, &block->held_inline[i]);
+    }
+    return to;
+}
+
+static uint64_t sum_of(const uint64_t *values, uint32_t kinds)
+{
+    uint64_t sum = 0;
+
+    for (int kind = 0; kind < LT_KINDS; kind++)
+        sum += kinds >> kind & 1 ? values[kind] : 0;
+    return sum;
+}
+
+/* A map from each kind to its value, without the zeros. */
+static uint8_t *put_by_kind(uint8_t *to, const uint64_t *values)
+{
+    uint8_t *head = to++, count = 0;
+
+    for (int kind = 0; kind < LT_KINDS; kind++) {
+        if (values[kind]) {
+            to = put_number(to, (uint64_t)kind);
+            to = put_number(to, values[kind]);
+            count++;
+        }
+    }
+    *head = 0x80 | count; /* kind 0 is none, so the count fits */
+    return to;
+}
+
+void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset)
+{
+    const struct lt_thread *block = &read->block;
+    const struct lt_thread_sum *sum = &read->sum;
+    uint8_t *to = read->packed + read->packed_size;
+    int waits = block->wait.key && !(block->wait.seq & 1);
+
+    to = put_array(to, 11);
+    to = put_number(to, index);
+    to = put_number(to, offset);
+    to = put_block(to, block);
+    to = waits ? put_wait(to, &block->wait) : put_nil(to);
+    /* A thread that has not seen the present epoch may have missed releases. */
+    if (waits || block->mode >> EPOCH_SHIFT == read->mode >> EPOCH_SHIFT)
+        to = put_held(to, block);
+    else
+        to = put_array(to, 0);
+    to = put_number(to, read->now);
+    to = put_number(to, sum_of(sum->acquisitions, read->contention));
+    to = put_number(to, sum_of(sum->contended, read->contention));
+    to = put_by_kind(to, sum->wait_ticks);
+    to = put_number(to, sum->use_count);
+    to = put_binary(to, sum->uses, sum->use_count * (uint32_t)sizeof *sum->uses);
+    read->packed_size = (uint64_t)(to - read->packed);
+    read->packed_count++;
+}

@@ -1,0 +1,63 @@
+"""``locktop ctl --start``, ``--stop`` and ``--reset`` on a real process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.targets import StartTarget
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def ctl(pid: int, option: str) -> str:
+    done = tool.run("ctl", "-p", pid, option)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def session(pid: int) -> dict[str, Any]:
+    return tool.snapshot(pid, "--session")
+
+
+def test_a_session_has_the_waits_after_its_start_alone(start_target: StartTarget) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    assert "session begins" in ctl(target.pid, "--start")
+    assert tool.run("ctl", "-p", target.pid, "--start").returncode == 2
+    target.go_on()
+    target.truth()
+    names = ("g_alpha_lock", "g_beta_lock", "g_gamma_lock")
+    before = [tool.lock_named(session(target.pid), name) for name in names]
+    assert all(lock["interval"]["wait_s"] == lock["wait_s"] > 0 for lock in before)
+    ctl(target.pid, "--reset")
+    after = [tool.lock_named(session(target.pid), name) for name in names]
+    assert all(lock["interval"]["acquisitions"] == 0 for lock in after)
+    assert "session ended after" in ctl(target.pid, "--stop")
+    ended = session(target.pid)
+    assert ended == session(target.pid), "a session that ended never changes"
+    done = tool.run("ctl", "-p", target.pid, "--stop")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_without_a_session_one_line_says_how_to_begin(start_target: StartTarget) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    done = tool.run("snapshot", "-p", target.pid, "--session")
+    assert done.returncode == 2
+    assert f"locktop ctl -p {target.pid} --start" in done.stderr
+    json.loads(tool.run("snapshot", "-p", target.pid).stdout)
+
+
+def test_a_sampled_process_has_no_session_of_commands(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("nothing_to_show")
+    target.expect("ready")
+    done = tool.run("ctl", "-p", target.pid, "--start")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert target.finish() == (0, [])

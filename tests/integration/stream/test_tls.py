@@ -1,0 +1,106 @@
+"""Mutual TLS: both sides show a certificate that the other side's authority signed."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from support.streams import Authority, Ear, Mouth, options, streaming
+from support.targets import StartTarget
+from unit.builders import scenarios
+
+from locktop.collector.errors import LocktopError
+
+HERE = "tcp://127.0.0.1:0"
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "authority")
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "stranger")
+
+
+def test_a_process_is_shown_over_tls(start_target: StartTarget, authority: Authority) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    own = authority.files("sender")
+    with (
+        Ear(HERE, authority.files("listener")) as ear,
+        streaming(target.pid, ear.url, *options(own)),
+    ):
+        ear.wait_snapshots(2)
+        assert ear.snapshots[-1].process.pid == target.pid
+
+
+def test_the_connection_is_encrypted_with_a_new_version(authority: Authority) -> None:
+    with Ear(HERE, authority.files("listener")) as ear:
+        own = authority.files("peer")
+        context = ssl.create_default_context(cafile=str(authority.path))
+        context.load_cert_chain(own.cert, own.key)
+        host, _, port = ear.url.removeprefix("tcp://").partition(":")
+        with (
+            socket.create_connection((host, int(port))) as plain,
+            context.wrap_socket(plain, server_hostname=host) as peer,
+        ):
+            assert peer.version() == "TLSv1.3"
+            assert peer.recv(12).startswith(b"LOCKTOP\n")
+
+
+def test_a_sender_without_a_certificate_is_refused(authority: Authority) -> None:
+    with Ear(HERE, authority.files("listener")) as ear:
+        with pytest.raises(LocktopError) as caught:
+            Mouth(ear.url)  # plain TCP
+        assert "--cert" in str(caught.value)
+        context = ssl.create_default_context(cafile=str(authority.path))
+        host, _, port = ear.url.removeprefix("tcp://").partition(":")
+        with (
+            socket.create_connection((host, int(port))) as plain,
+            context.wrap_socket(plain, server_hostname=host) as peer,
+            pytest.raises(OSError, match="certificate"),
+        ):
+            peer.recv(12)
+        ear.wait_line("no certificate was shown")
+        assert ear.snapshots == []
+        is_taken(ear, authority)
+
+
+def test_a_certificate_of_another_authority_is_refused(
+    authority: Authority, stranger: Authority
+) -> None:
+    with Ear(HERE, authority.files("listener")) as ear:
+        with pytest.raises(LocktopError, match="this side's certificate is refused"):
+            Mouth(ear.url, stranger.files("peer", ca=authority.path))
+        ear.wait_line("its certificate is refused")
+        with pytest.raises(LocktopError, match="its certificate is refused: "):
+            Mouth(ear.url, authority.files("peer", ca=stranger.path))
+        assert ear.snapshots == []
+        is_taken(ear, authority)
+
+
+def test_a_listener_with_another_name_is_refused(authority: Authority) -> None:
+    with (
+        Ear(HERE, authority.files("listener", host="elsewhere.example")) as ear,
+        pytest.raises(LocktopError, match="certificate is refused"),
+    ):
+        Mouth(ear.url, authority.files("sender"))
+
+
+def test_a_listener_without_tls_is_refused(authority: Authority) -> None:
+    with Ear(HERE) as ear, pytest.raises(LocktopError, match="does not use TLS"):
+        Mouth(ear.url, authority.files("sender"))
+
+
+def is_taken(ear: Ear, authority: Authority) -> None:
+    """Check that a right sender still reaches the listener."""
+    mouth = Mouth(ear.url, authority.files("right"))
+    mouth.say(scenarios.normal())
+    ear.wait_snapshots(1)
+    assert ear.snapshots[0] == replace(scenarios.normal())
+    mouth.end()

@@ -1,0 +1,59 @@
+"""Threads that went from one wait to another: what a scan reads of them in /proc."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from locktop.collector.linux.threads import KernelThread, KernelThreads
+
+
+def test_the_schedstat_alone_tells_of_a_thread_in_another_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread's name shows whether its stat was read."""
+    monkeypatch.setattr("locktop.collector.linux.threads.REREAD_SCANS", 1 << 30)
+    its, ours = os.pipe()
+    answer, says = os.pipe()
+
+    def run() -> None:
+        while os.read(its, 1) == b"!":
+            os.write(says, b"!")
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    tid = thread.native_id or 0
+    name = Path(f"/proc/self/task/{tid}/comm")
+    tasks = KernelThreads(os.getpid(), os.getpid())
+    name.write_text("first")
+    first = tasks.read({tid: (1, 2)})[tid]
+    name.write_text("second")
+
+    def after_run(wait: tuple[int, int] | None) -> KernelThread:
+        os.write(ours, b"!")
+        os.read(answer, 1)
+        return tasks.read({tid: wait} if wait else {})[tid]
+
+    moved = after_run((1, 4))
+    assert (moved.name, moved.state) == ("first", "S")
+    assert moved.runs > first.runs
+    assert moved.ran_ns > first.ran_ns
+    assert moved.at_s > first.at_s
+    assert moved.cpu_s == moved.ran_ns / 1e9
+    assert tasks.read({tid: (1, 4)})[tid] is moved
+    assert after_run((5, 4)).name == "second"  # another thread with the same id
+    name.write_text("third")
+    assert after_run(None).name == "third"
+    name.write_text("fourth")
+    assert after_run((5, 6)).name == "fourth"  # which thread it was is not known
+    os.close(ours)
+    thread.join()
+    while name.exists():  # pthread_join() returns a moment before the kernel removes it
+        pass
+    assert tid not in tasks.read({tid: (5, 8)})
+    tasks.close()
+    for pipe in (its, answer, says):
+        os.close(pipe)

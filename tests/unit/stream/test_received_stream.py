@@ -1,0 +1,37 @@
+"""A listener publishes snapshots with its own notes."""
+
+from __future__ import annotations
+
+from unit.builders import scenarios
+
+from locktop.collector.model import Snapshot
+from locktop.collector.stream.received_stream import ReceivedStream
+
+
+def test_before_the_first_snapshot_the_screen_is_empty_and_says_why() -> None:
+    published: list[Snapshot] = []
+    ReceivedStream(published.append).waiting("waiting for a sender")
+    (found,) = published
+    assert (found.process.pid, found.threads, found.notes) == (0, (), ("waiting for a sender",))
+
+
+def test_lines_about_peers_are_notes_of_the_next_snapshot_and_bounded() -> None:
+    published: list[Snapshot] = []
+    received = ReceivedStream(published.append)
+    for number in range(100):
+        received.line(f"peer {number} was dropped")
+    received.snapshot(scenarios.normal(), "lost 1 of 9 datagrams")
+    own = published[-1].notes[len(scenarios.normal().notes) :]
+    assert own[0] == "lost 1 of 9 datagrams"
+    assert len(own) == 4
+
+
+def test_a_log_gets_the_lines_instead() -> None:
+    published: list[Snapshot] = []
+    lines: list[str] = []
+    received = ReceivedStream(published.append, lines.append)
+    for _ in range(100):
+        received.line("dropped")
+    received.snapshot(scenarios.normal())
+    assert published == [scenarios.normal()]
+    assert lines == ["dropped"] * 5

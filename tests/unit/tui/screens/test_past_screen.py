@@ -1,0 +1,225 @@
+"""A replay shows cell by cell what the live screen showed; its keys reach each moment."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from support.driven import PATIENCE_S, Screen, settle
+from support.feed import HandFeed, strips_of
+from textual.strip import Strip
+from unit.builders import records, scenarios
+
+from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.recording.history import History
+from locktop.collector.recording.moments import Moments
+from locktop.collector.recording.recording import Recording
+from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.tui.app import LocktopApp
+from locktop.tui.feed import ReplayFeed
+
+_SECOND = 1_000_000_000
+_BEGIN = 1_790_000_000 * _SECOND
+
+
+def _run() -> list[Snapshot]:
+    """The scans of a run: calm, busy, deadlocked, ended. Notes have a time of their own."""
+    made = [
+        scenarios.normal(), scenarios.many(tick=1), scenarios.many(tick=2), scenarios.deadlock(),
+        scenarios.calls(3), scenarios.fleet(tick=4), scenarios.pools(), scenarios.orders(),
+        records.sampled(scenarios.normal()), scenarios.oversubscribed(), scenarios.empty(),
+        scenarios.ended(),
+    ]  # fmt: skip
+    return [replace(one, notes=()) for one in made]
+
+
+def _record(path: Path, made: Sequence[Snapshot]) -> Path:
+    writer = RecordingWriter(path, RecordingInfo.of(made[0], "1.0"), _BEGIN)
+    for second, snapshot in enumerate(made):
+        writer.add_snapshot(snapshot, _BEGIN + second * _SECOND)
+    stuck = Notable(_BEGIN + 3 * _SECOND, NotableKind.DEADLOCK, "deadlock of 3 threads")
+    writer.add_notables([stuck], stuck.time_ns)
+    writer.finish("the process has ended", _BEGIN + len(made) * _SECOND)
+    return path
+
+
+@asynccontextmanager
+async def _opened(
+    feed: HandFeed | ReplayFeed, moments: Moments | None, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[Screen]:
+    clock = [0.0]
+    app = LocktopApp(
+        feed,
+        "night",
+        moments=moments,
+        is_replay=isinstance(feed, ReplayFeed),
+        environ={"TERM": "xterm-256color"},
+        now=lambda: clock[0],
+    )
+    async with app.run_test(size=size) as pilot:
+        hand = feed if isinstance(feed, HandFeed) else HandFeed()
+        screen = Screen(app, pilot, hand, clock)
+        await screen.settle()
+        yield screen
+
+
+async def _until_first_line(screen: Screen, text: str) -> None:
+    """Another thread reads the moment, so the screen shows it a little later."""
+    deadline = time.monotonic() + PATIENCE_S
+    while text not in screen.lines[0]:
+        assert time.monotonic() < deadline, screen.text
+        await screen.pilot.pause(0.01)
+    await settle(screen.pilot)
+
+
+async def _reached(screen: Screen, time_ns: int) -> None:
+    """Wait until the snapshot of a time is on the screen."""
+    deadline = time.monotonic() + PATIENCE_S
+    while getattr(screen.app.screen, "drawn_ns", None) != time_ns:
+        assert time.monotonic() < deadline, screen.text
+        await screen.pilot.pause(0.01)
+    await settle(screen.pilot)
+
+
+def _cells(screen: Screen) -> list[Strip]:
+    """All lines but the first, which has time and speed, and the last, which has the keys."""
+    return strips_of(screen.app)[1:-1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+@pytest.mark.parametrize("keys", [(), ("tab",), ("enter",), ("i",), ("s", "S")], ids=str)
+async def test_a_replay_is_the_live_screen_cell_by_cell(
+    size: tuple[int, int], keys: tuple[str, ...], tmp_path: Path
+) -> None:
+    made, live = _run(), []
+    async with _opened(HandFeed(made[0]), None, size) as screen:
+        await screen.keys(*keys)
+        for snapshot in made:
+            await screen.show(snapshot)
+            live.append(_cells(screen))
+    recording = Recording(_record(tmp_path / "r", made))
+    async with _opened(ReplayFeed(), recording, size) as screen:
+        await _reached(screen, _BEGIN)
+        await screen.keys(*keys)
+        for second in range(len(made)):
+            await _reached(screen, _BEGIN + second * _SECOND)
+            assert _cells(screen) == live[second], (second, screen.text)
+            await screen.keys("right_square_bracket")
+    recording.close()
+
+
+async def test_moments_in_any_order_are_those_of_the_live_screen(tmp_path: Path) -> None:
+    """Each is a jump to a time, whatever moment was on the screen before."""
+    made, live = _run(), []
+    for snapshot in made:
+        async with _opened(HandFeed(snapshot), None) as screen:
+            live.append(_cells(screen))
+    recording = Recording(_record(tmp_path / "r", made))
+    async with _opened(ReplayFeed(), recording) as screen:
+        for second in random.Random(6).choices(range(len(made)), k=30):
+            await screen.keys("colon", *f"+{second}s", "enter")
+            await _reached(screen, _BEGIN + second * _SECOND)
+            assert _cells(screen) == live[second], (second, screen.text)
+    recording.close()
+
+
+async def test_keys_of_a_replay_reach_the_alert_and_the_ends(tmp_path: Path) -> None:
+    recording = Recording(_record(tmp_path / "r", _run()))
+    last = _BEGIN + (len(_run()) - 1) * _SECOND
+    async with _opened(ReplayFeed(), recording) as screen:
+        await _reached(screen, _BEGIN)
+        assert " REPLAY  " in screen.lines[0]
+        await screen.keys("right_curly_bracket")
+        await _reached(screen, _BEGIN + 3 * _SECOND)
+        assert "deadlock of 3 threads" in screen.lines[0]
+        assert "DEADLOCK" in screen.text
+        await screen.keys("end")
+        await _reached(screen, last)
+        await screen.keys("home")
+        await _reached(screen, _BEGIN)
+        await screen.keys("colon", *"50%", "enter")
+        await _reached(screen, _BEGIN + 5 * _SECOND)
+        await screen.keys("L")
+        await screen.says("There is no level to set: this is a recording.")
+    recording.close()
+
+
+async def test_the_player_shows_one_moment_after_the_other(tmp_path: Path) -> None:
+    recording = Recording(_record(tmp_path / "r", _run()))
+    async with _opened(ReplayFeed(), recording) as screen:
+        await _reached(screen, _BEGIN)
+        await screen.keys("p", "plus")
+        await _until_first_line(screen, "2x")
+        screen.clock[0] += 1.1
+        await _reached(screen, _BEGIN + 2 * _SECOND)
+        await screen.keys("p")
+        assert "2x" not in screen.lines[0]
+    recording.close()
+
+
+async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    history, made = History(), _run()
+    for second, snapshot in enumerate(made[:4]):
+        history.add(snapshot, _BEGIN + second * _SECOND)
+    async with _opened(HandFeed(made[3]), history) as screen:
+        await screen.keys("left_square_bracket")
+        await _reached(screen, _BEGIN + 2 * _SECOND)
+        before = _cells(screen)
+        assert " PAST  " in screen.lines[0]
+        history.add(made[0], _BEGIN + 4 * _SECOND)
+        await screen.show(made[0])
+        assert _cells(screen) == before
+        await screen.keys("w")
+        await screen.says("Saved ")
+        saved = json.loads(next(tmp_path.glob("*.json")).read_text())
+        assert len(saved["threads"]) == len(made[2].threads) != len(made[3].threads)
+        await screen.keys("end")
+        assert "PAST" not in screen.lines[0]
+        assert "g_table_lock" in screen.text
+
+
+async def test_keys_that_arrive_in_a_burst_end_at_the_right_moment() -> None:
+    history, made = History(), _run()
+    for second in range(60):
+        history.add(replace(made[0], duration_s=float(second)), _BEGIN + second * _SECOND)
+    async with _opened(HandFeed(made[0]), history) as screen:
+        await screen.pilot.press(*["left_square_bracket"] * 40, *["right_square_bracket"] * 5)
+        await _reached(screen, _BEGIN + (59 - 35) * _SECOND)
+        await screen.keys("colon", *"+10s", "enter")
+        await _reached(screen, _BEGIN + 10 * _SECOND)
+        await screen.keys("colon", "escape")
+        assert " PAST  " in screen.lines[0]
+
+
+async def test_a_fault_ten_minutes_back_is_found_by_at_most_ten_keys() -> None:
+    """The session has two scans a second, and the user looks at it ten minutes later."""
+    history = History()
+    now_ns = time.time_ns()
+    for number in range(2 * 600):
+        time_ns = now_ns - (1200 - number) * _SECOND // 2
+        stuck = number == 20
+        notable = Notable(time_ns, NotableKind.DEADLOCK, "deadlock of 3 threads: a, b, c")
+        history.add(
+            scenarios.deadlock() if stuck else replace(scenarios.normal(), duration_s=number / 2),
+            time_ns,
+            notables=[notable] if stuck else [],
+        )
+    async with _opened(HandFeed(scenarios.normal()), history) as screen:
+        await screen.show(scenarios.normal())
+        assert "1 alert: {" in screen.lines[0]
+        await screen.keys("left_curly_bracket")
+        await _until_first_line(screen, "PAST")
+        assert "-9 min" in screen.lines[0]
+        await screen.keys("d")
+        await screen.says("DEADLOCK")
+        assert "philosopher-0" in screen.text

@@ -1,0 +1,151 @@
+"""A FILE in place of a process: a snapshot, or a recording with --at, --from and --to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import stat
+import sys
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from locktop.tui.commands import options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from locktop.collector.model import Snapshot
+    from locktop.collector.recording.chosen_moment import Span
+    from locktop.collector.recording.recording import Recording
+
+#: The value of an option that looks like an option: a time before the end.
+_BEFORE_THE_END = re.compile(r"^-\d+(\.\d+)?(ms|s|m|h)?$")
+#: Files of a directory that are tried.
+_MAX_PARTS = 100
+_TIMES = ("at", "begin", "end")
+
+
+def add_file(parser: argparse.ArgumentParser, says: str) -> None:
+    """Declare -p PID or FILE, and the times of a recording; ``says``: the help of FILE."""
+    options.add_pid_or(parser)
+    parser.add_argument("file", nargs="?", metavar="FILE", help=says)
+    parser.add_argument(
+        "--at",
+        metavar="T",
+        help="of a recording: the newest snapshot at T (default the last). T is 12:03:04, -35s"
+        " (before the end), +10m (after the begin), alert:2, mark:1 or an ISO 8601 time",
+    )
+    parser.add_argument(
+        "--from", dest="begin", metavar="T", help="of a recording: the figures from T on"
+    )
+    parser.add_argument("--to", dest="end", metavar="T", help="of a recording: the figures up to T")
+    # Without this argparse takes -35s for an option.
+    parser._negative_number_matcher = _BEFORE_THE_END
+
+
+def check_use(arguments: argparse.Namespace, name: str) -> None:
+    """Raise LocktopError unless there is one of -p PID and FILE, with options that fit."""
+    from locktop.collector.errors import LocktopError
+
+    if (arguments.pid is None) == (arguments.file is None):
+        raise LocktopError(f"{name} needs one of -p PID and FILE; see `locktop {name} --help`")
+    given = [one for one in _TIMES if getattr(arguments, one) is not None]
+    if given and (arguments.file is None or not is_recording(arguments.file)):
+        raise LocktopError("--at, --from and --to need a recording")
+    if "at" in given and len(given) > 1:
+        raise LocktopError("--at is one moment, --from and --to are a span; give one of both")
+    if arguments.file is not None and getattr(arguments, "duration", None):
+        raise LocktopError("-d needs -p PID; a recording has --from and --to")
+
+
+def has_span(arguments: argparse.Namespace) -> bool:
+    """Return whether the user asks for the figures of a span."""
+    return arguments.begin is not None or arguments.end is not None
+
+
+def is_recording(path: str) -> bool:
+    """Return whether a file begins as a recording does, or a directory has such a file."""
+    try:
+        if os.path.isdir(path):
+            with os.scandir(path) as entries:
+                return any(
+                    _begins_as_recording(entry.path) for entry in islice(entries, _MAX_PARTS)
+                )
+        return _begins_as_recording(path)
+    except OSError:
+        return False  # whoever reads the file says why
+
+
+def _begins_as_recording(path: str) -> bool:
+    from locktop.collector.recording.frame_format import MAGIC
+
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe can be read once
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def scanned(arguments: argparse.Namespace) -> Span:
+    """Return the snapshot of FILE, or the two snapshots of a span.
+
+    Raises:
+        LocktopError: FILE is no snapshot and no recording, or the times do not fit.
+        OSError: FILE cannot be read.
+    """
+    from locktop.collector.recording import chosen_moment
+
+    if not is_recording(arguments.file):
+        from locktop.collector.export.open_profile import open_snapshot
+
+        return chosen_moment.Span(open_snapshot(arguments.file, options.rules(arguments)))
+    with _opened(arguments.file) as recording:
+        if not has_span(arguments):
+            found = chosen_moment.snapshot_at(recording, arguments.at)
+            return chosen_moment.Span(_classified(found, arguments))
+        span = chosen_moment.span_between(recording, arguments.begin, arguments.end)
+    before = _classified(span.before, arguments) if span.before is not None else None
+    return chosen_moment.Span(_classified(span.snapshot, arguments), before)
+
+
+def snapshots(arguments: argparse.Namespace) -> Iterator[Snapshot]:
+    """Yield the snapshots of FILE: all of the span, or the one at the moment."""
+    if not has_span(arguments):
+        yield scanned(arguments).snapshot
+        return
+    from locktop.collector.recording import chosen_moment
+
+    with _opened(arguments.file) as recording:
+        for time_ns in chosen_moment.times_between(recording, arguments.begin, arguments.end):
+            yield _classified(recording.at(time_ns), arguments)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Recording]:
+    """Open a recording; tell of its damage if the rest could be read."""
+    from pathlib import Path
+
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.recording.recording import Recording
+
+    recording = Recording(Path(path))
+    try:
+        if not recording.times_ns():
+            damage = f": {recording.damage}" if recording.damage else ""
+            raise LocktopError(f"{path}: there is no snapshot in it{damage}")
+        yield recording
+    finally:
+        recording.close()
+    if recording.damage:
+        print(f"locktop: {path}: {recording.damage}", file=sys.stderr)
+
+
+def _classified(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
+    """Return a recorded snapshot. The recorder has classified its waits; --idle-matching does so
+    anew."""
+    if not arguments.idle_matching:
+        return snapshot
+    from locktop.collector.recording import chosen_moment
+
+    return chosen_moment.classified(snapshot, options.rules(arguments))

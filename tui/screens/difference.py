@@ -1,0 +1,105 @@
+"""The difference of two spans: where more was waited in the second than in the first."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from locktop.collector.profile.call_tree_difference import DifferenceNode, DifferenceRow, rows
+from locktop.tui.bindings import bindings, footer_line
+from locktop.tui.time_keymap import DIFFERENCE_ACTIONS, DIFFERENCE_FOOTER
+from locktop.tui.views.cells import duration
+from locktop.tui.views.difference import difference_columns, signed
+from locktop.tui.views.styled_line import Line, cut, make_line
+from locktop.tui.views.table import lay_out
+from locktop.tui.widgets.fixed_lines import FixedLines
+from locktop.tui.widgets.help import HelpScreen
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import ListScreen
+
+
+class DifferenceScreen(ListScreen):
+    """Shows a tree whose figures are those of two spans."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*DIFFERENCE_ACTIONS)]
+
+    def __init__(self, title: str, root: DifferenceNode) -> None:
+        """Make the screen.
+
+        Args:
+            title: names the two spans.
+            root: the joined trees.
+        """
+        super().__init__()
+        self._title = title
+        self._root = root
+        self._rows = list(rows(root))
+
+    def compose(self) -> ComposeResult:
+        """The widgets from the top."""
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
+        yield ItemList(id="difference")
+        yield from self.compose_footer()
+
+    def on_mount(self) -> None:
+        """Find the widgets."""
+        self._status = self.query_one("#status", FixedLines)
+        self._headline = self.query_one("#headline", FixedLines)
+        self._list = self.query_one("#difference", ItemList)
+        self._list.focus()
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Draw for the new size."""
+        self.call_after_refresh(self.apply_filter)
+
+    def active_list(self) -> ItemList:
+        """See ListScreen."""
+        return self._list
+
+    def apply_filter(self) -> None:
+        """See ListScreen."""
+        width = self.size.width
+        self.footer.set_keys(footer_line(width, DIFFERENCE_FOOTER))
+        self._status.show((cut(make_line((f" {self._title}", "strong")), width),))
+        self._headline.show((cut(_sums(self._root), width),))
+        words = self.filter_words.lower()
+        found = {
+            number: row for number, row in enumerate(self._rows) if not words or _has(row, words)
+        }
+        table = lay_out(difference_columns(), self._list.size.width)
+        self._list.set_heads("B minus A", "per second of each span", table.heading("MORE/s"))
+        self._list.show(list(found), lambda number: table.line(found[number]))
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.app.push_screen(HelpScreen())
+
+    def action_back(self) -> None:
+        """Close the filter, clear it, or leave the screen."""
+        if self.has_class("filtering"):
+            self.filter.value = ""
+            self.filter.close()
+        elif self.filter_words:
+            self.filter.value = ""
+        else:
+            self.dismiss()
+
+
+def _sums(root: DifferenceNode) -> Line:
+    more = signed(root.more_wait, duration(abs(root.more_wait)))
+    waits = f"{root.before.count:.1f} to {root.after.count:.1f}"
+    return make_line(
+        (" Waited per second  ", "label"),
+        f"A {duration(root.before.wait)}  B {duration(root.after.wait)}  ",
+        (more, "waiting" if root.more_wait > 0 else "running"),
+        ("   waits a second  ", "label"),
+        waits,
+    )
+
+
+def _has(row: DifferenceRow, words: str) -> bool:
+    return any(words in node.step.name.lower() for node in row.nodes)

@@ -1,0 +1,288 @@
+"""The heat map of waiting: choose a span and see its callers, choose another and compare."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on, work
+from textual.binding import BindingType
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import Snapshot, TimeLine, Window
+from locktop.collector.profile.call_tree_difference import DifferenceNode, difference
+from locktop.collector.profile.profile import SnapshotProfile
+from locktop.collector.recording.time_lines import (
+    TimeLineReader,
+    by_lock,
+    by_offset,
+    by_thread,
+    span_snapshot,
+)
+from locktop.tui.bindings import bindings, footer_line, heat_map_help_lines
+from locktop.tui.screens.call_tree import CallTreeScreen
+from locktop.tui.screens.difference import DifferenceScreen
+from locktop.tui.screens.time_screen import TimeScreen
+from locktop.tui.time_keymap import HEAT_MAP_ACTIONS, HEAT_MAP_FOOTER
+from locktop.tui.views.heat_map import (
+    ChosenSpan,
+    cell_callers,
+    cell_lines,
+    heat_axis,
+    heat_row,
+    offset_rows,
+    scale,
+    seconds_axis,
+    spans_line,
+)
+from locktop.tui.views.styled_line import Line, cut, make_line
+from locktop.tui.widgets.help import HelpScreen
+from locktop.tui.widgets.item_list import ItemList
+
+_NS = 1_000_000_000
+_MAX_SPANS = 2
+_ERROR_S = 15.0
+
+
+class HeatMapScreen(TimeScreen):
+    """Rows of densities: of locks, of threads, or of the parts of a second."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*HEAT_MAP_ACTIONS)]
+    WHAT = "heat map"
+
+    def __init__(
+        self,
+        reader: TimeLineReader,
+        *,
+        at_ns: int | None = None,
+        is_replay: bool = False,
+        can_close: bool = True,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make the screen; see TimeScreen."""
+        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, can_close=can_close, now=now)
+        self._of_threads = False
+        self._offsets_of: int | None = None  # rows are parts of a second: of this lock, 0 all
+        self._parts = 0  # of a second
+        self._shows_idle = False
+        self._begin: int | None = None  # of the span that is being chosen
+        self._spans: list[ChosenSpan] = []
+
+    def footer_keys(self, width: int) -> Line:
+        """See TimeScreen."""
+        return footer_line(width, HEAT_MAP_FOOTER)
+
+    # Drawing
+
+    def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
+        """See TimeScreen."""
+        self._headline.show((spans_line(self._spans, self._begin, self.size.width),))
+        if self._offsets_of is None:
+            self._draw_rows(line, index, window)
+        else:
+            self._draw_offsets(line, index, window)
+        self._draw_cell(line, index)
+
+    def _draw_rows(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
+        sums = (by_thread if self._of_threads else by_lock)(line.lanes, window)
+        name = index.thread_name if self._of_threads else index.lock_name
+        found = {
+            id_: row
+            for id_, row in sums.items()
+            if (self._shows_idle or any(row)) and self.filter_words.lower() in name(id_).lower()
+        }
+        most = max((max(row) for row in found.values()), default=0)
+        cursor = window.cell_at(self._view.at_ns)
+        self._lanes.cell = cursor
+        self._lanes.set_heads(
+            "Threads" if self._of_threads else "Locks",
+            scale(most),
+            heat_axis(window, cursor, self._spans, self._begin),
+        )
+        self._lanes.show(
+            list(found), lambda id_: heat_row(name(id_), found[id_], most, window.count)
+        )
+
+    def _seconds(self, window: Window) -> tuple[int, int, int]:
+        """The first second, the number of seconds, and the characters of one, in this window."""
+        first = self._view.from_ns // _NS
+        seconds = min(window.count, -(-self._view.to_ns // _NS) - first)
+        return first, seconds, max(1, min(4, window.count // max(1, seconds)))
+
+    def _draw_offsets(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
+        assert self._offsets_of is not None
+        first, seconds, columns = self._seconds(window)
+        parts = offset_rows(self._lanes.page)
+        grid = by_offset(line.lanes, first, seconds, parts, self._offsets_of)
+        most = max((max(row) for row in grid), default=0)
+        at = self._view.at_ns
+        cursor = min(max(0, at // _NS - first), seconds - 1)
+        self._lanes.cell = cursor * columns
+        of = index.lock_name(self._offsets_of) if self._offsets_of else "all locks"
+        self._lanes.set_heads(
+            f"Parts of a second, {of}",
+            scale(most),
+            seconds_axis(first, seconds, columns, cursor, self._spans, window.count),
+        )
+        if parts != self._parts:
+            self._parts = parts
+            self._lanes.chosen = True
+        names = [f"from {number * 1000 // parts:>3} ms" for number in range(parts)]
+        rows = list(range(parts))
+        self._lanes.show(
+            rows, lambda number: heat_row(names[number], grid[number], most, window.count, columns)
+        )
+        self._lanes.choose(at % _NS * parts // _NS, by_itself=True)
+
+    def _draw_cell(self, line: TimeLine, index: SnapshotIndex) -> None:
+        begin, end = self._cell_span()
+        lock, tid = self._of_cell()
+        found = cell_callers(line.lanes, begin, end, lock, tid)
+        of = index.lock_name(lock) if lock else index.thread_name(tid) if tid else "all locks"
+        self._cell.set_heads("Cursor", of)
+        self._cell.show((begin, lock, tid), cell_lines(found, begin, end, index))
+
+    def _of_cell(self) -> tuple[int, int]:
+        """The lock and the thread that the cell under the cursor is of; 0: all."""
+        if self._offsets_of is not None:
+            return self._offsets_of, 0
+        current = self._lanes.current or 0
+        return (0, current) if self._of_threads else (current, 0)
+
+    def _cell_span(self) -> tuple[int, int]:
+        """The begin and the end of the cell under the cursor."""
+        at = self._view.at_ns
+        if self._offsets_of is not None and self._parts:
+            second, part = at // _NS * _NS, at % _NS * self._parts // _NS
+            # The first nanosecond that is in this part, as in by_offset().
+            return (
+                second + part * _NS // self._parts,
+                second + (part + 1) * _NS // self._parts,
+            )
+        window = self.window
+        cell = window.cell_at(at)
+        return window.edge_ns(cell), window.edge_ns(cell + 1)
+
+    @on(ItemList.Moved)
+    def _moved(self, event: ItemList.Moved) -> None:
+        if self._offsets_of is not None and not event.by_itself and self._parts:
+            part = self._lanes.current or 0
+            second = self._view.at_ns // _NS * _NS
+            # The middle of the part, so that no rounding leads to its neighbour.
+            self._view.at_ns = second + (2 * part + 1) * _NS // (2 * self._parts)
+        self.draw()
+
+    def action_cell(self, cells: int) -> None:
+        """Move the cursor: by a cell of time, or by a second."""
+        if self._offsets_of is None:
+            super().action_cell(cells)
+            return
+        self._view.go_to(self._view.at_ns + cells * _NS)
+        self.refresh_view()
+
+    # Actions, as named in actions.py
+
+    def action_help(self) -> None:
+        """Show the keys and the notes on the heat map."""
+        self.app.push_screen(
+            HelpScreen(
+                (
+                    "A cell has the sum of the waits of all threads; idle waits do not count.",
+                    "Any wait is visible; the densities are shares of the largest cell in sight.",
+                ),
+                heat_map_help_lines(),
+            )
+        )
+
+    def action_idle(self) -> None:
+        """Show or hide rows without waits in sight."""
+        self._shows_idle = not self._shows_idle
+        self.draw()
+
+    def action_rows(self) -> None:
+        """A row for each lock, or for each thread."""
+        if self._offsets_of is None:
+            self._of_threads = not self._of_threads
+        self._offsets_of = None
+        self._lanes.chosen = False
+        self.draw()
+
+    def action_offsets(self) -> None:
+        """Parts of a second as rows: of the lock under the cursor, of all locks, and back."""
+        if self._offsets_of is None:
+            current = self._lanes.current or 0
+            self._offsets_of = 0 if self._of_threads else current
+        elif self._offsets_of:
+            self._offsets_of = 0
+        else:
+            self._offsets_of = None
+            self._lanes.chosen = False
+        self._parts = 0
+        self.draw()
+
+    def action_choose_span(self) -> None:
+        """Begin a span at the cell under the cursor; the second time end the span there."""
+        begin, end = self._cell_span()
+        if self._begin is None:
+            self._begin = begin
+        else:
+            first = min(self._begin, begin)
+            last = max(end, self._begin + 1)
+            if begin < self._begin:
+                last = max(last, self._begin + (end - begin))
+            span = ChosenSpan(first, last, self._offsets_of or 0)
+            self._spans = [*self._spans, span][-_MAX_SPANS:]
+            self._begin = None
+        self.draw()
+
+    def action_span_callers(self) -> None:
+        """Show the call tree of the span that was chosen last, else of what is in sight."""
+        view = self._view
+        span = self._spans[-1] if self._spans else ChosenSpan(view.from_ns, view.to_ns)
+        self._show_callers(span)
+
+    @work(exclusive=True, group="callers")
+    async def _show_callers(self, span: ChosenSpan) -> None:
+        try:
+            snapshot = await asyncio.to_thread(_snapshot_of, self._reader, span)
+        except LocktopError as error:
+            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
+            return
+        process = snapshot.process
+
+        def title(width: int) -> Line:
+            text = f" {process.comm} {process.pid}  callers of {span.says}"
+            return cut(make_line((text, "strong")), width)
+
+        screen = CallTreeScreen(SnapshotProfile(snapshot), title, pause=lambda: None, now=self._now)
+        self.app.push_screen(screen)
+
+    def action_span_difference(self) -> None:
+        """Show what the second span has more than the first."""
+        if len(self._spans) < _MAX_SPANS:
+            self.show_message("Choose two spans: m begins one, m again ends it; then d.")
+            return
+        self._show_difference(self._spans[0], self._spans[1])
+
+    @work(exclusive=True, group="callers")
+    async def _show_difference(self, before: ChosenSpan, after: ChosenSpan) -> None:
+        try:
+            root = await asyncio.to_thread(_difference, self._reader, before, after)
+        except LocktopError as error:
+            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
+            return
+        title = f"B {after.says} minus A {before.says}"
+        self.app.push_screen(DifferenceScreen(title, root))
+
+
+def _snapshot_of(reader: TimeLineReader, span: ChosenSpan) -> Snapshot:
+    line = reader.read(span.from_ns, span.to_ns)
+    waits = [one for lane in line.lanes for one in lane.waits]
+    return span_snapshot(line.snapshot, waits, span.from_ns, span.to_ns, lock=span.lock)
+
+
+def _difference(reader: TimeLineReader, before: ChosenSpan, after: ChosenSpan) -> DifferenceNode:
+    return difference(_snapshot_of(reader, before), _snapshot_of(reader, after))

@@ -1,0 +1,63 @@
+"""Opens the screens over time, the time line and the heat map, over the monitor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locktop.collector.errors import LocktopError
+from locktop.tui.screens.past_screen import PastScreen
+
+if TYPE_CHECKING:
+    from locktop.collector.recording.time_lines import TimeLineReader
+    from locktop.tui.screens.call_tree import CallTreeScreen
+    from locktop.tui.screens.time_screen import TimeScreen
+
+
+class OverTimeScreen(PastScreen):
+    """A screen with another one above; a subclass draws the snapshots."""
+
+    #: The screen above, which shows each new snapshot; None: the monitor itself is visible.
+    _above: CallTreeScreen | TimeScreen | None = None
+    _reader: TimeLineReader | None = None
+
+    def draw_again(self) -> None:
+        """Draw what changed while a screen was above."""
+        raise NotImplementedError
+
+    def above_closed(self, _: None) -> None:
+        """Draw the monitor again: at the moment that the user chose above, if any."""
+        above, self._above = self._above, None
+        self.call_after_refresh(self.draw_again)
+        chosen_ns = getattr(above, "chosen_ns", None)
+        if chosen_ns is not None:
+            self.go_to_time(chosen_ns)
+
+    # Actions, as named in actions.py
+
+    def action_timeline(self) -> None:
+        """Show the time line."""
+        from locktop.tui.screens.timeline import TimelineScreen
+
+        self._show_over_time(TimelineScreen)
+
+    def action_heat_map(self) -> None:
+        """Show the heat map of waiting."""
+        from locktop.tui.screens.heat_map import HeatMapScreen
+
+        self._show_over_time(HeatMapScreen)
+
+    def _show_over_time(self, make: type[TimeScreen]) -> None:
+        from locktop.collector.recording.time_lines import TimeLineReader
+
+        past = self.past
+        if past.moments is None:
+            self.show_message("Nothing is kept: --history 0 says so.")
+            return
+        self._reader = self._reader or TimeLineReader(past.moments)
+        try:
+            screen = make(self._reader, at_ns=past.time_ns, is_replay=past.is_replay, now=self._now)
+        except LocktopError as error:
+            self.show_message(str(error))
+            return
+        self._above = screen
+        self.app.push_screen(screen, self.above_closed)

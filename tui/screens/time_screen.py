@@ -1,0 +1,242 @@
+"""The base of the screens over time: what is read, what is visible, and where the cursor is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from textual import events, work
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import Snapshot, TimeLine, Window
+from locktop.collector.recording.time_lines import TimeLineReader
+from locktop.tui.time_view import TimeView
+from locktop.tui.views.styled_line import Line
+from locktop.tui.views.timeline import cell_count, position_line
+from locktop.tui.widgets.details import Details
+from locktop.tui.widgets.fixed_lines import FixedLines
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.lane_list import LaneList
+from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.scroll_panel import ScrollPanel
+
+#: After a reading there is no other one of new snapshots for this many times as long.
+_RARER = 9.0
+_ERROR_S = 15.0
+
+
+class TimeScreen(ListScreen):
+    """Reads the past in another thread, and moves over it."""
+
+    WHAT = ""  # the title in the first line
+
+    def __init__(
+        self,
+        reader: TimeLineReader,
+        *,
+        at_ns: int | None = None,
+        is_replay: bool = False,
+        can_close: bool = True,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make the screen.
+
+        Args:
+            reader: reads the past.
+            at_ns: where the cursor begins, nanoseconds since 1970; None: at the newest moment.
+            is_replay: whether the past has an end, because there is no live process.
+            can_close: whether there is a screen below.
+            now: a monotonic clock in seconds.
+
+        Raises:
+            LocktopError: there is no past yet.
+        """
+        super().__init__()
+        self._reader = reader
+        self._is_replay = is_replay
+        self._can_close = can_close
+        #: The moment that the screen below is to show, nanoseconds since 1970.
+        self.chosen_ns: int | None = None
+        self._now = now
+        self._view = TimeView.of(*reader.bounds(), at_ns)
+        self._line: TimeLine | None = None  # what was read last
+        self._index: SnapshotIndex | None = None
+        self._is_reading = False
+        self._next_at = float("-inf")
+
+    def compose(self) -> ComposeResult:
+        """The widgets from the top."""
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
+        with Container(id="time-body"):
+            yield LaneList(id="lanes")
+            yield Details(id="cell")
+        yield from self.compose_footer()
+
+    def on_mount(self) -> None:
+        """Find the widgets, and read the visible part."""
+        self._status = self.query_one("#status", FixedLines)
+        self._headline = self.query_one("#headline", FixedLines)
+        self._lanes = self.query_one("#lanes", LaneList)
+        self._cell = self.query_one("#cell", Details)
+        self._lanes.focus()
+        self.refresh_view()
+
+    # What subclasses draw
+
+    def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
+        """Draw the headline, the rows and the details."""
+        raise NotImplementedError
+
+    def footer_keys(self, width: int) -> Line:
+        """Return the line of keys."""
+        raise NotImplementedError
+
+    # Reading
+
+    @property
+    def window(self) -> Window:
+        """The visible cells."""
+        return self._view.window(cell_count(self.size.width or 80))
+
+    def show_snapshot(self, _: Snapshot) -> None:
+        """A newer snapshot is in the memory: follow it, if the right edge is at now."""
+        if self._view.follows and self.is_current and self._now() >= self._next_at:
+            self.take_bounds()
+            self.refresh_view()
+
+    def take_bounds(self) -> None:
+        """Take what is kept now."""
+        try:
+            self._view.set_bounds(*self._reader.bounds())
+        except LocktopError as error:
+            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
+
+    def refresh_view(self) -> None:
+        """Draw the visible part, and read it before if that was not done yet."""
+        self.draw()
+        line, view = self._line, self._view
+        covered = line is not None and line.from_ns <= view.from_ns and view.to_ns <= line.to_ns
+        if not covered and not self._is_reading:
+            self._is_reading = True
+            self._read()
+
+    @work(group="read")
+    async def _read(self) -> None:
+        """Read until the visible part is there; keys are handled meanwhile."""
+        try:
+            while True:
+                view = self._view
+                wanted = view.from_ns, view.to_ns
+                began = self._now()
+                margin = view.span_ns // 2
+                line, index = await asyncio.to_thread(
+                    _read, self._reader, wanted[0] - margin, wanted[1] + margin
+                )
+                ended = self._now()
+                self._next_at = ended + _RARER * (ended - began)
+                self._line, self._index = line, index
+                if (view.from_ns, view.to_ns) == wanted:
+                    break
+        except LocktopError as error:
+            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
+        finally:
+            self._is_reading = False
+        self.draw()
+
+    # Drawing
+
+    def draw(self) -> None:
+        """Draw all, with what was read."""
+        if not self.is_mounted or not self.size.width:
+            return
+        width = self.size.width
+        if self._line is None or self._index is None:
+            self._status.show((((" reading …", "label"),),))
+            return
+        process = self._line.snapshot.process
+        self._status.show(
+            (
+                position_line(
+                    self.WHAT, f"{process.comm} {process.pid}", self._view,
+                    self.window.count, width, self._is_replay,
+                ),
+            )
+        )  # fmt: skip
+        self.draw_body(self._line, self._index, self.window)
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Draw for the new size."""
+        self.call_after_refresh(self._redraw)
+
+    def on_screen_resume(self) -> None:
+        """Draw what changed while another screen was above."""
+        self.call_after_refresh(self._redraw)
+
+    def _redraw(self) -> None:
+        self.footer.set_keys(self.footer_keys(self.size.width))
+        self.refresh_view()
+
+    # ListScreen
+
+    def active_list(self) -> ItemList:
+        """See ListScreen."""
+        return self._lanes
+
+    def focused_panel(self) -> ScrollPanel:
+        """See ListScreen."""
+        return self._lanes
+
+    def apply_filter(self) -> None:
+        """See ListScreen."""
+        self.draw()
+
+    # Actions, as named in actions.py
+
+    def action_cell(self, cells: int) -> None:
+        """Move the cursor."""
+        self._view.move(cells, self.window.count)
+        self.refresh_view()
+
+    def action_pan(self, halves: int) -> None:
+        """Go half a screen earlier or later."""
+        self.take_bounds()
+        self._view.pan(halves)
+        self.refresh_view()
+
+    def action_zoom(self, steps: int) -> None:
+        """Show less or more time."""
+        self.take_bounds()
+        self._view.zoom(steps)
+        self.refresh_view()
+
+    def action_whole(self) -> None:
+        """Show all that is kept."""
+        self.take_bounds()
+        self._view.whole()
+        self.refresh_view()
+
+    def action_edge(self, direction: int) -> None:
+        """Go to the oldest moment, or to now."""
+        self.take_bounds()
+        self._view.to_edge(direction)
+        self.refresh_view()
+
+    def action_back(self) -> None:
+        """Close the filter, clear it, or leave the screen."""
+        if self.has_class("filtering"):
+            self.filter.value = ""
+            self.filter.close()
+        elif self.filter_words:
+            self.filter.value = ""
+        elif self._can_close:
+            self.dismiss()
+
+
+def _read(reader: TimeLineReader, from_ns: int, to_ns: int) -> tuple[TimeLine, SnapshotIndex]:
+    line = reader.read(from_ns, to_ns)
+    return line, SnapshotIndex(line.snapshot)

@@ -1,0 +1,254 @@
+"""The time line: what each thread did when, and who woke whom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.binding import BindingType
+
+from locktop.collector.export.text.timeline import waited_by_lock
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.timeline import letters_of
+from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
+from locktop.collector.recording.time_lines import (
+    TimeLineReader,
+    event_after,
+    event_before,
+    events,
+    wait_in,
+)
+from locktop.tui.bindings import bindings, footer_line, timeline_help_lines
+from locktop.tui.screens.time_screen import TimeScreen
+from locktop.tui.time_keymap import TIMELINE_ACTIONS, TIMELINE_FOOTER
+from locktop.tui.views.styled_line import Line, line_text
+from locktop.tui.views.timeline import (
+    SIGNS,
+    LaneView,
+    arrow_marks,
+    axis_line,
+    cell_line,
+    lane_line,
+    legend_line,
+    wait_lines,
+)
+from locktop.tui.widgets.help import HelpScreen
+from locktop.tui.widgets.item_list import ItemList
+
+#: Letters of the legend: more do not fit.
+_MAX_LETTERS = 26
+_MAX_WOKEN = 3
+
+
+class TimelineScreen(TimeScreen):
+    """Lanes of threads over a span of time."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*TIMELINE_ACTIONS)]
+    WHAT = "time line"
+
+    def __init__(
+        self,
+        reader: TimeLineReader,
+        *,
+        at_ns: int | None = None,
+        is_replay: bool = False,
+        can_close: bool = True,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make the screen; see TimeScreen."""
+        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, can_close=can_close, now=now)
+        self._shows_letters = False
+        self._shows_idle = False
+        self._by_tid: dict[int, Lane] = {}
+
+    def footer_keys(self, width: int) -> Line:
+        """See TimeScreen."""
+        return footer_line(width, TIMELINE_FOOTER)
+
+    # Drawing
+
+    def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
+        """See TimeScreen."""
+        letters = letters_of([lock for lock, _ in waited_by_lock(line)][:_MAX_LETTERS])
+        self._headline.show((legend_line(line, index, letters, self.size.width),))
+        shown = [lane for lane in line.lanes if self._is_shown(lane, index)]
+        self._by_tid = {lane.tid: lane for lane in shown}
+        order = list(self._by_tid)
+        current = self._lanes.current if self._lanes.current in self._by_tid else None
+        lane = self._by_tid.get(current or (order[0] if order else 0))
+        wait = self._wait(lane, window) if lane is not None else None
+        woken_by, woke = self._flows(line, wait)
+        arrow = woken_by or (woke[0] if woke else None)
+        marks = arrow_marks(order, arrow.from_tid, arrow.to_tid) if arrow is not None else {}
+        view = LaneView(window, letters, self._shows_letters, marks)
+        cursor = window.cell_at(self._view.at_ns)
+        self._lanes.cell = cursor
+        self._lanes.set_heads("Threads", line_text(SIGNS), axis_line(window, cursor))
+        by_tid = self._by_tid
+        self._lanes.show(order, lambda tid: lane_line(by_tid[tid], index.thread_name(tid), view))
+        self._draw_cell(lane, wait, woken_by, woke, index, window)
+
+    def _is_shown(self, lane: Lane, index: SnapshotIndex) -> bool:
+        if (
+            self.filter_words
+            and self.filter_words.lower() not in index.thread_name(lane.tid).lower()
+        ):
+            return False
+        active = (LaneState.WAITING, LaneState.HOLDING)
+        return self._shows_idle or any(span.state in active for span in lane.spans)
+
+    def _draw_cell(
+        self,
+        lane: Lane | None,
+        wait: TimedWait | None,
+        woken_by: Flow | None,
+        woke: list[Flow],
+        index: SnapshotIndex,
+        window: Window,
+    ) -> None:
+        if lane is None:
+            self._cell.set_heads("Cursor", "")
+            self._cell.show(None, [((" no thread waited or held a lock; i shows all", "label"),)])
+            return
+        self._cell.set_heads("Cursor", index.thread_name(lane.tid))
+        lines = [cell_line(lane, self._view, window, index)]
+        lines += wait_lines(wait, woken_by, woke, index)
+        self._cell.show((lane.tid, self._view.at_ns), lines)
+
+    def _wait(self, lane: Lane, window: Window) -> TimedWait | None:
+        """The wait at the cursor, else the longest in its cell, else the one of the hold there."""
+        at = self._view.at_ns
+        best: TimedWait | None = None
+        for one in lane.waits:
+            record = one.record
+            if record.began_ns > at:
+                break
+            if at <= record.got_ns and (best is None or best.idle or not one.idle):
+                best = one
+        if best is not None and not best.idle:
+            return best
+        cell = window.cell_at(at)
+        in_cell = wait_in(lane.waits, window.edge_ns(cell), window.edge_ns(cell + 1))
+        if in_cell is not None and not in_cell.idle:
+            return in_cell
+        held = [one for one in lane.waits if one.record.got_ns <= at <= one.record.end_ns]
+        return held[-1] if held else best or in_cell
+
+    def _flows(self, line: TimeLine, wait: TimedWait | None) -> tuple[Flow | None, list[Flow]]:
+        """Who ended the wait, and whom its thread woke by its release."""
+        if wait is None:
+            return None, []
+        record = wait.record
+        woken_by, woke = None, []
+        for flow in line.flows:
+            if flow.lock != record.lock:
+                continue
+            if flow.to_tid == record.tid and flow.woken_ns == record.got_ns:
+                woken_by = flow
+            if flow.from_tid == record.tid and flow.released_ns == record.end_ns:
+                woke.append(flow)
+        return woken_by, woke[:_MAX_WOKEN]
+
+    @on(ItemList.Moved)
+    def _moved(self, _: ItemList.Moved) -> None:
+        self.draw()
+
+    # Actions, as named in actions.py
+
+    def action_help(self) -> None:
+        """Show the keys and the notes on the time line."""
+        self.app.push_screen(HelpScreen(_notes(self._line), timeline_help_lines()))
+
+    def action_idle(self) -> None:
+        """Show or hide threads that neither waited nor held a lock."""
+        self._shows_idle = not self._shows_idle
+        self.draw()
+
+    def action_letters(self) -> None:
+        """Show the letters of the locks, or the shares of the time."""
+        self._shows_letters = not self._shows_letters
+        self.draw()
+
+    def action_event(self, direction: int) -> None:
+        """Go to the next begin or end of a wait of this thread, or to the one before."""
+        lane = self._lane()
+        if lane is None:
+            return
+        found = events(lane.waits)
+        at = self._view.at_ns
+        event = event_after(found, at) if direction > 0 else event_before(found, at)
+        if event is None:
+            self.show_message(f"No wait {'after' if direction > 0 else 'before'} this.")
+            return
+        self._view.go_to(event.time_ns)
+        self.refresh_view()
+
+    def action_woken_by(self) -> None:
+        """Go to the release that ended the wait."""
+        flow, _ = self._flows_here()
+        if flow is None:
+            self.show_message("Nobody is known who ended a wait here; n goes to the next wait.")
+            return
+        released = flow.released_ns if flow.released_ns is not None else flow.woken_ns
+        self._go(flow.from_tid, released)
+
+    def action_woke(self) -> None:
+        """Go to the thread that got the lock when this one released it."""
+        _, flows = self._flows_here()
+        if not flows:
+            self.show_message("No thread is known that got the lock from here.")
+            return
+        self._go(flows[0].to_tid, flows[0].woken_ns)
+
+    def _go(self, tid: int, time_ns: int) -> None:
+        if tid not in self._by_tid:
+            self._shows_idle = True
+            self.draw()
+        self._view.go_to(time_ns)
+        if not self._lanes.choose(tid):
+            self.show_message("That thread is not on this time line.")
+        self.refresh_view()
+
+    def _lane(self) -> Lane | None:
+        return self._by_tid.get(self._lanes.current or 0)
+
+    def _flows_here(self) -> tuple[Flow | None, list[Flow]]:
+        lane = self._lane()
+        if lane is None or self._line is None:
+            return None, []
+        return self._flows(self._line, self._wait(lane, self.window))
+
+    def action_notable(self, direction: int) -> None:
+        """Go to the next alert or mark, or to the one before."""
+        found = self._reader.notables()
+        at = self._view.at_ns
+        after = [one for one in found if one.time_ns > at]
+        before = [one for one in found if one.time_ns < at]
+        chosen = (after[:1] if direction > 0 else before[-1:]) or None
+        if chosen is None:
+            self.show_message(f"No alert or mark {'after' if direction > 0 else 'before'} this.")
+            return
+        self.show_message(f"{chosen[0].kind}: {chosen[0].text}", style="waiting", seconds=15.0)
+        self._view.go_to(chosen[0].time_ns)
+        self.refresh_view()
+
+    def action_to_moment(self) -> None:
+        """Show the moment under the cursor on the monitor."""
+        if self._can_close:
+            self.chosen_ns = self._view.at_ns
+            self.dismiss()
+
+
+def _notes(line: TimeLine | None) -> tuple[str, ...]:
+    notes = [
+        "What is shorter than a cell is summed in its cell, never dropped.",
+        "Any wait for a lock is visible: a cell with one shows ▁ at least.",
+        "Runs and sleeps are known from the snapshots alone.",
+    ]
+    if line is not None and line.is_sampled:
+        notes.append("All waits are estimates: each is as exact as the snapshots lie close.")
+    if line is not None and line.snapshot.level == "contended":
+        notes.append("At level contended a hold without a wait has no record; see --level blocks.")
+    return tuple(notes)

@@ -1,0 +1,224 @@
+"""The lines of the time line: lanes, the axis, and what the cursor is on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from locktop.collector.export.text.timeline import wait_sentence
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.timeline import (
+    axis,
+    digits_for,
+    glyph,
+    lock_letter,
+    time_of_day,
+    time_zone,
+)
+from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
+from locktop.collector.recording.time_lines import cells
+from locktop.tui.time_view import TimeView
+from locktop.tui.views.cells import duration, fit, percent
+from locktop.tui.views.detail_parts import stack_of
+from locktop.tui.views.styled_line import Line, Span, cut, make_line
+
+#: A mark of two cells and the name of the thread, before the cells of a lane.
+_NAME_WIDTH = 13
+CELLS_FROM = 2 + _NAME_WIDTH + 1
+_WAIT_WIDTH = 6
+#: From this width the time zone is named.
+_ZONE_FROM = 100
+
+STYLES: Mapping[LaneState, str] = {
+    LaneState.WAITING: "waiting",
+    LaneState.HOLDING: "holder",
+    LaneState.RUNNING: "running",
+    LaneState.IDLE: "dim",
+    LaneState.SLEEPING: "dim",
+    LaneState.UNKNOWN: "dim",
+}
+
+
+class LaneView(Struct, frozen=True):
+    """What all lanes of one drawing have in common."""
+
+    window: Window
+    letters: Mapping[int, str]  # of locks
+    shows_letters: bool
+    marks: Mapping[int, str]  # by tid: the parts of the arrow from who released to who was woken
+
+
+def cell_count(width: int) -> int:
+    """Return how many cells a lane has on a screen of that width."""
+    return max(10, width - CELLS_FROM - _WAIT_WIDTH - 1)
+
+
+def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
+    """A lane as a line: the mark, the name, the cells, and the time waited in them."""
+    window = view.window
+    found = cells(lane.spans, window)
+    spans: list[Span] = []
+    waited = 0
+    for number, cell in enumerate(found):
+        cell_ns = window.edge_ns(number + 1) - window.edge_ns(number)
+        if view.shows_letters:
+            sign, state = lock_letter(cell, cell_ns, view.letters)
+        else:
+            sign, state = glyph(cell, cell_ns)
+        spans.append((sign, STYLES[state]))
+        waited += sum(ns for (of, _), ns in cell.items() if of is LaneState.WAITING)
+    sum_text = duration(waited / 1e9) if waited else "-"
+    mark = view.marks.get(lane.tid, "  ")
+    return (
+        (mark, "key"),
+        (fit(name, _NAME_WIDTH) + " ", "strong"),
+        *_joined(spans),
+        (f" {sum_text:>{_WAIT_WIDTH}}", "text"),
+    )
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for text, style in spans:
+        if joined and (joined[-1][1] == style or text == " "):
+            joined[-1] = (joined[-1][0] + text, joined[-1][1])
+        else:
+            joined.append((text, style))
+    return joined
+
+
+def axis_line(window: Window, cursor: int) -> Line:
+    """The times above the cells, with a mark above the cursor."""
+    text = axis(window)
+    before = " " * CELLS_FROM
+    return make_line(
+        (before + text[:cursor], "label"),
+        ("▼", "key"),
+        (text[cursor + 1 :] + f" {'WAITED':>{_WAIT_WIDTH}}", "label"),
+    )
+
+
+def position_line(
+    what: str, process: str, view: TimeView, count: int, width: int, is_replay: bool
+) -> Line:
+    """The first line: the process, the visible span, the length of a cell, and the cursor."""
+    cell_ns = max(1, view.span_ns // count)
+    digits = max(3, digits_for(cell_ns))
+    behind_s = (view.last_ns - view.to_ns) / 1e9
+    newest = "the end" if is_replay else "now"
+    end = newest if behind_s <= 0 else f"{duration(behind_s)} before {newest}"
+    return cut(
+        make_line(
+            (f" {process}", "strong"),
+            (f"  {what} ", "title"),
+            (f" {duration(view.span_ns / 1e9)}", "strong"),
+            (f" up to {end}, ", "label"),
+            f"{duration(cell_ns / 1e9)}",
+            (" a cell  ", "label"),
+            ("▼ ", "key"),
+            (time_of_day(view.at_ns, digits), "strong"),
+            (f" {time_zone(view.at_ns)}" if width >= _ZONE_FROM else "", "label"),
+        ),
+        width,
+    )
+
+
+def legend_line(
+    found: TimeLine, index: SnapshotIndex, letters: Mapping[int, str], width: int
+) -> Line:
+    """The locks with their letters, the most waited first; or why there is none."""
+    spans: list[Span | str] = []
+    if found.is_sampled:
+        spans += [(" estimates from samples ", "flag"), " "]
+    if found.lost_records:
+        spans += [(f" {found.lost_records} records lost ", "flag"), " "]
+    if not letters:
+        return cut(make_line(*spans, (" nobody waited for a lock", "label")), width)
+    spans.append((" Locks  ", "label"))
+    for lock, letter in letters.items():
+        spans += [(letter, "key"), (f" {index.lock_name(lock)}  ", "text")]
+    return cut(make_line(*spans), width)
+
+
+SIGNS: Line = make_line(
+    ("▁▄█", "waiting"), (" waits  ", "label"), ("═~", "holder"), (" holds, in part  ", "label"),
+    ("─", "running"), (" runs  ", "label"), ("·", "dim"), (" idle  ", "label"),
+    ("-", "dim"), (" sleeps", "label"),
+)  # fmt: skip
+
+
+def cell_line(lane: Lane, view: TimeView, window: Window, index: SnapshotIndex) -> Line:
+    """The exact sums of the cell under the cursor."""
+    number = window.cell_at(view.at_ns)
+    begin, end = window.edge_ns(number), window.edge_ns(number + 1)
+    found = cells(lane.spans, Window(begin, end, 1))[0] if end > begin else {}
+    digits = min(9, digits_for(max(1, end - begin)) + 3)
+    spans: list[Span | str] = [
+        (f" {time_of_day(begin, digits)} ", "label"), (index.thread_name(lane.tid), "strong"), " ",
+    ]  # fmt: skip
+    for (state, lock), ns in sorted(found.items(), key=lambda item: -item[1]):
+        if state is LaneState.UNKNOWN:
+            continue
+        of = f" {index.lock_name(lock)}" if lock else ""
+        share = percent(ns / max(1, end - begin))
+        spans += [
+            (f" {state.value}{of}", STYLES[state]), f" {duration(ns / 1e9)} {share.strip()} ",
+        ]  # fmt: skip
+    return make_line(*spans)
+
+
+def wait_lines(
+    one: TimedWait | None,
+    woken_by: Flow | None,
+    woke: Sequence[Flow],
+    index: SnapshotIndex,
+) -> Iterator[Line]:
+    """The wait under the cursor: how long, who ended it, whom its thread woke, and the stack."""
+    if one is None:
+        yield make_line((" no wait here; n goes to the next one of this thread", "label"))
+        return
+    record = one.record
+    yield make_line((f" {wait_sentence(one, index)}", "waiting" if not one.idle else "dim"))
+    if record.hold_ns:
+        yield make_line((f" then had the lock for {duration(record.hold_ns / 1e9)}", "holder"))
+    if woken_by is not None:
+        yield _woken_by_line(woken_by, index)
+    elif record.holder and not one.idle:
+        held = f"{index.thread_name(record.holder)} had the lock when the wait began"
+        yield make_line("   " + held)
+    for flow in woke:
+        gap_s = max(0, flow.woken_ns - record.end_ns) / 1e9
+        yield make_line(
+            (" F ", "key"), ("woke ", "label"), (index.thread_name(flow.to_tid), "strong"),
+            f" {duration(gap_s)} after the release at {time_of_day(record.end_ns, 6)}",
+        )  # fmt: skip
+    yield from stack_of(index, record.stack, record.site)
+
+
+def _woken_by_line(flow: Flow, index: SnapshotIndex) -> Line:
+    who = (index.thread_name(flow.from_tid), "strong")
+    if flow.released_ns is None:
+        return make_line((" f ", "key"), who, " had the lock; its release is not recorded")
+    gap_s = max(0, flow.woken_ns - flow.released_ns) / 1e9
+    return make_line(
+        (" f ", "key"), ("released by ", "label"), who,
+        f" at {time_of_day(flow.released_ns, 6)}, {duration(gap_s)} before",
+    )  # fmt: skip
+
+
+def arrow_marks(order: Sequence[int], from_tid: int, to_tid: int) -> dict[int, str]:
+    """Return the marks before the lanes that make an arrow from one thread to another.
+
+    Args:
+        order: the tids from the top.
+        from_tid: who released.
+        to_tid: who was woken.
+    """
+    if from_tid not in order or to_tid not in order or from_tid == to_tid:
+        return {}
+    begin, end = order.index(from_tid), order.index(to_tid)
+    marks = {order[at]: "│ " for at in range(min(begin, end) + 1, max(begin, end))}
+    marks[from_tid] = "┌─" if begin < end else "└─"
+    marks[to_tid] = "└▶" if begin < end else "┌▶"
+    return marks

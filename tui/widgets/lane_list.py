@@ -1,0 +1,42 @@
+"""A list of lanes: rows of cells of time, with a cursor that is a cell of a row."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from locktop.tui.views.styled_line import Line, Span
+from locktop.tui.views.timeline import CELLS_FROM
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.strip_cache import PLAIN
+
+
+class LaneList(ItemList):
+    """Marks the name and one cell of the row in use; the other cells keep their styles."""
+
+    cell = 0  # the number of the cell with the cursor
+
+    def content_line(self, number: int) -> tuple[Line, int]:
+        """See ScrollPanel."""
+        line, mark = super().content_line(number)
+        if mark == PLAIN:
+            return line, PLAIN
+        return _marked(line, CELLS_FROM, self.cell), PLAIN
+
+
+def _marked(line: Line, cells_from: int, cell: int) -> Line:
+    """The line with the cursor's style on the name before the cells, and on one cell."""
+    marked: list[Span] = []
+    at, wanted = 0, cells_from + cell
+    for text, style in line:
+        for part in _parts(text, at, wanted):
+            is_cursor = at < cells_from - 1 or at == wanted
+            marked.append((part, "cursor" if is_cursor else style))
+            at += len(part)
+    return tuple(marked)
+
+
+def _parts(text: str, at: int, wanted: int) -> list[str]:
+    """Cut a text that begins at cell ``at`` before and behind cell ``wanted``."""
+    inner = {min(max(0, edge - at), len(text)) for edge in (wanted, wanted + 1)}
+    cuts = sorted({0, len(text)} | inner)
+    return [text[begin:end] for begin, end in pairwise(cuts)]
