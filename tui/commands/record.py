@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
 from pathlib import Path
@@ -112,7 +113,8 @@ def report(recorder: Recorder) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line of progress to the standard error."""
+    """Print a line of progress to the standard error, if that is still there."""
     from locktop.tui.views.cells import plain
 
-    print(plain(text), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+        print(plain(text), file=sys.stderr, flush=True)
