@@ -45,17 +45,6 @@ $(MODULES): list-modules
 demo: setup
 	$(BIN)/locktop demo
 
-# What recording costs the tool and the program, and how large and how quick to read a recording is
-# (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
-.PHONY: record-bench record-kills
-record-bench: setup
-	PYTHONPATH=tests $(BIN)/python bench/recording.py
-
-# A recording killed with SIGKILL at random moments; the tests include ten.
-KILLS ?= 100
-record-kills: setup
-	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
-
 # The table of real programs in docs/overhead.md.
 ROUNDS ?= 20
 programs-bench: setup
