@@ -102,6 +102,17 @@ scan-bench: setup
 memory-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/memory.py "$(CROWDS)"
 
+# What recording costs the tool and the program, and how large and how quick to read a recording is
+# (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
+.PHONY: record-bench record-kills
+record-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/recording.py
+
+# A recording killed with SIGKILL at random moments; the tests include ten.
+KILLS ?= 100
+record-kills: setup
+	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
+
 # What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
 CROWD ?= 500
 .PHONY: stream-bench
