@@ -108,6 +108,11 @@ SNAPSHOT_OF ?= 10000
 scan-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/crowd.py "$(CROWDS)" $(SNAPSHOT_OF)
 
+# What the memory of a live screen costs at such a crowd. Some two minutes.
+.PHONY: memory-bench
+memory-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/memory.py "$(CROWDS)"
+
 bench: setup
 	$(BIN)/locktop bench
 

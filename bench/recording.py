@@ -4,11 +4,13 @@
     PYTHONPATH=tests .venv/bin/python bench/recording.py speed|size|reach
 
 "speed": a program of four threads makes 1,000,000 ring records a second at level all. The figures
-are the CPU share of `locktop record`, the records lost, and the CPU time that the recording costs
-the program. "size": the same program takes a lock of its own 19 times of 20, else a shared one. The
-figures compare the file with a trace of 64 bytes for each pair of lock and unlock. "reach": a
-recording of 1 GB of real snapshots and ring records, made for the purpose. The figures are the
-times to open the file and to reach a random moment.
+are the CPU share of `locktop record`, the lost records, and the CPU share of the program.
+
+"size": the same program takes a lock of its own 19 times of 20, else a shared one. The figures
+compare the file with a trace of 64 bytes for each pair of lock and unlock.
+
+"reach": a recording of 1 GB, made for the purpose from real snapshots and ring records. The figures
+are the times to open the file, and to reach a random moment.
 """
 
 from __future__ import annotations

@@ -78,6 +78,10 @@ class LocktopApp(ThemedApp[int]):
         """The monitor is the screen below all others."""
         return self._monitor
 
+    def on_user_signal(self) -> None:
+        """Save the snapshot on the screen."""
+        self._monitor.action_save("json")
+
     async def action_quit(self) -> None:
         """Quit; ask before, if that ends a program. Ctrl+C is an answer too."""
         if self._leave_running is None or self._monitor.has_ended:

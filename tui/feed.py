@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec.structs import replace
+
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class PollerFeed:
         self._source = source
         self._history = history
         self._keeper: MemoryKeeper | None = None
+        self._fault = ""  # why nothing more is kept
         self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
@@ -120,13 +123,22 @@ class PollerFeed:
         self._scans += 1
         if self._scans == _FIRST_SCANS:
             self.set_interval(self._interval_s)
-        snapshot = self._without_suppressed(snapshot)
-        if self._session is not None:
-            snapshot = self._session.apply(snapshot)
-        self._publish(snapshot)
+        whole = self._without_suppressed(snapshot)
+        visible = self._session.apply(whole) if self._session is not None else whole
+        if self._fault:
+            visible = replace(visible, notes=(*visible.notes, self._fault))
+        self._publish(visible)
         # The user sees the scan before the memory has it.
         if self._keeper is not None:
-            self._keeper.keep(snapshot)
+            self._keep(self._keeper, visible, whole)
+
+    def _keep(self, keeper: MemoryKeeper, visible: Snapshot, whole: Snapshot) -> None:
+        try:
+            keeper.keep(visible, whole)
+        # A fault of the memory must not end the scans.
+        except Exception as error:
+            self._keeper = None
+            self._fault = f"the past is kept no more: {type(error).__name__}: {error}"
 
     def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:
         if not self.suppressions or not snapshot.lock_order:

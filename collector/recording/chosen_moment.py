@@ -51,6 +51,19 @@ class _Given(Struct, frozen=True):
     last_ns: int
 
 
+def time_of(moments: Moments, text: str) -> int:
+    """Return the last moment that a text names, nanoseconds since 1970.
+
+    Args:
+        moments: the memory or the recording, with one snapshot at least.
+        text: the time as the user gives it.
+
+    Raises:
+        LocktopError: the text names no time of the recording.
+    """
+    return _last_ns(moments, text, 0)
+
+
 def snapshot_at(moments: Moments, text: str | None) -> Snapshot:
     """Return the newest snapshot at a time or before.
 

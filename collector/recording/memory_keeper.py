@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from locktop.collector.model import NotableKind, Snapshot
 from locktop.collector.recording.history import History
+from locktop.collector.recording.memory_file import write_recording
 from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources.base import Source
@@ -45,12 +47,17 @@ class MemoryKeeper:
         self._due_ns = self._urgent_ns = 0  # when the next snapshot may be added
         source.keep_slots()
 
-    def keep(self, snapshot: Snapshot) -> None:
-        """Look for moments in a scan, and add the scan unless that is too early."""
+    def keep(self, snapshot: Snapshot, whole: Snapshot | None = None) -> None:
+        """Look for moments in a scan, and add the scan unless that is too early.
+
+        Args:
+            snapshot: the scan, as the screen shows it.
+            whole: the scan with the figures since the start; None: ``snapshot`` has these.
+        """
         began_s = self._cpu_s()
         time_ns = self._last_ns = max(self._wall_ns(), self._last_ns + 1)
         slots = self._source.take_slots()
-        found = self._moments.find(snapshot, time_ns, slots)
+        found = self._moments.find(whole or snapshot, time_ns, slots)
         if slots is not None and slots.records:
             self._slots.append(slots)
             while sum(len(one.records) for one in self._slots) > _MAX_WAITING:
@@ -66,6 +73,10 @@ class MemoryKeeper:
         pause_s = max(cost_s / _CPU_SHARE, size / self._history.snapshot_rate)
         self._due_ns = time_ns + round(pause_s * 1e9)
         self._urgent_ns = time_ns + round(cost_s / _MAX_CPU_SHARE * 1e9)
+
+    def save(self, path: Path) -> None:
+        """Write all that is kept to a new file. Raises NotWrittenError."""
+        write_recording(self._history, path)
 
 
 def _joined(batches: list[SlotBatch]) -> SlotBatch | None:

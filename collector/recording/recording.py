@@ -93,13 +93,11 @@ class Recording:
         found = []
         # A batch has records from before its copy, so later batches may touch the span, too.
         for entry in self._slot_frames[bisect_right(self._slot_times, from_ns - 1) :]:
+            if entry.first_ns >= to_ns:
+                continue
             data = frame_format.unpack(self._stored(entry), entry.unpacked)
             batch = self._decoded(data, SlotBatch)
-            found += [
-                record
-                for record in slot_batch.decode(batch)
-                if record.began_ns < to_ns and record.end_ns >= from_ns
-            ]
+            found += slot_batch.decode_span(batch, from_ns, to_ns)
         return sorted(found, key=lambda record: record.began_ns)
 
     def lost_records(self, from_ns: int, to_ns: int) -> int:
@@ -217,7 +215,9 @@ class Recording:
                 if at + HEADER_SIZE + header.stored > end:
                     break
                 entry = IndexEntry(at, header.type, header.stored, header.unpacked, header.time_ns)
-                if checks:
+                if header.type == FrameType.INDEX:
+                    _add_first_times(found, self._decoded(self._stored(entry), IndexPart))
+                elif checks:
                     self._stored(entry)
             except LocktopError:
                 self.damage = f"damaged at byte {at}: what follows is left out"
@@ -243,3 +243,12 @@ class Recording:
         if not self._infos:
             raise self._broken("nothing of it can be read: it was cut off or is damaged")
         return self._decoded(self._stored(self._infos[0]), RecordingInfo)
+
+
+def _add_first_times(found: list[IndexEntry], part: IndexPart) -> None:
+    """Take IndexEntry.first_ns, which no header has, from a part of the index."""
+    first_ns = {entry.offset: entry.first_ns for entry in part.frames if entry.first_ns}
+    for number in range(max(0, len(found) - len(part.frames)), len(found)):
+        entry = found[number]
+        if entry.offset in first_ns:
+            found[number] = replace(entry, first_ns=first_ns[entry.offset])

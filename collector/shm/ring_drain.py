@@ -123,6 +123,7 @@ class _FileRings:
             hz=clock.hz,
             lost=int(self._args.lost) + int(self._args.damaged),
             records=bytes(ffi.buffer(self._packed, size)),
+            first=int(lib.lt_first_start(self._records, count)),
             packed=count,
         )
         raw = bytes(ffi.buffer(long_ones, number * event_ring.SIZE))
