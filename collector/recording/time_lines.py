@@ -48,7 +48,7 @@ __all__ = [
 MAX_SCANS = 300
 
 
-#: Records of one time line. Half a million need a second for each redrawing, and 200 MB.
+#: Records of one time line. A million need ten seconds and 500 MB.
 MAX_RECORDS = 400_000
 #: The part of a span whose records are counted before all are read.
 _PROBED = 64
