@@ -305,8 +305,8 @@ enum lt_drain_result {
 int lt_drain_rings(struct lt_drain *drain);
 
 /* Packs records column by column, each number as its difference to the record before, in groups of
- * seven bits. The records are sound. `packed` has room for LT_PACKED_RECORD_MAX bytes a record. Returns
- * the number of bytes. */
+ * seven bits. The records are sound. `packed` has room for LT_PACKED_RECORD_MAX bytes for each
+ * record. Returns the number of bytes. */
 enum { LT_PACKED_RECORD_MAX = 64 };
 uint64_t lt_pack_records(const uint8_t *records, uint32_t count, uint8_t *packed);
 
