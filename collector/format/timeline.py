@@ -33,6 +33,8 @@ OTHER_LOCK = "*"
 SHADES = " ·░▒▓█"
 
 _MIN_TICK_CELLS = 13
+#: A recording of a stranger may name any time, and Python's dates end with the year 9999.
+_LAST_NS = 200_000_000_000 * 10**9
 _TICK_NS = sorted(
     [digit * 10**power for power in range(10) for digit in (1, 2, 5)]
     + [seconds * 10**9 for seconds in (15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)]
@@ -84,14 +86,15 @@ def shade(part: float) -> str:
 
 def time_of_day(time_ns: int, digits: int = 3) -> str:
     """Return the local time of day, with up to nine decimals: ``19:31:05.120``."""
-    seconds, rest = divmod(time_ns, 10**9)
+    seconds, rest = divmod(min(max(time_ns, 0), _LAST_NS), 10**9)
     text = datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
     return f"{text}.{rest:09d}"[: 9 + digits] if digits else text
 
 
 def time_zone(time_ns: int) -> str:
     """Return the name of the local time zone at a moment: ``UTC``, ``CET``."""
-    return datetime.fromtimestamp(time_ns // 10**9).astimezone().strftime("%Z")
+    seconds = min(max(time_ns, 0), _LAST_NS) // 10**9
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Z")
 
 
 def digits_for(cell_ns: int) -> int:

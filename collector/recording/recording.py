@@ -115,6 +115,19 @@ class Recording:
                 raise self._broken("too many ring records; choose a shorter time")
         return sorted(found, key=lambda record: record.began_ns)
 
+    def lost_records(self, from_ns: int, to_ns: int) -> int:
+        """Return how many ring records of a span were overwritten before they could be copied.
+
+        Raises:
+            LocktopError: the records are damaged.
+        """
+        begin, end = bisect_right(self._slot_times, from_ns), bisect_right(self._slot_times, to_ns)
+        lost = 0
+        for entry in self._slot_frames[begin:end]:
+            data = frame_format.unpack(self._stored(entry), entry.unpacked)
+            lost += max(0, self._decoded(data, SlotBatch).lost)
+        return lost
+
     # ---- frames ----
 
     def _payload(self, number: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
@@ -26,6 +27,7 @@ from locktop.collector.model import Frame, Notable, ScanSample, Snapshot, TimeLi
 from locktop.collector.recording.moments import Moments
 
 __all__ = [
+    "KnowsLosses",
     "LaneEvent",
     "TimeLineReader",
     "TooManyRecordsError",
@@ -46,7 +48,7 @@ __all__ = [
 MAX_SCANS = 300
 
 
-#: Records of one time line. Half a million need a second for each redrawing, and 200 MB.
+#: Records of one time line. A million need ten seconds and 500 MB.
 MAX_RECORDS = 400_000
 #: The part of a span whose records are counted before all are read.
 _PROBED = 64
@@ -62,6 +64,15 @@ class TooManyRecordsError(LocktopError):
             f" of {span_ns / 1e9:.3g} s"
         )
         self.span_ns = span_ns
+
+
+@runtime_checkable
+class KnowsLosses(Protocol):
+    """A past whose ring records do not come from the scans: the scans do not know the losses."""
+
+    def lost_records(self, from_ns: int, to_ns: int) -> int:
+        """Return how many records of a span are known to be lost."""
+        ...
 
 
 class TimeLineReader:
@@ -130,7 +141,7 @@ class TimeLineReader:
                 ),
                 is_sampled=newest.is_sampled,
                 snapshot=snapshot,
-                lost_records=max(0, samples[-1].lost_records - samples[0].lost_records),
+                lost_records=self._lost(samples, from_ns, to_ns),
             )
 
     def _records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
@@ -148,6 +159,11 @@ class TimeLineReader:
     def _too_many(self, span_ns: int, expected: int) -> TooManyRecordsError:
         fitting = max(_LEAST_SPAN_NS, span_ns * self._max_records // expected)
         return TooManyRecordsError(fitting, 2 * self._max_records)
+
+    def _lost(self, samples: Sequence[ScanSample], from_ns: int, to_ns: int) -> int:
+        if isinstance(self._moments, KnowsLosses):
+            return self._moments.lost_records(from_ns, to_ns)
+        return max(0, samples[-1].lost_records - samples[0].lost_records)
 
     def _read_samples(self, from_ns: int, to_ns: int, all_of_them: bool) -> list[ScanSample]:
         times = self._moments.times_ns()

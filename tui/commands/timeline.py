@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,9 +31,6 @@ With -p PID the command watches the process for the time of -d. FILE is a record
 
 The times of --from and --to are as for `locktop snapshot`: 12:03:04, -35s before the end, +10m
 after the begin, alert:2. `locktop replay FILE` shows the same on the screen, with key T."""
-
-#: Seconds between two scans: ring records are exact, and samples are as exact as this.
-_INTERVAL_S = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,21 +92,10 @@ def _past(arguments: argparse.Namespace) -> Iterator[Moments]:
 
 def _watched(arguments: argparse.Namespace) -> Moments:
     """Watch a process, and return what it did."""
-    from locktop.collector.recording.history import History
+    from locktop.collector.recording.watched_past import watch
 
     source = attached(arguments.pid, arguments)
     try:
-        source.keep_slots()
-        history = History(span_s=arguments.duration + 60)
-        until = time.monotonic() + arguments.duration
-        while True:
-            is_last = time.monotonic() >= until
-            # A scan copies the memory first, and looks for names afterwards.
-            time_ns = time.time_ns()
-            snapshot = source.scan(resolve=is_last)
-            history.add(snapshot, time_ns, source.take_slots())
-            if is_last or snapshot.ended:
-                return history
-            time.sleep(max(0.0, min(_INTERVAL_S, until - time.monotonic())))
+        return watch(source, arguments.duration)
     finally:
         source.close()

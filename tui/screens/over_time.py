@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from locktop.tui.screens.time_screen import TimeScreen
 
 
+#: More records take more than some seconds to read, in which the screen shows nothing new.
+_MAX_RECORDS = 100_000
+
+
 class OverTimeScreen(PastScreen):
     """A screen with another one above; a subclass draws the snapshots."""
 
@@ -54,7 +58,7 @@ class OverTimeScreen(PastScreen):
         if past.moments is None:
             self.show_message("Nothing is kept: --history 0 says so.")
             return
-        self.reader = self.reader or TimeLineReader(past.moments)
+        self.reader = self.reader or TimeLineReader(past.moments, _MAX_RECORDS)
         try:
             screen = make(self.reader, at_ns=past.time_ns, is_replay=past.is_replay, now=self._now)
         except LocktopError as error:

@@ -102,7 +102,8 @@ class TimeScreen(ListScreen):
 
     def show_snapshot(self, _: Snapshot) -> None:
         """A newer snapshot is in the memory: follow it, if the right edge is at now."""
-        if self._view.follows and self.is_current and self._now() >= self._next_at:
+        is_due = not self._is_reading and self._now() >= self._next_at
+        if self._view.follows and self.is_current and is_due:
             self.take_bounds()
             self.refresh_view()
 
@@ -116,17 +117,21 @@ class TimeScreen(ListScreen):
     def refresh_view(self) -> None:
         """Draw the visible part, and read it before if that was not done yet."""
         self.draw()
-        line, view = self._line, self._view
-        covered = line is not None and line.from_ns <= view.from_ns and view.to_ns <= line.to_ns
-        if not covered and not self._is_reading:
+        if not self._is_covered() and not self._is_reading:
             self._is_reading = True
             self._read()
+
+    def _is_covered(self) -> bool:
+        """Whether what was read has the whole visible part."""
+        line, view = self._line, self._view
+        return line is not None and line.from_ns <= view.from_ns and view.to_ns <= line.to_ns
 
     @work(group="read")
     async def _read(self) -> None:
         """Read until the visible part is there; keys are handled meanwhile."""
         try:
             while True:
+                self.take_bounds()  # a memory forgets its oldest part
                 view = self._view
                 wanted = view.from_ns, view.to_ns
                 began = self._now()
@@ -144,7 +149,8 @@ class TimeScreen(ListScreen):
                 ended = self._now()
                 self._next_at = ended + _RARER * (ended - began)
                 self._line, self._index = line, index
-                if (view.from_ns, view.to_ns) == wanted:
+                self.draw()
+                if self._is_covered():
                     break
         except LocktopError as error:
             self.show_message(str(error), style="stuck", seconds=_ERROR_S)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 from unit.builders import records
@@ -18,11 +20,15 @@ from locktop.collector.model import (
     ThreadState,
 )
 from locktop.collector.recording.history import History
+from locktop.collector.recording.recording import Recording
+from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.collector.recording.time_lines import (
     MAX_SCANS,
     TimeLineReader,
     TooManyRecordsError,
 )
+from locktop.collector.shm.slot_batch import SlotBatch
 
 
 def test_a_past_has_lanes_flows_and_names() -> None:
@@ -119,3 +125,16 @@ def test_a_span_with_too_many_records_is_refused_with_a_length_that_fits() -> No
     assert 1e9 <= fitting_ns <= 20e9
     found = reader.read(at(50_000), at(50_000) + fitting_ns)
     assert sum(len(lane.waits) for lane in found.lanes) <= 200
+
+
+def test_a_recording_knows_its_losses_better_than_its_scans(tmp_path: Path) -> None:
+    base = records.snapshot((), ())
+    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(base, "test"), at(0))
+    for number in range(5):
+        writer.add_snapshot(replace(base, lost_events=100 * number), at(1000 * number))
+        batch = SlotBatch(ticks=0, time_ns=at(1000 * number + 1), hz=1e9, lost=number, records=b"")
+        writer.add_slots(batch)
+    writer.finish("the end", at(5000))
+    recording = Recording(tmp_path / "r")
+    assert TimeLineReader(recording).read(at(1000), at(3000)).lost_records == 1 + 2
+    recording.close()

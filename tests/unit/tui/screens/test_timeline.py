@@ -291,3 +291,18 @@ async def test_a_wait_that_goes_on_leads_to_its_holder() -> None:
         assert screen.lane("t2").startswith(("└▶", "┌▶"))
         await screen.keys("f")
         assert screen.lanes.current == 4714
+
+
+async def test_a_memory_that_forgets_takes_the_view_along() -> None:
+    past = relay(20)
+    async with live(past) as screen:
+        await screen.open("T")
+        await screen.keys("a", "home")
+        past.snapshots = {
+            time_ns: one for time_ns, one in past.snapshots.items() if time_ns > at(9000)
+        }
+        await screen.keys("greater_than_sign", "minus")
+        view = screen.app.screen
+        assert isinstance(view, TimelineScreen)
+        await screen.until(lambda: view.window.from_ns >= at(9500))
+        await screen.says("10.5s up to now")
