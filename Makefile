@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
   pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
-  soak false-alarms fuzz \
+  soak false-alarms fuzz fuzz-recordings \
   glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
@@ -177,6 +177,16 @@ ROUNDS_OF_FUZZ ?= 5000
 FROM ?= 1000
 fuzz: setup
 	LOCKTOP_FUZZ=$(ROUNDS_OF_FUZZ):$(FROM) $(BIN)/pytest tests/fuzz
+
+# A coverage-guided search for recordings that break the reader. Faults and new inputs go to build/.
+SECONDS_OF_FUZZ ?= 600
+fuzz-recordings: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check \
+	  --no-build-isolation -e '.[dev,fuzz]'
+	mkdir -p build/fuzz-recordings
+	PYTHONPATH=tests:tests/unit $(BIN)/python -m fuzz.recordings_atheris \
+	  -max_total_time=$(SECONDS_OF_FUZZ) -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
+	  -artifact_prefix=build/fuzz-fault- build/fuzz-recordings tests/fuzz/corpus/recordings
 
 # The wheel, installed where nothing else of the project is to be seen.
 wheel-test: setup

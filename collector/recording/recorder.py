@@ -27,7 +27,7 @@ _MAX_LONG_BYTES = 1000 * 64
 Writer = RecordingWriter | SegmentWriter
 
 #: Seconds of ring records in one frame. After a SIGKILL so much is missing.
-_BATCH_S = 0.2
+_BATCH_S = 0.5
 #: Calls that empty the rings at the end; each takes as much as one batch may have.
 _LAST_CALLS = 1000
 
