@@ -47,6 +47,8 @@ class RecordingPath(Struct, frozen=True):
         """
         if self.max_bytes is not None and self.max_bytes < LEAST_BYTES:
             raise LocktopError(f"--max-size must be at least {LEAST_BYTES >> 20}M")
+        if str(self.path) in ("-", "."):
+            raise LocktopError("a recording needs the name of a new file")
         if os.path.lexists(self.path):
             raise LocktopError(f"{self.path} is there already; give another -o FILE")
         if not self.path.parent.is_dir():
