@@ -97,6 +97,11 @@ SNAPSHOT_OF ?= 10000
 scan-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/crowd.py "$(CROWDS)" $(SNAPSHOT_OF)
 
+# What the memory of a live screen costs at such a crowd. Some two minutes.
+.PHONY: memory-bench
+memory-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/memory.py "$(CROWDS)"
+
 # What recording costs the tool and the program, and how large and how quick to read a recording is
 # (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
 .PHONY: record-bench record-kills
@@ -107,6 +112,12 @@ record-bench: setup
 KILLS ?= 100
 record-kills: setup
 	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
+
+# What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
+CROWD ?= 500
+.PHONY: stream-bench
+stream-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/stream.py $(CROWD)
 
 bench: setup
 	$(BIN)/locktop bench

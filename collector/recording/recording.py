@@ -118,15 +118,16 @@ class Recording:
     # ---- frames ----
 
     def _payload(self, number: int) -> bytes:
+        last = self._last  # once: another thread may read another snapshot meanwhile
         first, before = number, None
         while self._snapshots[first].type != FrameType.KEY:
-            if self._last is not None and self._last[0] == first:
+            if last is not None and last[0] == first:
                 break
             first -= 1
             if first < 0:
                 raise self._broken("it begins in the middle")
-        if self._last is not None and self._last[0] == first:
-            first, before = first + 1, self._last[1]
+        if last is not None and last[0] == first:
+            first, before = first + 1, last[1]
         links = (
             Link(FrameType(entry.type), self._stored(entry), entry.unpacked)
             for entry in self._snapshots[first : number + 1]

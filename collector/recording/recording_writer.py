@@ -13,8 +13,9 @@ from locktop.collector.model import Notable, Snapshot
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
 from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
+from locktop.collector.recording.history import PackedSlots
 from locktop.collector.recording.recording_info import RecordingInfo
-from locktop.collector.recording.snapshot_chain import ChainPacker
+from locktop.collector.recording.snapshot_chain import ChainPacker, Link
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
 
@@ -55,6 +56,15 @@ class RecordingWriter:
         """Append a snapshot; ``time_ns``: nanoseconds since 1970, UTC."""
         link = self._packer.link(snapshot_payload.encode(snapshot))
         self._add(link.type, link.packed, link.unpacked, time_ns)
+
+    def add_link(self, link: Link, time_ns: int) -> None:
+        """Append a snapshot of a chain that somebody else has packed, in the order of the chain."""
+        self._packer.begin_anew()
+        self._add(link.type, link.packed, link.unpacked, time_ns)
+
+    def add_packed_slots(self, slots: PackedSlots) -> None:
+        """Append ring records that are packed already."""
+        self._add(FrameType.SLOTS, slots.packed, slots.unpacked, slots.time_ns, slots.first_ns)
 
     def add_slots(self, slots: SlotBatch) -> None:
         """Append ring records, packed."""

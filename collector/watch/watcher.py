@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 from locktop.collector.export.files import NotWrittenError
 from locktop.collector.export.snapshot_signal import SnapshotSignal
@@ -17,7 +18,7 @@ from locktop.collector.model import Snapshot
 from locktop.collector.sources.base import Source
 from locktop.collector.watch import alert_line
 from locktop.collector.watch.alert_command import AlertCommand
-from locktop.collector.watch.alert_snapshots import AlertSnapshots
+from locktop.collector.watch.alert_snapshots import RECORDING, AlertSnapshots
 from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
 from locktop.collector.watch.rate_limit import RateLimit
 from locktop.collector.watch.scan_policy import ScanPolicy
@@ -25,6 +26,18 @@ from locktop.collector.watch.scan_policy import ScanPolicy
 #: The interval at which the end of a command is polled.
 _POLL_S = 0.05
 _NAMES = {AlertKind.DEADLOCK: "deadlock", AlertKind.WAIT: "long wait"}
+
+
+class Memory(Protocol):
+    """Keeps scans, and writes a recording of them."""
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Keep a scan."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write all that is kept to a new file. Raises NotWrittenError."""
+        ...
 
 
 class Watcher:
@@ -42,8 +55,20 @@ class Watcher:
         snapshots: AlertSnapshots | None,
         once: bool = False,
         directory: Path | None = None,
+        memory: Memory | None = None,
     ) -> None:
-        """``directory``: of the snapshots that SIGUSR2 asks for; None: the working directory."""
+        """Make the watcher.
+
+        Args:
+            source: the process.
+            alerts: finds the alerts.
+            commands: what to run, by the kind of an alert.
+            limits: how many alerts of a kind are allowed.
+            snapshots: keeps a snapshot of each alert; None: nothing is saved.
+            once: whether to end after the first alert.
+            directory: of the snapshots that SIGUSR2 asks for; None: the working directory.
+            memory: saves a recording beside the snapshot of each alert; None: no recording.
+        """
         self._source = source
         self._alerts = alerts
         self._policy = ScanPolicy(alerts.wait_s)
@@ -51,6 +76,7 @@ class Watcher:
         self._limits = limits
         self._snapshots = snapshots
         self._once = once
+        self._memory = memory
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._on_demand = SnapshotSignal(self._wake.set, directory)
@@ -100,6 +126,7 @@ class Watcher:
         if not self._policy.due(self._source.waits(), now) and not self._held_back(now):
             return False
         snapshot = self._source.scan(resolve=self._policy.needs_names)
+        self._keep(snapshot)
         due = [alert for alert in self._alerts.due(snapshot) if self._allowed(alert)]
         reported = bool(due) and self._report(due)
         is_last = snapshot.ended or (self._once and reported)
@@ -123,6 +150,7 @@ class Watcher:
         """Report the alerts that are not idle now that all names are known; return whether there
         was such an alert."""
         before, snapshot = self.count, self._source.scan(resolve=True)
+        self._keep(snapshot)
         for alert in due:
             if self._alerts.is_idle(alert, snapshot):
                 continue
@@ -144,10 +172,20 @@ class Watcher:
         if self._snapshots is None:
             return ""
         try:
-            return str(self._snapshots.save(snapshot, alert.kind))
+            path = self._snapshots.save(snapshot, alert.kind)
         except NotWrittenError as error:
             _log(f"no snapshot: {error}")
             return ""
+        try:
+            if self._memory is not None:
+                self._memory.save(path.with_suffix(RECORDING))
+        except NotWrittenError as error:
+            _log(f"no recording: {error}")
+        return str(path)
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        if self._memory is not None:
+            self._memory.keep(snapshot)
 
     def _missed(self, kind: AlertKind) -> str:
         """Return a note about the alerts that came and went while the limit allowed no more."""

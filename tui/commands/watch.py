@@ -10,9 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_pid, add_scan_options, attached, duration
+from locktop.tui.commands import options
+from locktop.tui.commands.options import (
+    add_history,
+    add_pid,
+    add_scan_options,
+    attached,
+    duration,
+)
 
 if TYPE_CHECKING:
+    from locktop.collector.recording.memory_keeper import MemoryKeeper
     from locktop.collector.sources.attach import Source
     from locktop.collector.watch.watcher import Watcher
 
@@ -81,6 +89,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--snapshot-dir", type=Path, metavar="DIR", help="save a snapshot (JSON) at each alert"
     )
     parser.add_argument(
+        "--record-on-alert",
+        action="store_true",
+        help="save a recording of the last 15 minutes beside each snapshot, for `locktop replay`",
+    )
+    add_history(parser)
+    parser.add_argument(
         "--keep",
         type=_number,
         default=20,
@@ -113,6 +127,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Watch the process until its end, a signal, or with --once the first alert."""
 
     _check_directory(arguments.snapshot_dir)
+    _check_recording(arguments)
     source = attached(arguments.pid, arguments)
     try:
         # Names that are resolved now need no time at the first alert.
@@ -136,6 +151,25 @@ def _check_directory(directory: Path | None) -> None:
         raise LocktopError(f"{directory}: cannot be written to")
 
 
+def _check_recording(arguments: argparse.Namespace) -> None:
+    """Check the options of the recording. Raises LocktopError."""
+    from locktop.collector.errors import LocktopError
+
+    if arguments.record_on_alert and arguments.snapshot_dir is None:
+        raise LocktopError("--record-on-alert needs --snapshot-dir DIR")
+    if arguments.record_on_alert and not arguments.history:
+        raise LocktopError("--record-on-alert needs a memory; leave out --history 0")
+
+
+def _memory(source: Source, arguments: argparse.Namespace) -> MemoryKeeper | None:
+    history = options.history(arguments) if arguments.record_on_alert else None
+    if history is None:
+        return None
+    from locktop.collector.recording.memory_keeper import MemoryKeeper
+
+    return MemoryKeeper(source, history)
+
+
 def _watching(source: Source, arguments: argparse.Namespace) -> Watcher:
     from locktop.collector.watch.alert_command import AlertCommand
     from locktop.collector.watch.alert_snapshots import AlertSnapshots
@@ -154,4 +188,5 @@ def _watching(source: Source, arguments: argparse.Namespace) -> Watcher:
         AlertSnapshots(directory.absolute(), arguments.keep) if directory is not None else None,
         arguments.once,
         directory.absolute() if directory is not None else None,
+        _memory(source, arguments),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.recording import snapshot_payload
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
@@ -55,6 +56,30 @@ def test_every_snapshot_comes_back(recording: Recording) -> None:
     times, made = recording.times_ns(), scans(100)
     assert [recording.at(time_ns) for time_ns in times] == made
     assert [recording.at(time_ns) for time_ns in reversed(times)] == made[::-1]
+
+
+class ReadByOthers(Recording):
+    """A recording of which other threads read snapshots between any two steps of this one."""
+
+    chosen = random.Random(7)
+    others: Sequence[tuple[int, bytes]] = ()
+
+    @property
+    def _last(self) -> tuple[int, bytes] | None:
+        return self.chosen.choice(self.others) if self.others else None
+
+    @_last.setter
+    def _last(self, value: tuple[int, bytes] | None) -> None:
+        assert value is None or value[1]
+
+
+def test_another_thread_may_read_between_any_two_steps(tmp_path: Path) -> None:
+    made = scans(100)
+    recording = ReadByOthers(write(tmp_path / "r", made))
+    recording.others = [(at, snapshot_payload.encode(made[at])) for at in (2, 20, 21, 80, 81)]
+    for number in (3, 4, 22, 23, 81, 82, 83, 90) * 20:
+        assert recording.at(recording.times_ns()[number]) == made[number]
+    recording.close()
 
 
 def test_a_time_between_two_snapshots_gives_the_one_before(recording: Recording) -> None:
