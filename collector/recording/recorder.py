@@ -27,7 +27,7 @@ _MAX_LONG_BYTES = 1000 * 64
 Writer = RecordingWriter | SegmentWriter
 
 #: Seconds of ring records in one frame. After a SIGKILL so much is missing.
-_BATCH_S = 0.2
+_BATCH_S = 0.5
 #: Calls that empty the rings at the end; each takes as much as one batch may have.
 _LAST_CALLS = 1000
 
@@ -47,6 +47,8 @@ class RecordingPath(Struct, frozen=True):
         """
         if self.max_bytes is not None and self.max_bytes < LEAST_BYTES:
             raise LocktopError(f"--max-size must be at least {LEAST_BYTES >> 20}M")
+        if str(self.path) in ("-", "."):
+            raise LocktopError("a recording needs the name of a new file")
         if os.path.lexists(self.path):
             raise LocktopError(f"{self.path} is there already; give another -o FILE")
         if not self.path.parent.is_dir():

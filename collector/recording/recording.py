@@ -228,13 +228,19 @@ class Recording:
         return self._with_first_times(found.frames)
 
     def _with_first_times(self, frames: list[IndexEntry]) -> list[IndexEntry]:
-        """Add IndexEntry.first_ns, which no header has, from the parts of the index."""
+        """Take IndexEntry.first_ns, which no header has, from the parts of the index."""
+        offsets = {entry.offset for entry in frames if entry.type == FrameType.SLOTS}
         first_ns: dict[int, int] = {}
-        for entry in frames:
-            if entry.type == FrameType.INDEX:
-                with contextlib.suppress(LocktopError):
-                    part = self._decoded(self._stored(entry), IndexPart)
-                    first_ns |= {one.offset: one.first_ns for one in part.frames if one.first_ns}
+        count = 0
+        for index in frames:
+            if index.type != FrameType.INDEX or count > frame_scan.MAX_FRAMES:
+                continue
+            with contextlib.suppress(LocktopError):  # it only makes reading quicker
+                part = self._decoded(self._stored(index), IndexPart)
+                count += len(part.frames)
+                first_ns |= {
+                    entry.offset: entry.first_ns for entry in part.frames if entry.offset in offsets
+                }
         return [
             replace(entry, first_ns=first_ns[entry.offset]) if entry.offset in first_ns else entry
             for entry in frames

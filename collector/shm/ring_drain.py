@@ -57,13 +57,13 @@ class RingDrain:
         Raises:
             LocktopError: the shared memory is damaged.
         """
-        if not self._later:
-            return self._rings.take(within_s)
-        last = self._rings.take(0.0)
-        if not last.slots.packed:
+        while self._later:
+            last = self._rings.take(0.0)
+            if last.slots.packed or last.slots.lost:
+                return last
             self._rings.close()
             self._rings = self._later.popleft()
-        return last
+        return self._rings.take(within_s)
 
     def close(self) -> None:
         """Release the files."""

@@ -44,8 +44,8 @@ class SlotBatch(Struct, array_like=True, frozen=True):
     hz: float  # ticks of a second
     lost: int  # records known to be lost since the batch before
     records: bytes  # slots of 64 bytes (abi.h), of all threads, marks excluded; or packed slots
-    first: int = 0  # ticks when the earliest of the records began; 0: not known
     packed: int = 0  # number of records that ``records`` has packed; 0: they are not packed
+    first: int = 0  # ticks when the earliest of the records began; 0: not known
 
 
 def with_records(batch: SlotBatch, records: bytes) -> SlotBatch:

@@ -92,6 +92,8 @@ def execute(arguments: argparse.Namespace) -> int:
         _destination(arguments).check()
         # Records that come between two looks at the rings must not be overwritten.
         os.environ.setdefault("LOCKTOP_RING", str(_RING_OF_RECORDED))
+    elif arguments.max_size is not None or arguments.record_keep is not None:
+        raise LocktopError("--max-size and --record-keep need --record F")
     elif no_terminal():
         raise LocktopError(
             f"`locktop run` needs a terminal; {no_terminal()} use "

@@ -151,6 +151,29 @@ def test_an_existing_file_stays_as_it_is(start_target: StartTarget, tmp_path: Pa
     assert (tmp_path / "r").read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("record", "-p", os.getpid(), "-o", "-"), "needs the name of a new file"),
+        (("record", "-p", os.getpid(), "-o", "no/r"), "no such directory"),
+        (("record", "-p", os.getpid(), "-o", "r", "--max-size", "4K"), "at least 1M"),
+        (("record", "-p", os.getpid(), "-o", "r", "--keep", "4"), "not a time"),
+        (("run", "--max-size", "4M", "--", "true"), "need --record"),
+    ],
+)
+def test_a_wrong_option_is_one_line(
+    arguments: tuple[str | int, ...],
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = tool.run(*arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert reason in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_sampled_process_is_recorded(start_unprepared: StartTarget, tmp_path: Path) -> None:
     target = without_end(start_unprepared)
     with recordings.recording(target.pid, tmp_path / "r", "-d", "0.5", *_FAST) as recorder:

@@ -87,7 +87,7 @@ def test_another_program_follows_after_the_rest_of_the_first(ring: Ring, tmp_pat
     ring.write(2)
     second.write(3)
     taken = [starts(drain.take(0.0)) for _ in range(3)]
-    assert taken == [[0, 1], [], [0, 1, 2]]
+    assert taken == [[0, 1], [0, 1, 2], []]
     drain.close()
 
 
