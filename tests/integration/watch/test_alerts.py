@@ -42,7 +42,7 @@ def test_a_deadlock_raises_one_alert_with_a_snapshot_and_a_command(
         assert environment["LOCKTOP_PID"] == str(target.pid)
         assert int(environment["LOCKTOP_TID"]) in tids.values()
         assert environment["LOCKTOP_LOCK"].startswith("mutex g_")
-        assert float(environment["LOCKTOP_WAITED"]) > 0
+        assert float(environment["LOCKTOP_WAITED"]) >= 0  # milliseconds, rounded
         document = json.loads(Path(environment["LOCKTOP_SNAPSHOT"]).read_text())
         (deadlock,) = document["deadlocks"]
         assert {edge["tid"] for edge in deadlock["cycle"]} == set(tids.values())
