@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import signal
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -85,24 +85,36 @@ def _show(listener: Listener, arguments: argparse.Namespace) -> int:
 
 
 def _print_first(listener: Listener) -> int:
+    from locktop.collector.stream.stream_sender import Outbox
+
+    arrived, newest, until = Outbox(), None, math.inf
+    listener.start(arrived.put, _say)
+    while True:
+        # A signal ends the command between two waits.
+        newest = arrived.take(_POLL_S) or newest
+        if newest is None:
+            continue
+        until = min(until, time.monotonic() + _NAMES_S)
+        if newest.names_left and not newest.ended and time.monotonic() < until:
+            continue
+        if _print(newest):
+            return 0
+        newest = None
+
+
+def _print(snapshot: Snapshot) -> bool:
+    """Print a snapshot; return False for one that no process can have."""
+    from locktop.collector.errors import LocktopError
     from locktop.collector.export import rendered_files
 
-    arrived: list[Snapshot] = []
-    changed = threading.Event()
-
-    def take(snapshot: Snapshot) -> None:
-        arrived[:] = [snapshot]
-        changed.set()
-
-    listener.start(take, _say)
-    while not changed.wait(_POLL_S):  # a signal ends the command between two waits
-        pass
-    until = time.monotonic() + _NAMES_S
-    while arrived[0].names_left and not arrived[0].ended and time.monotonic() < until:
-        time.sleep(_POLL_S)
-    sys.stdout.buffer.write(rendered_files.snapshot_file(arrived[0], "json", None, 100, False))
+    try:
+        page = rendered_files.snapshot_file(snapshot, "json")
+    except LocktopError as error:
+        _say(f"left out: {error}")
+        return False
+    sys.stdout.buffer.write(page)
     sys.stdout.buffer.flush()
-    return 0
+    return True
 
 
 def _say(text: str) -> None:
