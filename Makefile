@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
   pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
-  soak false-alarms fuzz \
+  soak false-alarms fuzz fuzz-recordings \
   glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
@@ -44,17 +44,6 @@ $(MODULES): list-modules
 
 demo: setup
 	$(BIN)/locktop demo
-
-# What recording costs the tool and the program, and how large and how quick to read a recording is
-# (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
-.PHONY: record-bench record-kills
-record-bench: setup
-	PYTHONPATH=tests $(BIN)/python bench/recording.py
-
-# A recording killed with SIGKILL at random moments; the tests include ten.
-KILLS ?= 100
-record-kills: setup
-	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
 
 # The table of real programs in docs/overhead.md.
 ROUNDS ?= 20
@@ -107,6 +96,22 @@ CROWDS ?= 300 500 2000
 SNAPSHOT_OF ?= 10000
 scan-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/crowd.py "$(CROWDS)" $(SNAPSHOT_OF)
+
+# What the memory of a live screen costs at such a crowd. Some two minutes.
+.PHONY: memory-bench
+memory-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/memory.py "$(CROWDS)"
+
+# What recording costs the tool and the program, and how large and how quick to read a recording is
+# (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
+.PHONY: record-bench record-kills
+record-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/recording.py
+
+# A recording killed with SIGKILL at random moments; the tests include ten.
+KILLS ?= 100
+record-kills: setup
+	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
 
 # What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
 CROWD ?= 500
@@ -183,6 +188,16 @@ ROUNDS_OF_FUZZ ?= 5000
 FROM ?= 1000
 fuzz: setup
 	LOCKTOP_FUZZ=$(ROUNDS_OF_FUZZ):$(FROM) $(BIN)/pytest tests/fuzz
+
+# A coverage-guided search for recordings that break the reader. Faults and new inputs go to build/.
+SECONDS_OF_FUZZ ?= 600
+fuzz-recordings: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check \
+	  --no-build-isolation -e '.[dev,fuzz]'
+	mkdir -p build/fuzz-recordings
+	PYTHONPATH=tests:tests/unit $(BIN)/python -m fuzz.recordings_atheris \
+	  -max_total_time=$(SECONDS_OF_FUZZ) -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
+	  -artifact_prefix=build/fuzz-fault- build/fuzz-recordings tests/fuzz/corpus/recordings
 
 # The wheel, installed where nothing else of the project is to be seen.
 wheel-test: setup

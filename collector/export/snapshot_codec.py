@@ -95,12 +95,13 @@ def activity_document(now: ThreadActivity) -> dict[str, Any]:
 def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     """Return the document with what other modules derive: classes, groups, chains, intervals.
 
-    Raises LocktopError for figures that no process has. Recordings and streams may have such.
+    Raises:
+        LocktopError: the snapshot of a stranger's recording has a figure that no document has.
     """
     try:
         whole = msgspec.convert(_Source(snapshot), Document, from_attributes=True, dec_hook=_read)
     except msgspec.ValidationError as error:
-        raise LocktopError(f"the snapshot is damaged: {error}") from None
+        raise LocktopError(f"the snapshot is damaged: {_explained(error)}") from None
     classes = lock_classes.find(snapshot.locks)
     class_of = lock_classes.by_lock(classes)
     by_id = {lock.id: lock for lock in snapshot.locks}

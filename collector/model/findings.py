@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
 
 from locktop.collector.model.kinds import BlockReason, Confidence, Kind, MisuseKind, PatternName
+
+#: For readers of files: a cycle has at least one thread.
+_SOME = Meta(min_length=1)
 
 
 class DeadlockEdge(Struct, frozen=True, gc=False):
@@ -33,7 +38,7 @@ class Deadlock(Struct, frozen=True, gc=False):
 
     certain: bool
     since_s: float  # seconds since the cycle closed: the shortest wait of the cycle
-    cycle: tuple[DeadlockEdge, ...]
+    cycle: Annotated[tuple[DeadlockEdge, ...], _SOME]
     doubt: str = ""  # why the deadlock is not certain
     stuck: tuple[int, ...] = ()  # ids of the threads that wait for the cycle, in order
     #: ``stuck`` lacks threads that are behind an earlier deadlock, too
@@ -69,8 +74,8 @@ class OrderCycle(Struct, frozen=True, gc=False):
     threads could have been there at one time.
     """
 
-    locks: tuple[int, ...]
-    edges: tuple[OrderEdge, ...]
+    locks: Annotated[tuple[int, ...], _SOME]
+    edges: Annotated[tuple[OrderEdge, ...], _SOME]
     confidence: Confidence = Confidence.HIGH
     why: str = ""  # what is unknown, if the confidence is not high
     #: Names of the lock classes (analysis/lock_classes.py), if only classes form the cycle. Then an

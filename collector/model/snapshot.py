@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from locktop.collector.model.findings import (
     Deadlock,
@@ -19,6 +20,11 @@ from locktop.collector.model.findings import (
 from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import Thread, UnobservedWait
+
+#: A bound for readers of a stranger's snapshot: a map takes many times the bytes that it came in.
+_FEW = Meta(max_length=1 << 20)
+#: Far more frames of one stack than are ever recorded.
+_DEEPEST = Meta(max_length=4096)
 
 
 class Process(Struct, frozen=True, gc=False):
@@ -58,8 +64,10 @@ class Contents(Struct):
     lock_order_unproven: int = 0
     lock_orders_left_out: bool = False  # some orders of locks were not recorded
     lock_order_search_cut: bool = False  # the search ended at a limit, perhaps before a cycle
-    stacks: Mapping[int, tuple[Frame, ...]] = msgspec.field(default_factory=dict)
-    sites: Mapping[int, Frame] = msgspec.field(default_factory=dict)
+    stacks: Annotated[Mapping[int, Annotated[tuple[Frame, ...], _DEEPEST]], _FEW] = msgspec.field(
+        default_factory=dict
+    )
+    sites: Annotated[Mapping[int, Frame], _FEW] = msgspec.field(default_factory=dict)
     events: tuple[Event, ...] = ()  # a few hundred at most, newest first
     marks: tuple[Mark, ...] = ()  # a hundred at most, newest first
     misuses: tuple[Misuse, ...] = ()  # oldest first
@@ -80,7 +88,7 @@ class Contents(Struct):
     #: The counters are those of a session of so many seconds; None: since the process started.
     session_s: float | None = None
     #: By tid: the idle rule that classified the thread's wait.
-    why: Mapping[int, str] = msgspec.field(default_factory=dict)
+    why: Annotated[Mapping[int, str], _FEW] = msgspec.field(default_factory=dict)
 
     @property
     def is_sampled(self) -> bool:

@@ -23,9 +23,12 @@ _HEADER = struct.Struct("<4sBxHIIqI")
 HEADER_SIZE = _HEADER.size
 _SYNC = b"LTFR"
 _CRC_AT = HEADER_SIZE - 4
-#: A snapshot of 10,000 busy threads has some 20 MB.
-MAX_UNPACKED = 1 << 28
-MAX_STORED = 1 << 27
+#: A snapshot of 10,000 busy threads has some 20 MB, and a million ring records have 64 MB. A
+#: stranger's snapshot may take some 16 times its bytes when it is decoded.
+MAX_UNPACKED = 72 << 20
+MAX_STORED = 80 << 20
+#: The same for frames that are not packed.
+MAX_PLAIN = 1 << 20
 
 
 class FrameType(IntEnum):
@@ -38,6 +41,10 @@ class FrameType(IntEnum):
     NOTABLES = 5  # msgpack: a list of model.Notable
     INDEX = 6  # msgpack: frame_index.IndexPart
     END = 7  # msgpack: why the recording ended, a text
+
+
+_PACKED = frozenset({FrameType.KEY, FrameType.CHANGE, FrameType.SLOTS})
+_PLAIN = frozenset(FrameType) - _PACKED
 
 
 class FrameHeader(Struct, frozen=True, gc=False):
@@ -72,6 +79,8 @@ def parse_header(data: bytes) -> FrameHeader:
     sync, type_, flags, stored, unpacked, time_ns, checksum = _HEADER.unpack_from(data)
     if sync != _SYNC or flags or stored > MAX_STORED or unpacked > MAX_UNPACKED or time_ns < 0:
         raise LocktopError("damaged: no frame begins here")
+    if type_ in _PLAIN and (stored > MAX_PLAIN or stored != unpacked):
+        raise LocktopError("damaged: a frame has an impossible size")
     return FrameHeader(type_, stored, unpacked, time_ns, checksum)
 
 

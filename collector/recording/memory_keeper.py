@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from locktop.collector.model import NotableKind, Snapshot
 from locktop.collector.recording.history import History
+from locktop.collector.recording.memory_file import write_recording
 from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.shm.slot_batch import SlotBatch
 
@@ -87,6 +89,10 @@ class MemoryKeeper:
         pause_s = max(cost_s / _CPU_SHARE, size / self._history.snapshot_rate)
         self._due_ns = time_ns + round(pause_s * 1e9)
         self._urgent_ns = time_ns + round(cost_s / _MAX_CPU_SHARE * 1e9)
+
+    def save(self, path: Path) -> None:
+        """Write all that is kept to a new file. Raises NotWrittenError."""
+        write_recording(self._history, path)
 
 
 def _joined(batches: list[SlotBatch]) -> SlotBatch | None:

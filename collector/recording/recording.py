@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -14,25 +16,30 @@ from msgspec.structs import replace
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.regular_file import open_regular
 from locktop.collector.model import Notable, Snapshot, WaitRecord
-from locktop.collector.recording import frame_format, snapshot_payload
+from locktop.collector.recording import frame_format, frame_scan, snapshot_payload
 from locktop.collector.recording.frame_format import (
     FILE_HEADER,
     HEADER_SIZE,
     MAGIC,
     VERSION,
+    FrameHeader,
     FrameType,
 )
 from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
 from locktop.collector.recording.recording_info import RecordingInfo
-from locktop.collector.recording.snapshot_chain import Link, unpack_last
+from locktop.collector.recording.snapshot_chain import MAX_BYTES, MAX_LINKS, Link, unpack_last
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
 
 _T = TypeVar("_T")
 #: A file up to this size is checked whole when it is opened: the checksums of all its frames.
-_CHECKED_WHOLE = 64 << 20
-_MAX_FRAMES = 1 << 24
+CHECKED_WHOLE = 64 << 20
+#: Notable moments that count, and ring records of one call.
+_MAX_NOTABLES, _MAX_RECORDS = 10_000, 1 << 22
+#: Times of ring records that a date can have, nanoseconds since 1970.
+_MAX_NS = 1 << 62
+_TEXTS = ("locktop", "host", "comm", "source", "began_at")
 _SNAPSHOTS = (FrameType.KEY, FrameType.CHANGE)
 
 
@@ -55,8 +62,7 @@ class Recording:
             #: The fault of the file, "" for none. Frames behind the fault are left out.
             self.damage = ""
             self._check_version()
-            frames = self._indexed() or self._found()
-            self._index(frames)
+            self._index(self._indexed() or self._found())
             self.info = self._read_info()
         except BaseException:
             self.close()
@@ -84,36 +90,44 @@ class Recording:
         """See Moments."""
         found: list[Notable] = []
         for entry in self._notable_frames:
-            found += self._decoded(self._stored(entry), list[Notable])
-        cleaned = [replace(one, text=clean(one.text)) for one in found]
+            with contextlib.suppress(LocktopError):  # the others are still of use
+                found += self._decoded(self._stored(entry), list[Notable])
+                del found[:-_MAX_NOTABLES]
+        known = [one for one in found if 0 <= one.time_ns <= _MAX_NS]
+        cleaned = [replace(one, text=clean(one.text)) for one in known]
         return sorted(cleaned, key=lambda one: one.time_ns)
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments."""
-        found = []
+        found: list[WaitRecord] = []
         # A batch has records from before its copy, so later batches may touch the span, too.
         for entry in self._slot_frames[bisect_right(self._slot_times, from_ns - 1) :]:
+            if entry.first_ns >= to_ns:
+                continue
             data = frame_format.unpack(self._stored(entry), entry.unpacked)
             batch = self._decoded(data, SlotBatch)
             found += [
                 record
-                for record in slot_batch.decode(batch)
-                if record.began_ns < to_ns and record.end_ns >= from_ns
+                for record in slot_batch.decode_span(batch, from_ns, to_ns)
+                if record.began_ns >= 0 and record.end_ns <= _MAX_NS
             ]
+            if len(found) > _MAX_RECORDS:
+                raise self._broken("too many ring records; choose a shorter time")
         return sorted(found, key=lambda record: record.began_ns)
 
     # ---- frames ----
 
     def _payload(self, number: int) -> bytes:
+        last = self._last  # once: another thread may read another snapshot meanwhile
         first, before = number, None
         while self._snapshots[first].type != FrameType.KEY:
-            if self._last is not None and self._last[0] == first:
+            if last is not None and last[0] == first:
                 break
             first -= 1
             if first < 0:
                 raise self._broken("it begins in the middle")
-        if self._last is not None and self._last[0] == first:
-            first, before = first + 1, self._last[1]
+        if last is not None and last[0] == first:
+            first, before = first + 1, last[1]
         links = (
             Link(FrameType(entry.type), self._stored(entry), entry.unpacked)
             for entry in self._snapshots[first : number + 1]
@@ -128,9 +142,9 @@ class Recording:
         head, payload = data[:HEADER_SIZE], data[HEADER_SIZE:]
         try:
             header = frame_format.parse_header(head)
-            if (header.type, header.stored, header.unpacked) != (
-                entry.type, entry.stored, entry.unpacked,
-            ):  # fmt: skip
+            if header != FrameHeader(
+                entry.type, entry.stored, entry.unpacked, entry.time_ns, header.checksum
+            ):
                 raise LocktopError("damaged: the index names another frame")
             frame_format.check(header, head, payload)
         except LocktopError as error:
@@ -140,7 +154,7 @@ class Recording:
     def _decoded(self, data: bytes, type_: type[_T]) -> _T:
         try:
             return msgspec.msgpack.decode(data, type=type_)
-        except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        except (msgspec.MsgspecError, RecursionError, ValueError, MemoryError) as error:
             raise self._broken(f"damaged: {error}") from None
 
     def _read(self, offset: int, size: int) -> bytes:
@@ -168,16 +182,18 @@ class Recording:
 
     def _indexed(self) -> list[IndexEntry]:
         """Return the frames that the index names; none without a sound index."""
-        if self._size <= _CHECKED_WHOLE or self._size < TRAILER.size:
+        if self._size <= CHECKED_WHOLE or self._size < TRAILER.size:
             return []
         at, word = TRAILER.unpack(self._read(self._size - TRAILER.size, TRAILER.size))
         if word != TRAILER_WORD:
             return []
         parts: list[IndexPart] = []
+        count = 0
         try:
             while at:
                 part = self._index_part(at)
-                if part.before >= at:
+                count += len(part.frames)
+                if part.before >= at or not part.frames or count > frame_scan.MAX_FRAMES:
                     return []
                 parts.append(part)
                 at = part.before
@@ -194,38 +210,53 @@ class Recording:
 
     def _found(self) -> list[IndexEntry]:
         """Return the whole frames from the begin to the first damaged one."""
-        found: list[IndexEntry] = []
-        at, end, checks = FILE_HEADER.size, self._size, self._size <= _CHECKED_WHOLE
-        while at + HEADER_SIZE <= end and len(found) < _MAX_FRAMES:
-            head = self._read(at, HEADER_SIZE)
-            try:
-                header = frame_format.parse_header(head)
-                if at + HEADER_SIZE + header.stored > end:
-                    break
-                entry = IndexEntry(at, header.type, header.stored, header.unpacked, header.time_ns)
-                if checks:
-                    self._stored(entry)
-            except LocktopError:
-                self.damage = f"damaged at byte {at}: what follows is left out"
-                break
-            found.append(entry)
-            at += HEADER_SIZE + header.stored
-        if not self.damage and end - at != TRAILER.size:
-            self.damage = f"it was cut off at byte {at}"
-        return found
+        found = frame_scan.scan(self._fd, self._size, checks=self._size <= CHECKED_WHOLE)
+        self.damage = found.damage
+        return self._with_first_times(found.frames)
+
+    def _with_first_times(self, frames: list[IndexEntry]) -> list[IndexEntry]:
+        """Add IndexEntry.first_ns, which no header has, from the parts of the index."""
+        first_ns: dict[int, int] = {}
+        for entry in frames:
+            if entry.type == FrameType.INDEX:
+                with contextlib.suppress(LocktopError):
+                    part = self._decoded(self._stored(entry), IndexPart)
+                    first_ns |= {one.offset: one.first_ns for one in part.frames if one.first_ns}
+        return [
+            replace(entry, first_ns=first_ns[entry.offset]) if entry.offset in first_ns else entry
+            for entry in frames
+        ]
 
     def _index(self, frames: Sequence[IndexEntry]) -> None:
-        self._snapshots = [entry for entry in frames if entry.type in _SNAPSHOTS]
+        self._snapshots = self._chained([entry for entry in frames if entry.type in _SNAPSHOTS])
         self._times = [entry.time_ns for entry in self._snapshots]
         self._slot_frames = [entry for entry in frames if entry.type == FrameType.SLOTS]
         self._slot_times = [entry.time_ns for entry in self._slot_frames]
         self._notable_frames = [entry for entry in frames if entry.type == FrameType.NOTABLES]
         self._infos = [entry for entry in frames[:1] if entry.type == FrameType.INFO]
         self._ends = [entry for entry in frames if entry.type == FrameType.END]
-        if any(a > b for a, b in zip(self._times, self._times[1:], strict=False)):
+        if any(a > b for a, b in itertools.pairwise(self._times)):
             raise self._broken("damaged: its times go back")
+
+    def _chained(self, frames: list[IndexEntry]) -> list[IndexEntry]:
+        """Return the snapshots up to the first one that is in no chain as a writer makes chains."""
+        links = size = 0
+        for number, entry in enumerate(frames):
+            if entry.type == FrameType.KEY:
+                links = size = 0
+            elif not 0 < links < MAX_LINKS or size + entry.unpacked > MAX_BYTES:
+                reason = "is too long" if links else "has no begin"
+                self.damage = (
+                    f"damaged at byte {entry.offset}: a chain of snapshots {reason};"
+                    " later ones are left out"
+                )
+                return frames[:number]
+            links, size = links + 1, size + entry.unpacked
+        return frames
 
     def _read_info(self) -> RecordingInfo:
         if not self._infos:
             raise self._broken("nothing of it can be read: it was cut off or is damaged")
-        return self._decoded(self._stored(self._infos[0]), RecordingInfo)
+        info = self._decoded(self._stored(self._infos[0]), RecordingInfo)
+        texts = {name: clean(getattr(info, name)) for name in _TEXTS}
+        return replace(info, **texts)

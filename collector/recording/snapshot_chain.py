@@ -10,8 +10,8 @@ from locktop.collector.recording import frame_format
 from locktop.collector.recording.frame_format import FrameType
 
 #: The limits of a chain: snapshots, and bytes of their payloads. With these the last snapshot of a
-#: chain is unpacked in a tenth of a second.
-_LONGEST, _MOST_BYTES = 64, 64 << 20
+#: chain is unpacked in a tenth of a second. A whole snapshot alone may have more bytes.
+MAX_LINKS, MAX_BYTES = 64, 64 << 20
 
 
 class Link(Struct, frozen=True, gc=False):
@@ -36,7 +36,7 @@ class ChainPacker:
     def link(self, payload: bytes) -> Link:
         """Return the next link of the chain."""
         before = self._before
-        if self._count >= _LONGEST or self._bytes + len(payload) > _MOST_BYTES:
+        if self._count >= MAX_LINKS or self._bytes + len(payload) > MAX_BYTES:
             before = None
         if before is None:
             self._count = self._bytes = 0

@@ -22,7 +22,8 @@ from locktop.collector.sanitize import clean
 #: The largest id or counter has 64 bits. No figure of a model comes near the second.
 _MAX_INTEGER, _MAX_NUMBER = (1 << 64) - 1, 1e18
 #: In JSON: a number that may be too large has 20 digits, or an exponent of two digits.
-_LARGE = re.compile(rb"\d{20}|\d[eE]\+?\d\d")
+#: No integer of a model is negative.
+_STRANGE = re.compile(rb"\d{20}|\d[eE]\+?\d\d|[:,\[]-\d+[,\]}]")
 #: In msgpack: how a float begins that is infinite or no number.
 _NO_NUMBER = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|\xca[\x7f\xff][\x80-\xff]")
 
@@ -84,7 +85,7 @@ def _is_harmless(snapshot: Snapshot, payload: bytes) -> bool:
     if _NO_NUMBER.search(payload):
         return False
     text = _JSON.encode(snapshot)
-    return b"\\" not in text and not _LARGE.search(text) and text.decode().isprintable()
+    return b"\\" not in text and not _STRANGE.search(text) and text.decode().isprintable()
 
 
 def _checked(found: _Payload) -> Snapshot:
@@ -103,6 +104,6 @@ def _clean(value: Any) -> Any:
         return [_clean(part) for part in value]
     if isinstance(value, float) and not abs(value) <= _MAX_NUMBER:
         raise ValueError("a number out of range")
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _MAX_INTEGER:
+    if isinstance(value, int) and not 0 <= value <= _MAX_INTEGER:
         raise ValueError("a number out of range")
     return value

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
     from locktop.collector.recording.chosen_moment import Span
     from locktop.collector.recording.recording import Recording
+    from locktop.collector.recording.segments import SegmentedRecording
 
 #: The value of an option that looks like an option: a time before the end.
 _BEFORE_THE_END = re.compile(r"^-\d+(\.\d+)?(ms|s|m|h)?$")
@@ -122,14 +123,14 @@ def snapshots(arguments: argparse.Namespace) -> Iterator[Snapshot]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Recording]:
+def _opened(path: str) -> Iterator[Recording | SegmentedRecording]:
     """Open a recording; tell of its damage if the rest could be read."""
     from pathlib import Path
 
     from locktop.collector.errors import LocktopError
-    from locktop.collector.recording.recording import Recording
+    from locktop.collector.recording.segments import open_recording
 
-    recording = Recording(Path(path))
+    recording = open_recording(Path(path))
     try:
         if not recording.times_ns():
             damage = f": {recording.damage}" if recording.damage else ""

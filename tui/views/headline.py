@@ -92,7 +92,8 @@ def _unsignalled_line(index: SnapshotIndex) -> Line:
 
     The line is plain, because a pool without work looks the same.
     """
-    found = [one for one in index.snapshot.patterns if one.name is PatternName.NO_SIGNAL]
+    patterns = index.snapshot.patterns
+    found = [one for one in patterns if one.name is PatternName.NO_SIGNAL and one.tids]
     if not found:
         return ()
     tids = found[0].tids  # the longest wait is first

@@ -9,6 +9,7 @@ from unit.builders import scenarios
 from unit.export.test_snapshot_codec import full
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.export import snapshot_codec
 from locktop.collector.model import LazyBlame, PackedBlame, Snapshot
 from locktop.collector.recording import snapshot_payload
 from locktop.collector.recording.recorded_blame import RecordedBlame
@@ -83,6 +84,21 @@ def test_a_backslash_is_no_control_character() -> None:
 @pytest.mark.parametrize("figure", [float("nan"), float("inf"), -float("inf"), 1e300])
 def test_impossible_numbers_are_refused(figure: float) -> None:
     made = replace(scenarios.deadlock(), duration_s=figure)
+    with pytest.raises(LocktopError, match="out of range"):
+        snapshot_payload.decode(snapshot_payload.encode(made))
+
+
+def test_a_deadlock_without_a_thread_is_refused() -> None:
+    made = scenarios.deadlock()
+    empty = replace(made, deadlocks=(replace(made.deadlocks[0], cycle=()),))
+    with pytest.raises(LocktopError, match="length >= 1"):
+        snapshot_payload.decode(snapshot_payload.encode(empty))
+    with pytest.raises(LocktopError, match="length >= 1"):
+        snapshot_codec.parse(snapshot_codec.encode(empty), "x")
+
+
+def test_negative_integers_are_refused() -> None:
+    made = replace(scenarios.deadlock(), names_left=-1)
     with pytest.raises(LocktopError, match="out of range"):
         snapshot_payload.decode(snapshot_payload.encode(made))
 

@@ -1,0 +1,65 @@
+"""Finds the frames of a recording by their headers, from the begin to the first damaged one."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.recording import frame_format
+from locktop.collector.recording.frame_format import FILE_HEADER, HEADER_SIZE, FrameType
+from locktop.collector.recording.frame_index import TRAILER, IndexEntry
+
+#: Frames that count. A recorder with four frames a second writes so many in three days.
+MAX_FRAMES = 1 << 20
+#: Bytes that are read at once.
+_CHUNK = 1 << 20
+_KNOWN = frozenset(FrameType)
+
+
+class Scanned(Struct, frozen=True):
+    """The frames of a file."""
+
+    frames: list[IndexEntry]  # of known types
+    damage: str  # why the rest is left out; "" if there is no rest
+
+
+def scan(fd: int, size: int, checks: bool) -> Scanned:
+    """Return the frames of a file.
+
+    Args:
+        fd: the file.
+        size: its size, bytes.
+        checks: whether to read the payloads too, for their checksums.
+    """
+    found: list[IndexEntry] = []
+    begin, chunk = 0, b""  # the bytes that were read last, and where they lie
+    at = FILE_HEADER.size
+    while at + HEADER_SIZE <= size:
+        if len(found) >= MAX_FRAMES:
+            return Scanned(found, f"more than {MAX_FRAMES} frames: the rest is left out")
+        if not begin <= at <= begin + len(chunk) - HEADER_SIZE:
+            begin, chunk = at, os.pread(fd, _CHUNK, at)
+        head = chunk[at - begin : at - begin + HEADER_SIZE]
+        try:
+            if len(head) < HEADER_SIZE:
+                raise LocktopError("it became shorter while it was read")
+            header = frame_format.parse_header(head)
+            end = at + HEADER_SIZE + header.stored
+            if end > size:
+                break
+            if checks:
+                payload = chunk[at - begin + HEADER_SIZE : end - begin]
+                if len(payload) != header.stored:
+                    payload = os.pread(fd, header.stored, at + HEADER_SIZE)
+                frame_format.check(header, head, payload)
+        except LocktopError:
+            return Scanned(found, f"damaged at byte {at}: what follows is left out")
+        if header.type in _KNOWN:
+            found.append(
+                IndexEntry(at, header.type, header.stored, header.unpacked, header.time_ns)
+            )
+        at = end
+    cut = size - at != TRAILER.size
+    return Scanned(found, f"it was cut off at byte {at}" if cut else "")
