@@ -196,7 +196,11 @@ def test_a_snapshot_that_no_process_can_have_is_one_line(tmp_path: Path) -> None
     assert listening.stderr is not None
     listening.stderr.readline()
     mouth = Mouth(f"unix://{tmp_path}/socket")
-    mouth.say(replace(scenarios.normal(), lost_events=-5))
+    normal = scenarios.normal()
+    first = next(one for one in normal.threads if one.time is not None)
+    assert first.time is not None
+    wrong = replace(first, time=replace(first.time, cpu=7.0))  # a share
+    mouth.say(replace(normal, threads=(wrong,)))
     line = listening.stderr.readline()
     assert line.startswith("locktop: left out: the snapshot is damaged: ")
     mouth.say(scenarios.normal())
