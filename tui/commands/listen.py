@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import signal
 import sys
-import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, stream_options
@@ -56,20 +57,19 @@ def execute(arguments: argparse.Namespace) -> int:
     url = stream_url.parse(arguments.url, listens=True)
     if not arguments.once and no_terminal():
         raise LocktopError(f"the screen needs a terminal; {no_terminal()} use `--once`")
-    # The app has handlers of its own; these remove the file of a socket in any case.
+    # The handler raises nothing: Python drops an exception in some places of an import.
+    arrived: list[int] = []
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
+        signal.signal(number, lambda number, _: arrived.append(number))
     listener = Listener(url, stream_options.files(arguments), arguments.plain)
     try:
         stream_options.warn_of_udp(url)
         _say(f"listening at {listener.url}")
-        return _print_first(listener) if arguments.once else _show(listener, arguments)
+        if not arguments.once and not arrived:
+            return _show(listener, arguments)
+        return _print_first(listener, arrived)
     finally:
         listener.stop()
-
-
-def _end(number: int, _: object) -> None:
-    raise SystemExit(128 + number)
 
 
 def _show(listener: Listener, arguments: argparse.Namespace) -> int:
@@ -84,25 +84,38 @@ def _show(listener: Listener, arguments: argparse.Namespace) -> int:
     return run_app(app)
 
 
-def _print_first(listener: Listener) -> int:
+def _print_first(listener: Listener, signals: Sequence[int]) -> int:
+    """Print the first snapshot, unless a signal ends the command before."""
+    from locktop.collector.stream.stream_sender import Outbox
+
+    outbox, newest, until = Outbox(), None, math.inf
+    listener.start(outbox.put, _say)
+    while not signals:
+        newest = outbox.take(_POLL_S) or newest
+        if newest is None:
+            continue
+        until = min(until, time.monotonic() + _NAMES_S)
+        if newest.names_left and not newest.ended and time.monotonic() < until:
+            continue
+        if _print(newest):
+            return 0
+        newest = None
+    return 128 + signals[0]
+
+
+def _print(snapshot: Snapshot) -> bool:
+    """Print a snapshot; return False for one that no process can have."""
+    from locktop.collector.errors import LocktopError
     from locktop.collector.export import rendered_files
 
-    arrived: list[Snapshot] = []
-    changed = threading.Event()
-
-    def take(snapshot: Snapshot) -> None:
-        arrived[:] = [snapshot]
-        changed.set()
-
-    listener.start(take, _say)
-    while not changed.wait(_POLL_S):  # a signal ends the command between two waits
-        pass
-    until = time.monotonic() + _NAMES_S
-    while arrived[0].names_left and not arrived[0].ended and time.monotonic() < until:
-        time.sleep(_POLL_S)
-    sys.stdout.buffer.write(rendered_files.snapshot_file(arrived[0], "json", None, 100, False))
+    try:
+        page = rendered_files.snapshot_file(snapshot, "json")
+    except LocktopError as error:
+        _say(f"left out: {error}")
+        return False
+    sys.stdout.buffer.write(page)
     sys.stdout.buffer.flush()
-    return 0
+    return True
 
 
 def _say(text: str) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, stream_options
 from locktop.tui.commands.options import add_pid, add_scan_options, add_suppressions, attached
+
+if TYPE_CHECKING:
+    from locktop.collector.stream.stream_sender import Outbox
 
 NAME = "stream"
 HELP = "send what the screen would show to `locktop listen` elsewhere"
@@ -79,7 +83,7 @@ def execute(arguments: argparse.Namespace) -> int:
         sender.open()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda *_: outbox.stop())
+                signal.signal(number, lambda *_: _stop(outbox))
         _say(f"streaming process {arguments.pid} to {url}")
         poller = Poller(
             source,
@@ -95,6 +99,13 @@ def execute(arguments: argparse.Namespace) -> int:
         source.close()
     _say(f"sent {sender.sent_frames:,} snapshots, {sender.sent_bytes:,} bytes")
     return 0
+
+
+def _stop(outbox: Outbox) -> None:
+    """End after the frame that is being sent; the second signal does not wait for a slow peer."""
+    if outbox.stopped:
+        raise KeyboardInterrupt
+    outbox.stop()
 
 
 def _say(text: str) -> None:

@@ -12,6 +12,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.export.files import NotWrittenError
 from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import make_line
@@ -60,7 +61,7 @@ class ListScreen(Screen[None]):
         """Show where ``write``, which runs in another thread, has put a file, or why it did not."""
         try:
             path = await asyncio.to_thread(write)
-        except (NotWrittenError, OSError) as error:
+        except (NotWrittenError, LocktopError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
             self.show_message(f"Not saved: {reason}", style="stuck")
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import socket
 import struct
@@ -14,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from msgspec.structs import replace
+from support import tool
 from support.streams import Ear, Mouth
 from unit.builders import scenarios
 
@@ -187,6 +189,24 @@ def test_a_listener_that_reads_nothing_is_given_up(
         with pytest.raises(LocktopError, match="the listener is too slow"):
             mouth.say(*map(noisy, range(100)))
         kept[0].close()
+
+
+def test_a_snapshot_that_no_process_can_have_is_one_line(tmp_path: Path) -> None:
+    listening = tool.start("listen", f"unix://{tmp_path}/socket", "--once")
+    assert listening.stderr is not None
+    listening.stderr.readline()
+    mouth = Mouth(f"unix://{tmp_path}/socket")
+    normal = scenarios.normal()
+    first = next(one for one in normal.threads if one.time is not None)
+    assert first.time is not None
+    wrong = replace(first, time=replace(first.time, cpu=7.0))  # a share
+    mouth.say(replace(normal, threads=(wrong,)))
+    line = listening.stderr.readline()
+    assert line.startswith("locktop: left out: the snapshot is damaged: ")
+    mouth.say(scenarios.normal())
+    output, errors = listening.communicate(timeout=60)
+    assert errors == ""
+    assert json.loads(output)["process"]["comm"] == "store"
 
 
 def noisy(number: int) -> Snapshot:

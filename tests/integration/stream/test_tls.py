@@ -113,11 +113,10 @@ def test_the_commands_of_the_document_make_the_certificates(
     assert len(commands) == 4
     for command in commands:
         subprocess.run(command, shell=True, cwd=tmp_path, check=True, capture_output=True)
+    authority = tmp_path / "ca.pem"
     sides = [
-        TlsFiles(
-            cert=tmp_path / f"{name}.pem", key=tmp_path / f"{name}.key", ca=tmp_path / "ca.pem"
-        )
-        for name in ("listener", "sender")
+        TlsFiles(cert=tmp_path / f"{one}.pem", key=tmp_path / f"{one}.key", ca=authority)
+        for one in ("listener", "sender")
     ]
     with Ear(HERE, sides[0]) as ear:
         mouth = Mouth(ear.url, sides[1])
