@@ -5,21 +5,17 @@ A live screen is at now, or at a moment of the memory. A replay is at a moment i
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from datetime import UTC, datetime, timedelta
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
+from locktop.collector.recording import chosen_moment
 from locktop.collector.recording.moments import Moments
 from locktop.tui.views.past_flag import Position, clock_text, span_text
 
 _NS = 1_000_000_000
 #: Times the speed of the original.
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-_UNITS_NS = {"ms": 1_000_000, "s": _NS, "m": 60 * _NS, "h": 3600 * _NS}
-_RELATIVE = re.compile(r"([+-])(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)")
-_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
-_CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 #: A wait that is over has the time of its end; this far before, the wait still went on.
 _BEFORE_END_NS = 1_000_000
 
@@ -120,13 +116,14 @@ class Past:
         return said
 
     def go_to(self, text: str) -> str:
-        """Go to a time: ``12:03:04``, ``-35s`` before the newest, ``+10m``, ``50%``."""
+        """Go to a time as ``chosen_moment.time_ns`` takes it."""
         times = self._times()
-        if not times:
+        if self.moments is None or not times:
             return self._nothing()
-        wanted_ns = _time_ns(text.strip(), times[0], times[-1])
-        if wanted_ns is None:
-            return f"{text!r} is no time; 12:03:04, -35s (before the end), +10m and 50% are."
+        try:
+            wanted_ns = chosen_moment.time_ns(self.moments, text.strip())
+        except LocktopError as error:
+            return f"{error}."
         self.is_playing = False
         self._go(times[max(0, bisect_right(times, wanted_ns) - 1)])
         if wanted_ns < times[0]:
@@ -240,26 +237,3 @@ class Past:
         if self.moments is None:
             return "Nothing is kept: --history 0 says so."
         return "Nothing is kept yet."
-
-
-def _time_ns(text: str, first_ns: int, last_ns: int) -> int | None:
-    """Return the time that a text names; None for another text."""
-    if found := _RELATIVE.fullmatch(text):
-        by_ns = round(float(found[2]) * _UNITS_NS[found[3]])
-        return first_ns + by_ns if found[1] == "+" else last_ns - by_ns
-    if found := _SHARE.fullmatch(text):
-        return first_ns + round((last_ns - first_ns) * min(100.0, float(found[1])) / 100)
-    found = _CLOCK.fullmatch(text)
-    if found is None or int(found[1]) > 23 or int(found[2]) > 59 or int(found[3] or 0) > 59:
-        return None
-    # Without a fraction, the whole second is meant; of several days the last.
-    unit_ns = 60 * _NS if found[3] is None else 10 ** (9 - len(found[4] or ""))
-    last = datetime.fromtimestamp(last_ns // _NS, UTC).astimezone()
-    for days in (0, 1):
-        day = last - timedelta(days=days)
-        local = datetime(day.year, day.month, day.day, int(found[1]), int(found[2]))
-        begin_ns = round(local.timestamp()) * _NS + int(found[3] or 0) * _NS
-        begin_ns += int((found[4] or "").ljust(9, "0"))
-        if begin_ns <= last_ns:
-            return begin_ns + unit_ns - 1
-    return last_ns
