@@ -107,6 +107,14 @@ def hostile(seed: int) -> bytes:
     return damaged(header() + b"".join(parts), seed)
 
 
+def hostile_records(seed: int) -> bytes:
+    """Return a recording with sound snapshots, strange records and every other frame."""
+    chance = random.Random(seed)
+    payload = payload_of(chance.choice(_MAKERS))
+    parts = [_records(chance), *_others(chance)[:3]]
+    return recording_of(payload, payload, payload) + b"".join(parts)
+
+
 def _others(chance: random.Random) -> list[bytes]:
     """Return frames of all other types with strange contents."""
     moments = [
