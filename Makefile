@@ -45,17 +45,6 @@ $(MODULES): list-modules
 demo: setup
 	$(BIN)/locktop demo
 
-# What recording costs the tool and the program, and how large and how quick to read a recording is
-# (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
-.PHONY: record-bench record-kills
-record-bench: setup
-	PYTHONPATH=tests $(BIN)/python bench/recording.py
-
-# A recording killed with SIGKILL at random moments; the tests include ten.
-KILLS ?= 100
-record-kills: setup
-	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
-
 # The table of real programs in docs/overhead.md.
 ROUNDS ?= 20
 programs-bench: setup
@@ -107,6 +96,28 @@ CROWDS ?= 300 500 2000
 SNAPSHOT_OF ?= 10000
 scan-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/crowd.py "$(CROWDS)" $(SNAPSHOT_OF)
+
+# What the memory of a live screen costs at such a crowd. Some two minutes.
+.PHONY: memory-bench
+memory-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/memory.py "$(CROWDS)"
+
+# What recording costs the tool and the program, and how large and how quick to read a recording is
+# (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
+.PHONY: record-bench record-kills
+record-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/recording.py
+
+# A recording killed with SIGKILL at random moments; the tests include ten.
+KILLS ?= 100
+record-kills: setup
+	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
+
+# What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
+CROWD ?= 500
+.PHONY: stream-bench
+stream-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/stream.py $(CROWD)
 
 bench: setup
 	$(BIN)/locktop bench

@@ -36,6 +36,7 @@ ACTIONS: dict[str, Action] = {
     "pause": Action("pause", "hold the screen still; in the past: play", "pause"),
     "save": Action("save('json')", "save the snapshot as JSON in this directory", "save"),
     "save_text": Action("save('text')", "save the snapshot as a text report"),
+    "save_past": Action("save_past", "save the last minutes, for `locktop replay`"),
     "faster": Action("rate(1)", "more snapshots a second; in the past: play faster"),
     "slower": Action("rate(-1)", "fewer snapshots a second; in the past: play slower"),
     "theme": Action("app.next_theme", "next theme", "theme"),

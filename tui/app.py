@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from locktop.collector.profile.profile import Profile, Weight
     from locktop.collector.recording.moments import Moments
     from locktop.tui.screens.call_tree import CallTreeScreen
-    from locktop.tui.screens.timeline import TimelineScreen
 
 
 class LocktopApp(ThemedApp[int]):
@@ -79,6 +78,10 @@ class LocktopApp(ThemedApp[int]):
         """The monitor is the screen below all others."""
         return self._monitor
 
+    def on_user_signal(self) -> None:
+        """Save the snapshot on the screen."""
+        self._monitor.action_save("json")
+
     async def action_quit(self) -> None:
         """Quit; ask before, if that ends a program. Ctrl+C is an answer too."""
         if self._leave_running is None or self._monitor.has_ended:
@@ -129,37 +132,3 @@ class CallTreeApp(ThemedApp[int]):
     def get_default_screen(self) -> CallTreeScreen:
         """The call tree is the only screen."""
         return self._call_tree
-
-
-class TimelineApp(ThemedApp[int]):
-    """The time line of a recording."""
-
-    TITLE = "locktop"
-
-    def __init__(
-        self,
-        moments: Moments,
-        theme: str | None = None,
-        *,
-        environ: Mapping[str, str] = os.environ,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Make the app; for ``theme``, ``environ`` and ``now`` see LocktopApp.
-
-        Args:
-            moments: the recording.
-
-        Raises:
-            LocktopError: the recording has fewer than two snapshots.
-        """
-        from locktop.collector.recording.time_lines import TimeLineReader
-        from locktop.tui.screens.timeline import TimelineScreen
-
-        super().__init__(theme, Meter(), environ)
-        self._timeline = TimelineScreen(
-            TimeLineReader(moments), is_replay=True, can_close=False, now=now
-        )
-
-    def get_default_screen(self) -> TimelineScreen:
-        """The time line is the screen below all others."""
-        return self._timeline

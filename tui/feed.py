@@ -25,6 +25,10 @@ _FIRST_SCANS = 5
 class SnapshotFeed(Protocol):
     """Publishes snapshots, from any thread, until it is stopped."""
 
+    @property
+    def stale(self) -> str:
+        """The reason that no newer snapshot comes for now, one line; "" while they come."""
+
     def start(self, publish: Publish, interval_s: float) -> None:
         """Start; ``publish`` is called with each snapshot and returns at once."""
 
@@ -59,6 +63,8 @@ class PollerFeed:
     The first scan is after ``start``. To resolve names earlier would delay the import of the
     screen. Only one thread of Python runs at a time.
     """
+
+    stale = ""
 
     def __init__(self, source: Source, history: History | None = None) -> None:
         """Args:
@@ -138,6 +144,8 @@ class PollerFeed:
 
 class ReplayFeed:
     """The feed of a replay, which publishes nothing: the screen reads all moments itself."""
+
+    stale = ""
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed."""

@@ -40,6 +40,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("choose_time", ("colon",), ":"),
     Keys("save", ("w",), "w"),
     Keys("save_text", ("W",), "W"),
+    Keys("save_past", ("M",), "M"),
     Keys("faster", ("plus", "equals_sign"), "+"),
     Keys("slower", ("minus",), "-"),
     Keys("theme", ("t",), "t"),
@@ -84,6 +85,10 @@ CALL_TREE_ACTIONS: tuple[str, ...] = (
     "end",
     "oldest",
     "newest",
+    "step_back",
+    "step_forth",
+    "jump_back",
+    "jump_forth",
     *(keys.action for keys in CALL_TREE_KEYMAP),
 )
 CALL_TREE_FOOTER: tuple[str, ...] = (

@@ -9,18 +9,43 @@ from locktop.collector.errors import LocktopError
 from locktop.tui.feed import Publish
 
 if TYPE_CHECKING:
+    from locktop.collector.model import Snapshot
+    from locktop.collector.recording.history import History
+    from locktop.collector.recording.memory_keeper import MemoryKeeper
     from locktop.collector.stream.listener import Listener
 
 
 class ListenFeed:
     """Publishes what a listener receives; owns the listener. See SnapshotFeed for the methods."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, history: History | None = None) -> None:
+        """Args:
+        listener: the bound address.
+        history: the memory that each snapshot goes to; None: nothing is kept.
+        """
         self._listener = listener
+        self._history = history
+        self._keeper: MemoryKeeper | None = None
+
+    @property
+    def stale(self) -> str:
+        """See SnapshotFeed."""
+        return self._listener.stale
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed. The sender decides the interval."""
-        self._listener.start(publish)
+        self._publish = publish
+        if self._history is not None:
+            from locktop.collector.recording.memory_keeper import MemoryKeeper, NoRingRecords
+
+            self._keeper = MemoryKeeper(NoRingRecords(), self._history)
+        self._listener.start(self._pass_on)
+
+    def _pass_on(self, snapshot: Snapshot) -> None:
+        self._publish(snapshot)
+        # A snapshot that is stale is in the memory already, or is the empty one.
+        if self._keeper is not None and not self._listener.stale:
+            self._keeper.keep(snapshot)
 
     def set_interval(self, interval_s: float) -> None:
         """See SnapshotFeed. The screen leaves out the snapshots that it does not draw."""

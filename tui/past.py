@@ -5,7 +5,9 @@ A live screen is at now, or at a moment of the memory. A replay is at a moment i
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
@@ -16,6 +18,10 @@ from locktop.tui.views.past_flag import Position, clock_text, span_text
 _NS = 1_000_000_000
 #: Times the speed of the original.
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+_ALERTS = (NotableKind.DEADLOCK, NotableKind.WAIT)
+_UNITS_NS = {"ms": 1_000_000, "s": _NS, "m": 60 * _NS, "h": 3600 * _NS}
+_RELATIVE = re.compile(r"([+-])(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)")
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
 #: A wait that is over has the time of its end; this far before, the wait still went on.
 _BEFORE_END_NS = 1_000_000
 
@@ -34,6 +40,7 @@ class Past:
         self.time_ns: int | None = None
         self._notable: Notable | None = None  # the alert or mark that the user jumped to
         self._own_marks: list[Notable] = []
+        self._recorded: Sequence[Notable] | None = None  # of a replay, which gets no more
         self._speed = SPEEDS.index(1.0)
         self._clock_ns = 0.0  # of the player
         self.is_playing = False
@@ -101,7 +108,7 @@ class Past:
         self.is_playing = False
         return self._to_notable(found[wanted], times)
 
-    def _to_notable(self, notable: Notable, times: list[int]) -> str:
+    def _to_notable(self, notable: Notable, times: Sequence[int]) -> str:
         wanted_ns = notable.time_ns - (_BEFORE_END_NS if notable.kind is NotableKind.WAIT else 0)
         at = bisect_right(times, wanted_ns) - 1
         # An alert of a scan has the time of the scan.
@@ -116,12 +123,13 @@ class Past:
         return said
 
     def go_to(self, text: str) -> str:
-        """Go to a time as ``chosen_moment.time_ns`` takes it."""
+        """Go to a time: ``12:03:04``, ``-35s`` (before the newest), ``+10m``, ``50%``."""
         times = self._times()
-        if self.moments is None or not times:
+        if not times:
             return self._nothing()
+        assert self.moments is not None
         try:
-            wanted_ns = chosen_moment.time_ns(self.moments, text.strip())
+            wanted_ns = _time_ns(self.moments, text.strip(), times[0], times[-1])
         except LocktopError as error:
             return f"{error}."
         self.is_playing = False
@@ -173,18 +181,28 @@ class Past:
         return f"Mark {number} at {clock_text(time_ns)}: {{ and }} jump to it."
 
     def notables(self) -> list[Notable]:
-        """Return the alerts and marks, the oldest first, with the user's marks."""
+        """Return the alerts and marks, the oldest first, with the user's marks.
+
+        Raises:
+            LocktopError: those of the recording are damaged.
+        """
+        return sorted([*self._known(), *self._own_marks], key=lambda one: one.time_ns)
+
+    def _known(self) -> Sequence[Notable]:
         if self.moments is None:
-            return []
-        found = [*self.moments.notables(), *self._own_marks]
-        return sorted(found, key=lambda one: one.time_ns)
+            return ()
+        if not self.is_replay:
+            return self.moments.notables()
+        if self._recorded is None:
+            self._recorded = self.moments.notables()
+        return self._recorded
 
     @property
     def alerts(self) -> int:
-        """How many deadlocks and long waits there are."""
-        kinds = (NotableKind.DEADLOCK, NotableKind.WAIT)
-        found = self.moments.notables() if self.moments is not None else ()
-        return sum(one.kind in kinds for one in found)
+        """How many deadlocks and long waits the memory has; 0 in a replay, which shows none."""
+        if self.is_replay:
+            return 0
+        return sum(one.kind in _ALERTS for one in self._known())
 
     # The player
 
@@ -230,10 +248,24 @@ class Past:
     def _go(self, time_ns: int, notable: Notable | None = None) -> None:
         self.time_ns, self._notable = time_ns, notable
 
-    def _times(self) -> list[int]:
-        return list(self.moments.times_ns()) if self.moments is not None else []
+    def _times(self) -> Sequence[int]:
+        return self.moments.times_ns() if self.moments is not None else ()
 
     def _nothing(self) -> str:
         if self.moments is None:
             return "Nothing is kept: --history 0 says so."
         return "Nothing is kept yet."
+
+
+def _time_ns(moments: Moments, text: str, first_ns: int, last_ns: int) -> int:
+    """Return the time that a text names. A time before the first moment means that moment.
+
+    Raises:
+        LocktopError: the text names no time of ``moments``.
+    """
+    if found := _RELATIVE.fullmatch(text):
+        by_ns = round(float(found[2]) * _UNITS_NS[found[3]])
+        return first_ns + by_ns if found[1] == "+" else last_ns - by_ns
+    if found := _SHARE.fullmatch(text):
+        return first_ns + round((last_ns - first_ns) * min(100.0, float(found[1])) / 100)
+    return chosen_moment.time_of(moments, text)

@@ -66,7 +66,11 @@ class ThemedApp(App[Result]):
         """Handle the signals that end the app, and paint everything after a suspension."""
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self.is_headless:
-            self._handlers = _close_on_end_signals(self, asyncio.get_running_loop())
+            loop = asyncio.get_running_loop()
+            self._handlers = _close_on_end_signals(self, loop) | _pass_on_user_signal(self, loop)
+
+    def on_user_signal(self) -> None:
+        """SIGUSR2 came. An app without snapshots ignores the signal."""
 
     def on_ready(self) -> None:
         """After the first layout: report wrong theme files, and enable the garbage collector.
@@ -142,3 +146,13 @@ def _close_on_end_signals(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) 
         loop.call_soon_threadsafe(app.exit, None, 128 + number)
 
     return {number: signal.signal(number, close) for number in (signal.SIGTERM, signal.SIGHUP)}
+
+
+def _pass_on_user_signal(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
+    """Call ``app.on_user_signal`` at SIGUSR2; return the handler from before."""
+
+    def pass_on(number: int, _: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(app.call_later, app.on_user_signal)
+
+    return {signal.SIGUSR2: signal.signal(signal.SIGUSR2, pass_on)}

@@ -8,7 +8,7 @@ from locktop.collector.model import Window
 
 #: The shortest visible span, nanoseconds.
 MIN_SPAN_NS = 1_000
-#: What a screen shows first.
+#: The span that a screen shows first.
 FIRST_SPAN_NS = 30_000_000_000
 
 
@@ -39,7 +39,7 @@ class TimeView(Struct):
 
     def window(self, count: int) -> Window:
         """Return the visible span as so many cells."""
-        return Window(self.from_ns, self.to_ns, count)
+        return Window(from_ns=self.from_ns, to_ns=self.to_ns, count=count)
 
     def set_bounds(self, first_ns: int, last_ns: int) -> None:
         """Take what is kept now; the view follows the newest moment if it did."""
@@ -76,6 +76,13 @@ class TimeView(Struct):
         before = self.at_ns - self.from_ns
         self._show(self.at_ns - before * wanted // max(1, span_ns), wanted)
         self.follows = self.follows and self.to_ns == self.last_ns
+
+    def shorten(self, span_ns: int) -> None:
+        """Show at most so much time around the cursor."""
+        if span_ns < self.span_ns:
+            before = self.at_ns - self.from_ns
+            wanted = max(MIN_SPAN_NS, span_ns)
+            self._show(self.at_ns - before * wanted // max(1, self.span_ns), wanted)
 
     def whole(self) -> None:
         """Show all that is kept."""

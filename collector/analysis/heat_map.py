@@ -50,7 +50,7 @@ def by_offset(
         A list for each part of a second, the first part first, with an element for each second.
     """
     begin = first_s * SECOND_NS
-    window = Window(begin, begin + seconds * SECOND_NS, seconds * rows)
+    window = Window(from_ns=begin, to_ns=begin + seconds * SECOND_NS, count=seconds * rows)
     sums = [0] * window.count
     for lane in lanes:
         for span in lane.spans:

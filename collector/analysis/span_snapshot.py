@@ -88,9 +88,10 @@ def _lock(known: Lock | None, id_: int, of: _LockSum) -> Lock:
         holders=(),
         waiters=(),
         wait_stacks=tuple(
-            WaitStack(stack, number, ns / 1e9, idle) for (stack, idle), (ns, number) in entries
+            WaitStack(stack=stack, count=number, wait_s=ns / 1e9, idle=idle)
+            for (stack, idle), (ns, number) in entries
         ),
-        blame=tuple(Blame(tid, 0, ns / 1e9) for tid, ns in blame),
+        blame=tuple(Blame(tid=tid, site=0, wait_s=ns / 1e9) for tid, ns in blame),
         idle=idle_ns == whole,
         idle_s=idle_ns / 1e9,
         type=known.type if known is not None else "",

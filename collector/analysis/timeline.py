@@ -1,7 +1,7 @@
 """Time lines: lanes of threads, exact sums over cells, hand-overs, and the events of a lane.
 
-A lane is a partition of the time: each nanosecond has one state, so sums over cells are exact at
-each zoom level, and time in two waits that overlap counts once.
+A lane is a partition of the time: each nanosecond has one state. So sums over cells are exact at
+each zoom level. Time in two waits that overlap counts once.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def lanes(
         spans = _resolved(intervals, from_ns, to_ns)
         waited = sum(s.to_ns - s.from_ns for s in spans if s.state is LaneState.WAITING)
         mine = tuple(own.get(tid, ()))
-        found.append(Lane(tid, names.get(tid, ""), spans, mine, waited))
+        found.append(
+            Lane(tid=tid, name=names.get(tid, ""), spans=spans, waits=mine, wait_ns=waited)
+        )
     return tuple(sorted(found, key=lambda lane: (-lane.wait_ns, lane.tid)))
 
 
@@ -138,9 +140,9 @@ def _resolved(intervals: Iterable[_Interval], from_ns: int, to_ns: int) -> tuple
         now, of = (current[0].state, current[0].lock) if current else (LaneState.UNKNOWN, 0)
         if (now, of) != (state, lock):
             if point > began:
-                spans.append(LaneSpan(began, point, state, lock))
+                spans.append(LaneSpan(from_ns=began, to_ns=point, state=state, lock=lock))
             state, lock, began = now, of, point
-    spans.append(LaneSpan(began, to_ns, state, lock))
+    spans.append(LaneSpan(from_ns=began, to_ns=to_ns, state=state, lock=lock))
     return tuple(spans)
 
 
@@ -200,7 +202,7 @@ def flows(waits: Sequence[TimedWait]) -> tuple[Flow, ...]:
 
     The releasing thread is that of the last recorded release before the end of the wait. Without
     one, the thread that had the lock when the wait began is all that is known. Of a rwlock with a
-    known writer, that writer counts: readers that got the lock together did not wake each other.
+    known writer, that writer counts. Readers that got the lock together did not wake each other.
     """
     releases: dict[int, list[WaitRecord]] = {}
     for one in waits:

@@ -85,9 +85,9 @@ class _Seen(Struct):
 def seen_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
     """Return the waits that scans showed, in order of their begin.
 
-    Two scans in a row that show the same wait (by its number and its lock) show one wait. An
-    estimate of a sampled process goes on for half of the time to the next scan, and begins half of
-    the time after the scan before.
+    Two scans in a row that show the same wait (by its number and its lock) show one wait. A wait of
+    a sampled process is an estimate. Its begin is the middle between the scan before and the
+    first scan that shows the wait. Its end is the middle between the last one and the next.
     """
     found: list[_Seen] = []
     current: dict[int, _Seen] = {}
@@ -151,12 +151,12 @@ def joined(records: Iterable[TimedWait], seen: Iterable[TimedWait]) -> list[Time
         seen: waits from scans. One that is also a record is left out.
     """
     found = list(records)
-    by_place: dict[tuple[int, int], list[WaitRecord]] = {}
+    by_lock_of_thread: dict[tuple[int, int], list[WaitRecord]] = {}
     for one in found:
         if one.record.wait_ns:
-            by_place.setdefault((one.record.tid, one.record.lock), []).append(one.record)
+            by_lock_of_thread.setdefault((one.record.tid, one.record.lock), []).append(one.record)
     for one in seen:
-        exact = by_place.get((one.record.tid, one.record.lock), ())
+        exact = by_lock_of_thread.get((one.record.tid, one.record.lock), ())
         if not any(_is_recorded(one.record, record) for record in exact):
             found.append(one)
     return sorted(found, key=lambda one: one.record.began_ns)

@@ -17,7 +17,7 @@ from locktop.collector.model import LaneState, Window
 BLOCKS = "▁▂▃▄▅▆▇█"
 #: At least half of the cell, and less than half of it.
 HOLDS, HOLDS_PART = "═", "~"
-#: What most of a cell is, without waits and holds.
+#: The signs for most of a cell, without waits and holds.
 OTHERS: Mapping[LaneState, str] = {
     LaneState.RUNNING: "─",
     LaneState.IDLE: "·",

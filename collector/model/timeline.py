@@ -13,7 +13,7 @@ from locktop.collector.model.threads import Held, Wait
 
 
 class LaneState(StrEnum):
-    """What a thread does. At each moment a lane has one state: the first of these that applies."""
+    """The state of a thread. Of several states at one moment, a lane has the first of these."""
 
     WAITING = "waits"  # for a lock, in contention
     IDLE = "idle"  # waits for work

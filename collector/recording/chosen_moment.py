@@ -52,18 +52,17 @@ class _Given(Struct, frozen=True):
     last_ns: int
 
 
-def time_ns(moments: Moments, text: str) -> int:
-    """Return the last nanosecond that a text names, also outside of the recording.
+def time_of(moments: Moments, text: str) -> int:
+    """Return the last moment that a text names, nanoseconds since 1970.
 
     Args:
-        moments: the recording or the memory, with at least one snapshot.
-        text: a time as the user gives it.
+        moments: the memory or the recording, with one snapshot at least.
+        text: the time as the user gives it.
 
     Raises:
-        LocktopError: the text names no time.
+        LocktopError: the text names no time of the recording.
     """
-    times = _times(moments)
-    return _given(moments, text, times[0], times[-1]).last_ns
+    return _last_ns(moments, text, 0)
 
 
 def snapshot_at(moments: Moments, text: str | None) -> Snapshot:
@@ -90,7 +89,7 @@ def span_between(moments: Moments, begin: str | None, end: str | None) -> Span:
     Raises:
         LocktopError: a text names no time of the recording, or the span has one snapshot alone.
     """
-    first_ns, last_ns = _span_ns(moments, begin, end)
+    first_ns, last_ns = span_ns(moments, begin, end)
     before, after = _taken_at(moments, first_ns), _taken_at(moments, last_ns)
     if before.duration_s >= after.duration_s:
         raise LocktopError(f"this span has one snapshot alone; {_there_are(moments)}")
@@ -99,12 +98,13 @@ def span_between(moments: Moments, begin: str | None, end: str | None) -> Span:
 
 def times_between(moments: Moments, begin: str | None, end: str | None) -> Sequence[int]:
     """Return the times of the snapshots of a span, nanoseconds since 1970. See span_between."""
-    first_ns, last_ns = _span_ns(moments, begin, end)
+    first_ns, last_ns = span_ns(moments, begin, end)
     times = _times(moments)
     return times[max(0, bisect_right(times, first_ns) - 1) : bisect_right(times, last_ns)]
 
 
-def _span_ns(moments: Moments, begin: str | None, end: str | None) -> tuple[int, int]:
+def span_ns(moments: Moments, begin: str | None, end: str | None) -> tuple[int, int]:
+    """Return the begin and the end of a span, nanoseconds since 1970. See span_between."""
     times = _times(moments)
     first_ns, last_ns = _last_ns(moments, begin, times[0]), _last_ns(moments, end, times[-1])
     if first_ns > last_ns:

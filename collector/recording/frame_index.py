@@ -20,6 +20,8 @@ class IndexEntry(Struct, array_like=True, frozen=True, gc=False):
     stored: int  # bytes of the payload
     unpacked: int
     time_ns: int
+    #: of ring records: when the earliest of them began; 0: not known, or another type of frame
+    first_ns: int = 0
 
 
 class IndexPart(Struct, array_like=True, frozen=True):

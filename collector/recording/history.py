@@ -38,10 +38,21 @@ class _Chain(Struct):
     size: int = 0  # bytes
 
 
-class _Slots(Struct, frozen=True):
+class PackedSlots(Struct, frozen=True):
+    """One batch of ring records, packed."""
+
     time_ns: int  # of the copy: the records are older
+    first_ns: int  # when the oldest of them began; 0: not known
     packed: bytes
     unpacked: int
+
+
+class Kept(Struct, frozen=True):
+    """All that a memory has, packed."""
+
+    snapshots: tuple[tuple[int, Link], ...]  # with their times, the oldest first
+    slots: tuple[PackedSlots, ...]
+    notables: tuple[Notable, ...]
 
 
 class History:
@@ -60,7 +71,7 @@ class History:
         self._span_ns = round(span_s * 1e9)
         self._packer = ChainPacker()
         self._chains: deque[_Chain] = deque()
-        self._slots: deque[_Slots] = deque()
+        self._slots: deque[PackedSlots] = deque()
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
         self._size = self._slot_size = 0  # of the snapshots, of the slots
         self._lock = threading.Lock()
@@ -134,6 +145,19 @@ class History:
     def _forget_oldest_slots(self) -> None:
         self._slot_size -= len(self._slots.popleft().packed) + _EACH
 
+    def kept(self) -> Kept:
+        """Return all that is kept now, for a file."""
+        with self._lock:
+            return Kept(
+                snapshots=tuple(
+                    one
+                    for chain in self._chains
+                    for one in zip(chain.times_ns, chain.links, strict=True)
+                ),
+                slots=tuple(self._slots),
+                notables=tuple(self._notables),
+            )
+
     def times_ns(self) -> Sequence[int]:
         """See Moments."""
         with self._lock:
@@ -169,18 +193,22 @@ class History:
         """See Moments."""
         with self._lock:
             # A batch has records from before its copy, so later batches may touch the span, too.
-            batches = [one for one in self._slots if one.time_ns >= from_ns]
-        found = []
+            batches = [
+                one for one in self._slots if one.time_ns >= from_ns and one.first_ns < to_ns
+            ]
+        found: list[WaitRecord] = []
         for one in batches:
             batch = _SLOTS.decode(frame_format.unpack(one.packed, one.unpacked))
-            found += [
-                record
-                for record in slot_batch.decode(batch)
-                if record.began_ns < to_ns and record.end_ns >= from_ns
-            ]
+            found += slot_batch.decode_span(batch, from_ns, to_ns)
         return sorted(found, key=lambda record: record.began_ns)
 
 
-def _packed(slots: SlotBatch) -> _Slots:
-    data = msgspec.msgpack.encode(slots)
-    return _Slots(time_ns=slots.time_ns, packed=frame_format.packed(data), unpacked=len(data))
+def _packed(slots: SlotBatch) -> PackedSlots:
+    dense = slot_batch.packed(slots)
+    data = msgspec.msgpack.encode(dense)
+    return PackedSlots(
+        time_ns=slots.time_ns,
+        first_ns=slot_batch.first_ns(dense),
+        packed=frame_format.packed(data),
+        unpacked=len(data),
+    )

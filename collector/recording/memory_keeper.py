@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from locktop.collector.model import NotableKind, Snapshot
 from locktop.collector.recording.history import History
+from locktop.collector.recording.memory_file import write_recording
 from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.shm.slot_batch import SlotBatch
-from locktop.collector.sources.base import Source
 
 #: The share of a CPU that keeping may take; and with moments that are worth a jump.
 _CPU_SHARE, _MAX_CPU_SHARE = 0.01, 0.05
@@ -19,12 +21,33 @@ _CPU_SHARE, _MAX_CPU_SHARE = 0.01, 0.05
 _MAX_WAITING = 16 << 20
 
 
+class RingRecords(Protocol):
+    """The part of a Source that has ring records."""
+
+    def keep_slots(self) -> None:
+        """See Source."""
+
+    def take_slots(self) -> SlotBatch | None:
+        """See Source."""
+
+
+class NoRingRecords:
+    """The ring records of a stream, which has none."""
+
+    def keep_slots(self) -> None:
+        """See Source."""
+
+    def take_slots(self) -> SlotBatch | None:
+        """See Source."""
+        return None
+
+
 class MemoryKeeper:
     """Give it each scan. One thread uses it, the thread that scans."""
 
     def __init__(
         self,
-        source: Source,
+        source: RingRecords,
         history: History,
         wall_ns: Callable[[], int] = time.time_ns,
         cpu_s: Callable[[], float] = time.thread_time,
@@ -66,6 +89,10 @@ class MemoryKeeper:
         pause_s = max(cost_s / _CPU_SHARE, size / self._history.snapshot_rate)
         self._due_ns = time_ns + round(pause_s * 1e9)
         self._urgent_ns = time_ns + round(cost_s / _MAX_CPU_SHARE * 1e9)
+
+    def save(self, path: Path) -> None:
+        """Write all that is kept to a new file. Raises NotWrittenError."""
+        write_recording(self._history, path)
 
 
 def _joined(batches: list[SlotBatch]) -> SlotBatch | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
@@ -13,6 +14,9 @@ from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources.base import OngoingWait, Source
 
+#: Seconds for which the last snapshot waits for names: the user has closed the screen.
+_NAMES_S = 3.0
+
 
 class RecordedSource:
     """Passes all calls to ``source``, and each snapshot to ``recorder``. See Source."""
@@ -21,6 +25,7 @@ class RecordedSource:
         self._source = source
         self._recorder = recorder
         self._last: Snapshot | None = None
+        self._is_closed = False
 
     def scan(self, resolve: bool = False) -> Snapshot:
         """See Source. The snapshot says why the recording ended early."""
@@ -63,13 +68,19 @@ class RecordedSource:
 
     def close(self) -> None:
         """Take a last snapshot with all names, end the recording and release the target."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         last = self._last
         reason = "the process has ended" if last is not None and last.ended else "the screen closed"
+        hurry = threading.Timer(_NAMES_S, self._source.hurry)
+        hurry.start()
         try:
             if last is None or not last.ended:
                 self.scan(resolve=True)
         except LocktopError:
             pass  # the recording ends with the snapshot before
         finally:
+            hurry.cancel()
             self._recorder.finish(reason)
             self._source.close()

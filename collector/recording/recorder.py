@@ -13,12 +13,12 @@ from msgspec import Struct
 from locktop import __version__
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
-from locktop.collector.recording.notable_moments import LONG_WAIT_S, NotableMoments
+from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.collector.recording.segments import LEAST_BYTES, SegmentWriter
 from locktop.collector.shm import slot_batch
-from locktop.collector.shm.ring_drain import Drained, RingDrain
+from locktop.collector.shm.ring_drain import LONG_WAIT_S, Drained, RingDrain
 from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources.base import Source
 
@@ -32,7 +32,7 @@ _BATCH_S = 0.2
 _LAST_CALLS = 1000
 
 
-class Destination(Struct, frozen=True):
+class RecordingPath(Struct, frozen=True):
     """Where a recording goes. With a limit ``path`` becomes a directory of segments."""
 
     path: Path
@@ -72,7 +72,7 @@ class RecordingFigures(Struct):
 class Recorder:
     """Writes one recording. One thread calls the methods."""
 
-    def __init__(self, source: Source, destination: Destination) -> None:
+    def __init__(self, source: Source, destination: RecordingPath) -> None:
         """Args:
         source: the process; the recorder does not scan it.
         destination: the file, which ``add`` makes with the first snapshot.
@@ -87,6 +87,7 @@ class Recorder:
         self._long_waits: SlotBatch | None = None  # since the last snapshot
         self._notable_moments = NotableMoments(LONG_WAIT_S)
         self._stopped = threading.Event()
+        self._is_finished = False
         self._began = 0.0
         self.figures = RecordingFigures()
         #: Why the recording ended early, "" for no reason. The process can still be scanned.
@@ -136,6 +137,7 @@ class Recorder:
         with self._lock:
             self._write(lambda writer: writer.finish(reason, time.time_ns()))
             self._measure()
+            self._is_finished = True
             if self._writer is not None:
                 self._writer.close()
 
@@ -155,7 +157,7 @@ class Recorder:
 
     def _write(self, write: Callable[[Writer], None]) -> None:
         """Call ``write`` with the writer, unless the recording has ended."""
-        if self._writer is None or self.problem:
+        if self._writer is None or self.problem or self._is_finished:
             return
         try:
             write(self._writer)
@@ -169,14 +171,14 @@ class Recorder:
         assert self._drain is not None
         while not self._stopped.is_set():
             try:
-                self._add_slots(self._drain.take(_BATCH_S, LONG_WAIT_S))
+                self._add_slots(self._drain.take(_BATCH_S))
             except LocktopError:
                 return  # the next scan reports the damage
 
     def _drain_rest(self, drain: RingDrain) -> None:
         for _ in range(_LAST_CALLS):
             try:
-                drained = drain.take(0.0, LONG_WAIT_S)
+                drained = drain.take(0.0)
             except LocktopError:
                 return
             self._add_slots(drained)

@@ -102,12 +102,14 @@ class Recording:
         found: list[WaitRecord] = []
         # A batch has records from before its copy, so later batches may touch the span, too.
         for entry in self._slot_frames[bisect_right(self._slot_times, from_ns - 1) :]:
+            if entry.first_ns >= to_ns:
+                continue
             data = frame_format.unpack(self._stored(entry), entry.unpacked)
             batch = self._decoded(data, SlotBatch)
             found += [
                 record
-                for record in slot_batch.decode(batch)
-                if 0 <= record.began_ns < to_ns and from_ns <= record.end_ns <= _MAX_NS
+                for record in slot_batch.decode_span(batch, from_ns, to_ns)
+                if record.began_ns >= 0 and record.end_ns <= _MAX_NS
             ]
             if len(found) > _MAX_RECORDS:
                 raise self._broken("too many ring records; choose a shorter time")
@@ -116,15 +118,16 @@ class Recording:
     # ---- frames ----
 
     def _payload(self, number: int) -> bytes:
+        last = self._last  # once: another thread may read another snapshot meanwhile
         first, before = number, None
         while self._snapshots[first].type != FrameType.KEY:
-            if self._last is not None and self._last[0] == first:
+            if last is not None and last[0] == first:
                 break
             first -= 1
             if first < 0:
                 raise self._broken("it begins in the middle")
-        if self._last is not None and self._last[0] == first:
-            first, before = first + 1, self._last[1]
+        if last is not None and last[0] == first:
+            first, before = first + 1, last[1]
         links = (
             Link(FrameType(entry.type), self._stored(entry), entry.unpacked)
             for entry in self._snapshots[first : number + 1]
@@ -209,7 +212,20 @@ class Recording:
         """Return the whole frames from the begin to the first damaged one."""
         found = frame_scan.scan(self._fd, self._size, checks=self._size <= CHECKED_WHOLE)
         self.damage = found.damage
-        return found.frames
+        return self._with_first_times(found.frames)
+
+    def _with_first_times(self, frames: list[IndexEntry]) -> list[IndexEntry]:
+        """Add IndexEntry.first_ns, which no header has, from the parts of the index."""
+        first_ns: dict[int, int] = {}
+        for entry in frames:
+            if entry.type == FrameType.INDEX:
+                with contextlib.suppress(LocktopError):
+                    part = self._decoded(self._stored(entry), IndexPart)
+                    first_ns |= {one.offset: one.first_ns for one in part.frames if one.first_ns}
+        return [
+            replace(entry, first_ns=first_ns[entry.offset]) if entry.offset in first_ns else entry
+            for entry in frames
+        ]
 
     def _index(self, frames: Sequence[IndexEntry]) -> None:
         self._snapshots = self._chained([entry for entry in frames if entry.type in _SNAPSHOTS])

@@ -13,8 +13,9 @@ from locktop.collector.model import Notable, Snapshot
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
 from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
+from locktop.collector.recording.history import PackedSlots
 from locktop.collector.recording.recording_info import RecordingInfo
-from locktop.collector.recording.snapshot_chain import ChainPacker
+from locktop.collector.recording.snapshot_chain import ChainPacker, Link
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
 
@@ -56,11 +57,21 @@ class RecordingWriter:
         link = self._packer.link(snapshot_payload.encode(snapshot))
         self._add(link.type, link.packed, link.unpacked, time_ns)
 
+    def add_link(self, link: Link, time_ns: int) -> None:
+        """Append a snapshot of a chain that somebody else has packed, in the order of the chain."""
+        self._packer.begin_anew()
+        self._add(link.type, link.packed, link.unpacked, time_ns)
+
+    def add_packed_slots(self, slots: PackedSlots) -> None:
+        """Append ring records that are packed already."""
+        self._add(FrameType.SLOTS, slots.packed, slots.unpacked, slots.time_ns, slots.first_ns)
+
     def add_slots(self, slots: SlotBatch) -> None:
         """Append ring records, packed."""
         slots = slot_batch.packed(slots)
         data = msgspec.msgpack.encode(slots)
-        self._add(FrameType.SLOTS, frame_format.packed(data), len(data), slots.time_ns)
+        first_ns = slot_batch.first_ns(slots)
+        self._add(FrameType.SLOTS, frame_format.packed(data), len(data), slots.time_ns, first_ns)
 
     def add_notables(self, notables: Iterable[Notable], time_ns: int) -> None:
         """Append notable moments."""
@@ -83,13 +94,20 @@ class RecordingWriter:
             os.close(self._fd)
             self._fd = -1
 
-    def _add(self, type_: FrameType, payload: bytes, unpacked: int | None, time_ns: int) -> None:
+    def _add(
+        self,
+        type_: FrameType,
+        payload: bytes,
+        unpacked: int | None,
+        time_ns: int,
+        first_ns: int = 0,
+    ) -> None:
         whole = len(payload) if unpacked is None else unpacked
         if whole > frame_format.MAX_UNPACKED or len(payload) > frame_format.MAX_STORED:
             raise LocktopError(f"a frame of {whole} bytes is too large for a recording")
         # Readers search by time. The clock may be set back meanwhile.
         time_ns = self._newest_ns = max(time_ns, self._newest_ns)
-        entry = IndexEntry(self.size, type_, len(payload), whole, time_ns)
+        entry = IndexEntry(self.size, type_, len(payload), whole, time_ns, first_ns)
         self._append(frame_format.pack(type_, payload, whole, time_ns))
         if type_ is FrameType.INDEX:
             return

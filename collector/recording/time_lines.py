@@ -22,12 +22,13 @@ from locktop.collector.analysis.timeline import (
     wait_in,
 )
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Frame, Notable, ScanSample, Snapshot, TimeLine
+from locktop.collector.model import Frame, Notable, ScanSample, Snapshot, TimeLine, WaitRecord
 from locktop.collector.recording.moments import Moments
 
 __all__ = [
     "LaneEvent",
     "TimeLineReader",
+    "TooManyRecordsError",
     "by_lock",
     "by_offset",
     "by_state",
@@ -45,11 +46,34 @@ __all__ = [
 MAX_SCANS = 300
 
 
+#: Records of one time line. Half a million need a second for each redrawing, and 200 MB.
+MAX_RECORDS = 400_000
+#: The part of a span whose records are counted before all are read.
+_PROBED = 64
+_LEAST_SPAN_NS = 1_000_000
+
+
+class TooManyRecordsError(LocktopError):
+    """A span has more records than one time line takes. ``span_ns``: a length that fits."""
+
+    def __init__(self, span_ns: int, limit: int) -> None:
+        super().__init__(
+            f"more than {limit:,} waits and holds are in this span of time; choose a shorter one,"
+            f" of {span_ns / 1e9:.3g} s"
+        )
+        self.span_ns = span_ns
+
+
 class TimeLineReader:
     """Reads time lines of one process. One thread at a time reads; others wait for it."""
 
-    def __init__(self, moments: Moments) -> None:
+    def __init__(self, moments: Moments, max_records: int = MAX_RECORDS) -> None:
+        """Args:
+        moments: the past.
+        max_records: the most records of one time line.
+        """
         self._moments = moments
+        self._max_records = max_records
         self._lock = threading.Lock()
         self._samples: dict[int, ScanSample] = {}  # by time
         self._stacks: dict[int, tuple[Frame, ...]] = {}
@@ -74,6 +98,7 @@ class TimeLineReader:
         """Return the time line of a span, which is cut at the oldest and the newest snapshot.
 
         Raises:
+            TooManyRecordsError: the span is too long for so many records.
             LocktopError: there is nothing in the span, or what is there is damaged.
         """
         with self._lock:
@@ -81,6 +106,7 @@ class TimeLineReader:
             from_ns, to_ns = max(from_ns, first_ns), min(to_ns, last_ns)
             if from_ns >= to_ns:
                 raise LocktopError("there are no snapshots in this span of time")
+            records = self._records(from_ns, to_ns)
             newest = self._scan(to_ns)
             samples = self._read_samples(from_ns, to_ns, newest.is_sampled)
             snapshot = replace(
@@ -88,7 +114,6 @@ class TimeLineReader:
                 stacks={**self._stacks, **newest.stacks},
                 sites={**self._sites, **newest.sites},
             )
-            records = self._moments.records(from_ns, to_ns)
             waits = timeline_waits.joined(
                 timeline_waits.classified(records, snapshot),
                 timeline_waits.seen_in_scans(samples),
@@ -97,7 +122,9 @@ class TimeLineReader:
                 from_ns=from_ns,
                 to_ns=to_ns,
                 lanes=timeline.lanes(waits, samples, from_ns, to_ns),
-                flows=timeline.flows(waits),
+                flows=tuple(
+                    flow for flow in timeline.flows(waits) if from_ns <= flow.woken_ns <= to_ns
+                ),
                 notables=tuple(
                     one for one in self._moments.notables() if from_ns <= one.time_ns <= to_ns
                 ),
@@ -105,6 +132,22 @@ class TimeLineReader:
                 snapshot=snapshot,
                 lost_records=max(0, samples[-1].lost_records - samples[0].lost_records),
             )
+
+    def _records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
+        """Return the records of a span, unless there are too many."""
+        span_ns = to_ns - from_ns
+        part = self._moments.records(to_ns - span_ns // _PROBED, to_ns)
+        expected = len(part) * _PROBED
+        if expected > 2 * self._max_records and span_ns > _LEAST_SPAN_NS:
+            raise self._too_many(span_ns, expected)
+        found = self._moments.records(from_ns, to_ns)
+        if len(found) > 2 * self._max_records and span_ns > _LEAST_SPAN_NS:
+            raise self._too_many(span_ns, len(found))
+        return found
+
+    def _too_many(self, span_ns: int, expected: int) -> TooManyRecordsError:
+        fitting = max(_LEAST_SPAN_NS, span_ns * self._max_records // expected)
+        return TooManyRecordsError(fitting, 2 * self._max_records)
 
     def _read_samples(self, from_ns: int, to_ns: int, all_of_them: bool) -> list[ScanSample]:
         times = self._moments.times_ns()

@@ -19,6 +19,10 @@ from locktop.collector.shm.slot_batch import SlotBatch
 #: Records that one batch may have, and records with which it is handed over at once.
 _CAPACITY, _ENOUGH = 1 << 17, 1 << 16
 _MAX_LONG = 100
+#: The shortest of the waits that are picked out, seconds.
+LONG_WAIT_S = 1.0
+#: Calls that empty the rings at the begin; each takes as much as one batch may have.
+_FIRST_CALLS = 100
 _COUNT_AT = layout.THREADS_AT + native.offset_of("struct lt_array", "count")
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
@@ -34,29 +38,28 @@ class RingDrain:
     """Drains the rings of a process, from one thread. ``follow`` may be called by another one."""
 
     def __init__(self, memory: SharedMemory) -> None:
-        self._rings = _FileRings(memory)
+        self._rings = _FileRings(memory, counts_from_begin=False)
         self._later: deque[_FileRings] = deque()  # files of programs that the process executed
         self._is_closed = False
 
     def follow(self, memory: SharedMemory) -> None:
         """Go on with the file of another program after the records of the present one."""
         if not self._is_closed:
-            self._later.append(_FileRings(memory))
+            self._later.append(_FileRings(memory, counts_from_begin=True))
 
-    def take(self, within_s: float, long_wait_s: float = 1.0) -> Drained:
+    def take(self, within_s: float) -> Drained:
         """Return the records of the next ``within_s`` seconds, or sooner if there are many.
 
         Args:
             within_s: seconds; 0.0: the records that are there now. The call blocks without
                 Python's lock.
-            long_wait_s: the shortest wait among ``Drained.long_waits``, seconds.
 
         Raises:
             LocktopError: the shared memory is damaged.
         """
         if not self._later:
-            return self._rings.take(within_s, long_wait_s)
-        last = self._rings.take(0.0, long_wait_s)
+            return self._rings.take(within_s)
+        last = self._rings.take(0.0)
         if not last.slots.packed:
             self._rings.close()
             self._rings = self._later.popleft()
@@ -72,7 +75,8 @@ class RingDrain:
 class _FileRings:
     """The rings of one file."""
 
-    def __init__(self, memory: SharedMemory) -> None:
+    def __init__(self, memory: SharedMemory, counts_from_begin: bool) -> None:
+        """``counts_from_begin``: whether records that are overwritten already count as lost."""
         # A descriptor of its own: the scanning thread may close its one at any time.
         self._memory = SharedMemory(os.dup(memory.fd), memory.path)
         self._clock = Clock(self._memory.header())
@@ -82,19 +86,29 @@ class _FileRings:
         self._packed = _new_uncleared("uint8_t[]", _CAPACITY * lib.LT_PACKED_RECORD_MAX)
         self._args = ffi.new("struct lt_drain *")
         self._args.fd, self._args.threads_at = self._memory.fd, _COUNT_AT
-        self._args.records, self._args.enough = self._records, _ENOUGH
-        # No reader could have the records that were overwritten before this moment.
-        self._copy(0, 0.0)
+        self._args.records, self._args.capacity = self._records, _CAPACITY
+        self._args.enough = _ENOUGH
+        self._first: deque[Drained] = deque()  # records from before this moment
+        for _ in range(_FIRST_CALLS):
+            self._copy(0.0)
+            if not counts_from_begin:
+                self._args.lost = 0
+            if self._args.count or self._args.lost:
+                self._first.append(self._drained())
+            if self._args.count < _CAPACITY:
+                break
 
     def close(self) -> None:
         self._memory.close()
 
-    def take(self, within_s: float, long_wait_s: float) -> Drained:
+    def take(self, within_s: float) -> Drained:
         """See RingDrain.take."""
-        self._copy(_CAPACITY, within_s)
-        return self._drained(long_wait_s)
+        if self._first:
+            return self._first.popleft()
+        self._copy(within_s)
+        return self._drained()
 
-    def _copy(self, capacity: int, within_s: float) -> None:
+    def _copy(self, within_s: float) -> None:
         args = self._args
         self._memory.refresh()
         self._threads.refresh()
@@ -104,18 +118,17 @@ class _FileRings:
         args.threads = len(blocks)
         args.blocks = ffi.from_buffer("uint64_t[]", blocks)
         args.next = ffi.from_buffer("uint64_t[]", self._next)
-        args.capacity = capacity
         args.deadline_ns = time.monotonic_ns() + round(within_s * 1e9)
         if lib.lt_drain_rings(args) != lib.LT_DRAIN_DONE:
             raise self._memory.broken("a ring lies outside of it")
 
-    def _drained(self, long_wait_s: float) -> Drained:
+    def _drained(self) -> Drained:
         clock, count = self._clock, int(self._args.count)
         clock.calibrate()
         size = lib.lt_pack_records(self._records, count, self._packed)
         long_ones = _new_uncleared("uint8_t[]", _MAX_LONG * event_ring.SIZE)
         number = lib.lt_long_waits(
-            self._records, count, clock.ticks(long_wait_s), long_ones, _MAX_LONG
+            self._records, count, clock.ticks(LONG_WAIT_S), long_ones, _MAX_LONG
         )
         slots = SlotBatch(
             ticks=clock.now(),
@@ -123,6 +136,7 @@ class _FileRings:
             hz=clock.hz,
             lost=int(self._args.lost) + int(self._args.damaged),
             records=bytes(ffi.buffer(self._packed, size)),
+            first=int(lib.lt_first_start(self._records, count)),
             packed=count,
         )
         raw = bytes(ffi.buffer(long_ones, number * event_ring.SIZE))

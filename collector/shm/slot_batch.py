@@ -29,6 +29,8 @@ from locktop.collector.shm.kinds import KINDS
 
 _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
 _NS = 1_000_000_000
+#: Ticks by which a span is picked too wide, because floats round; and the largest clock.
+_MARGIN, _MAX_TICKS = 1 << 12, (1 << 64) - 1
 #: Records of one batch, and the least bytes of each when packed.
 _MAX_PACKED, _LEAST_PACKED = 1 << 20, 10
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
@@ -42,12 +44,13 @@ class SlotBatch(Struct, array_like=True, frozen=True):
     hz: float  # ticks of a second
     lost: int  # records known to be lost since the batch before
     records: bytes  # slots of 64 bytes (abi.h), of all threads, marks excluded; or packed slots
+    first: int = 0  # ticks when the earliest of the records began; 0: not known
     packed: int = 0  # number of records that ``records`` has packed; 0: they are not packed
 
 
 def with_records(batch: SlotBatch, records: bytes) -> SlotBatch:
     """Return a batch of the same moment with other slots, which are not packed."""
-    return replace(batch, records=records, packed=0, lost=0)
+    return replace(batch, records=records, first=0, packed=0, lost=0)
 
 
 def packed(batch: SlotBatch) -> SlotBatch:
@@ -57,8 +60,10 @@ def packed(batch: SlotBatch) -> SlotBatch:
     sound = event_ring.sound(batch.records)[: _MAX_PACKED * event_ring.SIZE]
     count = len(sound) // event_ring.SIZE
     to = _new_uncleared("uint8_t[]", max(count, 1) * lib.LT_PACKED_RECORD_MAX)
-    size = lib.lt_pack_records(ffi.from_buffer("uint8_t[]", sound), count, to)
-    return replace(batch, records=bytes(ffi.buffer(to, size)), packed=count)
+    source = ffi.from_buffer("uint8_t[]", sound)
+    size = lib.lt_pack_records(source, count, to)
+    first = lib.lt_first_start(source, count)
+    return replace(batch, records=bytes(ffi.buffer(to, size)), first=int(first), packed=count)
 
 
 def slots(batch: SlotBatch) -> bytes:
@@ -82,6 +87,41 @@ def waited(batch: SlotBatch, wait_s: float) -> SlotBatch:
     """Return the records of waits of at least ``wait_s`` seconds, above 0. They are not packed."""
     ticks = max(1, round(wait_s * batch.hz))
     return with_records(batch, event_ring.waited(slots(batch), ticks))
+
+
+def first_ns(batch: SlotBatch) -> int:
+    """Return when the earliest of the records began, nanoseconds since 1970; 0: not known."""
+    if not batch.first or not 1 <= batch.hz <= 1e12:
+        return 0
+    return max(0, batch.time_ns - round((batch.ticks - batch.first) * (_NS / batch.hz)))
+
+
+def decode_span(batch: SlotBatch, from_ns: int, to_ns: int) -> list[WaitRecord]:
+    """Return the records of a batch that touch a span, nanoseconds since 1970.
+
+    Raises:
+        LocktopError: the packed slots are damaged.
+    """
+    if not 1 <= batch.hz <= 1e12:
+        return []
+    data = slots(batch)
+    found = _new_uncleared("uint8_t[]", max(len(data), 1))
+    count = lib.lt_pick_span(
+        ffi.from_buffer("uint8_t[]", data),
+        len(data) // event_ring.SIZE,
+        _ticks_at(batch, from_ns, -_MARGIN),
+        _ticks_at(batch, to_ns, _MARGIN),
+        found,
+    )
+    picked = with_records(batch, bytes(ffi.buffer(found, count * event_ring.SIZE)))
+    return [
+        record for record in decode(picked) if record.began_ns < to_ns and record.end_ns >= from_ns
+    ]
+
+
+def _ticks_at(batch: SlotBatch, time_ns: int, margin: int) -> int:
+    ticks = batch.ticks - round((batch.time_ns - time_ns) * (batch.hz / _NS)) + margin
+    return min(max(ticks, 0), _MAX_TICKS)
 
 
 def decode(batch: SlotBatch) -> Iterator[WaitRecord]:

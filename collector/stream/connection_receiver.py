@@ -18,9 +18,10 @@ from locktop.collector.stream.stream_security import handshake_error
 
 #: Connections at one time. One is shown; the others are about to be refused, or strange.
 MAX_PEERS = 4
-#: Times that a peer has, in seconds: for its certificate and greeting, for its first snapshot,
-#: until its next frame begins, and for the rest of a frame.
-GREETING_S, FIRST_S, _NEXT_S, _REST_S = 5.0, 20.0, 15.0, 30.0
+#: Seconds that a peer has for its certificate and greeting, and for its first snapshot.
+GREETING_S, FIRST_S = 5.0, 20.0
+#: Seconds until its next frame begins, and for the rest of that frame.
+_NEXT_S, _REST_S = 15.0, 30.0
 #: A peer without a snapshot gives way to a new peer after so many seconds.
 _GIVES_WAY_S = 1.0
 _CHUNK = 1 << 16
@@ -135,6 +136,10 @@ class ConnectionReceiver:
         except (OSError, ValueError) as error:
             self._received.line(f"{peer.name} was dropped: {handshake_error(error)}")
             reason = "the connection broke"
+        # Strangers send the data: a fault of locktop must not end the thread in silence.
+        except Exception as error:
+            self._received.line(f"locktop failed: {type(error).__name__}: {error}")
+            reason = "locktop failed"
         finally:
             peer.close()
             with self._lock:
@@ -144,7 +149,7 @@ class ConnectionReceiver:
                 if was_followed:
                     self._followed = None
             if was_followed:
-                self._received.waiting(f"the stream ended: {reason}; waiting")
+                self._received.waiting(f"the stream ended: {reason}")
 
     def _greet(self, peer: PeerConnection) -> bool:
         """Exchange the first bytes; return False if another process is shown."""

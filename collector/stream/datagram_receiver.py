@@ -5,13 +5,15 @@ from __future__ import annotations
 from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.format.units import counted
+from locktop.collector.model import Snapshot
 from locktop.collector.recording.frame_format import HEADER_SIZE
 from locktop.collector.stream import datagrams
 from locktop.collector.stream.datagrams import DatagramCounts, DatagramHeader, Reassembly
 from locktop.collector.stream.received_stream import ReceivedStream
-from locktop.collector.stream.stream_frames import FrameUnpacker
+from locktop.collector.stream.stream_frames import FrameUnpacker, parse_header
 
-#: A stream is silent after so many seconds: its sender gives a sign of life every 3 s.
+#: A stream is silent after so many seconds: its sender gives a sign of life every 2 s.
 SILENT_S = 7.0
 #: Another stream may follow after a shorter silence: its sender may have been started again.
 _MAY_FOLLOW_S = 3.5
@@ -27,6 +29,7 @@ class _Arriving(Struct):
     unpacker: FrameUnpacker
     heard_at: float
     last_frame: int = -1  # the newest frame that was unpacked
+    frames_lost: int = 0
 
 
 class DatagramReceiver:
@@ -51,6 +54,8 @@ class DatagramReceiver:
         followed = self._streams.get(self._key) if self._key is not None else None
         if followed is not None and followed.counts.lost:
             found.append(f"lost {followed.counts.lost:,} of {followed.counts.sent:,} datagrams")
+        if followed is not None and followed.frames_lost:
+            found.append(f"{counted(followed.frames_lost, 'snapshot')} lost with them")
         if followed is not None and followed.counts.reordered:
             found.append(f"{followed.counts.reordered:,} came in another order")
         if self.ignored:
@@ -86,7 +91,7 @@ class DatagramReceiver:
         if followed is not None and not self._is_waiting and now - followed.heard_at > SILENT_S:
             self._is_waiting = True
             self._received.waiting(
-                f"no datagram for {SILENT_S:g} s: the sender or the network stopped; waiting"
+                f"no datagram for {SILENT_S:g} s: the sender or the network stopped"
             )
 
     def _stream(self, key: tuple[str, int], header: DatagramHeader, now: float) -> _Arriving | None:
@@ -113,8 +118,9 @@ class DatagramReceiver:
     ) -> None:
         if number != stream.last_frame + 1:
             stream.unpacker.forget()
+            stream.frames_lost += number - stream.last_frame - 1 if key == self._key else 0
         try:
-            snapshot = stream.unpacker.snapshot(frame[:HEADER_SIZE], frame[HEADER_SIZE:])
+            snapshot = _unpacked(stream.unpacker, frame)
         except LocktopError:
             self.ignored += 1
             stream.unpacker.forget()
@@ -126,7 +132,7 @@ class DatagramReceiver:
             self._received.snapshot(snapshot, self.losses)
         elif stream.unpacker.ended is not None and key == self._key:
             self._is_waiting = True
-            self._received.waiting(f"the stream ended: {stream.unpacker.ended}; waiting")
+            self._received.waiting(f"the stream ended: {stream.unpacker.ended}")
 
     def _follow(self, key: tuple[str, int]) -> None:
         if key == self._key:
@@ -134,3 +140,10 @@ class DatagramReceiver:
         self._key = key
         for other in [one for one in self._streams if one != key]:
             del self._streams[other]
+
+
+def _unpacked(unpacker: FrameUnpacker, frame: bytes) -> Snapshot | None:
+    """Return the snapshot of a frame, which may have zeros behind it."""
+    head = frame[:HEADER_SIZE]
+    end = HEADER_SIZE + parse_header(head).stored
+    return unpacker.snapshot(head, frame[HEADER_SIZE:end])

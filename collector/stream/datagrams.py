@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -21,7 +21,10 @@ VERSION = 1
 #: magic, version, 0, 0, stream, datagram number, frame number, part, parts, CRC-32.
 _HEADER = struct.Struct("<4sBBHQQIHHI")
 _CRC_AT = _HEADER.size - 4
-_MAX_PARTS = (1 << 16) - 1
+#: So many parts have one parity part, from which one lost part of them can be made again.
+GROUP = 8
+#: With the parity parts, the numbers of the parts stay below 65,536.
+_MAX_PARTS = 58_000
 #: Frames under construction at one time.
 _MAX_OPEN = 4
 #: Missing numbers that may still arrive; a number this far ahead is forged.
@@ -35,8 +38,8 @@ class DatagramHeader(Struct, frozen=True, gc=False):
     stream: int  # random, of one run of the sender
     number: int  # of the datagram in its stream, from 0 on
     frame: int  # number of the frame in its stream, from 0 on
-    part: int  # of the frame, from 0 on
-    parts: int
+    part: int  # of the frame, from 0 on; the parity parts follow
+    parts: int  # without the parity parts
 
 
 def split(frame: bytes, stream: int, frame_number: int, first: int, size: int) -> Iterator[bytes]:
@@ -50,14 +53,35 @@ def split(frame: bytes, stream: int, frame_number: int, first: int, size: int) -
         size: bytes of a datagram at most.
     """
     room = size - _HEADER.size
-    parts = -(-len(frame) // room)
-    for part in range(parts):
+    data_parts = [frame[at : at + room] for at in range(0, len(frame), room)]
+    parts = len(data_parts)
+    groups = groups_of(parts)
+    parities = [
+        _parity(data_parts[part % groups :: groups], room) for part in range(parts, parts + groups)
+    ]
+    for part, data in enumerate((*data_parts, *parities)):
         head = _HEADER.pack(
             MAGIC, VERSION, 0, 0, stream, first + part, frame_number, part, parts, 0
         )[:_CRC_AT]
-        data = frame[part * room : (part + 1) * room]
         checksum = zlib.crc32(data, zlib.crc32(head))
         yield b"".join((head, checksum.to_bytes(4, "little"), data))
+
+
+def groups_of(parts: int) -> int:
+    """Return how many groups a frame of so many parts has.
+
+    Part ``i`` is in group ``i % groups``, the parity parts too. So a burst of losses meets
+    different groups.
+    """
+    return -(-parts // GROUP)
+
+
+def _parity(parts: Iterable[bytes], room: int) -> bytes:
+    """Return the exclusive or of all parts, which count as filled up with zeros."""
+    found = 0
+    for part in parts:
+        found ^= int.from_bytes(part.ljust(room, b"\0"), "little")
+    return found.to_bytes(room, "little")
 
 
 def parse(datagram: bytes) -> tuple[DatagramHeader, bytes] | None:
@@ -67,7 +91,9 @@ def parse(datagram: bytes) -> tuple[DatagramHeader, bytes] | None:
     magic, version, flags, more, stream, number, frame, part, parts, checksum = _HEADER.unpack_from(
         datagram
     )
-    if magic != MAGIC or version != VERSION or flags or more or part >= parts:
+    if magic != MAGIC or version != VERSION or flags or more:
+        return None
+    if not 0 < parts <= _MAX_PARTS or part >= parts + groups_of(parts):
         return None
     data = datagram[_HEADER.size :]
     if zlib.crc32(data, zlib.crc32(datagram[:_CRC_AT])) != checksum:
@@ -75,7 +101,7 @@ def parse(datagram: bytes) -> tuple[DatagramHeader, bytes] | None:
     return DatagramHeader(stream, number, frame, part, parts), data
 
 
-def most_parts(size: int) -> int:
+def max_frame(size: int) -> int:
     """Return how many bytes a frame has at most in datagrams of ``size`` bytes."""
     return min(MAX_FRAME, _MAX_PARTS * (size - _HEADER.size))
 
@@ -116,10 +142,45 @@ class DatagramCounts:
         return True
 
 
-class _OpenFrame(Struct):
-    parts: int
-    data: dict[int, bytes]
-    size: int = 0
+class _OpenFrame:
+    """The parts of one frame that have arrived."""
+
+    def __init__(self, parts: int) -> None:
+        self.parts = parts
+        self.size = 0  # bytes
+        self._data: dict[int, bytes] = {}
+        groups = groups_of(parts)
+        #: For each group: parts that are still needed, of all data and parity parts of the group.
+        self._needed = [len(range(group, parts, groups)) for group in range(groups)]
+        self._groups_open = groups
+
+    def add(self, part: int, data: bytes) -> bool:
+        """Add a part; return False for one that is there already."""
+        if part in self._data:
+            return False
+        self._data[part] = data
+        self.size += len(data)
+        group = part % len(self._needed)
+        self._needed[group] -= 1
+        self._groups_open -= self._needed[group] == 0
+        return True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the frame can be made."""
+        return self._groups_open == 0
+
+    def frame(self) -> bytes:
+        """Return the frame, maybe with zeros behind it. Each group misses one part at most."""
+        room = max(map(len, self._data.values()))
+        groups = len(self._needed)
+        for group in range(groups):
+            members = range(group, self.parts + groups, groups)
+            missing = [part for part in members if part not in self._data]
+            if missing and missing[0] < self.parts:
+                others = [self._data[part] for part in members if part != missing[0]]
+                self._data[missing[0]] = _parity(others, room)
+        return b"".join(self._data[part] for part in range(self.parts))
 
 
 class Reassembly:
@@ -132,21 +193,20 @@ class Reassembly:
         self.size = 0  # bytes of unfinished frames
 
     def add(self, header: DatagramHeader, data: bytes) -> bytes | None:
-        """Add one part; return the frame if that was the last one missing."""
+        """Add one part; return the frame if it can be made now, maybe with zeros behind it."""
         if header.frame <= self._done:
             return None
-        found = self._open.setdefault(header.frame, _OpenFrame(header.parts, {}))
-        if header.parts != found.parts or header.part in found.data:
+        found = self._open.get(header.frame)
+        if found is None:
+            found = self._open[header.frame] = _OpenFrame(header.parts)
+        if header.parts != found.parts or not found.add(header.part, data):
             return None
-        found.data[header.part] = data
-        found.size += len(data)
         self.size += len(data)
-        if len(found.data) == found.parts:
-            self._forget(header.frame)
+        if found.is_whole:
             self._done = header.frame
-            for older in [number for number in self._open if number < header.frame]:
-                self._forget(older)
-            return b"".join(part for _, part in sorted(found.data.items()))
+            for number in [number for number in self._open if number <= header.frame]:
+                self._forget(number)
+            return found.frame()
         while len(self._open) > _MAX_OPEN or (self._open and self.size > self._max_bytes):
             self._forget(min(self._open))
         return None

@@ -29,11 +29,12 @@ _BURST, _PAUSE_S = 8, 0.002
 _DECODES = 50e6
 #: To connect; a listener that takes no byte for so long is too slow. Seconds.
 _CONNECT_S, SLOW_S = 10.0, 10.0
-#: Whole snapshots come so often, seconds: a late listener of datagrams waits for one.
-_KEY_EVERY_S = 3.0
+#: Whole snapshots come so often, seconds: a late listener of datagrams waits for one. With the
+#: sender's signs of life the longest time between two is below 4 s.
+_KEY_EVERY_S = 2.0
 
 
-class Destination(Protocol):
+class StreamDestination(Protocol):
     """Takes frames. ``send`` may take as long as the network needs."""
 
     max_frame: int  # bytes
@@ -51,7 +52,7 @@ class Destination(Protocol):
 
 def destination_of(
     url: StreamUrl, files: TlsFiles | None, plain: bool, datagram_size: int
-) -> Destination:
+) -> StreamDestination:
     """Return the destination for an address.
 
     Args:
@@ -77,7 +78,7 @@ class DatagramDestination:
 
     def __init__(self, url: StreamUrl, endpoint: Endpoint, size: int) -> None:
         """``size``: bytes of a datagram at most."""
-        self.max_frame = datagrams.most_parts(size)
+        self.max_frame = datagrams.max_frame(size)
         self._url = url
         self._endpoint = endpoint
         self._size = size
@@ -85,7 +86,7 @@ class DatagramDestination:
         self._stream = self._frames = self._datagrams = 0
 
     def open(self) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         self.close()
         self._stream = secrets.randbits(64)
         self._frames = self._datagrams = 0
@@ -97,14 +98,14 @@ class DatagramDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def send(self, frame: bytes) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         assert self._socket is not None
         parts = datagrams.split(frame, self._stream, self._frames, self._datagrams, self._size)
         self._frames += 1
         for number, datagram in enumerate(parts, 1):
             self._send(self._socket, datagram)
             self._datagrams += 1
-            if not number % _BURST:
+            if number % _BURST == 0:
                 time.sleep(_PAUSE_S)
         time.sleep(len(frame) / _DECODES)
 
@@ -117,7 +118,7 @@ class DatagramDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def close(self) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -146,7 +147,7 @@ class ConnectionDestination:
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         self.close()
         try:
             self._socket = self._connected()
@@ -189,7 +190,7 @@ class ConnectionDestination:
         raise refused
 
     def send(self, frame: bytes) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         assert self._socket is not None
         try:
             self._socket.sendall(frame)
@@ -203,7 +204,7 @@ class ConnectionDestination:
             raise LocktopError(f"{self._url}: {handshake_error(error)}") from None
 
     def close(self) -> None:
-        """See Destination."""
+        """See StreamDestination."""
         if self._socket is None:
             return
         with contextlib.suppress(OSError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import threading
 import time
@@ -57,15 +56,21 @@ class Listener:
             self.url = StreamUrl(url.transport, url.host, self._socket.getsockname()[1])
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._received: ReceivedStream | None = None
+
+    @property
+    def stale(self) -> str:
+        """The reason that no snapshot comes for now; "" while they come."""
+        return self._received.stale if self._received is not None else ""
 
     def start(
         self, publish: Callable[[Snapshot], None], log: Callable[[str], None] | None = None
     ) -> None:
         """Begin; see ReceivedStream for the parameters."""
-        received = ReceivedStream(publish, log)
+        self._received = received = ReceivedStream(publish, log)
         run = self._run_datagrams if self._transport is Transport.UDP else self._run_connections
         if log is None:
-            received.waiting(f"waiting for `locktop stream -p PID --to {self.url}`")
+            received.waiting(f"for `locktop stream -p PID --to {self.url}`")
         self._thread = threading.Thread(target=run, args=(received,), name="listener", daemon=True)
         self._thread.start()
 
@@ -82,9 +87,14 @@ class Listener:
         receiver = DatagramReceiver(received)
         self._socket.settimeout(_POLL_S)
         while not self._stopping.is_set():
-            with contextlib.suppress(OSError):  # no datagram in this time
+            try:
                 datagram, address = self._socket.recvfrom(_LARGEST_DATAGRAM)
                 receiver.take(datagram, address[0], time.monotonic())
+            except OSError:
+                pass  # no datagram in this time
+            # Strangers send the data: a fault of locktop must not end the thread in silence.
+            except Exception as error:
+                received.line(f"locktop failed: {type(error).__name__}: {error}")
             receiver.check_silence(time.monotonic())
 
     def _run_connections(self, received: ReceivedStream) -> None:

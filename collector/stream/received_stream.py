@@ -33,19 +33,23 @@ class ReceivedStream:
         self._limit = RateLimit(_LINES, _PERIOD_S)
         self._newest: Snapshot | None = None
         self._lock = threading.Lock()
+        #: The reason that no snapshot comes for now; "" while they come.
+        self.stale = ""
 
     def snapshot(self, snapshot: Snapshot, losses: str = "") -> None:
         """Publish a snapshot; ``losses``: a note on what was lost before, "" for none."""
         with self._lock:
             self._newest = snapshot
+            self.stale = ""
             self._publish_with(losses)
 
     def waiting(self, reason: str) -> None:
-        """Tell that no snapshot comes for now. Before the first one the screen is empty."""
+        """Publish the last snapshot again as ``stale``; before the first one, an empty one."""
         with self._lock:
             if self._newest is None:
-                self._newest = _nothing_yet(reason)
-            self._publish_with(reason)
+                self._newest = _nothing_yet()
+            self.stale = reason
+            self._publish_with("")
 
     def line(self, text: str) -> None:
         """Tell of a peer that was refused or sent damaged data. Too many lines are left out."""
@@ -59,13 +63,13 @@ class ReceivedStream:
 
     def _publish_with(self, note: str) -> None:
         assert self._newest is not None
-        own = (*((note,) if note and note not in self._newest.notes else ()), *self._lines)
+        own = (*((note,) if note else ()), *self._lines)
         self._publish(replace(self._newest, notes=(*self._newest.notes, *own)))
 
 
-def _nothing_yet(reason: str) -> Snapshot:
+def _nothing_yet() -> Snapshot:
     process = Process(pid=0, comm="no process yet", cmdline=(), exe="", started_at="")
     return Snapshot(
         taken_at="", host="", source="preload", duration_s=0.0, interval_s=0.0, process=process,
-        threads=(), locks=(), notes=(reason,),
+        threads=(), locks=(),
     )  # fmt: skip

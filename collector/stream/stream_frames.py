@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -23,11 +24,18 @@ _LONGEST_REASON = 200
 class FramePacker:
     """Makes the frames of one stream."""
 
-    def __init__(self, key_every_s: float, max_frame: int = MAX_FRAME) -> None:
+    def __init__(
+        self,
+        key_every_s: float,
+        max_frame: int = MAX_FRAME,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Args:
-        key_every_s: a whole snapshot comes at least so often, seconds.
+        key_every_s: after so many seconds the next frame is a whole snapshot.
         max_frame: bytes of a frame at most.
+        now: a monotonic clock in seconds.
         """
+        self._now = now
         self._packer = ChainPacker()
         self._key_every_s = key_every_s
         self._max_frame = max_frame
@@ -39,7 +47,7 @@ class FramePacker:
 
     def frame(self, snapshot: Snapshot) -> bytes:
         """Return the frame of a snapshot. Raises LocktopError if the snapshot is too large."""
-        now = time.monotonic()
+        now = self._now()
         payload = snapshot_payload.encode(snapshot)
         if now - self._key_at >= self._key_every_s:
             self._packer.begin_anew()
@@ -60,6 +68,8 @@ def end_frame(reason: str) -> bytes:
 
 def parse_header(head: bytes) -> FrameHeader:
     """Return the header of a frame. Raises LocktopError if it is damaged or too large."""
+    if len(head) < HEADER_SIZE:
+        raise LocktopError("damaged: a frame is shorter than its header")
     header = frame_format.parse_header(head)
     if header.stored > MAX_FRAME - HEADER_SIZE or header.unpacked > MAX_UNPACKED:
         raise LocktopError("damaged: a frame is larger than a stream allows")

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.stream import stream_frames
-from locktop.collector.stream.destinations import Destination
+from locktop.collector.stream.destinations import StreamDestination
 from locktop.collector.stream.stream_frames import FramePacker
 
 #: Without a new snapshot the last one is sent again after this time, as a sign of life. Seconds.
-SIGN_OF_LIFE_S = 3.0
+SIGN_OF_LIFE_S = 2.0
 #: The pause between two tries to reach a listener that went away, seconds.
-_AGAIN_S = 1.0
+AGAIN_S = 1.0
 #: A signal handler must not take a lock, so ``take`` looks whether to stop, each so many seconds.
 _POLL_S = 0.1
 
@@ -55,7 +55,7 @@ class StreamSender:
     """Sends what an outbox has. The first connection must succeed, later ones are tried again."""
 
     def __init__(
-        self, outbox: Outbox, destination: Destination, log: Callable[[str], None]
+        self, outbox: Outbox, destination: StreamDestination, log: Callable[[str], None]
     ) -> None:
         """``log`` gets one line for each event that the user should know."""
         self._outbox = outbox
@@ -92,7 +92,7 @@ class StreamSender:
             try:
                 self.open()
             except LocktopError:
-                self._again_at = time.monotonic() + _AGAIN_S
+                self._again_at = time.monotonic() + AGAIN_S
                 return
             self._log("the listener is back")
         try:
@@ -107,7 +107,7 @@ class StreamSender:
         except LocktopError as error:
             self._log(f"{error}; trying again each second")
             self._is_open = False
-            self._again_at = time.monotonic() + _AGAIN_S
+            self._again_at = time.monotonic() + AGAIN_S
         else:
             self.sent_frames += 1
             self.sent_bytes += len(frame)

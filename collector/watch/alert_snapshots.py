@@ -19,8 +19,15 @@ _NAME = re.compile(
 )
 
 
+#: The recording of an alert has the name of the snapshot, and this suffix.
+RECORDING = ".recording"
+
+
 class AlertSnapshots:
-    """Keeps the newest ``keep`` snapshots in ``directory``, with those of earlier runs."""
+    """Keeps the newest ``keep`` snapshots in ``directory``, with those of earlier runs.
+
+    A recording beside a snapshot is deleted with that snapshot.
+    """
 
     def __init__(self, directory: Path, keep: int) -> None:
         self._directory = directory
@@ -43,10 +50,12 @@ class AlertSnapshots:
         """Delete old snapshots: only regular files of this user with such a name."""
         kept, size = 0, 0
         for path, status in sorted(self._own_snapshots(), key=lambda one: -one[1].st_mtime_ns):
-            kept, size = kept + 1, size + status.st_size
+            beside = path.with_suffix(RECORDING)
+            kept, size = kept + 1, size + status.st_size + _size(beside)
             if path != newest and (kept > self._keep or size > _MAX_BYTES):
-                with contextlib.suppress(OSError):
-                    path.unlink()
+                for old in (path, beside):
+                    with contextlib.suppress(OSError):
+                        old.unlink()
 
     def _own_snapshots(self) -> list[tuple[Path, os.stat_result]]:
         found = []
@@ -57,3 +66,10 @@ class AlertSnapshots:
                 if own and _NAME.fullmatch(entry.name):
                     found.append((Path(entry.path), status))
         return found
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0

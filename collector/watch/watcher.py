@@ -8,14 +8,17 @@ import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 from locktop.collector.export.files import NotWrittenError
+from locktop.collector.export.snapshot_signal import SnapshotSignal
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.base import Source
 from locktop.collector.watch import alert_line
 from locktop.collector.watch.alert_command import AlertCommand
-from locktop.collector.watch.alert_snapshots import AlertSnapshots
+from locktop.collector.watch.alert_snapshots import RECORDING, AlertSnapshots
 from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
 from locktop.collector.watch.rate_limit import RateLimit
 from locktop.collector.watch.scan_policy import ScanPolicy
@@ -23,6 +26,18 @@ from locktop.collector.watch.scan_policy import ScanPolicy
 #: The interval at which the end of a command is polled.
 _POLL_S = 0.05
 _NAMES = {AlertKind.DEADLOCK: "deadlock", AlertKind.WAIT: "long wait"}
+
+
+class Memory(Protocol):
+    """Keeps scans, and writes a recording of them."""
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Keep a scan."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write all that is kept to a new file. Raises NotWrittenError."""
+        ...
 
 
 class Watcher:
@@ -39,7 +54,21 @@ class Watcher:
         limits: Mapping[AlertKind, RateLimit],
         snapshots: AlertSnapshots | None,
         once: bool = False,
+        directory: Path | None = None,
+        memory: Memory | None = None,
     ) -> None:
+        """Make the watcher.
+
+        Args:
+            source: the process.
+            alerts: finds the alerts.
+            commands: what to run, by the kind of an alert.
+            limits: how many alerts of a kind are allowed.
+            snapshots: keeps a snapshot of each alert; None: nothing is saved.
+            once: whether to end after the first alert.
+            directory: of the snapshots that SIGUSR2 asks for; None: the working directory.
+            memory: saves a recording beside the snapshot of each alert; None: no recording.
+        """
         self._source = source
         self._alerts = alerts
         self._policy = ScanPolicy(alerts.wait_s)
@@ -47,7 +76,10 @@ class Watcher:
         self._limits = limits
         self._snapshots = snapshots
         self._once = once
+        self._memory = memory
         self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._on_demand = SnapshotSignal(self._wake.set, directory)
         self._reported_missed = dict.fromkeys(AlertKind, 0)
         self.count = 0  # reported alerts
 
@@ -60,21 +92,30 @@ class Watcher:
         Raises:
             LocktopError: The process cannot be scanned any more.
         """
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, self._on_signal)
+        self.handle_signals()
         try:
             while not self._stop.is_set():
                 began = time.monotonic()
                 if self._scan():
                     break
-                self._stop.wait(max(0.0, began + every_s - time.monotonic()))
+                self._wake.wait(max(0.0, began + every_s - time.monotonic()))
+                self._wake.clear()
+                if self._on_demand.is_pending:
+                    _log(self._on_demand.save(self._source.scan(resolve=True)))
         finally:
             for command in self._commands.values():
                 command.stop()
 
+    def handle_signals(self) -> None:
+        """Handle the signals that end the watch, and the one that asks for a snapshot."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+        self._on_demand.install()
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._stop.set()
+        self._wake.set()
         self._source.hurry()
 
     def _scan(self) -> bool:
@@ -85,6 +126,7 @@ class Watcher:
         if not self._policy.due(self._source.waits(), now) and not self._held_back(now):
             return False
         snapshot = self._source.scan(resolve=self._policy.needs_names)
+        self._keep(snapshot)
         due = [alert for alert in self._alerts.due(snapshot) if self._allowed(alert)]
         reported = bool(due) and self._report(due)
         is_last = snapshot.ended or (self._once and reported)
@@ -108,6 +150,7 @@ class Watcher:
         """Report the alerts that are not idle now that all names are known; return whether there
         was such an alert."""
         before, snapshot = self.count, self._source.scan(resolve=True)
+        self._keep(snapshot)
         for alert in due:
             if self._alerts.is_idle(alert, snapshot):
                 continue
@@ -129,10 +172,20 @@ class Watcher:
         if self._snapshots is None:
             return ""
         try:
-            return str(self._snapshots.save(snapshot, alert.kind))
+            path = self._snapshots.save(snapshot, alert.kind)
         except NotWrittenError as error:
             _log(f"no snapshot: {error}")
             return ""
+        try:
+            if self._memory is not None:
+                self._memory.save(path.with_suffix(RECORDING))
+        except NotWrittenError as error:
+            _log(f"no recording: {error}")
+        return str(path)
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        if self._memory is not None:
+            self._memory.keep(snapshot)
 
     def _missed(self, kind: AlertKind) -> str:
         """Return a note about the alerts that came and went while the limit allowed no more."""

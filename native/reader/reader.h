@@ -305,14 +305,22 @@ enum lt_drain_result {
 int lt_drain_rings(struct lt_drain *drain);
 
 /* Packs records column by column, each number as its difference to the record before, in groups of
- * seven bits. The records are sound. `packed` has room for LT_PACKED_RECORD_MAX bytes a record. Returns
- * the number of bytes. */
+ * seven bits. The records are sound. `packed` has room for LT_PACKED_RECORD_MAX bytes for each
+ * record. Returns the number of bytes. */
 enum { LT_PACKED_RECORD_MAX = 64 };
 uint64_t lt_pack_records(const uint8_t *records, uint32_t count, uint8_t *packed);
 
 /* The opposite, for bytes from a stranger: `records` has room for `count`. Returns 1, or 0 if the
  * bytes are not exactly so many records. */
 int lt_unpack_records(const uint8_t *packed, uint64_t size, uint8_t *records, uint32_t count);
+
+/* Returns the earliest start of `count` records, ticks; 0 for no records. */
+uint64_t lt_first_start(const uint8_t *records, uint32_t count);
+
+/* Copies the records that began before `to` and were over at `from` or later (ticks). `found` has
+ * room for `count`. Returns the number of copies. */
+uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,
+                      uint8_t *found);
 
 /* Copies the records with a wait of at least `ticks` to `found`, at most `capacity`. Returns their
  * number. */

@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where an event's times lie in its record (abi.h), each big-endian. */
-enum { START_AT = 24, WAIT_AT = 33, HOLD_AT = 42 };
+#include "slots.h"
 
 static int copy(int fd, uint8_t *to, uint64_t size, uint64_t offset)
 {
@@ -51,27 +50,6 @@ int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint3
     return (to - records) / LT_RECORD_SIZE;
 }
 
-static uint64_t number_at(const uint8_t *bytes)
-{
-    uint64_t number;
-
-    memcpy(&number, bytes, sizeof number);
-    return __builtin_bswap64(number);
-}
-
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-    return a + b < a ? UINT64_MAX : a + b;
-}
-
-/* Ticks when the event was over. */
-static uint64_t end_of(const uint8_t *record)
-{
-    uint64_t wait_end = sum(number_at(record + START_AT), number_at(record + WAIT_AT));
-
-    return sum(wait_end, number_at(record + HOLD_AT));
-}
-
 /* Moves `entry` down from the top of a heap whose least end is at the top. */
 static void sink(struct lt_record_end *heap, uint32_t count, struct lt_record_end entry)
 {
@@ -105,7 +83,7 @@ uint32_t lt_newest_records(const uint8_t *records, uint32_t count, struct lt_rec
 
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *record = records + (size_t)i * LT_RECORD_SIZE;
-        struct lt_record_end entry = {.end = end_of(record), .index = i};
+        struct lt_record_end entry = {.end = slot_end(record), .index = i};
 
         if (found < capacity)
             rise(newest, found++, entry);

@@ -148,3 +148,29 @@ uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, u
     }
     return number;
 }
+
+uint64_t lt_first_start(const uint8_t *records, uint32_t count)
+{
+    uint64_t first = count ? UINT64_MAX : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t start = slot_u64(records + (uint64_t)i * LT_RECORD_SIZE + SLOT_START);
+        if (start < first)
+            first = start;
+    }
+    return first;
+}
+
+uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,
+                      uint8_t *found)
+{
+    uint32_t number = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *record = records + (uint64_t)i * LT_RECORD_SIZE;
+        uint64_t start = slot_u64(record + SLOT_START);
+        if (start < to && slot_end(record) >= from)
+            memcpy(found + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
+    }
+    return number;
+}

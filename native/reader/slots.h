@@ -40,6 +40,19 @@ static inline uint32_t slot_u32(const uint8_t *at)
     return __builtin_bswap32(number);
 }
 
+static inline uint64_t slot_sum(uint64_t a, uint64_t b)
+{
+    return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* Ticks when the event was over. */
+static inline uint64_t slot_end(const uint8_t *slot)
+{
+    uint64_t wait_end = slot_sum(slot_u64(slot + SLOT_START), slot_u64(slot + SLOT_WAIT));
+
+    return slot_sum(wait_end, slot_u64(slot + SLOT_HOLD));
+}
+
 static inline int slot_is_sound(const uint8_t *slot)
 {
     static const uint8_t padding[] = {0xc4, 3, 0, 0, 0};

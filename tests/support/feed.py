@@ -21,6 +21,7 @@ class HandFeed:
         self.level = "contended"
         self.refusal = ""  # the reason that no level can be set
         self.stopped = False
+        self.stale = ""
         self.sessions: list[bool] = []  # True: one was begun, False: one was ended
         self.followed = 0  # tid
         self.followed_locks: frozenset[int] = frozenset()

@@ -14,7 +14,7 @@ import trustme
 
 from locktop.collector.model import Snapshot
 from locktop.collector.stream import stream_url
-from locktop.collector.stream.destinations import Destination, destination_of
+from locktop.collector.stream.destinations import StreamDestination, destination_of
 from locktop.collector.stream.listener import Listener
 from locktop.collector.stream.stream_frames import FramePacker, end_frame
 from locktop.collector.stream.stream_security import TlsFiles
@@ -79,7 +79,7 @@ class Mouth:
     """Sends snapshots of a test."""
 
     def __init__(self, url: str, files: TlsFiles | None = None) -> None:
-        self.destination: Destination = destination_of(
+        self.destination: StreamDestination = destination_of(
             stream_url.parse(url), files, files is None, 1200
         )
         self.destination.open()

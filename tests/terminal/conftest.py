@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 
 import pytest
 from support.terminal import Terminal
@@ -17,6 +18,21 @@ def terminal() -> Iterator[Terminal]:
         yield opened
     finally:
         opened.close()
+
+
+@pytest.fixture
+def terminal_here() -> Iterator[Callable[[], Terminal]]:
+    """Opens a terminal in the directory that the test has chosen."""
+    with contextlib.ExitStack() as stack:
+
+        def opened() -> Terminal:
+            terminal = Terminal("child.py")
+            stack.callback(terminal.close)
+            terminal.wait_text("shard0.mutex", 0)
+            terminal.frame("settle")
+            return terminal
+
+        yield opened
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ import pytest
 from support.eventually import until
 from support.tool import COMMAND, PATIENCE_S
 
+from locktop.collector.recording.recording import Recording
+
 END_WITH_SCREEN = "--end-with-screen"
 #: `locktop` with a monitor that cannot draw.
 FAULTY = (
@@ -243,3 +245,22 @@ def test_a_fault_of_the_screen_has_its_status_and_leaves_the_program_running(run
     screen.wait_painted(b"ZeroDivisionError")
     screen.wait_painted(b"goes on as process %d" % screen.pid)
     assert screen.runs
+
+
+ENDS: dict[str, Callable[[Screen], None]] = {
+    "quit": lambda screen: screen.press(b"qy"),
+    "sigterm": lambda screen: screen.process.send_signal(signal.SIGTERM),
+    "lost terminal": Screen.hang_up,
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_end_of_the_screen_ends_the_recording(end: str, run: Run, tmp_path: Path) -> None:
+    screen = run("--record", str(tmp_path / "r"))
+    screen.wait_painted(b"Locks")
+    until((tmp_path / "r").exists, "the recording begins")
+    ENDS[end](screen)
+    screen.process.wait(PATIENCE_S)
+    recording = Recording(tmp_path / "r")
+    assert recording.damage == ""
+    assert [recording.at(time_ns).process.pid for time_ns in recording.times_ns()][1:]

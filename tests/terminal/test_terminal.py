@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -145,6 +148,20 @@ def test_sigterm_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.process.wait(LONG_ENOUGH_S) == 128 + signal.SIGTERM
     terminal.wait_text("\x1b[?1049l", mark)
+
+
+def test_sigusr2_saves_a_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal_here: Callable[[], Terminal]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    terminal = terminal_here()
+    mark = terminal.received
+    terminal.process.send_signal(signal.SIGUSR2)
+    terminal.wait_text("Saved ", mark)
+    (path,) = tmp_path.glob("locktop-*.json")
+    assert json.loads(path.read_text())["format"] == "locktop.snapshot"
+    terminal.press("q")
+    assert terminal.process.wait(LONG_ENOUGH_S) == 0
 
 
 @pytest.mark.parametrize("keys", ["", "t" * 80], ids=["a full terminal", "a full queue too"])

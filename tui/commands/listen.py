@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands import stream_options
+from locktop.tui.commands import options, stream_options
 from locktop.tui.commands.options import add_screen, no_terminal
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def _show(listener: Listener, arguments: argparse.Namespace) -> int:
     from locktop.tui.listen_feed import ListenFeed
     from locktop.tui.themed_app import run_app
 
-    app = LocktopApp(ListenFeed(listener), arguments.theme, rate=arguments.rate)
+    history = options.history(arguments)
+    feed = ListenFeed(listener, history)
+    app = LocktopApp(feed, arguments.theme, rate=arguments.rate, moments=history)
     return run_app(app)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
 from pathlib import Path
@@ -83,9 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Record the process until its end, a signal, or the end of the time."""
     from locktop.collector.recording.record_loop import RecordLoop
-    from locktop.collector.recording.recorder import Destination, Recorder
+    from locktop.collector.recording.recorder import Recorder, RecordingPath
 
-    destination = Destination(arguments.output, arguments.max_size, arguments.keep)
+    destination = RecordingPath(arguments.output, arguments.max_size, arguments.keep)
     destination.check()
     source = attached(arguments.pid, arguments)
     try:
@@ -112,7 +113,8 @@ def report(recorder: Recorder) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line of progress to the standard error."""
+    """Print a line of progress to the standard error, if that is still there."""
     from locktop.tui.views.cells import plain
 
-    print(plain(text), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+        print(plain(text), file=sys.stderr, flush=True)

@@ -25,7 +25,7 @@ from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 if TYPE_CHECKING:
     from locktop.collector.config.idle_rules_file import Rules
     from locktop.collector.errors import LocktopError
-    from locktop.collector.recording.recorder import Destination
+    from locktop.collector.recording.recorder import RecordingPath
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.launched_program import LaunchedProgram
 
@@ -146,10 +146,10 @@ def _screen_fails(
     return status == EXIT_SCREEN_FAULT
 
 
-def _destination(arguments: argparse.Namespace) -> Destination:
-    from locktop.collector.recording.recorder import Destination
+def _destination(arguments: argparse.Namespace) -> RecordingPath:
+    from locktop.collector.recording.recorder import RecordingPath
 
-    return Destination(arguments.record, arguments.max_size, arguments.record_keep)
+    return RecordingPath(arguments.record, arguments.max_size, arguments.record_keep)
 
 
 def _recorded(source: Source, started: LaunchedProgram, arguments: argparse.Namespace) -> int:

@@ -10,9 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locktop.tui.commands.options import add_pid, add_scan_options, attached, duration
+from locktop.tui.commands import options
+from locktop.tui.commands.options import (
+    add_history,
+    add_pid,
+    add_scan_options,
+    attached,
+    duration,
+)
 
 if TYPE_CHECKING:
+    from locktop.collector.recording.memory_keeper import MemoryKeeper
     from locktop.collector.sources.attach import Source
     from locktop.collector.watch.watcher import Watcher
 
@@ -28,7 +36,8 @@ alert if it is in contention and not for work. Idle rules decide that, as on the
 LOCKTOP_LOCK, LOCKTOP_WAITED (seconds) and LOCKTOP_SNAPSHOT. CMD does not start again while it
 runs. When its time is over or its first process ends, locktop ends CMD and all that CMD started.
 
-The command goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once
+SIGUSR2 saves a snapshot in the directory of --snapshot-dir, else in the working directory. The
+command goes on until the process ends, or SIGTERM or SIGINT. exit status: 0; 1 with --once
 after an alert; 2 the process cannot be watched."""
 
 
@@ -80,6 +89,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--snapshot-dir", type=Path, metavar="DIR", help="save a snapshot (JSON) at each alert"
     )
     parser.add_argument(
+        "--record-on-alert",
+        action="store_true",
+        help="save a recording of the last 15 minutes beside each snapshot, for `locktop replay`",
+    )
+    add_history(parser)
+    parser.add_argument(
         "--keep",
         type=_number,
         default=20,
@@ -112,12 +127,14 @@ def execute(arguments: argparse.Namespace) -> int:
     """Watch the process until its end, a signal, or with --once the first alert."""
 
     _check_directory(arguments.snapshot_dir)
+    _check_recording(arguments)
     source = attached(arguments.pid, arguments)
     try:
         # Names that are resolved now need no time at the first alert.
         process = source.scan(resolve=True).process
-        print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
         watching = _watching(source, arguments)
+        watching.handle_signals()
+        print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
         watching.run(arguments.every)
     finally:
         source.close()
@@ -132,6 +149,25 @@ def _check_directory(directory: Path | None) -> None:
         raise LocktopError(f"{directory}: no such directory")
     if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
         raise LocktopError(f"{directory}: cannot be written to")
+
+
+def _check_recording(arguments: argparse.Namespace) -> None:
+    """Check the options of the recording. Raises LocktopError."""
+    from locktop.collector.errors import LocktopError
+
+    if arguments.record_on_alert and arguments.snapshot_dir is None:
+        raise LocktopError("--record-on-alert needs --snapshot-dir DIR")
+    if arguments.record_on_alert and not arguments.history:
+        raise LocktopError("--record-on-alert needs a memory; leave out --history 0")
+
+
+def _memory(source: Source, arguments: argparse.Namespace) -> MemoryKeeper | None:
+    history = options.history(arguments) if arguments.record_on_alert else None
+    if history is None:
+        return None
+    from locktop.collector.recording.memory_keeper import MemoryKeeper
+
+    return MemoryKeeper(source, history)
 
 
 def _watching(source: Source, arguments: argparse.Namespace) -> Watcher:
@@ -151,4 +187,6 @@ def _watching(source: Source, arguments: argparse.Namespace) -> Watcher:
         {kind: RateLimit(*arguments.alert_rate) for kind in AlertKind},
         AlertSnapshots(directory.absolute(), arguments.keep) if directory is not None else None,
         arguments.once,
+        directory.absolute() if directory is not None else None,
+        _memory(source, arguments),
     )

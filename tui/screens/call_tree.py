@@ -20,6 +20,7 @@ from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_FOOTER
+from locktop.tui.screens.past_screen import PastScreen
 from locktop.tui.views.call_tree import Branches, Row
 from locktop.tui.views.call_tree_rows import (
     WingRow,
@@ -361,3 +362,35 @@ class CallTreeScreen(ListScreen):
         """Hold the screen still; the scans go on."""
         if self._pause is not None:
             self._pause()
+
+    # The past: the screen below goes there, and this one follows.
+
+    def _travels(self) -> PastScreen | None:
+        below = self.app.screen_stack[0]
+        return below if isinstance(below, PastScreen) else None
+
+    def action_step(self, count: int) -> None:
+        """Go one snapshot back or forth."""
+        if below := self._travels():
+            below.action_step(count)
+
+    def action_jump(self, direction: int) -> None:
+        """Go to the alert or mark before, or to the next."""
+        if below := self._travels():
+            below.action_jump(direction)
+
+    def action_oldest(self) -> None:
+        """Go to the first line; in the past to the oldest moment."""
+        below = self._travels()
+        if below is not None and below.past.is_active:
+            below.action_oldest()
+        else:
+            self.action_start()
+
+    def action_newest(self) -> None:
+        """Go to the last line; in the past to now."""
+        below = self._travels()
+        if below is not None and below.past.is_active:
+            below.action_newest()
+        else:
+            self.action_end()

@@ -59,11 +59,10 @@ class HeatMapScreen(TimeScreen):
         *,
         at_ns: int | None = None,
         is_replay: bool = False,
-        can_close: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen; see TimeScreen."""
-        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, can_close=can_close, now=now)
+        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, now=now)
         self._of_threads = False
         self._offsets_of: int | None = None  # rows are parts of a second: of this lock, 0 all
         self._parts = 0  # of a second

@@ -28,7 +28,7 @@ from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
 from locktop.tui.screens.session_keys import SessionKeys
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
-from locktop.tui.views.headline import headline, most_waited_now
+from locktop.tui.views.headline import headline, most_waited_now, waiting_line
 from locktop.tui.views.lock_list import HOLDER_NOW
 from locktop.tui.views.status import notes, status_line
 from locktop.tui.views.styled_line import Line
@@ -179,19 +179,24 @@ class MonitorScreen(SessionKeys):
         newest = self._slot.newest
         if newest is None or (self._index is not None and newest is self._index.snapshot):
             return
+        # Of another process the screen keeps no row where it was: a listener may get the next one.
+        if self._index and self._index.snapshot.process.pid != newest.process.pid:
+            self._sort_now()
         self._show_index(SnapshotIndex(newest))
+
+    def _sort_now(self) -> None:
+        self._locks.sort_now()
+        self._threads.sort_now()
 
     def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
         """See PastScreen."""
         if not keeps_order:
-            self._locks.sort_now()
-            self._threads.sort_now()
+            self._sort_now()
         self._show_index(index)
 
     def show_now(self) -> None:
         """See PastScreen."""
-        self._locks.sort_now()
-        self._threads.sort_now()
+        self._sort_now()
         self._take_newest()
 
     def show_position(self) -> None:
@@ -246,7 +251,11 @@ class MonitorScreen(SessionKeys):
 
     def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
         max_lines = max(3, self.size.height // 5)
-        return banner(index, max_lines, self.size.width) or (headline(index, self.size.width),)
+        found = banner(index, max_lines, self.size.width) or (headline(index, self.size.width),)
+        if not self._feed.stale or self.past.is_active:
+            return found
+        is_empty = not index.snapshot.process.pid
+        return (waiting_line(self._feed.stale, self.size.width), *(() if is_empty else found))
 
     def _draw_details(self) -> None:
         index = self._index
@@ -328,8 +337,7 @@ class MonitorScreen(SessionKeys):
 
     def apply_filter(self) -> None:
         """See ListScreen."""
-        self._locks.sort_now()
-        self._threads.sort_now()
+        self._sort_now()
         self._draw()
 
     # Actions, as named in actions.py

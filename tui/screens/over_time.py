@@ -18,7 +18,8 @@ class OverTimeScreen(PastScreen):
 
     #: The screen above, which shows each new snapshot; None: the monitor itself is visible.
     _above: CallTreeScreen | TimeScreen | None = None
-    _reader: TimeLineReader | None = None
+    #: Reads the past; None until a screen over time was opened.
+    reader: TimeLineReader | None = None
 
     def draw_again(self) -> None:
         """Draw what changed while a screen was above."""
@@ -53,9 +54,9 @@ class OverTimeScreen(PastScreen):
         if past.moments is None:
             self.show_message("Nothing is kept: --history 0 says so.")
             return
-        self._reader = self._reader or TimeLineReader(past.moments)
+        self.reader = self.reader or TimeLineReader(past.moments)
         try:
-            screen = make(self._reader, at_ns=past.time_ns, is_replay=past.is_replay, now=self._now)
+            screen = make(self.reader, at_ns=past.time_ns, is_replay=past.is_replay, now=self._now)
         except LocktopError as error:
             self.show_message(str(error))
             return

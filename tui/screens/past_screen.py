@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from textual import work
 from textual.app import ComposeResult
@@ -13,6 +14,8 @@ from textual.timer import Timer
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.recording.history import History
+from locktop.collector.recording.memory_file import save_recording
 from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import footer_line
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
@@ -95,7 +98,10 @@ class PastScreen(ListScreen):
     def _moved_in_time(self, message: str = "", seconds: float = 6.0) -> None:
         """Show the moment that the past is at now."""
         if message:
-            self.show_message(message, style="waiting", seconds=seconds)
+            # The call tree may be over this screen.
+            visible = self.app.screen
+            on = visible if isinstance(visible, ListScreen) else self
+            on.show_message(message, style="waiting", seconds=seconds)
         self._wind_up()
         if self.past.is_active:
             if not self._is_reading:
@@ -114,23 +120,28 @@ class PastScreen(ListScreen):
         Another thread reads, so keys are handled meanwhile. Of several wanted moments the last one
         is read.
         """
-        moments = self.past.moments
         try:
             while (wanted := self.past.time_ns) not in (None, self.drawn_ns):
-                assert moments is not None
                 assert wanted is not None
-                index = await asyncio.to_thread(_index_at, moments, wanted)
-                while not self._meter.drained:
-                    await asyncio.sleep(_DRAIN_S)
-                if self.past.is_active:
-                    self.drawn_ns = wanted
-                    self.show_moment(index, self.past.is_playing)
-        except LocktopError as error:
-            self.past.is_playing = False
-            self.drawn_ns = self.past.time_ns  # no second try of what is damaged
-            self.show_message(str(error), style="stuck", seconds=_WHY_S)
+                await self._read_one(wanted)
         finally:
             self._is_reading = False
+
+    async def _read_one(self, time_ns: int) -> None:
+        assert self.past.moments is not None
+        try:
+            index = await asyncio.to_thread(_index_at, self.past.moments, time_ns)
+        except LocktopError as error:
+            # The user can go on from here: what follows may be sound.
+            self.drawn_ns, self.past.is_playing = time_ns, False
+            said = f"{error}. The screen still has the moment before."
+            self.show_message(said, style="stuck", seconds=_WHY_S)
+            return
+        while not self._meter.drained:
+            await asyncio.sleep(_DRAIN_S)
+        if self.past.is_active:
+            self.drawn_ns = time_ns
+            self.show_moment(index, self.past.is_playing)
 
     def _wind_up(self) -> None:
         """Start or stop the timer of the player."""
@@ -161,11 +172,25 @@ class PastScreen(ListScreen):
 
     def action_jump(self, direction: int) -> None:
         """Go to the alert or mark before, or to the next."""
-        self._moved_in_time(self.past.jump(direction), _WHY_S)
+        try:
+            said = self.past.jump(direction)
+        except LocktopError as error:
+            said = str(error)
+        self._moved_in_time(said, _WHY_S)
 
     def action_mark(self) -> None:
         """Mark the moment on the screen."""
         self.show_message(self.past.mark(self._wall_ns()))
+
+    def action_save_past(self) -> None:
+        """Save the memory as a recording."""
+        moments = self.past.moments
+        if isinstance(moments, History):
+            self.save(partial(save_recording, moments))
+        elif self.past.is_replay:
+            self.show_message("This is a recording already.")
+        else:
+            self.show_message("Nothing is kept: --history 0 says so.")
 
     def action_choose_time(self) -> None:
         """Ask for a time to go to."""

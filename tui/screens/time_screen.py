@@ -13,7 +13,7 @@ from textual.containers import Container
 from locktop.collector.errors import LocktopError
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot, TimeLine, Window
-from locktop.collector.recording.time_lines import TimeLineReader
+from locktop.collector.recording.time_lines import TimeLineReader, TooManyRecordsError
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.timeline import cell_count, position_line
@@ -40,7 +40,6 @@ class TimeScreen(ListScreen):
         *,
         at_ns: int | None = None,
         is_replay: bool = False,
-        can_close: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen.
@@ -49,7 +48,6 @@ class TimeScreen(ListScreen):
             reader: reads the past.
             at_ns: where the cursor begins, nanoseconds since 1970; None: at the newest moment.
             is_replay: whether the past has an end, because there is no live process.
-            can_close: whether there is a screen below.
             now: a monotonic clock in seconds.
 
         Raises:
@@ -58,7 +56,6 @@ class TimeScreen(ListScreen):
         super().__init__()
         self._reader = reader
         self._is_replay = is_replay
-        self._can_close = can_close
         #: The moment that the screen below is to show, nanoseconds since 1970.
         self.chosen_ns: int | None = None
         self._now = now
@@ -86,7 +83,7 @@ class TimeScreen(ListScreen):
         self._lanes.focus()
         self.refresh_view()
 
-    # What subclasses draw
+    # The parts that subclasses draw
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """Draw the headline, the rows and the details."""
@@ -134,9 +131,16 @@ class TimeScreen(ListScreen):
                 wanted = view.from_ns, view.to_ns
                 began = self._now()
                 margin = view.span_ns // 2
-                line, index = await asyncio.to_thread(
-                    _read, self._reader, wanted[0] - margin, wanted[1] + margin
-                )
+                try:
+                    line, index = await asyncio.to_thread(
+                        _read, self._reader, wanted[0] - margin, wanted[1] + margin
+                    )
+                except TooManyRecordsError as error:
+                    # The margins make the span twice as long as the visible one.
+                    view.shorten(min(error.span_ns, view.span_ns) // 2)
+                    said = "Too many waits and holds for one picture: it shows a shorter time."
+                    self.show_message(said, style="waiting", seconds=_ERROR_S)
+                    continue
                 ended = self._now()
                 self._next_at = ended + _RARER * (ended - began)
                 self._line, self._index = line, index
@@ -233,7 +237,7 @@ class TimeScreen(ListScreen):
             self.filter.close()
         elif self.filter_words:
             self.filter.value = ""
-        elif self._can_close:
+        else:
             self.dismiss()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -54,14 +54,18 @@ class TimelineScreen(TimeScreen):
         *,
         at_ns: int | None = None,
         is_replay: bool = False,
-        can_close: bool = True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen; see TimeScreen."""
-        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, can_close=can_close, now=now)
+        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, now=now)
         self._shows_letters = False
         self._shows_idle = False
         self._by_tid: dict[int, Lane] = {}
+        #: The cells of this time line and window, by tid.
+        self._known: dict[int, list[dict[tuple[LaneState, int], int]]] = {}
+        self._known_of: TimeLine | None = None
+        self._known_window: Window | None = None
+        self._letters: tuple[TimeLine, dict[int, str]] | None = None
 
     def footer_keys(self, width: int) -> Line:
         """See TimeScreen."""
@@ -71,26 +75,33 @@ class TimelineScreen(TimeScreen):
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """See TimeScreen."""
-        letters = letters_of([lock for lock, _ in waited_by_lock(line)][:_MAX_LETTERS])
+        letters = self._letters_of(line)
         self._headline.show((legend_line(line, index, letters, self.size.width),))
-        shown = [lane for lane in line.lanes if self._is_shown(lane, index)]
-        self._by_tid = {lane.tid: lane for lane in shown}
+        visible = [lane for lane in line.lanes if self._is_visible(lane, index)]
+        self._by_tid = {lane.tid: lane for lane in visible}
         order = list(self._by_tid)
         current = self._lanes.current if self._lanes.current in self._by_tid else None
         lane = self._by_tid.get(current or (order[0] if order else 0))
         wait = self._wait(lane, window) if lane is not None else None
         woken_by, woke = self._flows(line, wait)
-        arrow = woken_by or (woke[0] if woke else None)
-        marks = arrow_marks(order, arrow.from_tid, arrow.to_tid) if arrow is not None else {}
-        view = LaneView(window, letters, self._shows_letters, marks)
+        marks = arrow_marks(order, *_arrow(wait, woken_by, woke))
+        if self._known_of is not line or self._known_window != window:
+            self._known_of, self._known_window, self._known = line, window, {}
+        view = LaneView(window, letters, self._shows_letters, marks, self._known)
         cursor = window.cell_at(self._view.at_ns)
         self._lanes.cell = cursor
-        self._lanes.set_heads("Threads", line_text(SIGNS), axis_line(window, cursor))
+        self._lanes.set_heads("Threads", line_text(SIGNS), axis_line(window, cursor, line.notables))
         by_tid = self._by_tid
         self._lanes.show(order, lambda tid: lane_line(by_tid[tid], index.thread_name(tid), view))
         self._draw_cell(lane, wait, woken_by, woke, index, window)
 
-    def _is_shown(self, lane: Lane, index: SnapshotIndex) -> bool:
+    def _letters_of(self, line: TimeLine) -> dict[int, str]:
+        if self._letters is None or self._letters[0] is not line:
+            locks = [lock for lock, _ in waited_by_lock(line)]
+            self._letters = line, letters_of(locks[:_MAX_LETTERS])
+        return self._letters[1]
+
+    def _is_visible(self, lane: Lane, index: SnapshotIndex) -> bool:
         if (
             self.filter_words
             and self.filter_words.lower() not in index.thread_name(lane.tid).lower()
@@ -137,7 +148,7 @@ class TimelineScreen(TimeScreen):
         return held[-1] if held else best or in_cell
 
     def _flows(self, line: TimeLine, wait: TimedWait | None) -> tuple[Flow | None, list[Flow]]:
-        """Who ended the wait, and whom its thread woke by its release."""
+        """The hand-over that ended the wait, and those by the release of its thread."""
         if wait is None:
             return None, []
         record = wait.record
@@ -187,16 +198,18 @@ class TimelineScreen(TimeScreen):
 
     def action_woken_by(self) -> None:
         """Go to the release that ended the wait."""
-        flow, _ = self._flows_here()
-        if flow is None:
+        wait, flow, _ = self._here()
+        if flow is not None:
+            released = flow.released_ns if flow.released_ns is not None else flow.woken_ns
+            self._go(flow.from_tid, released)
+        elif wait is not None and wait.record.holder and not wait.idle:
+            self._go(wait.record.holder, self._view.at_ns)
+        else:
             self.show_message("Nobody is known who ended a wait here; n goes to the next wait.")
-            return
-        released = flow.released_ns if flow.released_ns is not None else flow.woken_ns
-        self._go(flow.from_tid, released)
 
     def action_woke(self) -> None:
         """Go to the thread that got the lock when this one released it."""
-        _, flows = self._flows_here()
+        _, _, flows = self._here()
         if not flows:
             self.show_message("No thread is known that got the lock from here.")
             return
@@ -214,11 +227,13 @@ class TimelineScreen(TimeScreen):
     def _lane(self) -> Lane | None:
         return self._by_tid.get(self._lanes.current or 0)
 
-    def _flows_here(self) -> tuple[Flow | None, list[Flow]]:
+    def _here(self) -> tuple[TimedWait | None, Flow | None, list[Flow]]:
+        """The wait under the cursor, and its hand-overs."""
         lane = self._lane()
         if lane is None or self._line is None:
-            return None, []
-        return self._flows(self._line, self._wait(lane, self.window))
+            return None, None, []
+        wait = self._wait(lane, self.window)
+        return wait, *self._flows(self._line, wait)
 
     def action_notable(self, direction: int) -> None:
         """Go to the next alert or mark, or to the one before."""
@@ -236,9 +251,18 @@ class TimelineScreen(TimeScreen):
 
     def action_to_moment(self) -> None:
         """Show the moment under the cursor on the monitor."""
-        if self._can_close:
-            self.chosen_ns = self._view.at_ns
-            self.dismiss()
+        self.chosen_ns = self._view.at_ns
+        self.dismiss()
+
+
+def _arrow(wait: TimedWait | None, woken_by: Flow | None, woke: Sequence[Flow]) -> tuple[int, int]:
+    """Return from which thread an arrow leads to which one; twice 0 for none."""
+    flow = woken_by or (woke[0] if woke else None)
+    if flow is not None:
+        return flow.from_tid, flow.to_tid
+    if wait is not None and wait.record.holder and not wait.idle:
+        return wait.record.holder, wait.record.tid
+    return 0, 0
 
 
 def _notes(line: TimeLine | None) -> tuple[str, ...]:

@@ -19,6 +19,11 @@ _RANK = {PatternName.STARVED_WRITER: 0, PatternName.CONVOY: 1, PatternName.SERIA
 _JUST_BEGUN = ", just begun"
 
 
+def waiting_line(reason: str, width: int) -> Line:
+    """The line above the headline when no newer snapshot comes for now."""
+    return cut(make_line(" ", (" WAITING ", "flag"), (f" {reason}", "waiting")), width)
+
+
 def headline(index: SnapshotIndex, width: int) -> Line:
     """The first thing to know about a process, in the longest wording that fits."""
     if index.snapshot.stopped:

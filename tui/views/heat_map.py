@@ -87,7 +87,9 @@ def seconds_axis(
         spans: the chosen spans.
         count: the characters of all cells together.
     """
-    window = Window(first_s * 10**9, (first_s + seconds) * 10**9, seconds * columns)
+    window = Window(
+        from_ns=first_s * 10**9, to_ns=(first_s + seconds) * 10**9, count=seconds * columns
+    )
     return _with_cursor(_signs(window, spans, None).ljust(count), cursor * columns)
 
 
@@ -100,7 +102,7 @@ def _with_cursor(text: str, cursor: int) -> Line:
 
 
 def spans_line(spans: Sequence[ChosenSpan], begin: int | None, width: int) -> Line:
-    """What the user chose, and what the next key does."""
+    """The chosen spans, and the effect of the next key."""
     said: list[Span | str] = [" "]
     for letter, span in zip("AB", spans, strict=False):
         said += [(f"{letter} ", "key"), f"{span.says}  "]
@@ -171,11 +173,11 @@ def cell_lines(
         (f"{duration(whole / 1e9)} waited" if whole else "nobody waited", "waiting"),
     )
     for (lock, stack), entry in found[:_MAX_CALLERS]:
-        place = index.stack_top(stack) or "no stack known"
+        where = index.stack_top(stack) or "no stack known"
         plural = "s" * (entry.threads != 1)
         yield make_line(
             f" {duration(entry.waited_ns / 1e9):>6}",
             (f"  {entry.threads} thread{plural}  ", "label"),
             (index.lock_name(lock), "strong"),
-            (f"  {place}", "where"),
+            (f"  {where}", "where"),
         )

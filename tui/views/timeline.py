@@ -16,7 +16,7 @@ from locktop.collector.format.timeline import (
     time_of_day,
     time_zone,
 )
-from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
+from locktop.collector.model import Flow, Lane, LaneState, Notable, TimedWait, TimeLine, Window
 from locktop.collector.recording.time_lines import cells
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.cells import duration, fit, percent
@@ -41,12 +41,14 @@ STYLES: Mapping[LaneState, str] = {
 
 
 class LaneView(Struct, frozen=True):
-    """What all lanes of one drawing have in common."""
+    """The common part of all lanes of one drawing."""
 
     window: Window
     letters: Mapping[int, str]  # of locks
     shows_letters: bool
     marks: Mapping[int, str]  # by tid: the parts of the arrow from who released to who was woken
+    #: The cells of each lane by tid, as far as they were computed.
+    known: dict[int, list[dict[tuple[LaneState, int], int]]]
 
 
 def cell_count(width: int) -> int:
@@ -57,7 +59,9 @@ def cell_count(width: int) -> int:
 def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
     """A lane as a line: the mark, the name, the cells, and the time waited in them."""
     window = view.window
-    found = cells(lane.spans, window)
+    found = view.known.get(lane.tid)
+    if found is None:
+        found = view.known[lane.tid] = cells(lane.spans, window)
     spans: list[Span] = []
     waited = 0
     for number, cell in enumerate(found):
@@ -88,9 +92,13 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
     return joined
 
 
-def axis_line(window: Window, cursor: int) -> Line:
-    """The times above the cells, with a mark above the cursor."""
-    text = axis(window)
+def axis_line(window: Window, cursor: int, notables: Sequence[Notable]) -> Line:
+    """The times above the cells, with a mark above the cursor, and ``!`` for alerts and marks."""
+    signs = list(axis(window))
+    for one in notables:
+        if window.from_ns <= one.time_ns <= window.to_ns:
+            signs[window.cell_at(one.time_ns)] = "!"
+    text = "".join(signs)
     before = " " * CELLS_FROM
     return make_line(
         (before + text[:cursor], "label"),
@@ -152,7 +160,7 @@ def cell_line(lane: Lane, view: TimeView, window: Window, index: SnapshotIndex) 
     """The exact sums of the cell under the cursor."""
     number = window.cell_at(view.at_ns)
     begin, end = window.edge_ns(number), window.edge_ns(number + 1)
-    found = cells(lane.spans, Window(begin, end, 1))[0] if end > begin else {}
+    found = cells(lane.spans, Window(from_ns=begin, to_ns=end, count=1))[0] if end > begin else {}
     digits = min(9, digits_for(max(1, end - begin)) + 3)
     spans: list[Span | str] = [
         (f" {time_of_day(begin, digits)} ", "label"), (index.thread_name(lane.tid), "strong"), " ",
@@ -185,8 +193,8 @@ def wait_lines(
     if woken_by is not None:
         yield _woken_by_line(woken_by, index)
     elif record.holder and not one.idle:
-        held = f"{index.thread_name(record.holder)} had the lock when the wait began"
-        yield make_line("   " + held)
+        who = (index.thread_name(record.holder), "strong")
+        yield make_line((" f ", "key"), who, " had the lock when the wait began")
     for flow in woke:
         gap_s = max(0, flow.woken_ns - record.end_ns) / 1e9
         yield make_line(

@@ -24,6 +24,7 @@ _NAME_WIDTH, _WAIT_WIDTH = 14, 8
 _MAX_WAITS = 10
 _MAX_FRAMES = 6
 _MAX_LOCKS = 8
+_MAX_NOTABLES = 20
 
 
 def render(found: TimeLine, width: int = 80) -> str:
@@ -35,10 +36,15 @@ def render(found: TimeLine, width: int = 80) -> str:
     """
     index = SnapshotIndex(found.snapshot)
     lines = [*_heading(found, index), ""]
-    window = Window(found.from_ns, found.to_ns, max(20, width - _NAME_WIDTH - _WAIT_WIDTH - 2))
+    window = Window(
+        from_ns=found.from_ns,
+        to_ns=found.to_ns,
+        count=max(20, width - _NAME_WIDTH - _WAIT_WIDTH - 2),
+    )
     letters = letters_of([lock for lock, _ in waited_by_lock(found)])
     lines += [f"{'':{_NAME_WIDTH}} {axis(window)}", *_lanes(found, index, window, letters), ""]
     lines += _locks(found, index, letters)
+    lines += _notables(found)
     lines += _waits(found, index)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -106,6 +112,17 @@ def _locks(found: TimeLine, index: SnapshotIndex, letters: dict[int, str]) -> It
         left = sum(ns for _, ns in sums[_MAX_LOCKS:])
         more = units.counted(len(sums) - _MAX_LOCKS, "lock")
         yield f"     {units.duration(left / 1e9):>10}  {more} more"
+    yield ""
+
+
+def _notables(found: TimeLine) -> Iterator[str]:
+    if not found.notables:
+        return
+    yield "Alerts and marks"
+    for one in found.notables[:_MAX_NOTABLES]:
+        yield f"  {time_of_day(one.time_ns)} {one.kind}: {one.text}"
+    if len(found.notables) > _MAX_NOTABLES:
+        yield f"  and {len(found.notables) - _MAX_NOTABLES} more"
     yield ""
 
 

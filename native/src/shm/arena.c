@@ -119,7 +119,9 @@ static uint64_t range_after(uint64_t used, uint64_t size, uint64_t alignment)
     uint64_t start = round_up(used, alignment);
     unsigned segment = shm_segment_of(start);
     while (start + size > shm_segment_start(segment + 1)) {
-        segment++;
+        /* A segment is mapped by the one before, so none may be left out. */
+        if (++segment >= SHM_SEGMENTS || !shm_segment_map(segment))
+            return 0;
         start = shm_segment_start(segment);
     }
     return segment < SHM_SEGMENTS && (!segment || shm_segment_map(segment)) ? start : 0;

@@ -1,7 +1,9 @@
-"""The past on the screen of a real process: a long wait is found that nobody was there to see."""
+"""The past on the screen of a real process: a long wait that nobody saw is found."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,12 +11,20 @@ import pytest
 from support.screen import Screen
 from support.targets import StartTarget
 
+from locktop.collector.recording.notable_moments import NotableMoments
+from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.sources.attach import attach
+
 Need = Callable[..., Path]
+#: Seconds between a planted fault and the user; the two long ones run outside CI.
+_AGES_S = (0, 30, 600) if os.environ.get("LOCKTOP_LONG_TESTS") else (0,)
 
 
+@pytest.mark.parametrize("age_s", _AGES_S)
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60)])
 def test_a_long_wait_before_attaching_is_found_by_one_key(
-    width: int, height: int, start_target: StartTarget, need: Need
+    width: int, height: int, age_s: int, start_target: StartTarget, need: Need
 ) -> None:
     target = start_target("long_wait_on_request", level="contended")
     target.expect("ready")
@@ -22,6 +32,7 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
     waited_s = float(target.line())
     target.go_on("20")
     assert float(target.line()) < 1.0 < waited_s
+    time.sleep(age_s)  # the age is what the test is about
     with Screen(need("tmux"), "-p", target.pid, width=width, height=height) as screen:
         screen.until(lambda text: "1 alert: {" in text.split("\n")[0], "the count of alerts")
         screen.press("{")
@@ -34,8 +45,9 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
         assert screen.status() == 0
 
 
+@pytest.mark.parametrize("age_s", _AGES_S)
 def test_a_long_wait_of_a_running_session_is_visible_as_it_was(
-    start_target: StartTarget, need: Need
+    age_s: int, start_target: StartTarget, need: Need
 ) -> None:
     target = start_target("long_wait_on_request", level="contended")
     target.expect("ready")
@@ -44,6 +56,7 @@ def test_a_long_wait_of_a_running_session_is_visible_as_it_was(
         target.go_on("2500")
         target.line()
         screen.until(lambda text: "No " in text.split("\n")[1], "a calm process")
+        time.sleep(age_s)
         screen.press("{")
         found = screen.until(lambda text: "PAST" in text.split("\n")[0], "the past")
         assert "worker waits 1." in found or "worker waits 2." in found
@@ -51,4 +64,33 @@ def test_a_long_wait_of_a_running_session_is_visible_as_it_was(
         screen.press("Enter")
         screen.until(lambda text: " cache_reload  " in text, "the stack of the holder")
         screen.press("End", "q")
+        assert screen.status() == 0
+
+
+def test_a_recording_of_a_process_that_is_gone_shows_the_wait(
+    start_target: StartTarget, need: Need, tmp_path: Path
+) -> None:
+    target = start_target("long_wait_on_request", level="contended")
+    target.expect("ready")
+    source, moments = attach(target.pid), NotableMoments()
+    snapshot = source.scan(resolve=True)
+    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(snapshot, "1.0"), time.time_ns())
+    target.go_on("1400")
+    while not target.has_output():  # the wait goes on
+        snapshot, now_ns = source.scan(resolve=True), time.time_ns()
+        writer.add_snapshot(snapshot, now_ns)
+        writer.add_notables(moments.find(snapshot, now_ns), now_ns)
+    writer.finish("enough", time.time_ns())
+    source.close()
+    target.kill()
+    with Screen(need("tmux"), "replay", str(tmp_path / "r"), width=120, height=40) as screen:
+        screen.until(lambda text: "REPLAY" in text.split("\n")[0], "the replay")
+        screen.press("}")
+        first = screen.until(lambda text: "worker waits" in text.split("\n")[0], "the alert")
+        assert "g_cache_lock" in first.split("\n")[1]
+        screen.press("End", "Enter")
+        screen.until(lambda text: " cache_reload  " in text, "the stack of the holder")
+        screen.press("Home", "p", "+", "+")
+        screen.until(lambda text: "100%" in text.split("\n")[0], "the end, by the player")
+        screen.press("q")
         assert screen.status() == 0

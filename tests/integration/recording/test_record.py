@@ -18,6 +18,7 @@ from support.recordings import end_of
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
 from locktop.collector.recording.segments import open_recording
+from locktop.collector.sources.launch import preload_environment
 
 _FAST = ("--every", "20ms")
 _EVER = 1 << 62
@@ -35,7 +36,7 @@ def without_end(start: StartTarget, pace: str = "2000", **options: Any) -> Targe
     return target
 
 
-@pytest.mark.parametrize("ring", ["32768", "64"])
+@pytest.mark.parametrize("ring", ["131072", "64"])
 def test_each_ring_record_is_recorded_once_or_counted_as_lost(
     start_target: StartTarget, tmp_path: Path, ring: str
 ) -> None:
@@ -98,6 +99,24 @@ def test_the_end_of_the_process_ends_the_recording(
     assert last.ended
     assert sum(lock.acquisitions or 0 for lock in last.locks if _is_of_pairs(lock.name)) == pairs
     assert end.records + end.lost >= pairs
+
+
+def test_a_recording_follows_into_another_program(compiler: Compiler, tmp_path: Path) -> None:
+    script = f"echo ready; read go; exec {compiler.program('paced_pairs')} 4 5000 0 5"
+    environment = preload_environment("all") | {"LOCKTOP_RING": "32768"}
+    with Target(["sh", "-c", script], environment) as target:
+        target.expect("ready")
+        with recordings.recording(target.pid, tmp_path / "r", *_FAST) as recorder:
+            target.go_on()
+            target.expect("ready")
+            target.go_on()
+            pairs = target.truth()["pairs"]
+            recorder.process.send_signal(signal.SIGTERM)
+            end = end_of(recorder)
+    assert (end.lost, end.records >= pairs) == (0, True)
+    opened = open_recording(tmp_path / "r")
+    programs = {opened.at(time_ns).process.comm for time_ns in opened.times_ns()}
+    assert programs == {"sh", "paced_pairs"}
 
 
 def test_a_duration_ends_the_recording(start_target: StartTarget, tmp_path: Path) -> None:

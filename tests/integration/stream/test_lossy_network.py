@@ -49,7 +49,7 @@ class LossyRelay:
         self._in.close()
 
 
-def test_losses_are_shown_and_whole_snapshots_still_come(start_target: StartTarget) -> None:
+def test_losses_are_notes_and_whole_snapshots_still_come(start_target: StartTarget) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     with Ear("udp://127.0.0.1:0") as ear:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from support.documents import ROOT, code_lines
 from support.streams import Authority, Ear, Mouth, options, streaming
 from support.targets import StartTarget
 from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.stream.stream_security import TlsFiles
 
 HERE = "tcp://127.0.0.1:0"
 
@@ -27,7 +32,7 @@ def stranger(tmp_path: Path) -> Authority:
     return Authority(tmp_path / "stranger")
 
 
-def test_a_process_is_shown_over_tls(start_target: StartTarget, authority: Authority) -> None:
+def test_a_process_is_displayed_over_tls(start_target: StartTarget, authority: Authority) -> None:
     target = start_target("ring_of_three")
     target.expect("ready")
     own = authority.files("sender")
@@ -95,6 +100,30 @@ def test_a_listener_with_another_name_is_refused(authority: Authority) -> None:
 def test_a_listener_without_tls_is_refused(authority: Authority) -> None:
     with Ear(HERE) as ear, pytest.raises(LocktopError, match="does not use TLS"):
         Mouth(ear.url, authority.files("sender"))
+
+
+def test_the_commands_of_the_document_make_the_certificates(
+    need: Callable[..., Path], tmp_path: Path
+) -> None:
+    need("openssl")
+    text = (ROOT / "docs/stream.md").read_text()
+    lines = [line.text.strip() for line in code_lines(text)]
+    script = "\n".join(lines).replace("IP:192.0.2.7", "IP:127.0.0.1")
+    commands = re.findall(r"^openssl (?:.*\\\n)*.*$", script, re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        subprocess.run(command, shell=True, cwd=tmp_path, check=True, capture_output=True)
+    sides = [
+        TlsFiles(
+            cert=tmp_path / f"{name}.pem", key=tmp_path / f"{name}.key", ca=tmp_path / "ca.pem"
+        )
+        for name in ("listener", "sender")
+    ]
+    with Ear(HERE, sides[0]) as ear:
+        mouth = Mouth(ear.url, sides[1])
+        mouth.say(scenarios.normal())
+        ear.wait_snapshots(1)
+        mouth.end()
 
 
 def is_taken(ear: Ear, authority: Authority) -> None:

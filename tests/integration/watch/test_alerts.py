@@ -15,6 +15,8 @@ from support import tool
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 from support.watch import EAGER, line_with, read_when_there, rest_of, watching
 
+from locktop.collector.model import NotableKind
+from locktop.collector.recording.recording import Recording
 from locktop.collector.sources.launch import preload_environment
 
 
@@ -102,6 +104,22 @@ def test_contention_raises_no_alert(start_target: StartTarget) -> None:
         (last,) = rest_of(watch)
         assert "has ended" in last
         assert watch.process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("has_directory", [True, False])
+def test_sigusr2_saves_a_snapshot(
+    start_target: StartTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_directory: bool
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "saved").mkdir()
+    options = ("--snapshot-dir", "saved") if has_directory else ()
+    with watching(target.pid, "--every", "1h", *options) as watch:
+        watch.process.send_signal(signal.SIGUSR2)
+        path = Path(line_with(watch, "snapshot ").rpartition("snapshot ")[2])
+        assert json.loads(path.read_text())["process"]["pid"] == target.pid
+        assert path.parent == (tmp_path / "saved" if has_directory else tmp_path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -194,4 +212,35 @@ def test_a_wrong_option_is_one_line_and_status_2(options: tuple[str, ...], messa
     done = tool.run("watch", "-p", os.getpid(), *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_alert_saves_a_recording_of_what_came_before(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    with watching(target.pid, *EAGER, "--snapshot-dir", tmp_path, "--record-on-alert") as watch:
+        target.go_on()
+        target.truth()
+        line_with(watch, "deadlock: ")
+        target.kill()
+        assert watch.process.wait(PATIENCE_S) == 0
+    (path,) = tmp_path.glob("*.recording")
+    assert path.with_suffix(".json").exists()
+    recording = Recording(path)
+    kinds = [one.kind for one in recording.notables()]
+    assert NotableKind.DEADLOCK in kinds
+    alert = next(one for one in recording.notables() if one.kind is NotableKind.DEADLOCK)
+    assert recording.at(alert.time_ns).deadlocks
+    recording.close()
+
+
+@pytest.mark.parametrize(
+    "options", [("--record-on-alert",), ("--record-on-alert", "--snapshot-dir", ".", "--history=0")]
+)
+def test_a_recording_needs_a_directory_and_a_memory(options: tuple[str, ...]) -> None:
+    done = tool.run("watch", "-p", os.getpid(), *options)
+    assert done.returncode == 2
+    assert "--record-on-alert needs" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -1,10 +1,10 @@
-/* Threads lock and unlock at a pace, each a mutex of its own, and sometimes one that all share.
+/* Threads lock and unlock at a pace: each its own mutex, and sometimes a mutex that all share.
  *
  * paced_pairs THREADS PAIRS PAIRS_A_SECOND SHARED_PERCENT [SHARED_US]
  *
  * "ready"; after a line each thread makes PAIRS pairs. The program says how many pairs it made, and
  * stays until the next line. PAIRS_A_SECOND counts all threads; 0 is no pause. A thread holds its
- * own mutex for up to OWN_LOOPS empty loops. It sleeps SHARED_US while it holds the shared one.
+ * own mutex for up to OWN_LOOPS empty loops. A thread that holds the shared mutex sleeps SHARED_US.
  */
 #include "../target.h"
 

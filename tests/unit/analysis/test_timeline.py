@@ -160,7 +160,7 @@ def _overlap(one: int, one_end: int, other: int, other_end: int) -> int:
     return max(0, min(one_end, other_end) - max(one, other))
 
 
-def test_every_moment_of_a_window_is_in_the_cell_whose_edges_are_around_it() -> None:
+def test_every_moment_of_a_window_is_between_the_edges_of_its_cell() -> None:
     chosen = random.Random(5)
     for _ in range(500):
         window = Window(at(0), at(0) + chosen.randint(1, 1000), chosen.randint(1, 1500))

@@ -120,6 +120,10 @@ class FixedPast:
         self.found = found or []
         self._notables = notables or []
 
+    def add_notable(self, notable: Notable) -> None:
+        """Add an alert or a mark."""
+        self._notables.append(notable)
+
     def times_ns(self) -> list[int]:
         """See Moments."""
         return list(self.snapshots)

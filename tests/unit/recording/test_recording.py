@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from support.shared_file import record
 from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.recording import snapshot_payload
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.shm.slot_batch import SlotBatch
 
 _SECOND = 1_000_000_000
 _BEGIN = 1_790_000_000 * _SECOND
@@ -52,6 +56,30 @@ def test_every_snapshot_comes_back(recording: Recording) -> None:
     times, made = recording.times_ns(), scans(100)
     assert [recording.at(time_ns) for time_ns in times] == made
     assert [recording.at(time_ns) for time_ns in reversed(times)] == made[::-1]
+
+
+class ReadByOthers(Recording):
+    """A recording of which other threads read snapshots between any two steps of this one."""
+
+    chosen = random.Random(7)
+    others: Sequence[tuple[int, bytes]] = ()
+
+    @property
+    def _last(self) -> tuple[int, bytes] | None:
+        return self.chosen.choice(self.others) if self.others else None
+
+    @_last.setter
+    def _last(self, value: tuple[int, bytes] | None) -> None:
+        assert value is None or value[1]
+
+
+def test_another_thread_may_read_between_any_two_steps(tmp_path: Path) -> None:
+    made = scans(100)
+    recording = ReadByOthers(write(tmp_path / "r", made))
+    recording.others = [(at, snapshot_payload.encode(made[at])) for at in (2, 20, 21, 80, 81)]
+    for number in (3, 4, 22, 23, 81, 82, 83, 90) * 20:
+        assert recording.at(recording.times_ns()[number]) == made[number]
+    recording.close()
 
 
 def test_a_time_between_two_snapshots_gives_the_one_before(recording: Recording) -> None:
@@ -120,3 +148,54 @@ def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(LocktopError, match="there already"):
         write(tmp_path / "r", scans(1))
     assert (tmp_path / "r").read_text() == "mine"
+
+
+# ---- ring records ----
+
+
+def write_slots(path: Path, is_ended: bool = True) -> Path:
+    """Write a batch in each of 200 seconds, with a wait that began a second before, for 0.4 s.
+
+    The wait in the batch of the last second began at second 5.
+    """
+    writer = RecordingWriter(path, RecordingInfo.of(scans(1)[0], "1.0"), _BEGIN)
+    for second in range(1, 201):
+        ticks = second * _SECOND
+        began = 5 * _SECOND if second == 200 else ticks - _SECOND
+        wait = ticks - began - 6 * _SECOND // 10
+        slot = record(tid=second, kind=1, start=began, wait=wait)
+        writer.add_slots(SlotBatch(ticks, _BEGIN + ticks, 1e9, 0, slot))
+    if is_ended:
+        writer.finish("over", _BEGIN + 201 * _SECOND)
+    else:
+        writer.close()
+    return path
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_a_span_has_all_records_that_touch_it(tmp_path: Path, is_ended: bool) -> None:
+    recording = Recording(write_slots(tmp_path / "r", is_ended))
+
+    def tids(from_s: float, to_s: float) -> list[int]:
+        span = (_BEGIN + round(from_s * _SECOND), _BEGIN + round(to_s * _SECOND))
+        return [one.tid for one in recording.records(*span)]
+
+    assert tids(0, 1000) == [*range(1, 7), 200, *range(7, 200)]
+    assert tids(3, 4.2) == [4, 5]
+    assert tids(3.5, 3.9) == []
+    assert tids(5, 5.1) == [6, 200]
+    assert tids(150.1, 150.2) == [200, 151]
+    assert tids(199.5, 300) == []
+
+
+def test_later_ring_records_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = Recording(write_slots(tmp_path / "r"))
+    read, pread = [], os.pread
+
+    def counted(descriptor: int, size: int, offset: int) -> bytes:
+        read.append(offset)
+        return pread(descriptor, size, offset)
+
+    monkeypatch.setattr(os, "pread", counted)
+    recording.records(_BEGIN + 10 * _SECOND, _BEGIN + 11 * _SECOND)
+    assert len(read) <= 3

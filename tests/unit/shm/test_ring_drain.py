@@ -74,7 +74,7 @@ def test_long_waits_are_picked_out(ring: Ring) -> None:
     # A tick of this clock is far shorter than a second.
     slot = record(tid=1, start=77, wait=1 << 60)
     os.pwrite(ring.memory.fd, slot, ring.block.ring + 1 * lib.LT_RECORD_SIZE)
-    drained = drain.take(0.0, long_wait_s=1.0)
+    drained = drain.take(0.0)
     assert len(starts(drained)) == 3
     assert slot_batch.slots(drained.long_waits) == slot
 

@@ -10,9 +10,15 @@ from locktop.collector.stream.received_stream import ReceivedStream
 
 def test_before_the_first_snapshot_the_screen_is_empty_and_says_why() -> None:
     published: list[Snapshot] = []
-    ReceivedStream(published.append).waiting("waiting for a sender")
+    received = ReceivedStream(published.append)
+    received.waiting("for a sender")
     (found,) = published
-    assert (found.process.pid, found.threads, found.notes) == (0, (), ("waiting for a sender",))
+    assert (found.process.pid, found.threads, found.notes) == (0, (), ())
+    assert received.stale == "for a sender"
+    received.snapshot(scenarios.normal())
+    received.waiting("again")
+    assert published[1:] == [scenarios.normal(), scenarios.normal()]
+    assert published[1] is not published[2], "the screen draws a new one alone"
 
 
 def test_lines_about_peers_are_notes_of_the_next_snapshot_and_bounded() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
@@ -13,6 +14,8 @@ from unit.recording.test_recording import scans
 from locktop.collector.errors import LocktopError
 from locktop.collector.recording import frame_format
 from locktop.collector.recording.frame_format import HEADER_SIZE, FrameType
+from locktop.collector.stream import stream_url
+from locktop.collector.stream.destinations import destination_of
 from locktop.collector.stream.stream_frames import (
     MAX_UNPACKED,
     FramePacker,
@@ -42,6 +45,21 @@ def test_every_snapshot_comes_back() -> None:
 def test_a_whole_snapshot_comes_as_often_as_wanted() -> None:
     packer = FramePacker(0.0)
     assert {type_of(packer.frame(snapshot)) for snapshot in scans(5)} == {FrameType.KEY}
+
+
+@pytest.mark.parametrize("interval_s", [0.1, 0.5, 1.9, 2.0])
+def test_a_late_listener_has_a_whole_snapshot_within_five_seconds(interval_s: float) -> None:
+    """The sender sends at least every 2 s: a new snapshot, or the last one again."""
+    clock = [100.0]
+    udp = destination_of(stream_url.parse("udp://127.0.0.1:9"), None, False, 1200)
+    packer = FramePacker(udp.key_every_s, now=lambda: clock[0])
+    keys = []
+    for snapshot in scans(int(30 / interval_s)):
+        if type_of(packer.frame(snapshot)) == FrameType.KEY:
+            keys.append(clock[0])
+        clock[0] += interval_s
+    assert max(b - a for a, b in pairwise(keys)) < 4.0
+    assert clock[0] - keys[-1] < 4.0
 
 
 def test_after_a_loss_the_next_whole_snapshot_counts() -> None:
@@ -90,6 +108,7 @@ def test_damaged_and_random_frames_are_one_error_each() -> None:
             mutated[chosen.randrange(len(mutated))] = chosen.randrange(256)
         packed = frame_format.packed(bytes(mutated))
         valid = frame_format.pack(FrameType.KEY, packed, len(mutated), 1)
-        for frame in (valid, chosen.randbytes(200), valid[: chosen.randrange(30, len(valid))]):
+        cut = valid[: chosen.randrange(30, len(valid))]
+        for frame in (valid, chosen.randbytes(200), b"x", b"", cut):
             with suppress(LocktopError):
                 taken(FrameUnpacker(), frame)

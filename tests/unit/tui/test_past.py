@@ -157,6 +157,13 @@ def test_a_time_of_day_is_local_and_means_the_whole_second() -> None:
         assert _second(past) == second
 
 
+def test_an_alert_is_found_by_its_number() -> None:
+    past = Past(_Moments(_mark(20, kind=NotableKind.DEADLOCK), _mark(30, kind=NotableKind.WAIT)))
+    past.go_to("alert:2")
+    assert _second(past) == 30
+    assert past.go_to("alert:3") == "there is no alert 3 in this recording; it has 2."
+
+
 @pytest.mark.parametrize("text", ["x", "25:00", "12:61", "10", "-", "5%%", "+3y", "9" * 50 + "s"])
 def test_another_text_is_no_time(text: str) -> None:
     past = Past(_Moments())

@@ -151,6 +151,25 @@ async def test_keys_of_a_replay_reach_the_alert_and_the_ends(tmp_path: Path) -> 
     recording.close()
 
 
+async def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
+    """The checksums of a large file are read when its frames are."""
+    path = _record(tmp_path / "r", _run())
+    recording = Recording(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + bytes(8) + data[len(data) // 2 + 8 :])
+    async with _opened(ReplayFeed(), recording) as screen:
+        await _reached(screen, _BEGIN)
+        for second in range(1, len(_run())):
+            await screen.keys("right_square_bracket")
+            await _reached(screen, _BEGIN + second * _SECOND)
+        await screen.says("damaged: ")
+        await screen.says("The screen still has the moment before.")
+        await screen.keys("left_square_bracket", "home")
+        await _reached(screen, _BEGIN)
+        assert "g_table_lock" in screen.text
+    recording.close()
+
+
 async def test_the_player_shows_one_moment_after_the_other(tmp_path: Path) -> None:
     recording = Recording(_record(tmp_path / "r", _run()))
     async with _opened(ReplayFeed(), recording) as screen:
@@ -181,11 +200,32 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         assert _cells(screen) == before
         await screen.keys("w")
         await screen.says("Saved ")
+        await screen.keys("M")
+        await screen.says(".recording")
+        recording = Recording(next(tmp_path.glob("*.recording")))
+        assert list(recording.times_ns()) == list(history.times_ns())
+        recording.close()
         saved = json.loads(next(tmp_path.glob("*.json")).read_text())
         assert len(saved["threads"]) == len(made[2].threads) != len(made[3].threads)
         await screen.keys("end")
         assert "PAST" not in screen.lines[0]
         assert "g_table_lock" in screen.text
+
+
+async def test_the_call_tree_goes_back_too() -> None:
+    history = History()
+    for second in range(4):
+        history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
+    async with _opened(HandFeed(scenarios.calls(3)), history) as screen:
+        await screen.keys("c", "left_square_bracket")
+        await _until_first_line(screen, "PAST")
+        screen.clock[0] += 60.0
+        await screen.keys("left_curly_bracket")
+        await screen.says("There is no alert or mark before this.")
+        assert "Callers" in screen.text
+        await screen.keys("end")
+        await _until_first_line(screen, "2/s")
+        assert "PAST" not in screen.lines[0]
 
 
 async def test_keys_that_arrive_in_a_burst_end_at_the_right_moment() -> None:

@@ -1,0 +1,76 @@
+"""The memory of a live process as a recording, for another day or another machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from locktop import __version__
+from locktop.collector.errors import LocktopError
+from locktop.collector.export.files import NotWrittenError
+from locktop.collector.export.rendered_files import snapshot_name
+from locktop.collector.recording.history import History, PackedSlots
+from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.recording.snapshot_chain import Link
+
+SUFFIX = ".recording"
+_TRIES = 1000
+
+
+def save_recording(history: History, directory: Path | None = None) -> Path:
+    """Save the memory to a new file, and return its path.
+
+    Args:
+        history: the memory.
+        directory: the directory of the file; None for the working directory.
+
+    Raises:
+        NotWrittenError: nothing is kept yet, or the file cannot be written.
+    """
+    root = directory or Path.cwd()
+    try:
+        name = snapshot_name(history.at(time.time_ns()), "")
+    except LocktopError as error:
+        raise NotWrittenError(str(error)) from None
+    for number in range(1, _TRIES):
+        path = root / (f"{name}{SUFFIX}" if number == 1 else f"{name}-{number}{SUFFIX}")
+        if not os.path.lexists(path):
+            write_recording(history, path)
+            return path
+    raise NotWrittenError(f"{root}: too many files called {name}*")
+
+
+def write_recording(history: History, path: Path) -> None:
+    """Write the memory to a file that does not exist yet.
+
+    The packed parts are copied as they are, which takes little time.
+
+    Raises:
+        NotWrittenError: the file cannot be written. Then there is none.
+    """
+    try:
+        kept = history.kept()
+        first_ns = kept.snapshots[0][0]
+        info = RecordingInfo.of(history.at(first_ns), __version__)
+        writer = RecordingWriter(path, info, first_ns)
+    except (LocktopError, IndexError) as error:
+        reason = str(error) if isinstance(error, LocktopError) else "nothing is kept yet"
+        raise NotWrittenError(reason) from None
+    frames: list[tuple[int, Link | PackedSlots]] = list(kept.snapshots)
+    frames += [(one.time_ns, one) for one in kept.slots]
+    try:
+        for time_ns, part in sorted(frames, key=lambda frame: frame[0]):
+            if isinstance(part, Link):
+                writer.add_link(part, time_ns)
+            else:
+                writer.add_packed_slots(part)
+        last_ns = max(time_ns for time_ns, _ in frames)
+        if kept.notables:
+            writer.add_notables(kept.notables, last_ns)
+        writer.finish("the memory was saved", last_ns)
+    except LocktopError as error:
+        writer.close()
+        path.unlink(missing_ok=True)
+        raise NotWrittenError(str(error)) from None
