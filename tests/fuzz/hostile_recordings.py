@@ -125,7 +125,7 @@ def _others(chance: random.Random) -> list[bytes]:
     sound = [{"time_ns": BEGIN_NS, "kind": "mark", "text": "\x1b" * 100_000}]
     slots, count = chance.randbytes(64 * chance.randrange(4)), chance.choice((0, 1, 1 << 40, -1))
     hz = chance.choice((1e9, 1.0, 1e12, 0, "x"))
-    batch = [chance.choice(_EDGES), BEGIN_NS, hz, 0, slots, count]
+    batch = [chance.choice(_EDGES), BEGIN_NS, hz, 0, slots, chance.choice((0, 1, -1)), count]
     return [
         frame(FrameType.NOTABLES, msgpacked(moments)),
         frame(FrameType.NOTABLES, msgpacked(sound)),
