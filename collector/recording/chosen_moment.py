@@ -20,6 +20,7 @@ from locktop.collector.recording.moments import Moments
 _NS = 1_000_000_000
 _UNITS_NS = {"ms": 1_000_000, "s": _NS, "m": 60 * _NS, "h": 3600 * _NS}
 _RELATIVE = re.compile(r"([+-])(\d{1,12}(?:\.\d{1,9})?)(ms|s|m|h)")
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
 _NOTABLE = re.compile(r"(alert|mark)(?::(\d{1,9}))?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 #: The fraction of the second in an ISO 8601 time.
@@ -150,6 +151,9 @@ def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
         by_ns = round(float(number) * _UNITS_NS[unit])
         exact_ns = begin_ns + by_ns if sign == "+" else end_ns - by_ns
         return _Given(exact_ns, exact_ns)
+    if found := _SHARE.fullmatch(text):
+        exact_ns = begin_ns + round((end_ns - begin_ns) * min(100.0, float(found[1])) / 100)
+        return _Given(exact_ns, exact_ns)
     if found := _NOTABLE.fullmatch(text):
         # A long wait may have ended before the first snapshot.
         exact_ns = max(begin_ns, _notable(moments, found[1], int(found[2] or 1)).time_ns)
@@ -157,7 +161,8 @@ def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
     given = _on_clock(text, begin_ns, end_ns) if _CLOCK.fullmatch(text) else _parsed(text)
     if given is None:
         raise LocktopError(
-            f"{text!r} is no time; 12:03:04, -35s, +10m, alert:2 and 2026-11-23T12:03:04Z are"
+            f"{text!r} is no time; 12:03:04, -35s (before the end), +10m, 50%, alert:2 and"
+            " 2026-11-23T12:03:04Z are"
         )
     return given
 

@@ -19,6 +19,7 @@ from unit.builders import records, scenarios
 from fuzz.mutate import damaged
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import check_report, rendered_files
+from locktop.collector.export.text import timeline
 from locktop.collector.format import verdict
 from locktop.collector.model import NotableKind, Snapshot
 from locktop.collector.profile.profile import SnapshotProfile
@@ -26,6 +27,7 @@ from locktop.collector.recording import chosen_moment, frame_format, snapshot_pa
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
+from locktop.collector.recording.time_lines import TimeLineReader
 
 _NS = 1_000_000_000
 BEGIN_NS = 1_790_000_000 * _NS
@@ -105,6 +107,14 @@ def hostile(seed: int) -> bytes:
     return damaged(header() + b"".join(parts), seed)
 
 
+def hostile_records(seed: int) -> bytes:
+    """Return a recording with sound snapshots, strange records and every other frame."""
+    chance = random.Random(seed)
+    payload = payload_of(chance.choice(_MAKERS))
+    parts = [_records(chance), *_others(chance)[:3]]
+    return recording_of(payload, payload, payload) + b"".join(parts)
+
+
 def _others(chance: random.Random) -> list[bytes]:
     """Return frames of all other types with strange contents."""
     moments = [
@@ -115,7 +125,7 @@ def _others(chance: random.Random) -> list[bytes]:
     sound = [{"time_ns": BEGIN_NS, "kind": "mark", "text": "\x1b" * 100_000}]
     slots, count = chance.randbytes(64 * chance.randrange(4)), chance.choice((0, 1, 1 << 40, -1))
     hz = chance.choice((1e9, 1.0, 1e12, 0, "x"))
-    batch = [chance.choice(_EDGES), BEGIN_NS, hz, 0, slots, count]
+    batch = [chance.choice(_EDGES), BEGIN_NS, hz, 0, slots, chance.choice((0, 1, -1)), count]
     return [
         frame(FrameType.NOTABLES, msgpacked(moments)),
         frame(FrameType.NOTABLES, msgpacked(sound)),
@@ -232,6 +242,7 @@ def examine(path: Path) -> int:
             assert moment.text.isprintable()
         for query in (
             lambda: recording.records(0, 1 << 62),
+            lambda: _use_time_line(recording),
             lambda: chosen_moment.snapshot_at(recording, "alert"),
             lambda: use(chosen_moment.span_between(recording, None, None).figures()),
         ):
@@ -255,6 +266,13 @@ def use(snapshot: Snapshot) -> None:
     for weight in profile.weights:
         rendered_files.call_tree_file(profile, weight, True, None, "text")
     RecordingInfo.of(snapshot, "1")
+
+
+def _use_time_line(recording: Recording) -> None:
+    reader = TimeLineReader(recording)
+    first_ns, last_ns = reader.bounds()
+    for from_ns, to_ns in ((first_ns, last_ns), (first_ns, first_ns + 1), (0, 1 << 62)):
+        timeline.render(reader.read(from_ns, to_ns))
 
 
 def _check_line(error: LocktopError) -> None:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import zstandard
-from support.driven import opened
+from support.driven import opened, settle
 from unit.builders import scenarios
 
 from fuzz import hostile_recordings as hostile
@@ -22,11 +23,27 @@ from locktop.collector.recording import frame_format, frame_scan, recording, sna
 from locktop.collector.recording.frame_format import FrameType
 from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD
 from locktop.collector.recording.recording import Recording
+from locktop.tui.app import LocktopApp
+from locktop.tui.feed import ReplayFeed
 
 CORPUS = sorted((Path(__file__).parent / "corpus/recordings").iterdir())
 _NS = 1_000_000_000
 #: A frame of the largest size, decoded and written again.
 MAX_MEMORY = 600 << 20
+
+
+_KEYS = (
+    "right_square_bracket",
+    "left_square_bracket",
+    "left_curly_bracket",
+    "right_curly_bracket",
+    "home",
+    "end",
+    "d",
+    "c",
+    "escape",
+)
+_ZOOMS = ("plus", "n", "v", "escape")
 
 
 @pytest.fixture
@@ -88,6 +105,27 @@ async def test_the_screen_draws_what_can_be_read(path: Path) -> None:
                 drawn += 1
             found.close()
     assert drawn
+
+
+async def test_a_replay_goes_through_what_can_be_read(path: Path) -> None:
+    """The keys of the past, of the time line and of the heat map."""
+    replayed = 0
+    for seed in range(int(FIRST or 0), int(FIRST or 0) + int(ROUNDS) // 12):
+        chance = random.Random(seed)
+        path.write_bytes(hostile.hostile_records(seed))
+        try:
+            found = Recording(path)
+        except LocktopError:
+            continue
+        if found.times_ns():
+            app = LocktopApp(ReplayFeed(), moments=found, is_replay=True, environ={})
+            async with app.run_test(size=chance.choice([(80, 24), (160, 45)])) as pilot:
+                for key in [*chance.choices(_KEYS, k=3), chance.choice("TH"), *_ZOOMS]:
+                    await pilot.press(key)
+                    await settle(pilot)
+            replayed += 1
+        found.close()
+    assert replayed
 
 
 def one_line_of(content: bytes, path: Path) -> str:

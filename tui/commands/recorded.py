@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import stat
 import sys
 from contextlib import contextmanager
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from locktop.collector.recording.recording import Recording
     from locktop.collector.recording.segments import SegmentedRecording
 
-#: The value of an option that looks like an option: a time before the end.
-_BEFORE_THE_END = re.compile(r"^-\d+(\.\d+)?(ms|s|m|h)?$")
 #: Files of a directory that are tried.
 _MAX_PARTS = 100
 _TIMES = ("at", "begin", "end")
@@ -43,7 +40,7 @@ def add_file(parser: argparse.ArgumentParser, says: str) -> None:
     )
     parser.add_argument("--to", dest="end", metavar="T", help="of a recording: the figures up to T")
     # Without this argparse takes -35s for an option.
-    parser._negative_number_matcher = _BEFORE_THE_END
+    parser._negative_number_matcher = options.BEFORE_THE_END
 
 
 def check_use(arguments: argparse.Namespace, name: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
+from support.screen import Screen
 from support.targets import StartTarget
 
 
@@ -61,3 +63,24 @@ def test_a_sampled_process_has_no_session_of_commands(start_unprepared: StartTar
     done = tool.run("ctl", "-p", target.pid, "--start")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert target.finish() == (0, [])
+
+
+def test_the_screen_and_the_commands_have_one_session(
+    start_target: StartTarget, need: Callable[[str], Path]
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    with Screen(need("tmux"), "-p", target.pid, width=120, height=40) as screen:
+        screen.until(lambda text: "2/s" in text, "the first snapshot")
+        screen.press("R")
+        screen.until(lambda text: "session 00:00:0" in text, "the session of the key")
+        assert session(target.pid)["duration_s"] > 0
+        ctl(target.pid, "--stop")
+        screen.until(lambda text: "session 00:" not in text, "the end by the command")
+        ctl(target.pid, "--start")
+        screen.until(lambda text: "session 00:" in text, "the session of the command")
+        screen.press("E")
+        screen.until(lambda text: "The session ended after" in text, "the end by the key")
+        assert tool.run("ctl", "-p", target.pid, "--stop").returncode == 2
+        screen.press("q")
+        assert screen.status() == 0
