@@ -121,7 +121,7 @@ def _rows(part: list[Any]) -> Iterator[tuple[int, int, int, float]]:
 
 def _records(batch: list[Any]) -> Iterator[RingRecord]:
     ticks, time_ns, hz, _, raw = batch[:5]
-    count = batch[6] if len(batch) > 6 else 0
+    count = batch[5] if len(batch) > 5 else 0
     slots = _columns(raw, count) if count else _slots(raw)
     for record in slots:
         record.began_ns = time_ns - round((ticks - record.start) * 1e9 / hz)
