@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable
 from types import FrameType
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.snapshot_signal import SnapshotSignal
+from locktop.collector.linux.signal_wakeup import SignalWakeup
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorder import Recorder
 from locktop.collector.sources.base import Source
@@ -27,9 +27,9 @@ class RecordLoop:
         self._source = source
         self._recorder = recorder
         self._say = say
-        self._wake = threading.Event()
+        self._wakeup = SignalWakeup()
         self._signal: signal.Signals | None = None
-        self._on_demand = SnapshotSignal(self._wake.set)
+        self._on_demand = SnapshotSignal(self._wakeup.wake)
 
     def run(self, every_s: float, duration_s: float | None = None) -> None:
         """Record, and end the recording.
@@ -62,7 +62,7 @@ class RecordLoop:
         if self._signal is not None:
             self._source.hurry()
         self._signal = signal.Signals(number)
-        self._wake.set()
+        self._wakeup.wake()
 
     def _scan_until(self, every_s: float, duration_s: float | None) -> str:
         """Return why the recording ends."""
@@ -86,8 +86,7 @@ class RecordLoop:
 
     def _sleep_until(self, when: float) -> None:
         if self._signal is None:
-            self._wake.wait(max(0.0, when - time.monotonic()))
-        self._wake.clear()
+            self._wakeup.sleep(when - time.monotonic())
 
     def _save_on_demand(self, snapshot: Snapshot) -> None:
         if line := self._on_demand.save(snapshot):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Protocol
 
 from locktop.collector.export.files import NotWrittenError
 from locktop.collector.export.snapshot_signal import SnapshotSignal
+from locktop.collector.linux.signal_wakeup import SignalWakeup
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.base import Source
 from locktop.collector.watch import alert_line
@@ -77,9 +77,9 @@ class Watcher:
         self._snapshots = snapshots
         self._once = once
         self._memory = memory
-        self._stop = threading.Event()
-        self._wake = threading.Event()
-        self._on_demand = SnapshotSignal(self._wake.set, directory)
+        self._is_stopping = False
+        self._wakeup = SignalWakeup()
+        self._on_demand = SnapshotSignal(self._wakeup.wake, directory)
         self._reported_missed = dict.fromkeys(AlertKind, 0)
         self.count = 0  # reported alerts
 
@@ -94,12 +94,11 @@ class Watcher:
         """
         self.handle_signals()
         try:
-            while not self._stop.is_set():
+            while not self._is_stopping:
                 began = time.monotonic()
                 if self._scan():
                     break
-                self._wake.wait(max(0.0, began + every_s - time.monotonic()))
-                self._wake.clear()
+                self._wakeup.sleep(began + every_s - time.monotonic())
                 if self._on_demand.is_pending:
                     _log(self._on_demand.save(self._source.scan(resolve=True)))
         finally:
@@ -114,8 +113,8 @@ class Watcher:
         self._on_demand.install()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self._stop.set()
-        self._wake.set()
+        self._is_stopping = True
+        self._wakeup.wake()
         self._source.hurry()
 
     def _scan(self) -> bool:
@@ -162,7 +161,7 @@ class Watcher:
             print(f"{_now()} {line}{where}{self._missed(alert.kind)}", flush=True)
             command = self._commands.get(alert.kind)
             # After a signal, a new command would be killed at once.
-            if command is not None and not self._stop.is_set():
+            if command is not None and not self._is_stopping:
                 _log(command.start(_variables(alert, snapshot, path), line))
         return self.count > before
 
@@ -208,7 +207,8 @@ class Watcher:
 
     def _wait_for(self, command: AlertCommand) -> str:
         """Wait for the command of the last alert, unless a signal arrives; return its message."""
-        while command.running and not self._stop.wait(_POLL_S):
+        while command.running and not self._is_stopping:
+            self._wakeup.sleep(_POLL_S)
             if message := command.poll():
                 return message
         return ""
