@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -49,8 +50,14 @@ class RecordingWriter:
         self._entries: list[IndexEntry] = []
         self._newest_ns = 0
         self._part_at = 0
-        self._append(FILE_HEADER.pack(MAGIC, VERSION, 0))
-        self._add(FrameType.INFO, msgspec.msgpack.encode(info), None, time_ns)
+        try:
+            self._append(FILE_HEADER.pack(MAGIC, VERSION, 0))
+            self._add(FrameType.INFO, msgspec.msgpack.encode(info), None, time_ns)
+        except BaseException:
+            self.close()
+            with contextlib.suppress(OSError):
+                path.unlink()  # nothing of it could be read
+            raise
 
     def add_snapshot(self, snapshot: Snapshot, time_ns: int) -> None:
         """Append a snapshot; ``time_ns``: nanoseconds since 1970, UTC."""
@@ -127,7 +134,8 @@ class RecordingWriter:
             while left:
                 left = left[os.write(self._fd, left) :]
         except OSError as error:
-            os.ftruncate(self._fd, self.size)  # no half frame stays
+            with contextlib.suppress(OSError):  # readers leave half a frame out, too
+                os.ftruncate(self._fd, self.size)  # no half frame stays
             raise RecordingEndedError(
                 f"{self.path}: {os.strerror(error.errno or 0)}; the recording ends here and can"
                 " be read up to this moment"

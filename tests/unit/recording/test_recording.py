@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from collections.abc import Iterator, Sequence
@@ -199,3 +200,18 @@ def test_later_ring_records_are_not_read(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "pread", counted)
     recording.records(_BEGIN + 10 * _SECOND, _BEGIN + 11 * _SECOND)
     assert len(read) <= 3
+
+
+def test_a_disk_that_is_full_at_once_keeps_no_file_and_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(LocktopError, match="No space left on device"):
+            RecordingWriter(tmp_path / "r", RecordingInfo.of(scans(1)[0], "1.0"), _BEGIN)
+    assert os.listdir("/proc/self/fd") == before
+    assert os.listdir(tmp_path) == []
