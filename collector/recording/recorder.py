@@ -171,21 +171,26 @@ class Recorder:
 
     def _run(self) -> None:
         assert self._drain is not None
-        while not self._stopped.is_set():
-            try:
-                self._add_slots(self._drain.take(_BATCH_S))
-            except LocktopError:
-                return  # the next scan reports the damage
+        while not self._stopped.is_set() and self._take(self._drain, _BATCH_S):
+            pass
 
     def _drain_rest(self, drain: RingDrain) -> None:
         for _ in range(_LAST_CALLS):
-            try:
-                drained = drain.take(0.0)
-            except LocktopError:
+            if not self._take(drain, 0.0):
                 return
+
+    def _take(self, drain: RingDrain, within_s: float) -> bool:
+        """Add the ring records of ``within_s`` seconds; return whether there may be more."""
+        try:
+            drained = drain.take(within_s)
             self._add_slots(drained)
-            if not drained.slots.packed:
-                return
+        except LocktopError:
+            return False  # the next scan reports the damage
+        # A recording that lacks all later records must not end as if it were whole.
+        except Exception as error:
+            self.problem = f"the recording ends here: {type(error).__name__}: {error}"
+            return False
+        return within_s > 0.0 or bool(drained.slots.packed)
 
     def _add_slots(self, drained: Drained) -> None:
         slots = drained.slots
