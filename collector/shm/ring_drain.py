@@ -19,6 +19,8 @@ from locktop.collector.shm.slot_batch import SlotBatch
 #: Records that one batch may have, and records with which it is handed over at once.
 _CAPACITY, _ENOUGH = 1 << 17, 1 << 16
 _MAX_LONG = 100
+#: A damaged head of a ring may name any number; msgpack has room for 64 bits.
+_MAX_LOST = (1 << 63) - 1
 #: The shortest of the waits that are picked out, seconds.
 LONG_WAIT_S = 1.0
 #: Calls that empty the rings at the begin; each takes as much as one batch may have.
@@ -134,7 +136,7 @@ class _FileRings:
             ticks=clock.now(),
             time_ns=time.time_ns(),
             hz=clock.hz,
-            lost=int(self._args.lost) + int(self._args.damaged),
+            lost=min(int(self._args.lost) + int(self._args.damaged), _MAX_LOST),
             records=bytes(ffi.buffer(self._packed, size)),
             first=int(lib.lt_first_start(self._records, count)),
             packed=count,

@@ -93,7 +93,9 @@ def first_ns(batch: SlotBatch) -> int:
     """Return when the earliest of the records began, nanoseconds since 1970; 0: not known."""
     if not batch.first or not 1 <= batch.hz <= 1e12:
         return 0
-    return max(0, batch.time_ns - round((batch.ticks - batch.first) * (_NS / batch.hz)))
+    # A damaged ring may name a begin after the copy.
+    ago_ns = round((batch.ticks - batch.first) * (_NS / batch.hz))
+    return min(max(0, batch.time_ns - ago_ns), batch.time_ns)
 
 
 def decode_span(batch: SlotBatch, from_ns: int, to_ns: int) -> list[WaitRecord]:

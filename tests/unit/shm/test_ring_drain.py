@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.shared_file import mark, record
 from unit.shm.test_event_ring import Ring
@@ -14,6 +15,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.native import lib
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.ring_drain import Drained, RingDrain
+from locktop.collector.shm.slot_batch import SlotBatch
 
 
 def starts(drained: Drained) -> list[int]:
@@ -98,3 +100,12 @@ def test_a_ring_behind_the_end_of_the_file_is_an_error(ring: Ring) -> None:
     os.pwrite(ring.memory.fd, (1 << 40).to_bytes(8, "little"), at)
     with pytest.raises(LocktopError, match="outside"):
         drain.take(0.0)
+
+
+def test_a_damaged_head_gives_a_number_that_a_recording_has_room_for(ring: Ring) -> None:
+    drain = RingDrain(ring.memory)
+    at = ring.file.offset_of(ring.block) + native.offset_of("struct lt_thread", "ring_head")
+    os.pwrite(ring.memory.fd, ((1 << 64) - 1).to_bytes(8, "little"), at)
+    slots = drain.take(0.0).slots
+    assert 0 < slots.lost < 1 << 63
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(slots), type=SlotBatch) == slots

@@ -83,3 +83,10 @@ def test_each_cut_and_each_flipped_bit_is_read_or_refused() -> None:
 
 def test_marks_are_no_records() -> None:
     assert slot_batch.packed(batch(mark(1, 5, b"deploy"))).packed == 0
+
+
+def test_a_begin_after_the_copy_counts_as_the_moment_of_the_copy() -> None:
+    """A damaged ring may name any begin, and the index of a recording has 64 bits for it."""
+    packed = slot_batch.packed(batch(record(start=(1 << 64) - 1)))
+    assert packed.first == (1 << 64) - 1
+    assert slot_batch.first_ns(packed) == packed.time_ns
