@@ -172,14 +172,15 @@ class _OpenFrame:
 
     def frame(self) -> bytes:
         """Return the frame, maybe with zeros behind it. Each group misses one part at most."""
-        room = max(map(len, self._data.values()))
         groups = len(self._needed)
         for group in range(groups):
             members = range(group, self.parts + groups, groups)
             missing = [part for part in members if part not in self._data]
             if missing and missing[0] < self.parts:
                 others = [self._data[part] for part in members if part != missing[0]]
-                self._data[missing[0]] = _parity(others, room)
+                # The parity part of the group is as long as the missing one. Parts of other
+                # groups may be longer only if they are forged, and would take memory.
+                self._data[missing[0]] = _parity(others, max(map(len, others)))
         return b"".join(self._data[part] for part in range(self.parts))
 
 

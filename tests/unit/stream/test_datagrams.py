@@ -68,6 +68,18 @@ def test_unfinished_frames_take_bounded_memory() -> None:
     assert joined(found, cut(b"x" * 900, 300)) == [b"x" * 900]
 
 
+def test_forged_lengths_of_parts_take_no_memory() -> None:
+    """One long part among short ones: the parts that are made again stay short."""
+    parts = 800
+    groups = datagrams.groups_of(parts)
+    found, frame = Reassembly(), None
+    for part in range(groups, parts + groups):
+        data = bytes(60_000 if part == groups else 1)
+        frame = found.add(DatagramHeader(7, part, 0, part, parts), data) or frame
+    assert frame is not None
+    assert len(frame) < 2 * 60_000 + parts
+
+
 def test_parts_of_another_count_are_left_out() -> None:
     found, header = Reassembly(), DatagramHeader(7, 0, 0, 0, 2)
     assert found.add(header, b"a") is None
