@@ -119,7 +119,13 @@ class ConnectionReceiver:
             self._received.line(f"{peer.name} was refused: too many connections")
             peer.close()
             return
-        threading.Thread(target=self._serve, args=(peer, is_unix), daemon=True).start()
+        try:
+            threading.Thread(target=self._serve, args=(peer, is_unix), daemon=True).start()
+        except RuntimeError:
+            with self._lock:
+                self._peers.remove(peer)
+            peer.close()
+            raise
 
     def _serve(self, peer: PeerConnection, is_unix: bool) -> None:
         reason = ""

@@ -101,7 +101,12 @@ class Listener:
         receiver = ConnectionReceiver(self._socket, self._context, received)
         try:
             while not self._stopping.is_set():
-                receiver.step()
+                try:
+                    receiver.step()
+                # Without descriptors or threads for one more peer, the others go on.
+                except Exception as error:
+                    received.line(f"a peer was left out: {type(error).__name__}: {error}")
+                    self._stopping.wait(_POLL_S)
         finally:
             receiver.close()
 
