@@ -192,8 +192,11 @@ class ConnectionDestination:
     def send(self, frame: bytes) -> None:
         """See StreamDestination."""
         assert self._socket is not None
+        left = memoryview(frame)
         try:
-            self._socket.sendall(frame)
+            # The time limit of sendall() is for all bytes, and that of send() for the next ones.
+            while left:
+                left = left[self._socket.send(left) :]
         except TimeoutError:
             self.close()
             raise LocktopError(
