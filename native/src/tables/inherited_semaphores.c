@@ -69,6 +69,20 @@ static bool all_is_counted(long file)
            !unwatched;
 }
 
+/* A stray write of the parent may have hit its file. Then no number of the file may end this
+ * process. */
+static bool is_sound(const struct lt_array *array, uint64_t element_size)
+{
+    return array->first && array->element_size == element_size &&
+           array->count / array->first < (1u << LT_CHUNKS) - 1;
+}
+
+/* The first bits of a hash: the place in a table of so many entries. 0 for an impossible table. */
+static unsigned bits_of(uint32_t capacity)
+{
+    return capacity && !(capacity & (capacity - 1)) ? (unsigned)__builtin_ctz(capacity) : 0;
+}
+
 /* The file offset of the parent's entry of the lock, 0 if there is none. */
 static uint64_t entry_of(long file, uint64_t key)
 {
@@ -77,10 +91,10 @@ static uint64_t entry_of(long file, uint64_t key)
     uint64_t roots, path = lock_hash(key);
     uint32_t count, id;
     if (!COPY_OF_HEADER(file, &locks, locks) || !COPY_OF_HEADER(file, &roots, lock_roots) ||
-        !COPY_OF_HEADER(file, &count, lock_root_count) || !count)
+        !COPY_OF_HEADER(file, &count, lock_root_count) || !is_sound(&locks, sizeof lock))
         return 0;
-    unsigned bits = (unsigned)__builtin_ctz(count);
-    if (!copy(file, &id, roots + (path >> (64 - bits)) * sizeof id, sizeof id))
+    unsigned bits = bits_of(count);
+    if (!bits || !copy(file, &id, roots + (path >> (64 - bits)) * sizeof id, sizeof id))
         return 0;
     path <<= bits;
     for (int depth = 0; id && depth < DEPTH_MAX; depth++, path <<= 2) {
@@ -112,9 +126,9 @@ static uint32_t posts_of_thread(long file, uint64_t thread, uint64_t key, uint32
               sizeof table.offset) ||
         !copy(file, &table.capacity, thread + offsetof(struct lt_thread, counters_capacity),
               sizeof table.capacity) ||
-        !table.offset || table.capacity < 2)
+        !table.offset || !bits_of(table.capacity))
         return 0;
-    uint64_t home = lock_hash(key) >> (64 - (unsigned)__builtin_ctz(table.capacity));
+    uint64_t home = lock_hash(key) >> (64 - bits_of(table.capacity));
     for (uint64_t i = 0; i < PROBES_MAX && i < table.capacity; i++) {
         uint64_t offset = table.offset + (home ^ i) * sizeof counters;
         if (!copy(file, &counters, offset, sizeof counters) || !counters.key)
@@ -130,7 +144,7 @@ static uint32_t posts_of_threads(long file, uint64_t key, uint32_t generation)
 {
     struct lt_array threads;
     uint32_t posts = 0;
-    if (!COPY_OF_HEADER(file, &threads, threads))
+    if (!COPY_OF_HEADER(file, &threads, threads) || !is_sound(&threads, sizeof(struct lt_thread)))
         return 0;
     for (uint32_t i = 0; i < threads.count && i < THREADS_MAX && posts < LT_PARENT_POSTS; i++) {
         uint64_t thread = array_offset(&threads, i);
