@@ -21,6 +21,7 @@ from locktop.collector.recording.frame_format import (
     FILE_HEADER,
     HEADER_SIZE,
     MAGIC,
+    MAX_STORED,
     VERSION,
     FrameHeader,
     FrameType,
@@ -151,6 +152,8 @@ class Recording:
 
     def _stored(self, entry: IndexEntry) -> bytes:
         """Return the stored payload of a frame, with its checksum checked."""
+        if not 0 <= entry.stored <= MAX_STORED:
+            raise self._broken("damaged: the index names a frame of an impossible size")
         data = self._read(entry.offset, HEADER_SIZE + entry.stored)
         head, payload = data[:HEADER_SIZE], data[HEADER_SIZE:]
         try:
@@ -173,7 +176,10 @@ class Recording:
     def _read(self, offset: int, size: int) -> bytes:
         if offset < 0 or offset + size > self._size:
             raise self._broken("damaged: a frame lies behind its end")
-        data = os.pread(self._fd, size, offset)
+        try:
+            data = os.pread(self._fd, size, offset)
+        except OSError as error:
+            raise self._broken(error.strerror or str(error)) from None
         if len(data) != size:
             raise self._broken("it became shorter while it was read")
         return data

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from support.shared_file import record
@@ -15,7 +16,10 @@ from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind, Snapshot
-from locktop.collector.recording import snapshot_payload
+from locktop.collector.recording import frame_format, frame_scan, snapshot_payload
+from locktop.collector.recording import recording as recording_module
+from locktop.collector.recording.frame_format import FrameType
+from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexPart
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
@@ -215,3 +219,26 @@ def test_a_disk_that_is_full_at_once_keeps_no_file_and_no_descriptor(
             RecordingWriter(tmp_path / "r", RecordingInfo.of(scans(1)[0], "1.0"), _BEGIN)
     assert os.listdir("/proc/self/fd") == before
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("stored", [-frame_format.HEADER_SIZE - 1, -1, frame_format.MAX_STORED + 1])
+def test_an_index_with_an_impossible_size_gives_an_error_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int
+) -> None:
+    """A large file is read by its index alone, which a stranger may have written."""
+    monkeypatch.setattr(recording_module, "CHECKED_WHOLE", 0)
+    path = write(tmp_path / "r", scans(2), is_ended=False)
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        frames = frame_scan.scan(file.fileno(), size, checks=True).frames
+    forged = [replace(one, stored=stored) if one.type == FrameType.KEY else one for one in frames]
+    index = msgspec.msgpack.encode(IndexPart(before=0, frames=tuple(forged)))
+    with path.open("ab") as file:
+        file.write(frame_format.pack(FrameType.INDEX, index, len(index), _BEGIN))
+        file.truncate(size + (200 << 20))  # so that no frame lies behind the end of the file
+        file.seek(0, os.SEEK_END)
+        file.write(TRAILER.pack(size, TRAILER_WORD))
+    opened = Recording(path)
+    with pytest.raises(LocktopError, match="a frame of an impossible size"):
+        opened.at(_BEGIN)
+    opened.close()
