@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,18 @@ from locktop.collector.shm.segment import SharedMemory
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key or a pause ends when the screen has done all work."""
     use_turns(monkeypatch)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def apps_collected() -> Iterator[None]:
+    """Collect the apps of a module. At its start an app excludes all objects from the collection.
+
+    So the apps of earlier tests would stay in memory.
+    """
+    yield
+    if gc.get_freeze_count():
+        gc.unfreeze()
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)
