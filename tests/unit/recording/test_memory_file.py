@@ -45,6 +45,15 @@ def test_the_file_has_all_that_the_memory_has(tmp_path: Path) -> None:
     recording.close()
 
 
+def test_the_file_knows_the_losses_of_the_memory(tmp_path: Path) -> None:
+    history = _history(10)
+    ticks, time_ns = 30 * _SECOND, _BEGIN + 20 * _SECOND
+    history.add_slots(SlotBatch(ticks=ticks, time_ns=time_ns, hz=1e9, lost=77, records=b""))
+    recording = Recording(save_recording(history, tmp_path))
+    assert recording.lost_records(_BEGIN, _BEGIN + 100 * _SECOND) == 77
+    recording.close()
+
+
 def test_a_second_file_has_another_name(tmp_path: Path) -> None:
     history = _history(3)
     first, second = save_recording(history, tmp_path), save_recording(history, tmp_path)
