@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -87,6 +87,8 @@ class History:
         self._losses: deque[Loss] = deque(maxlen=_MAX_LOSSES)
         self._slots_ns: int | None = None  # the time of the newest batch; None: there was none
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
+        #: Gets each mark of the user, as a recording beside the screen.
+        self.mark_listener: Callable[[Notable], None] | None = None
         self._size = self._slot_size = 0  # of the snapshots, of the slots
         self._lock = threading.Lock()
         self._last: tuple[int, bytes] | None = None  # the payload that was read last, and its time
@@ -146,9 +148,15 @@ class History:
                 self._forget_slots()
 
     def add_notable(self, notable: Notable) -> None:
-        """Add a moment, as a mark of the user."""
+        """Add a moment that the process showed."""
         with self._lock:
             self._notables.append(notable)
+
+    def add_mark(self, mark: Notable) -> None:
+        """Add a mark of the user; see ``mark_listener``."""
+        self.add_notable(mark)
+        if self.mark_listener is not None:
+            self.mark_listener(mark)
 
     def _forget(self, oldest_ns: int) -> None:
         while len(self._chains) > 1 and (
