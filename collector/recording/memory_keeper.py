@@ -65,8 +65,9 @@ class MemoryKeeper:
         time_ns = self._last_ns = max(self._wall_ns(), self._last_ns + 1)
         if self._source is not None:
             self._begin_rings(self._source)
-        if self._rings is not None and snapshot.ended:
-            self._rings.flush()
+        if self._rings is not None:
+            # A time line ends at the newest snapshot, and is to have the waits until then.
+            self._rings.flush() if snapshot.ended else self._rings.catch_up()
         long_waits = self._rings.take_long_waits() if self._rings is not None else None
         found = self._moments.find(whole or snapshot, time_ns, long_waits)
         is_urgent = any(one.kind is not NotableKind.MARK for one in found)

@@ -19,6 +19,8 @@ _BATCH_S = 0.5
 _LEAST_PAUSE_S = 0.25
 #: Seconds that ``flush`` and ``close`` wait for the thread.
 _PATIENCE_S = 2.0
+#: Seconds that a scan waits for the records until then.
+_CATCH_UP_S = 0.1
 #: Long waits that nobody took, in bytes; the oldest are left out.
 _MAX_LONG_BYTES = 1000 * 64
 
@@ -43,7 +45,7 @@ class RingKeeper:
         self._long_waits: SlotBatch | None = None
         self._fault: Exception | None = None
         self._batches = 0  # that are in the memory
-        self._is_hurried = self._is_stopped = False
+        self._is_hurried = self._is_pausing = self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="ring records", daemon=True)
         self._thread.start()
 
@@ -59,12 +61,20 @@ class RingKeeper:
             taken, self._long_waits = self._long_waits, None
             return taken
 
+    def catch_up(self) -> None:
+        """Flush, unless the thread pauses because of the cost."""
+        if not self._is_pausing:
+            self._wait_for_batches(1, _CATCH_UP_S)
+
     def flush(self) -> None:
         """Return when the memory has the records that are there now."""
+        # The batch that is being taken may have begun before.
+        self._wait_for_batches(2, _PATIENCE_S)
+
+    def _wait_for_batches(self, count: int, within_s: float) -> None:
         with self._changed:
-            # The batch that is being taken may have begun before.
-            wanted = self._batches + 2
-            until = time.monotonic() + _PATIENCE_S
+            wanted = self._batches + count
+            until = time.monotonic() + within_s
             while self._batches < wanted and self._thread.is_alive():
                 left_s = until - time.monotonic()
                 if left_s <= 0:
@@ -121,8 +131,10 @@ class RingKeeper:
     def _pause(self, until: float) -> None:
         with self._changed:
             self._is_hurried = False
+            self._is_pausing = until > time.monotonic()
             while not (self._is_hurried or self._is_stopped):
                 left_s = until - time.monotonic()
                 if left_s <= 0:
-                    return
+                    break
                 self._changed.wait(left_s)
+            self._is_pausing = False
