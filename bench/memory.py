@@ -33,7 +33,7 @@ def row(compiler: Compiler, threads: int) -> str:
         target.expect("ready")
         with closing(attach(target.pid)) as source:
             history = History()
-            keeper = MemoryKeeper(source, history)
+            keeper = MemoryKeeper(source, history)  # the records have a thread of their own
             scanned_s = kept_s = 0.0
             began_at, kept_before = 0.0, 0
             for number in range(WARM_UP + SCANS):
@@ -49,6 +49,7 @@ def row(compiler: Compiler, threads: int) -> str:
                 scanned_s, kept_s = scanned_s + after - used, kept_s + time.thread_time() - after
                 time.sleep(max(0.0, at + INTERVAL_S - time.monotonic()))
             wall_s = time.monotonic() - began_at
+            keeper.close()
     kept = len(history.times_ns()) - kept_before
     took = []
     for time_ns in reversed(history.times_ns()):

@@ -123,6 +123,8 @@ class PollerFeed:
         """See SnapshotFeed."""
         if self._poller is not None:
             self._poller.stop()
+        if self._keeper is not None:
+            self._keeper.close()
         self._source.close()
 
     def _pass_on(self, snapshot: Snapshot) -> None:
@@ -144,6 +146,7 @@ class PollerFeed:
         # A fault of the memory must not end the scans.
         except Exception as error:
             self._keeper = None
+            keeper.close()
             self._fault = f"the past is kept no more: {type(error).__name__}: {error}"
 
     def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:

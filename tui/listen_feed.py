@@ -36,9 +36,9 @@ class ListenFeed:
         """See SnapshotFeed. The sender decides the interval."""
         self._publish = publish
         if self._history is not None:
-            from locktop.collector.recording.memory_keeper import MemoryKeeper, NoRingRecords
+            from locktop.collector.recording.memory_keeper import MemoryKeeper
 
-            self._keeper = MemoryKeeper(NoRingRecords(), self._history)
+            self._keeper = MemoryKeeper(None, self._history)
         self._listener.start(self._pass_on)
 
     def _pass_on(self, snapshot: Snapshot) -> None:

@@ -5,22 +5,17 @@ A live screen is at now, or at a moment of the memory. A replay is at a moment i
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
-from locktop.collector.recording.moments import Moments
+from locktop.collector.recording.moments import Moments, TakesMarks
 from locktop.tui.views.past_flag import Position, clock_text, span_text
 
-_NS = 1_000_000_000
 #: Times the speed of the original.
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _ALERTS = (NotableKind.DEADLOCK, NotableKind.WAIT)
-_UNITS_NS = {"ms": 1_000_000, "s": _NS, "m": 60 * _NS, "h": 3600 * _NS}
-_RELATIVE = re.compile(r"([+-])(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)")
-_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
 #: A wait that is over has the time of its end; this far before, the wait still went on.
 _BEFORE_END_NS = 1_000_000
 
@@ -38,7 +33,8 @@ class Past:
         #: The time of the snapshot on the screen; None: now.
         self.time_ns: int | None = None
         self._notable: Notable | None = None  # the alert or mark that the user jumped to
-        self._own_marks: list[Notable] = []
+        self._marks = 0  # that the user made
+        self._own_marks: list[Notable] = []  # in a replay, whose file stays as it is
         self._recorded: Sequence[Notable] | None = None  # of a replay, which gets no more
         self._speed = SPEEDS.index(1.0)
         self._clock_ns = 0.0  # of the player
@@ -128,7 +124,10 @@ class Past:
             return self._nothing()
         assert self.moments is not None
         try:
-            wanted_ns = _time_ns(self.moments, text.strip(), times[0], times[-1])
+            # This module takes a part of the start of the screen.
+            from locktop.collector.recording import chosen_moment
+
+            wanted_ns = chosen_moment.time_of(self.moments, text.strip())
         except LocktopError as error:
             return f"{error}."
         self.is_playing = False
@@ -173,11 +172,13 @@ class Past:
         if self.moments is None:
             return self._nothing()
         time_ns = self.time_ns if self.time_ns is not None else now_ns
-        number = len(self._own_marks) + 1
-        self._own_marks.append(
-            Notable(time_ns=time_ns, kind=NotableKind.MARK, text=f"your mark {number}")
-        )
-        return f"Mark {number} at {clock_text(time_ns)}: {{ and }} jump to it."
+        self._marks += 1
+        mark = Notable(time_ns=time_ns, kind=NotableKind.MARK, text=f"your mark {self._marks}")
+        if isinstance(self.moments, TakesMarks):
+            self.moments.add_mark(mark)
+        else:
+            self._own_marks.append(mark)
+        return f"Mark {self._marks} at {clock_text(time_ns)}: {{ and }} jump to it."
 
     def notables(self) -> list[Notable]:
         """Return the alerts and marks, the oldest first, with the user's marks.
@@ -254,20 +255,3 @@ class Past:
         if self.moments is None:
             return "Nothing is kept: --history 0 says so."
         return "Nothing is kept yet."
-
-
-def _time_ns(moments: Moments, text: str, first_ns: int, last_ns: int) -> int:
-    """Return the time that a text names. A time before the first moment means that moment.
-
-    Raises:
-        LocktopError: the text names no time of ``moments``.
-    """
-    if found := _RELATIVE.fullmatch(text):
-        by_ns = round(float(found[2]) * _UNITS_NS[found[3]])
-        return first_ns + by_ns if found[1] == "+" else last_ns - by_ns
-    if found := _SHARE.fullmatch(text):
-        return first_ns + round((last_ns - first_ns) * min(100.0, float(found[1])) / 100)
-    # This module takes a part of the start of the screen.
-    from locktop.collector.recording import chosen_moment
-
-    return chosen_moment.time_of(moments, text)

@@ -46,9 +46,14 @@ _OF_BOTH: tuple[str, ...] = (
     "page_down",
 )
 _MOVES: tuple[str, ...] = tuple(keys.action for keys in TIMELINE_KEYMAP[:9])
-TIMELINE_ACTIONS: tuple[str, ...] = (*_OF_BOTH, *(keys.action for keys in TIMELINE_KEYMAP))
+TIMELINE_ACTIONS: tuple[str, ...] = (
+    *_OF_BOTH,
+    "heat_map",
+    *(keys.action for keys in TIMELINE_KEYMAP),
+)
 HEAT_MAP_ACTIONS: tuple[str, ...] = (
     *_OF_BOTH,
+    "timeline",
     *_MOVES,
     *(keys.action for keys in HEAT_MAP_KEYMAP),
 )

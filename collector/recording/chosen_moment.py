@@ -55,6 +55,8 @@ class _Given(Struct, frozen=True):
 def time_of(moments: Moments, text: str) -> int:
     """Return the last moment that a text names, nanoseconds since 1970.
 
+    A time before the end (``-1h``) or after the begin may be outside of the recording.
+
     Args:
         moments: the memory or the recording, with one snapshot at least.
         text: the time as the user gives it.
@@ -62,6 +64,9 @@ def time_of(moments: Moments, text: str) -> int:
     Raises:
         LocktopError: the text names no time of the recording.
     """
+    times = _times(moments)
+    if _RELATIVE.fullmatch(text):
+        return _given(moments, text, times[0], times[-1]).last_ns
     return _last_ns(moments, text, 0)
 
 

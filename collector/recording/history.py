@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, Snapshot, WaitRecord
@@ -23,6 +24,7 @@ MAX_BYTES, SPAN_S = 64 << 20, 900.0
 #: The least bytes: a whole snapshot of a large process must fit.
 LEAST_BYTES = 1 << 20
 _MAX_NOTABLES = 1000
+_MAX_LOSSES = 10_000
 #: The part of the bytes that ring records may take.
 _SLOT_SHARE = 0.3
 _SLOTS = msgspec.msgpack.Decoder(SlotBatch)
@@ -45,6 +47,15 @@ class PackedSlots(Struct, frozen=True):
     first_ns: int  # when the oldest of them began; 0: not known
     packed: bytes
     unpacked: int
+    count: int = 0  # records
+
+
+class Loss(Struct, frozen=True):
+    """Ring records that the memory does not have, of one span of time."""
+
+    from_ns: int
+    to_ns: int
+    count: int
 
 
 class Kept(Struct, frozen=True):
@@ -52,14 +63,15 @@ class Kept(Struct, frozen=True):
 
     snapshots: tuple[tuple[int, Link], ...]  # with their times, the oldest first
     slots: tuple[PackedSlots, ...]
+    losses: tuple[Loss, ...]
     notables: tuple[Notable, ...]
 
 
 class History:
     """Keeps snapshots, ring records and notable moments. See Moments for the reading methods.
 
-    One thread adds, others read. The oldest chain goes first when the bytes or the seconds are
-    exceeded. The newest chain always stays.
+    One thread adds snapshots, one adds ring records, and others read. The oldest chain goes first
+    when the bytes or the seconds are exceeded. The newest chain always stays.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES, span_s: float = SPAN_S) -> None:
@@ -72,7 +84,11 @@ class History:
         self._packer = ChainPacker()
         self._chains: deque[_Chain] = deque()
         self._slots: deque[PackedSlots] = deque()
+        self._losses: deque[Loss] = deque(maxlen=_MAX_LOSSES)
+        self._slots_ns: int | None = None  # the time of the newest batch; None: there was none
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
+        #: Gets each mark of the user, as a recording beside the screen.
+        self.mark_listener: Callable[[Notable], None] | None = None
         self._size = self._slot_size = 0  # of the snapshots, of the slots
         self._lock = threading.Lock()
         self._last: tuple[int, bytes] | None = None  # the payload that was read last, and its time
@@ -99,11 +115,10 @@ class History:
         Args:
             snapshot: the scan.
             time_ns: when it was taken, nanoseconds since 1970; later than the scan before.
-            slots: the ring records since the scan before.
+            slots: the ring records since the scan before; see add_slots.
             notables: the notable moments since the scan before.
         """
         link = self._packer.link(snapshot_payload.encode(snapshot))
-        packed = _packed(slots) if slots is not None and slots.records else None
         size = len(link.packed) + _EACH
         with self._lock:
             if link.type is FrameType.KEY:
@@ -113,23 +128,37 @@ class History:
             chain.links.append(link)
             chain.size += size
             self._size += size
+            self._notables.extend(notables)
+            self._forget(time_ns - self._span_ns)
+        if slots is not None:
+            self.add_slots(slots)
+        return size
+
+    def add_slots(self, slots: SlotBatch) -> None:
+        """Add the ring records since the batch before, with the number of lost ones."""
+        packed = _packed(slots) if slots.records else None
+        with self._lock:
+            if slots.lost:
+                begin_ns = self._slots_ns if self._slots_ns is not None else slots.time_ns - 1
+                self._losses.append(Loss(begin_ns, slots.time_ns, slots.lost))
+            self._slots_ns = slots.time_ns
             if packed is not None:
                 self._slots.append(packed)
                 self._slot_size += len(packed.packed) + _EACH
-            self._notables.extend(notables)
-            self._forget(time_ns - self._span_ns)
-        return size
+                self._forget_slots()
 
     def add_notable(self, notable: Notable) -> None:
-        """Add a moment, as a mark of the user."""
+        """Add a moment that the process showed."""
         with self._lock:
             self._notables.append(notable)
 
+    def add_mark(self, mark: Notable) -> None:
+        """Add a mark of the user; see ``mark_listener``."""
+        self.add_notable(mark)
+        if self.mark_listener is not None:
+            self.mark_listener(mark)
+
     def _forget(self, oldest_ns: int) -> None:
-        # A program with very many records must not drive out the snapshots.
-        most = round(self._max_bytes * _SLOT_SHARE)
-        while self._slot_size > most and len(self._slots) > 1:
-            self._forget_oldest_slots()
         while len(self._chains) > 1 and (
             self.size > self._max_bytes or self._chains[1].times_ns[0] < oldest_ns
         ):
@@ -137,13 +166,24 @@ class History:
             first_ns = self._chains[0].times_ns[0]
             while self._slots and self._slots[0].time_ns < first_ns:
                 self._forget_oldest_slots()
+            while self._losses and self._losses[0].to_ns < first_ns:
+                self._losses.popleft()
             while self._notables and self._notables[0].time_ns < first_ns:
                 self._notables.popleft()
-        while self.size > self._max_bytes and len(self._slots) > 1:
-            self._forget_oldest_slots()
+        self._forget_slots()
 
-    def _forget_oldest_slots(self) -> None:
-        self._slot_size -= len(self._slots.popleft().packed) + _EACH
+    def _forget_slots(self) -> None:
+        # A program with very many records must not drive out the snapshots.
+        most = round(self._max_bytes * _SLOT_SHARE)
+        while len(self._slots) > 1 and (self._slot_size > most or self.size > self._max_bytes):
+            gone = self._forget_oldest_slots()
+            first_ns = min(gone.first_ns or gone.time_ns - 1, gone.time_ns - 1)
+            self._losses.append(Loss(first_ns, gone.time_ns, gone.count))
+
+    def _forget_oldest_slots(self) -> PackedSlots:
+        gone = self._slots.popleft()
+        self._slot_size -= len(gone.packed) + _EACH
+        return gone
 
     def kept(self) -> Kept:
         """Return all that is kept now, for a file."""
@@ -155,6 +195,7 @@ class History:
                     for one in zip(chain.times_ns, chain.links, strict=True)
                 ),
                 slots=tuple(self._slots),
+                losses=tuple(self._losses),
                 notables=tuple(self._notables),
             )
 
@@ -202,13 +243,30 @@ class History:
             found += slot_batch.decode_span(batch, from_ns, to_ns)
         return sorted(found, key=lambda record: record.began_ns)
 
+    def lost_records(self, from_ns: int, to_ns: int) -> int | None:
+        """See KnowsLosses. A loss that lies in a part of the span counts by its share."""
+        with self._lock:
+            losses = tuple(self._losses)
+            if self._slots_ns is None:
+                return None
+        return sum(_share(loss, from_ns, to_ns) for loss in losses)
+
+
+def _share(loss: Loss, from_ns: int, to_ns: int) -> int:
+    """Return how many of the lost records are in a span, at least one if the spans overlap."""
+    common_ns = min(to_ns, loss.to_ns) - max(from_ns, loss.from_ns)
+    if common_ns <= 0:
+        return 0
+    return max(1, loss.count * common_ns // max(1, loss.to_ns - loss.from_ns))
+
 
 def _packed(slots: SlotBatch) -> PackedSlots:
-    dense = slot_batch.packed(slots)
+    dense = replace(slot_batch.packed(slots), lost=0)  # the losses have a list of their own
     data = msgspec.msgpack.encode(dense)
     return PackedSlots(
         time_ns=slots.time_ns,
         first_ns=slot_batch.first_ns(dense),
         packed=frame_format.packed(data),
         unpacked=len(data),
+        count=dense.packed,
     )

@@ -10,10 +10,11 @@ from locktop import __version__
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.files import NotWrittenError
 from locktop.collector.export.rendered_files import snapshot_name
-from locktop.collector.recording.history import History, PackedSlots
+from locktop.collector.recording.history import History, Loss, PackedSlots
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.collector.recording.snapshot_chain import Link
+from locktop.collector.shm.slot_batch import SlotBatch
 
 SUFFIX = ".recording"
 _TRIES = 1000
@@ -58,12 +59,15 @@ def write_recording(history: History, path: Path) -> None:
     except (LocktopError, IndexError) as error:
         reason = str(error) if isinstance(error, LocktopError) else "nothing is kept yet"
         raise NotWrittenError(reason) from None
-    frames: list[tuple[int, Link | PackedSlots]] = list(kept.snapshots)
+    frames: list[tuple[int, Link | PackedSlots | SlotBatch]] = list(kept.snapshots)
     frames += [(one.time_ns, one) for one in kept.slots]
+    frames += [(one.to_ns, _only_lost(one)) for one in kept.losses]
     try:
         for time_ns, part in sorted(frames, key=lambda frame: frame[0]):
             if isinstance(part, Link):
                 writer.add_link(part, time_ns)
+            elif isinstance(part, SlotBatch):
+                writer.add_slots(part)
             else:
                 writer.add_packed_slots(part)
         last_ns = max(time_ns for time_ns, _ in frames)
@@ -74,3 +78,7 @@ def write_recording(history: History, path: Path) -> None:
         writer.close()
         path.unlink(missing_ok=True)
         raise NotWrittenError(str(error)) from None
+
+
+def _only_lost(loss: Loss) -> SlotBatch:
+    return SlotBatch(ticks=0, time_ns=loss.to_ns, hz=1e9, lost=loss.count, records=b"")

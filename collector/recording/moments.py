@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from locktop.collector.model import Notable, Snapshot, WaitRecord
 
@@ -33,4 +33,13 @@ class Moments(Protocol):
         Raises:
             LocktopError: the records are damaged.
         """
+        ...
+
+
+@runtime_checkable
+class TakesMarks(Protocol):
+    """A past that the user's marks belong to."""
+
+    def add_mark(self, mark: Notable) -> None:
+        """Add a mark."""
         ...

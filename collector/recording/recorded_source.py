@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorder import Recorder
-from locktop.collector.shm.ring_drain import RingDrain
-from locktop.collector.shm.slot_batch import SlotBatch
+from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 from locktop.collector.sources.base import OngoingWait, Source
 
 #: Seconds for which the last snapshot waits for names: the user has closed the screen.
@@ -54,17 +53,9 @@ class RecordedSource:
         """See Source."""
         return self._source.set_level(name)
 
-    def keep_slots(self) -> None:
+    def drain(self, first_calls: int = FIRST_CALLS) -> RingDrain | None:
         """See Source."""
-        self._source.keep_slots()
-
-    def take_slots(self) -> SlotBatch | None:
-        """See Source."""
-        return self._source.take_slots()
-
-    def drain(self) -> RingDrain | None:
-        """See Source."""
-        return self._source.drain()
+        return self._source.drain(first_calls)
 
     def close(self) -> None:
         """Take a last snapshot with all names, end the recording and release the target."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from locktop import __version__
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Notable, Snapshot
 from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
@@ -125,6 +125,11 @@ class Recorder:
         if notables:
             with self._lock:
                 self._write(lambda writer: writer.add_notables(notables, time_ns))
+
+    def add_mark(self, mark: Notable) -> None:
+        """Append a mark of the user. Any thread may call this."""
+        with self._lock:
+            self._write(lambda writer: writer.add_notables([mark], time.time_ns()))
 
     def finish(self, reason: str) -> None:
         """Append the ring records that are left, and end the file."""

@@ -70,8 +70,8 @@ class TooManyRecordsError(LocktopError):
 class KnowsLosses(Protocol):
     """A past whose ring records do not come from the scans: the scans do not know the losses."""
 
-    def lost_records(self, from_ns: int, to_ns: int) -> int:
-        """Return how many records of a span are known to be lost."""
+    def lost_records(self, from_ns: int, to_ns: int) -> int | None:
+        """Return how many records of a span are known to be lost; None: the scans know."""
         ...
 
 
@@ -162,7 +162,9 @@ class TimeLineReader:
 
     def _lost(self, samples: Sequence[ScanSample], from_ns: int, to_ns: int) -> int:
         if isinstance(self._moments, KnowsLosses):
-            return self._moments.lost_records(from_ns, to_ns)
+            lost = self._moments.lost_records(from_ns, to_ns)
+            if lost is not None:
+                return lost
         return max(0, samples[-1].lost_records - samples[0].lost_records)
 
     def _read_samples(self, from_ns: int, to_ns: int, all_of_them: bool) -> list[ScanSample]:

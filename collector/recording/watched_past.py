@@ -14,20 +14,7 @@ _INTERVAL_S = 0.1
 _MAX_BYTES, _MARGIN_S = 1 << 30, 3600.0
 
 
-class WatchedPast(History):
-    """A memory whose ring records come from a drain, which knows the losses."""
-
-    def __init__(self, span_s: float) -> None:
-        """``span_s``: the seconds that are watched."""
-        super().__init__(_MAX_BYTES, span_s + _MARGIN_S)
-        self.losses: list[tuple[int, int]] = []  # time in nanoseconds, number of records
-
-    def lost_records(self, from_ns: int, to_ns: int) -> int:
-        """See KnowsLosses."""
-        return sum(lost for time_ns, lost in self.losses if from_ns < time_ns <= to_ns)
-
-
-def watch(source: Source, span_s: float) -> WatchedPast:
+def watch(source: Source, span_s: float) -> History:
     """Watch a process.
 
     Args:
@@ -37,7 +24,7 @@ def watch(source: Source, span_s: float) -> WatchedPast:
     Raises:
         LocktopError: locktop can no longer read the process.
     """
-    past = WatchedPast(span_s)
+    past = History(_MAX_BYTES, span_s + _MARGIN_S)
     drain = source.drain()
     try:
         _watch(source, drain, past, span_s)
@@ -47,7 +34,7 @@ def watch(source: Source, span_s: float) -> WatchedPast:
     return past
 
 
-def _watch(source: Source, drain: RingDrain | None, past: WatchedPast, span_s: float) -> None:
+def _watch(source: Source, drain: RingDrain | None, past: History, span_s: float) -> None:
     until, time_ns, pause_s = time.monotonic() + span_s, 0, 0.0
     while True:
         slots = None
@@ -60,8 +47,6 @@ def _watch(source: Source, drain: RingDrain | None, past: WatchedPast, span_s: f
         time_ns = max(time.time_ns(), time_ns + 1)
         snapshot = source.scan(resolve=left_s <= 0)
         past.add(snapshot, time_ns, slots)
-        if slots is not None and slots.lost:
-            past.losses.append((time_ns, slots.lost))
         if left_s <= 0 or snapshot.ended:
             return
         pause_s = min(_INTERVAL_S, max(0.0, until - time.monotonic()))

@@ -20,8 +20,6 @@ _MAX_RECORDS = 1 << 20
 #: Records decoded in one scan. The threads with new records share this number.
 _QUOTA = 8192
 _MAX_MARKS = 100
-#: Records that nobody took, in bytes; more are left out.
-_MAX_SLOT_BYTES = 64 << 20
 #: Rings that are copied before the next look at the clock.
 _RINGS_AT_ONCE = 256
 _RING_HEAD_AT = native.offset_of("struct lt_thread", "ring_head")
@@ -184,17 +182,6 @@ class FlightRecorder:
         self.newest: list[RawEvent] = []
         self.marks: list[RawMark] = []
         self.lost = 0
-        self._slots: bytearray | None = None
-
-    def keep_slots(self) -> None:
-        """Keep the copied records for ``take_slots`` from now on."""
-        if self._slots is None:
-            self._slots = bytearray()
-
-    def take_slots(self) -> bytes:
-        """Return the records since the last call, without the marks; needs ``keep_slots``."""
-        taken, self._slots = bytes(self._slots or b""), bytearray()
-        return taken
 
     def read(self, threads: list[RawThread], budget_s: float) -> None:
         """Read the new records.
@@ -218,8 +205,6 @@ class FlightRecorder:
                 break  # the remaining records stay in their rings until the next scan
             copied.append(self._copy_rings(behind[at : at + _RINGS_AT_ONCE], quota))
         events, marks = split(b"".join(copied))
-        if self._slots is not None and len(self._slots) < _MAX_SLOT_BYTES:
-            self._slots += events
         new_events, damaged = decode_newest(events, self._keep)
         new_marks, damaged_marks = decode_marks(marks)
         self.lost += damaged + damaged_marks

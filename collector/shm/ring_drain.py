@@ -24,7 +24,7 @@ _MAX_LOST = (1 << 63) - 1
 #: The shortest of the waits that are picked out, seconds.
 LONG_WAIT_S = 1.0
 #: Calls that empty the rings at the begin; each takes as much as one batch may have.
-_FIRST_CALLS = 100
+FIRST_CALLS = 100
 _COUNT_AT = layout.THREADS_AT + native.offset_of("struct lt_array", "count")
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
@@ -39,15 +39,16 @@ class Drained(Struct, frozen=True):
 class RingDrain:
     """Drains the rings of a process, from one thread. ``follow`` may be called by another one."""
 
-    def __init__(self, memory: SharedMemory) -> None:
-        self._rings = _FileRings(memory, counts_from_begin=False)
+    def __init__(self, memory: SharedMemory, first_calls: int = FIRST_CALLS) -> None:
+        """``first_calls``: how many batches may be taken at once of the records that are there."""
+        self._rings = _FileRings(memory, False, first_calls)
         self._later: deque[_FileRings] = deque()  # files of programs that the process executed
         self._is_closed = False
 
     def follow(self, memory: SharedMemory) -> None:
         """Go on with the file of another program after the records of the present one."""
         if not self._is_closed:
-            self._later.append(_FileRings(memory, counts_from_begin=True))
+            self._later.append(_FileRings(memory, True, FIRST_CALLS))
 
     def take(self, within_s: float) -> Drained:
         """Return the records of the next ``within_s`` seconds, or sooner if there are many.
@@ -67,6 +68,15 @@ class RingDrain:
             self._rings = self._later.popleft()
         return self._rings.take(within_s)
 
+    def hurry(self) -> None:
+        """Let a call of ``take`` return soon. Any thread may call this."""
+        self._rings.hurry()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody takes records any more."""
+        return self._is_closed
+
     def close(self) -> None:
         """Release the files."""
         self._is_closed = True
@@ -77,7 +87,7 @@ class RingDrain:
 class _FileRings:
     """The rings of one file."""
 
-    def __init__(self, memory: SharedMemory, counts_from_begin: bool) -> None:
+    def __init__(self, memory: SharedMemory, counts_from_begin: bool, first_calls: int) -> None:
         """``counts_from_begin``: whether records that are overwritten already count as lost."""
         # A descriptor of its own: the scanning thread may close its one at any time.
         self._memory = SharedMemory(os.dup(memory.fd), memory.path)
@@ -91,7 +101,7 @@ class _FileRings:
         self._args.records, self._args.capacity = self._records, _CAPACITY
         self._args.enough = _ENOUGH
         self._first: deque[Drained] = deque()  # records from before this moment
-        for _ in range(_FIRST_CALLS):
+        for _ in range(first_calls):
             self._copy(0.0)
             if not counts_from_begin:
                 self._args.lost = 0
@@ -102,6 +112,9 @@ class _FileRings:
 
     def close(self) -> None:
         self._memory.close()
+
+    def hurry(self) -> None:
+        self._args.deadline_ns = 0  # lt_drain_rings looks at it in each round
 
     def take(self, within_s: float) -> Drained:
         """See RingDrain.take."""

@@ -8,8 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from locktop.collector.model import Kind, Snapshot
-from locktop.collector.shm.ring_drain import RingDrain
-from locktop.collector.shm.slot_batch import SlotBatch
+from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 
 
 class OngoingWait(Struct, frozen=True):
@@ -89,17 +88,10 @@ class Source(Protocol):
         """
         ...
 
-    def keep_slots(self) -> None:
-        """Keep the ring records that each scan copies, for ``take_slots``, from now on."""
-        ...
-
-    def take_slots(self) -> SlotBatch | None:
-        """Return the ring records since the last call; None from a source without rings."""
-        ...
-
-    def drain(self) -> RingDrain | None:
+    def drain(self, first_calls: int = FIRST_CALLS) -> RingDrain | None:
         """Return what copies the ring records as they come; None from a source without rings.
 
+        There may be several drains, and each gets all records. See RingDrain for ``first_calls``.
         The drain goes on with the next program after exec(). The caller closes the drain. Another
         thread than the scanning one may use the drain, and drains and scans never wait for each
         other.

@@ -264,3 +264,16 @@ def test_the_end_of_the_screen_ends_the_recording(end: str, run: Run, tmp_path: 
     recording = Recording(tmp_path / "r")
     assert recording.damage == ""
     assert [recording.at(time_ns).process.pid for time_ns in recording.times_ns()][1:]
+
+
+def test_the_recording_beside_the_screen_has_the_marks_of_the_user(
+    run: Run, tmp_path: Path
+) -> None:
+    screen = run("--record", str(tmp_path / "r"))
+    screen.wait_painted(b"Locks")
+    screen.press(b"m")
+    screen.wait_painted(b"Mark 1 at")
+    screen.press(b"qy")
+    screen.process.wait(PATIENCE_S)
+    recording = Recording(tmp_path / "r")
+    assert [one.text for one in recording.notables() if "your" in one.text] == ["your mark 1"]

@@ -17,6 +17,9 @@ from locktop.tui.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from locktop.collector.model import Notable
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.launched_program import LaunchedProgram
 
@@ -51,6 +54,7 @@ def watch(
     call_tree: tuple[str, bool] | None = None,
     launched: LaunchedProgram | None = None,
     asks_at_quit: bool = False,
+    mark_listener: Callable[[Notable], None] | None = None,
 ) -> int:
     """Show ``source`` on the screen, and close it; return the exit status.
 
@@ -60,6 +64,7 @@ def watch(
         call_tree: see LocktopApp.
         launched: the program, if locktop started it.
         asks_at_quit: whether the user chooses at the end what becomes of the program.
+        mark_listener: gets each mark of the user.
     """
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
@@ -68,6 +73,8 @@ def watch(
     from locktop.tui.themed_app import run_app
 
     history = options.history(arguments)
+    if history is not None:
+        history.mark_listener = mark_listener
     feed = PollerFeed(source, history)
     try:
         warnings: list[str] = []

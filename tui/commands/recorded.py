@@ -35,10 +35,13 @@ def add_file(parser: argparse.ArgumentParser, says: str) -> None:
         help="of a recording: the newest snapshot at T (default the last). T is 12:03:04, -35s"
         " (before the end), +10m (after the begin), alert:2, mark:1 or an ISO 8601 time",
     )
-    parser.add_argument(
-        "--from", dest="begin", metavar="T", help="of a recording: the figures from T on"
-    )
-    parser.add_argument("--to", dest="end", metavar="T", help="of a recording: the figures up to T")
+    add_span(parser, "of a recording: the figures from T on", "of a recording: the figures up to T")
+
+
+def add_span(parser: argparse.ArgumentParser, from_help: str, to_help: str) -> None:
+    """Declare --from and --to."""
+    parser.add_argument("--from", dest="begin", metavar="T", help=from_help)
+    parser.add_argument("--to", dest="end", metavar="T", help=to_help)
     # Without this argparse takes -35s for an option.
     parser._negative_number_matcher = options.BEFORE_THE_END
 
@@ -98,7 +101,7 @@ def scanned(arguments: argparse.Namespace) -> Span:
         from locktop.collector.export.open_profile import open_snapshot
 
         return chosen_moment.Span(open_snapshot(arguments.file, options.rules(arguments)))
-    with _opened(arguments.file) as recording:
+    with opened(arguments.file) as recording:
         if not has_span(arguments):
             found = chosen_moment.snapshot_at(recording, arguments.at)
             return chosen_moment.Span(_classified(found, arguments))
@@ -114,13 +117,13 @@ def snapshots(arguments: argparse.Namespace) -> Iterator[Snapshot]:
         return
     from locktop.collector.recording import chosen_moment
 
-    with _opened(arguments.file) as recording:
+    with opened(arguments.file) as recording:
         for time_ns in chosen_moment.times_between(recording, arguments.begin, arguments.end):
             yield _classified(recording.at(time_ns), arguments)
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Recording | SegmentedRecording]:
+def opened(path: str) -> Iterator[Recording | SegmentedRecording]:
     """Open a recording; tell of its damage if the rest could be read."""
     from pathlib import Path
 

@@ -170,6 +170,7 @@ def _recorded(source: Source, started: LaunchedProgram, arguments: argparse.Name
                 arguments,
                 launched=started,
                 asks_at_quit=not arguments.keep,
+                mark_listener=recorder.add_mark,
             )
         try:
             RecordLoop(source, recorder, say).run(1.0 / arguments.rate)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands.options import (
-    BEFORE_THE_END,
     add_pid_or,
     add_scan_options,
     attached,
     seconds,
 )
 from locktop.tui.commands.output import add_output, destination, text_width, write
+from locktop.tui.commands.recorded import add_span, opened
 
 if TYPE_CHECKING:
     from locktop.collector.recording.moments import Moments
@@ -41,15 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-d", "--duration", type=seconds, default=5.0, metavar="SECONDS",
         help="how long to watch (default 5)",
     )  # fmt: skip
-    parser.add_argument("--from", dest="begin", metavar="T", help="leave out the time before T")
-    parser.add_argument("--to", dest="end", metavar="T", help="leave out the time after T")
+    add_span(parser, "leave out the time before T", "leave out the time after T")
     parser.add_argument(
         "--width", type=int, metavar="N", help="columns of the text (default: the terminal's)"
     )
     add_scan_options(parser)
     add_output(parser)
-    # Without this argparse takes -35s for an option.
-    parser._negative_number_matcher = BEFORE_THE_END
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -75,19 +70,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _past(arguments: argparse.Namespace) -> Iterator[Moments]:
-    """Watch the process, or open the recording; tell of its damage if the rest could be read."""
+    """Watch the process, or open the recording."""
     if arguments.file is None:
         yield _watched(arguments)
         return
-    from locktop.collector.recording.segments import open_recording
-
-    recording = open_recording(Path(arguments.file))
-    try:
+    with opened(arguments.file) as recording:
         yield recording
-    finally:
-        recording.close()
-    if recording.damage:
-        print(f"locktop: {arguments.file}: {recording.damage}", file=sys.stderr)
 
 
 def _watched(arguments: argparse.Namespace) -> Moments:

@@ -129,14 +129,17 @@ def execute(arguments: argparse.Namespace) -> int:
     _check_directory(arguments.snapshot_dir)
     _check_recording(arguments)
     source = attached(arguments.pid, arguments)
+    memory = _memory(source, arguments)
     try:
         # Names that are resolved now need no time at the first alert.
         process = source.scan(resolve=True).process
-        watching = _watching(source, arguments)
+        watching = _watching(source, arguments, memory)
         watching.handle_signals()
         print(f"watching {process.comm} {process.pid}", file=sys.stderr, flush=True)
         watching.run(arguments.every)
     finally:
+        if memory is not None:
+            memory.close()
         source.close()
     return 1 if arguments.once and watching.count else 0
 
@@ -170,7 +173,9 @@ def _memory(source: Source, arguments: argparse.Namespace) -> MemoryKeeper | Non
     return MemoryKeeper(source, history)
 
 
-def _watching(source: Source, arguments: argparse.Namespace) -> Watcher:
+def _watching(
+    source: Source, arguments: argparse.Namespace, memory: MemoryKeeper | None
+) -> Watcher:
     from locktop.collector.watch.alert_command import AlertCommand
     from locktop.collector.watch.alert_snapshots import AlertSnapshots
     from locktop.collector.watch.alerts import AlertKind, Alerts
@@ -188,5 +193,5 @@ def _watching(source: Source, arguments: argparse.Namespace) -> Watcher:
         AlertSnapshots(directory.absolute(), arguments.keep) if directory is not None else None,
         arguments.once,
         directory.absolute() if directory is not None else None,
-        _memory(source, arguments),
+        memory,
     )

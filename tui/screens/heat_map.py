@@ -70,6 +70,10 @@ class HeatMapScreen(TimeScreen):
         self._begin: int | None = None  # of the span that is being chosen
         self._spans: list[ChosenSpan] = []
 
+    def action_timeline(self) -> None:
+        """Show the same time as a time line."""
+        self.go_to_other()
+
     def footer_keys(self, width: int) -> Line:
         """See TimeScreen."""
         return footer_line(width, HEAT_MAP_FOOTER)

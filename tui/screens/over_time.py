@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from locktop.collector.recording.time_lines import TimeLineReader
     from locktop.tui.screens.call_tree import CallTreeScreen
     from locktop.tui.screens.time_screen import TimeScreen
+    from locktop.tui.time_view import TimeView
 
 
 #: More records take more than some seconds to read, in which the screen shows nothing new.
@@ -32,6 +33,9 @@ class OverTimeScreen(PastScreen):
     def above_closed(self, _: None) -> None:
         """Draw the monitor again: at the moment that the user chose above, if any."""
         above, self._above = self._above, None
+        if getattr(above, "wants_other", False):
+            self._show_other(above)
+            return
         self.call_after_refresh(self.draw_again)
         chosen_ns = getattr(above, "chosen_ns", None)
         if chosen_ns is not None:
@@ -51,7 +55,16 @@ class OverTimeScreen(PastScreen):
 
         self._show_over_time(HeatMapScreen)
 
-    def _show_over_time(self, make: type[TimeScreen]) -> None:
+    def _show_other(self, above: CallTreeScreen | TimeScreen | None) -> None:
+        from locktop.tui.screens.heat_map import HeatMapScreen
+        from locktop.tui.screens.timeline import TimelineScreen
+
+        view = getattr(above, "view", None)
+        is_timeline = isinstance(above, TimelineScreen)
+        self._show_over_time(HeatMapScreen if is_timeline else TimelineScreen, view)
+
+    def _show_over_time(self, make: type[TimeScreen], view: TimeView | None = None) -> None:
+        """Open a screen; ``view``: what it shows first, None for the newest part."""
         from locktop.collector.recording.time_lines import TimeLineReader
 
         past = self.past
@@ -64,5 +77,7 @@ class OverTimeScreen(PastScreen):
         except LocktopError as error:
             self.show_message(str(error))
             return
+        if view is not None:
+            screen.view = view
         self._above = screen
         self.app.push_screen(screen, self.above_closed)

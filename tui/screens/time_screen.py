@@ -58,6 +58,8 @@ class TimeScreen(ListScreen):
         self._is_replay = is_replay
         #: The moment that the screen below is to show, nanoseconds since 1970.
         self.chosen_ns: int | None = None
+        #: Whether the user goes on to the other screen over time.
+        self.wants_other = False
         self._now = now
         self._view = TimeView.of(*reader.bounds(), at_ns)
         self._line: TimeLine | None = None  # what was read last
@@ -94,6 +96,15 @@ class TimeScreen(ListScreen):
         raise NotImplementedError
 
     # Reading
+
+    @property
+    def view(self) -> TimeView:
+        """The visible part and the cursor. Another screen may hand over its own before mounting."""
+        return self._view
+
+    @view.setter
+    def view(self, view: TimeView) -> None:
+        self._view = view
 
     @property
     def window(self) -> Window:
@@ -235,6 +246,11 @@ class TimeScreen(ListScreen):
         self.take_bounds()
         self._view.to_edge(direction)
         self.refresh_view()
+
+    def go_to_other(self) -> None:
+        """Close this screen, and let the other screen over time open with the same view."""
+        self.wants_other = True
+        self.dismiss()
 
     def action_back(self) -> None:
         """Close the filter, clear it, or leave the screen."""

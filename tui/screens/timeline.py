@@ -67,6 +67,10 @@ class TimelineScreen(TimeScreen):
         self._known_window: Window | None = None
         self._letters: tuple[TimeLine, dict[int, str]] | None = None
 
+    def action_heat_map(self) -> None:
+        """Show the same time as a heat map."""
+        self.go_to_other()
+
     def footer_keys(self, width: int) -> Line:
         """See TimeScreen."""
         return footer_line(width, TIMELINE_FOOTER)

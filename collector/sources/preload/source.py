@@ -15,9 +15,8 @@ from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import control
-from locktop.collector.shm.ring_drain import RingDrain
+from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 from locktop.collector.shm.segment import SharedMemory
-from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources import discover, gc_pause
 from locktop.collector.sources.base import OngoingWait
 from locktop.collector.sources.preload import wait_poll
@@ -50,24 +49,21 @@ class PreloadSource:
         self._rules = rules
         self._stop_threads = stop_threads
         self._of_classes = of_classes
-        self._keeps_slots = False
-        self._drain: RingDrain | None = None
+        self._drains: list[RingDrain] = []
         self._watched = WatchedProcess(pid)
         memory = discover.open_memory(self._watched.target)
         self._session = self._new_session(memory)
         self._peers = PeerProcesses(self._watched.target)
         self._exe = self._executable()
         self._busy = threading.Lock()  # another thread sets levels
-        self._lost_before = 0
 
     def _new_session(self, memory: SharedMemory) -> PreloadSession:
         session = PreloadSession(
             self._watched, memory, self._rules, self._stop_threads, self._of_classes
         )
-        if self._keeps_slots:
-            session.recorder.keep_slots()
-        if self._drain is not None:
-            self._drain.follow(memory)
+        self._drains = [drain for drain in self._drains if not drain.is_closed]
+        for drain in self._drains:
+            drain.follow(memory)
         return session
 
     def close(self) -> None:
@@ -146,30 +142,12 @@ class PreloadSource:
                 raise LocktopError(f"cannot set the level: {left.notes[-1]}")
             return control.set_level(self._session.memory, name)
 
-    def keep_slots(self) -> None:
-        """See Source."""
-        self._keeps_slots = True
-        self._session.recorder.keep_slots()
-
-    def take_slots(self) -> SlotBatch | None:
+    def drain(self, first_calls: int = FIRST_CALLS) -> RingDrain:
         """See Source."""
         with self._busy:
-            session = self._session
-            lost = session.recorder.lost - self._lost_before
-            self._lost_before = session.recorder.lost
-            return SlotBatch(
-                ticks=session.clock.now(),
-                time_ns=time.time_ns(),
-                hz=session.clock.hz,
-                lost=max(lost, 0),
-                records=session.recorder.take_slots(),
-            )
-
-    def drain(self) -> RingDrain:
-        """See Source."""
-        with self._busy:
-            self._drain = RingDrain(self._session.memory)
-            return self._drain
+            drain = RingDrain(self._session.memory, first_calls)
+            self._drains = [*(one for one in self._drains if not one.is_closed), drain]
+            return drain
 
     # ---- the identity of the process and of its program ----
 

@@ -134,15 +134,8 @@ class SamplingSource:
             f"there is no level to set: in process {self._watched.target} {self._without_library()}"
         )
 
-    def keep_slots(self) -> None:
+    def drain(self, first_calls: int = 0) -> None:
         """See Source. A sampled process has no rings."""
-
-    def take_slots(self) -> None:
-        """See Source."""
-        return None
-
-    def drain(self) -> None:
-        """See Source."""
         return None
 
     def _without_library(self) -> str:

@@ -23,19 +23,21 @@ def path(start_target: StartTarget, tmp_path: Path) -> Path:
     target = start_target("waits_down_call_tree")
     target.truth()
     source = attach(target.pid)
-    source.keep_slots()
+    drain = source.drain()
+    assert drain is not None
     first = source.scan(resolve=True)
     writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(first, "1"), time.time_ns())
     for number in range(70):
         snapshot = source.scan()
         now_ns = time.time_ns()
-        slots = source.take_slots()
-        if slots is not None and slots.records:
+        slots = drain.take(0.0).slots
+        if slots.records:
             writer.add_slots(slots)
         writer.add_snapshot(snapshot, now_ns)
         if number == 7:
             writer.add_notables([Notable(now_ns, NotableKind.MARK, "deploy")], now_ns)
     writer.finish("the test is over", time.time_ns())
+    drain.close()
     source.close()
     return tmp_path / "r"
 

@@ -11,6 +11,7 @@ from support.targets import StartTarget, Target
 
 from locktop.collector.model import Kind, LaneState, TimeLine, WaitRecord, Window
 from locktop.collector.recording.history import History
+from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.collector.recording.time_lines import TimeLineReader, cells
 from locktop.collector.sources.attach import attach
 
@@ -45,9 +46,10 @@ def watched(target: Target, kind: Kind) -> Watched:
     source = attach(target.pid, only_exact=True)
     history = History()
     try:
-        source.keep_slots()
-        history.add(source.scan(), began_ns)
-        history.add(source.scan(resolve=True), time.time_ns(), source.take_slots())
+        keeper = MemoryKeeper(source, history, wall_ns=iter((began_ns, time.time_ns())).__next__)
+        keeper.keep(source.scan())
+        keeper.keep(source.scan(resolve=True))
+        keeper.close()
     finally:
         source.close()
     first_ns, last_ns = TimeLineReader(history).bounds()
@@ -136,9 +138,8 @@ def test_a_wait_of_a_sampled_process_is_an_estimate(start_unprepared: StartTarge
         return len(stuck_scans) >= 3
 
     try:
-        source.keep_slots()
         until(is_seen_three_times, "three scans with all three threads in a wait")
-        assert source.take_slots() is None
+        assert source.drain() is None
     finally:
         source.close()
     found = TimeLineReader(history).read(stuck_scans[0], stuck_scans[-1])

@@ -6,13 +6,20 @@ import random
 
 import pytest
 from msgspec.structs import replace
+from support.shared_file import record
 from unit.recording.test_recording import scans
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
 from locktop.collector.recording.history import LEAST_BYTES, History
+from locktop.collector.shm.slot_batch import SlotBatch
 
 _SECOND = 1_000_000_000
+_BEGIN = 1_790_000_000 * _SECOND
+
+
+def _at(second: float) -> int:
+    return _BEGIN + round(second * _SECOND)
 
 
 def test_every_snapshot_comes_back_in_any_order() -> None:
@@ -55,3 +62,43 @@ def test_notable_moments_are_sorted_by_time() -> None:
 def test_an_empty_history_has_no_snapshot() -> None:
     with pytest.raises(LocktopError, match="no snapshot"):
         History().at(5)
+
+
+def _slots(second: float, count: int, lost: int = 0) -> SlotBatch:
+    """Return a batch with so many waits of a tenth of a second each, the last of them now."""
+    ticks = round(second * _SECOND) + _SECOND
+    raw = b"".join(record(tid=7, start=ticks - 10**8 - at, wait=10**8) for at in range(count))
+    time_ns = _at(second)
+    return SlotBatch(ticks=ticks, time_ns=time_ns, hz=1e9, lost=lost, records=raw)
+
+
+def test_lost_records_are_those_of_the_span_in_which_they_were_lost() -> None:
+    history = History()
+    assert history.lost_records(0, 1 << 62) is None
+    for second, lost in ((1, 0), (2, 100), (4, 50), (5, 0)):
+        history.add_slots(_slots(second, 3, lost))
+    spans = {(1, 2): 100, (2, 4): 50, (3, 4): 25, (4, 6): 0, (0, 9): 150, (3.999, 4.2): 1}
+    for (begin, end), lost in spans.items():
+        assert history.lost_records(_at(begin), _at(end)) == lost
+    assert len(history.records(0, 1 << 62)) == 12
+
+
+def test_records_that_the_memory_forgets_count_as_lost() -> None:
+    history = History(LEAST_BYTES)
+    for second in range(40):
+        history.add_slots(_noise(second, 5000))
+    kept = len(history.records(0, 1 << 62))
+    assert 0 < kept < 40 * 5000
+    assert history.lost_records(0, 1 << 62) == 40 * 5000 - kept
+    assert history.lost_records(_at(0), _at(1)) > 0
+    assert history.lost_records(_at(39), _at(40)) == 0
+
+
+def _noise(second: int, count: int) -> SlotBatch:
+    """Return a batch that packs badly."""
+    ticks, chosen = second * _SECOND + _SECOND, random.Random(second)
+    raw = b"".join(
+        record(tid=7, lock=chosen.getrandbits(31), start=ticks - chosen.getrandbits(20), wait=9)
+        for _ in range(count)
+    )
+    return SlotBatch(ticks=ticks, time_ns=_at(second), hz=1e9, lost=0, records=raw)

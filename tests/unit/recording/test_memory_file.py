@@ -13,6 +13,7 @@ from locktop.collector.model import Notable, NotableKind
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_file import save_recording
 from locktop.collector.recording.recording import Recording
+from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.collector.shm.slot_batch import SlotBatch
 
 _SECOND = 1_000_000_000
@@ -42,6 +43,25 @@ def test_the_file_has_all_that_the_memory_has(tmp_path: Path) -> None:
     whole = (0, _BEGIN + 1000 * _SECOND)
     assert len(history.records(*whole)) == 200
     assert list(recording.records(*whole)) == list(history.records(*whole))
+    recording.close()
+
+
+def test_the_file_knows_the_losses_of_the_memory(tmp_path: Path) -> None:
+    history = _history(10)
+    ticks, time_ns = 30 * _SECOND, _BEGIN + 20 * _SECOND
+    history.add_slots(SlotBatch(ticks=ticks, time_ns=time_ns, hz=1e9, lost=77, records=b""))
+    recording = Recording(save_recording(history, tmp_path))
+    assert recording.lost_records(_BEGIN, _BEGIN + 100 * _SECOND) == 77
+    recording.close()
+
+
+def test_a_mark_of_the_user_is_in_the_time_line_and_in_the_file(tmp_path: Path) -> None:
+    history, time_ns = _history(10), _BEGIN + 5 * _SECOND
+    mark = Notable(time_ns, NotableKind.MARK, "your mark 1")
+    history.add_mark(mark)
+    assert mark in TimeLineReader(history).read(_BEGIN, _BEGIN + 9 * _SECOND).notables
+    recording = Recording(save_recording(history, tmp_path))
+    assert mark in recording.notables()
     recording.close()
 
 

@@ -44,10 +44,7 @@ class _Process:
     def set_level(self, name: str) -> str:
         return name
 
-    def keep_slots(self) -> None:
-        pass
-
-    def take_slots(self) -> None:
+    def drain(self, first_calls: int = 0) -> None:
         pass
 
     def close(self) -> None:

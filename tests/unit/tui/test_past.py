@@ -9,6 +9,7 @@ import pytest
 from unit.builders import scenarios
 
 from locktop.collector.model import Notable, NotableKind, Snapshot, WaitRecord
+from locktop.collector.recording.history import History
 from locktop.tui.past import SPEEDS, Past
 from locktop.tui.views.past_flag import clock_text, span_text
 
@@ -134,6 +135,31 @@ def test_the_marks_of_the_user_are_visited_too() -> None:
     past.jump(-1)
     past.jump(-1)
     assert _second(past) == 79
+
+
+def test_a_mark_of_the_user_belongs_to_the_memory_and_to_the_recording_beside() -> None:
+    history, passed = History(), list[Notable]()
+    history.mark_listener = passed.append
+    for second in range(10):
+        history.add(scenarios.normal(), _at(second))
+    past = Past(history)
+    past.step(-4)
+    past.mark(_at(9.5))
+    past.to_newest()
+    past.mark(_at(9.5))
+    assert past.notables() == history.notables() == passed
+    assert [one.text for one in history.notables()] == ["your mark 1", "your mark 2"]
+    past.go_to("mark:1")
+    assert _second(past) == 5
+
+
+def test_a_mark_in_a_replay_is_found_although_the_file_stays() -> None:
+    past = Past(_Moments(), is_replay=True)
+    past.step(30)
+    past.mark(_at(99))
+    past.to_oldest()
+    past.jump(1)
+    assert _second(past) == 30
 
 
 @pytest.mark.parametrize(

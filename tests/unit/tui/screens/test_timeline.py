@@ -77,6 +77,22 @@ async def test_a_key_opens_the_time_line_and_escape_closes_it() -> None:
         assert "Locks" in screen.text
 
 
+async def test_a_key_switches_between_time_line_and_heat_map_with_the_same_view() -> None:
+    async with live() as screen:
+        await screen.open("T")
+        await screen.keys("plus", "left", "left")
+        first = screen.app.screen
+        assert isinstance(first, TimelineScreen)
+        await screen.open("H")
+        second = screen.app.screen
+        assert isinstance(second, HeatMapScreen)
+        assert second.view == first.view
+        await screen.open("T")
+        assert isinstance(screen.app.screen, TimelineScreen)
+        await screen.keys("escape")
+        assert isinstance(screen.app.screen, MonitorScreen)
+
+
 async def test_no_line_is_wider_than_the_terminal() -> None:
     for size in ((80, 24), (200, 60), (60, 15)):
         async with live(size=size) as screen:

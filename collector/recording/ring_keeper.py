@@ -1,0 +1,140 @@
+"""Moves the ring records of a process into its memory, as far as their cost allows."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.recording.history import History
+from locktop.collector.shm import slot_batch
+from locktop.collector.shm.ring_drain import Drained, RingDrain
+from locktop.collector.shm.slot_batch import SlotBatch
+
+#: The share of a CPU that the records may take, and seconds of it that may be spent in advance.
+_CPU_SHARE, _ADVANCE_S = 0.01, 10.0
+#: Seconds of ring records in one batch.
+_BATCH_S = 0.5
+#: The shortest pause, seconds: many small batches would take more bytes.
+_LEAST_PAUSE_S = 0.25
+#: Seconds that ``flush`` and ``close`` wait for the thread.
+_PATIENCE_S = 2.0
+#: Seconds that a scan waits for the records until then.
+_CATCH_UP_S = 0.1
+#: Long waits that nobody took, in bytes; the oldest are left out.
+_MAX_LONG_BYTES = 1000 * 64
+
+
+class RingKeeper:
+    """Has a thread that takes the records.
+
+    A busy process makes more records than the CPU share allows. Then the thread pauses, the process
+    overwrites records, and the next batch counts these as lost.
+    """
+
+    def __init__(self, drain: RingDrain, history: History, cpu_share: float = _CPU_SHARE) -> None:
+        """Args:
+        drain: the records; the keeper closes the drain.
+        history: where the records go.
+        cpu_share: the part of a CPU that this may cost.
+        """
+        self._drain = drain
+        self._cpu_share = cpu_share
+        self._history = history
+        self._changed = threading.Condition()  # of the fields below
+        self._long_waits: SlotBatch | None = None
+        self._fault: Exception | None = None
+        self._batches = 0  # that are in the memory
+        self._is_hurried = self._is_pausing = self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, name="ring records", daemon=True)
+        self._thread.start()
+
+    def take_long_waits(self) -> SlotBatch | None:
+        """Return the records of long waits since the last call.
+
+        Raises:
+            Exception: the fault that ended the thread.
+        """
+        if self._fault is not None:
+            raise self._fault
+        with self._changed:
+            taken, self._long_waits = self._long_waits, None
+            return taken
+
+    def catch_up(self) -> None:
+        """Flush, unless the thread pauses because of the cost."""
+        if not self._is_pausing:
+            self._wait_for_batches(1, _CATCH_UP_S)
+
+    def flush(self) -> None:
+        """Return when the memory has the records that are there now."""
+        # The batch that is being taken may have begun before.
+        self._wait_for_batches(2, _PATIENCE_S)
+
+    def _wait_for_batches(self, count: int, within_s: float) -> None:
+        with self._changed:
+            wanted = self._batches + count
+            until = time.monotonic() + within_s
+            while self._batches < wanted and self._thread.is_alive():
+                left_s = until - time.monotonic()
+                if left_s <= 0:
+                    return
+                self._hurry()
+                self._changed.wait(min(left_s, 0.01))
+
+    def close(self) -> None:
+        """Take no more records."""
+        with self._changed:
+            self._is_stopped = True
+            self._hurry()
+        until = time.monotonic() + _PATIENCE_S
+        while self._thread.is_alive() and time.monotonic() < until:
+            self._drain.hurry()  # the thread may just have begun with a batch
+            self._thread.join(0.01)
+
+    def _hurry(self) -> None:
+        self._is_hurried = True
+        self._drain.hurry()
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        paid_at = time.monotonic() - _ADVANCE_S  # until then the share covers the cost
+        has_paused = False
+        try:
+            while not self._is_stopped:
+                began_s, now = time.thread_time(), time.monotonic()
+                # After a pause the rings alone are taken: they have the newest records.
+                self._add(self._drain.take(0.0 if has_paused else _BATCH_S))
+                used_s = time.thread_time() - began_s
+                paid_at = max(paid_at, now - _ADVANCE_S) + used_s / self._cpu_share
+                has_paused = paid_at > time.monotonic()
+                self._pause(max(paid_at, now + _LEAST_PAUSE_S) if has_paused else 0.0)
+        except LocktopError:
+            pass  # the next scan reports the damage
+        except Exception as error:
+            self._fault = error
+        finally:
+            self._drain.close()
+
+    def _add(self, drained: Drained) -> None:
+        if drained.slots.packed or drained.slots.lost:
+            self._history.add_slots(drained.slots)
+        with self._changed:
+            self._batches += 1
+            self._changed.notify_all()
+            if drained.long_waits.records:
+                before = self._long_waits.records if self._long_waits is not None else b""
+                records = (before + drained.long_waits.records)[-_MAX_LONG_BYTES:]
+                # One clock: the later batch tells the times of both.
+                self._long_waits = slot_batch.with_records(drained.long_waits, records)
+
+    def _pause(self, until: float) -> None:
+        with self._changed:
+            self._is_hurried = False
+            self._is_pausing = until > time.monotonic()
+            while not (self._is_hurried or self._is_stopped):
+                left_s = until - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._changed.wait(left_s)
+            self._is_pausing = False
