@@ -22,6 +22,9 @@ from locktop.collector.shm.slot_batch import SlotBatch
 
 #: Frames of one part of the index.
 _PART = 64
+#: Notable moments of one frame. Each has a text of 200 characters at most. So these
+#: frames stay below MAX_PLAIN bytes.
+_MOMENTS = 1000
 
 
 class RecordingEndedError(LocktopError):
@@ -81,8 +84,11 @@ class RecordingWriter:
         self._add(FrameType.SLOTS, frame_format.packed(data), len(data), slots.time_ns, first_ns)
 
     def add_notables(self, notables: Iterable[Notable], time_ns: int) -> None:
-        """Append notable moments."""
-        self._add(FrameType.NOTABLES, msgspec.msgpack.encode(list(notables)), None, time_ns)
+        """Append notable moments, in several frames if there are many."""
+        found = list(notables)
+        for at in range(0, len(found), _MOMENTS):
+            payload = msgspec.msgpack.encode(found[at : at + _MOMENTS])
+            self._add(FrameType.NOTABLES, payload, None, time_ns)
 
     def finish(self, reason: str, time_ns: int) -> None:
         """Append why the recording ends, and the rest of the index; close the file."""

@@ -96,6 +96,18 @@ def test_notable_moments_come_back(recording: Recording) -> None:
     assert recording.notables() == [_NOTABLE]
 
 
+def test_thousands_of_notable_moments_come_back(tmp_path: Path) -> None:
+    many = [Notable(_BEGIN + n, NotableKind.WAIT, "\U0001f512" * 200) for n in range(3000)]
+    writer = RecordingWriter(tmp_path / "r", RecordingInfo.of(scans(1)[0], "1.0"), _BEGIN)
+    writer.add_notables(many, _BEGIN)
+    writer.add_snapshot(scans(1)[0], _BEGIN)
+    writer.finish("the process has ended", _BEGIN)
+    opened = Recording(tmp_path / "r")
+    assert opened.notables() == many
+    assert (len(opened.times_ns()), opened.damage) == (1, "")
+    opened.close()
+
+
 def test_a_recording_that_was_cut_off_opens_up_to_the_last_whole_frame(tmp_path: Path) -> None:
     made = scans(20)
     data = write(tmp_path / "whole", made, is_ended=False).read_bytes()
