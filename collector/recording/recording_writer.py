@@ -22,8 +22,8 @@ from locktop.collector.shm.slot_batch import SlotBatch
 
 #: Frames of one part of the index.
 _PART = 64
-#: Notable moments of one frame. Each has a text of 200 characters at most, and the payload of a
-#: frame that is not packed has MAX_PLAIN bytes at most.
+#: Notable moments of one frame. Each has a text of 200 characters at most. So these
+#: frames stay below MAX_PLAIN bytes.
 _MOMENTS = 1000
 
 

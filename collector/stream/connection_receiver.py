@@ -25,6 +25,8 @@ _NEXT_S, _REST_S = 15.0, 30.0
 #: A peer without a snapshot gives way to a new peer after so many seconds.
 _GIVES_WAY_S = 1.0
 _CHUNK = 1 << 16
+#: Seconds between two looks at the times of all peers.
+_PAUSE_S = 0.2
 
 
 class PeerConnection:
@@ -80,14 +82,17 @@ class ConnectionReceiver:
         self._peers: list[PeerConnection] = []
         self._followed: PeerConnection | None = None
         self._lock = threading.Lock()
-        listening.settimeout(0.2)
+        listening.settimeout(_PAUSE_S)
 
     def step(self) -> None:
         """Accept one connection if there is one, and end those whose time is over."""
         try:
             opened, address = self._listening.accept()
-        except OSError:  # no connection in this time, or one that has gone already
+        except TimeoutError:
             opened = None
+        except OSError:  # the connection has gone already, or there are no descriptors
+            opened = None
+            time.sleep(_PAUSE_S)
         now = time.monotonic()
         with self._lock:
             late = [peer for peer in self._peers if now > peer.deadline]

@@ -80,7 +80,7 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->trylock_failed = sum->trylock_failed;
     row->signals = sum->signals;
     row->unheard = sum->unheard;
-    if (row->kind == LT_KIND_SEM)
+    if (row->kind == LT_KIND_SEM && lock.parent_posts <= LT_PARENT_POSTS)
         row->parent_posts = lock.parent_posts;
     if (row->kind == LT_KIND_SEM && sum->life == lock.generation) {
         row->life_acquisitions = sum->life_acquisitions;

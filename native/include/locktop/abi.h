@@ -167,7 +167,7 @@ struct lt_control {
     uint64_t claim_ticks; /* the target's clock when the reader last renewed the claim */
 };
 
-enum { LT_PARENT_POSTS = 16 };
+enum { LT_PARENT_POSTS = 16, LT_PARENT_NOT_KNOWN = 0xffff };
 
 /* One lock, for the whole process. A search goes by the hash of the key (lock_hash() in
  * base/lock_key.h) down a tree that only grows. The highest bits of the hash choose a root. If
@@ -180,7 +180,7 @@ struct lt_lock {
     union {
         uint16_t cookies; /* with LOCKTOP_ORDER=mark: cookies that the lock was given; 0 none */
         /* sem that a forked child inherited as a lock: posts by threads of the parent. At most
-         * LT_PARENT_POSTS; 0 not known */
+         * LT_PARENT_POSTS; LT_PARENT_NOT_KNOWN; 0: the child has not looked yet */
         uint16_t parent_posts;
     };
     /* mutex: type and flags (its __kind). rwlock: who goes first (its __flags,

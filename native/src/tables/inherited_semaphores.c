@@ -178,6 +178,20 @@ static bool is_of_parent(long file)
            pid == parent.pid && created == parent.created_real_ns;
 }
 
+/* The posts of a lock of one unit by the parent's file, 0 if that cannot be known. */
+static uint32_t posts_in_file(uint64_t key, uint32_t generation)
+{
+    long file = sys_call6(SYS_openat, AT_FDCWD, (long)parent.path,
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, 0, 0);
+    if (file < 0)
+        return 0;
+    uint32_t posts = is_of_parent(file) ? posts_as_lock(file, key, generation) : 0;
+    sys_call3(SYS_close, file, 0, 0);
+    return posts;
+}
+
+/* Looks once for each lock: a look at the tables of many threads takes long, and a program may wait
+ * often. */
 void inherited_semaphore_check(struct lt_thread *t, uint64_t key)
 {
     uint32_t type, generation;
@@ -189,11 +203,7 @@ void inherited_semaphore_check(struct lt_thread *t, uint64_t key)
     if (!counters || counters->counts.acquisitions || !lock || lock->generation ||
         lock->parent_posts || !init_is_of_parent(key, &type, &generation) || type != ONE_UNIT)
         return;
-    long file = sys_call6(SYS_openat, AT_FDCWD, (long)parent.path,
-                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, 0, 0);
-    if (file < 0)
-        return;
-    uint32_t posts = is_of_parent(file) ? posts_as_lock(file, key, generation) : 0;
-    __atomic_store_n(&lock->parent_posts, (uint16_t)posts, __ATOMIC_RELAXED);
-    sys_call3(SYS_close, file, 0, 0);
+    uint32_t posts = posts_in_file(key, generation);
+    __atomic_store_n(&lock->parent_posts, (uint16_t)(posts ? posts : LT_PARENT_NOT_KNOWN),
+                     __ATOMIC_RELAXED);
 }
