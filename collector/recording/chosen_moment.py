@@ -157,7 +157,7 @@ def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
         exact_ns = begin_ns + by_ns if sign == "+" else end_ns - by_ns
         return _Given(exact_ns, exact_ns)
     if found := _SHARE.fullmatch(text):
-        exact_ns = begin_ns + round((end_ns - begin_ns) * min(100.0, float(found[1])) / 100)
+        exact_ns = begin_ns + round((end_ns - begin_ns) * float(found[1]) / 100)
         return _Given(exact_ns, exact_ns)
     if found := _NOTABLE.fullmatch(text):
         # A long wait may have ended before the first snapshot.

@@ -83,7 +83,7 @@ def test_the_time_of_each_snapshot_names_that_snapshot() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["12:00:00", "-3m", "+3m", "2026-11-24T05:02:00Z", "2025-11-24T05:00:00Z"]
+    "text", ["12:00:00", "-3m", "+3m", "150%", "2026-11-24T05:02:00Z", "2025-11-24T05:00:00Z"]
 )
 def test_a_time_not_recorded_gives_its_span(text: str) -> None:
     with pytest.raises(LocktopError) as error:
