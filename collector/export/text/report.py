@@ -63,13 +63,15 @@ def _lines(context: ReportContext, with_idle: bool) -> Iterator[str]:
 
 def _head(context: ReportContext) -> Iterator[str]:
     snapshot, process = context.snapshot, context.snapshot.process
-    counts = context.before is None and not snapshot.is_sampled
+    if snapshot.is_sampled:
+        observed = "sampled for"
+    else:
+        observed = "counting for" if context.before is None else "counted over"
     yield f"locktop {snapshot.taken_at} on {snapshot.host}, source {snapshot.source}"
     yield f"process {process.pid} {process.comm}: {' '.join(process.cmdline) or process.exe}"
     yield (
         f"started {process.started_at}, {units.size(process.rss_bytes)} resident,"
-        f" {'counting' if counts else 'sampled'} for"
-        f" {units.duration(context.span_s)}"
+        f" {observed} {units.duration(context.span_s)}"
     )
     yield _counts(context)
     if snapshot.unobserved_waiters:

@@ -190,7 +190,7 @@ static uint32_t posts_in_file(uint64_t key, uint32_t generation)
     return posts;
 }
 
-/* Looks once for each lock: a look at the tables of many threads takes long, and a program may wait
+/* Looks once for each lock. A look at the tables of many threads takes long, and a program may wait
  * often. */
 void inherited_semaphore_check(struct lt_thread *t, uint64_t key)
 {

@@ -349,7 +349,7 @@ def test_the_text_report_has_the_figures_of_an_interval() -> None:
     page = report.render(snapshot(9, 1.0), snapshot(4, 0.25, 5.0))
     assert "in this time" in page
     assert "750 ms" in page
-    assert "sampled for 5.00 s" in page
+    assert "counted over 5.00 s" in page
     assert "max since start" in page
     assert "max wait" not in page
 
