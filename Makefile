@@ -10,7 +10,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
   pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
-  soak false-alarms fuzz fuzz-recordings \
+  soak false-alarms fuzz fuzz-recordings fuzz-streams \
   glibc-tests sizes wheel-test clean
 
 setup: .venv/.built
@@ -189,15 +189,21 @@ FROM ?= 1000
 fuzz: setup
 	LOCKTOP_FUZZ=$(ROUNDS_OF_FUZZ):$(FROM) $(BIN)/pytest tests/fuzz
 
-# A coverage-guided search for recordings that break the reader. Faults and new inputs go to build/.
+# A coverage-guided search for recordings or streams that break the reader. Faults and new inputs go to
+# build/.
 SECONDS_OF_FUZZ ?= 600
-fuzz-recordings: setup
+define search
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check \
 	  --no-build-isolation -e '.[dev,fuzz]'
-	mkdir -p build/fuzz-recordings
-	PYTHONPATH=tests:tests/unit $(BIN)/python -m fuzz.recordings_atheris \
+	mkdir -p build/fuzz-$(1)
+	PYTHONPATH=tests:tests/unit $(BIN)/python -m fuzz.$(1)_atheris \
 	  -max_total_time=$(SECONDS_OF_FUZZ) -timeout=20 -rss_limit_mb=2048 -max_len=8192 \
-	  -artifact_prefix=build/fuzz-fault- build/fuzz-recordings tests/fuzz/corpus/recordings
+	  -artifact_prefix=build/fuzz-fault- build/fuzz-$(1) tests/fuzz/corpus/$(1)
+endef
+fuzz-recordings: setup
+	$(call search,recordings)
+fuzz-streams: setup
+	$(call search,streams)
 
 # The wheel, installed where nothing else of the project is to be seen.
 wheel-test: setup
