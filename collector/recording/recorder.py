@@ -28,7 +28,7 @@ Writer = RecordingWriter | SegmentWriter
 
 #: Seconds of ring records in one frame. After a SIGKILL so much is missing.
 _BATCH_S = 0.5
-#: Calls that empty the rings at the end; each takes as much as one batch may have.
+#: The most calls that empty the rings at the end. A busy process goes on to fill them.
 _LAST_CALLS = 1000
 
 
@@ -150,9 +150,15 @@ class Recorder:
 
     def _begin(self, snapshot: Snapshot) -> None:
         info = RecordingInfo.of(snapshot, __version__)
-        self._writer = self._destination.open(info, time.time_ns())
-        self._began = time.monotonic()
         self._drain = self._source.drain()
+        try:
+            self._writer = self._destination.open(info, time.time_ns())
+        except BaseException:
+            if self._drain is not None:
+                self._drain.close()
+                self._drain = None
+            raise
+        self._began = time.monotonic()
         if self._drain is not None:
             self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
             self._thread.start()
@@ -181,21 +187,20 @@ class Recorder:
 
     def _drain_rest(self, drain: RingDrain) -> None:
         for _ in range(_LAST_CALLS):
-            if not self._take(drain, 0.0):
+            if not self._take(drain, 0.0) or not drain.has_more:
                 return
 
     def _take(self, drain: RingDrain, within_s: float) -> bool:
-        """Add the ring records of ``within_s`` seconds; return whether there may be more."""
+        """Add the ring records of ``within_s`` seconds; return whether to go on."""
         try:
-            drained = drain.take(within_s)
-            self._add_slots(drained)
+            self._add_slots(drain.take(within_s))
         except LocktopError:
-            return False  # the next scan reports the damage
+            pass  # the next scan reports the damage, and another program may follow
         # A recording that lacks all later records must not end as if it were whole.
         except Exception as error:
             self.problem = f"the recording ends here: {type(error).__name__}: {error}"
             return False
-        return within_s > 0.0 or bool(drained.slots.packed)
+        return True
 
     def _add_slots(self, drained: Drained) -> None:
         slots = drained.slots

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -104,17 +105,21 @@ class RingKeeper:
             while not self._is_stopped:
                 began_s, now = time.thread_time(), time.monotonic()
                 # After a pause the rings alone are taken: they have the newest records.
-                self._add(self._drain.take(0.0 if has_paused else _BATCH_S))
+                self._add(self._take(0.0 if has_paused else _BATCH_S))
                 used_s = time.thread_time() - began_s
                 paid_at = max(paid_at, now - _ADVANCE_S) + used_s / self._cpu_share
                 has_paused = paid_at > time.monotonic()
                 self._pause(max(paid_at, now + _LEAST_PAUSE_S) if has_paused else 0.0)
-        except LocktopError:
-            pass  # the next scan reports the damage
         except Exception as error:
             self._fault = error
         finally:
             self._drain.close()
+
+    def _take(self, within_s: float) -> Drained:
+        while True:
+            # The next scan reports the damage of a file, and another program may follow.
+            with contextlib.suppress(LocktopError):
+                return self._drain.take(within_s)
 
     def _add(self, drained: Drained) -> None:
         if drained.slots.packed or drained.slots.lost:

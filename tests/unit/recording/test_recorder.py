@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import cast
 
+import pytest
+from support.shared_file import record
 from unit.recording.test_recording import scans
 
 from locktop.collector.recording.recorder import Recorder, RecordingPath
 from locktop.collector.recording.recording import Recording
+from locktop.collector.shm import slot_batch
+from locktop.collector.shm.ring_drain import Drained
+from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources.base import Source
 
 
@@ -30,6 +36,45 @@ class _FailingDrain:
 
     def close(self) -> None:
         self.is_closed = True
+
+
+class _BusyDrain:
+    """The drain of a process that makes records for ever, and the process itself."""
+
+    def __init__(self, has_more: int) -> None:
+        self._has_more = has_more
+        self.calls = 0
+
+    def drain(self) -> _BusyDrain:
+        return self
+
+    @property
+    def has_more(self) -> bool:
+        return self.calls < self._has_more
+
+    def take(self, within_s: float) -> Drained:
+        if within_s:
+            time.sleep(0.001)
+        else:
+            self.calls += 1
+        raw = SlotBatch(ticks=0, time_ns=time.time_ns(), hz=1e9, lost=0, records=record(tid=1))
+        slots = slot_batch.packed(raw)
+        return Drained(slots=slots, long_waits=slot_batch.with_records(slots, b""))
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_the_last_calls_end_with_the_first_batch_that_is_not_full(
+    tmp_path: Path, more: int
+) -> None:
+    busy = _BusyDrain(more)
+    recorder = Recorder(cast(Source, busy), RecordingPath(tmp_path / "r"))
+    recorder.add(scans(1)[0])
+    recorder.finish("its time is over")
+    assert recorder.problem == ""
+    assert busy.calls == max(1, more)
 
 
 def test_a_fault_while_ring_records_are_copied_ends_the_recording(tmp_path: Path) -> None:
