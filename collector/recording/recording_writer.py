@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.model import Notable, Snapshot
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
@@ -47,7 +47,7 @@ class RecordingWriter:
         except FileExistsError:
             raise LocktopError(f"{path} is there already; give another -o FILE") from None
         except OSError as error:
-            raise LocktopError(f"{path}: cannot be made: {os.strerror(error.errno or 0)}") from None
+            raise LocktopError(f"{path}: cannot be made: {reason_of(error)}") from None
         self.size = 0  # bytes written
         self._packer = ChainPacker()
         self._entries: list[IndexEntry] = []
@@ -143,7 +143,7 @@ class RecordingWriter:
             with contextlib.suppress(OSError):  # readers leave half a frame out, too
                 os.ftruncate(self._fd, self.size)  # no half frame stays
             raise RecordingEndedError(
-                f"{self.path}: {os.strerror(error.errno or 0)}; the recording ends here and can"
+                f"{self.path}: {reason_of(error)}; the recording ends here and can"
                 " be read up to this moment"
             ) from None
         self.size += len(data)

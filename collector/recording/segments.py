@@ -14,8 +14,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.model import Notable, Snapshot, WaitRecord
+from locktop.collector.recording.file_pool import FilePool
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
@@ -29,6 +30,8 @@ _MOST_BYTES = 256 << 20
 LEAST_BYTES = 1 << 20
 _NAME = re.compile(r"\d{6,9}\.locktop")
 _MAX_SEGMENTS = 10_000
+#: Faults that the line about the damage has.
+_MAX_FAULTS = 3
 
 
 class _Segment(Struct):
@@ -66,7 +69,7 @@ class SegmentWriter:
         except FileExistsError:
             raise LocktopError(f"{path} is there already; give another -o FILE") from None
         except OSError as error:
-            raise LocktopError(f"{path}: cannot be made: {os.strerror(error.errno or 0)}") from None
+            raise LocktopError(f"{path}: cannot be made: {reason_of(error)}") from None
         self._info = info
         self._max_bytes = max_bytes
         self._keep_ns = round(keep_s * 1e9) if keep_s is not None else None
@@ -141,7 +144,7 @@ class SegmentedRecording:
     """All segments of a directory as one recording. See Moments for the reading methods."""
 
     def __init__(self, path: Path) -> None:
-        """Open the segments.
+        """Open the segments, a few at a time.
 
         A segment that has no snapshot, because it was cut off at its begin, is left out.
 
@@ -150,11 +153,12 @@ class SegmentedRecording:
         """
         self.path = path
         self._parts: list[Recording] = []
+        pool = FilePool()
         faults: list[str] = []
         try:
             for name in _segment_names(path):
                 try:
-                    part = Recording(path / name)
+                    part = Recording(path / name, pool)
                 except LocktopError as error:
                     faults.append(str(error))
                     continue
@@ -168,7 +172,9 @@ class SegmentedRecording:
             raise
         self.info = self._parts[0].info
         #: The faults of the segments, "" for none. Frames behind a fault are left out.
-        self.damage = "; ".join(faults)
+        self.damage = "; ".join(faults[:_MAX_FAULTS])
+        if len(faults) > _MAX_FAULTS:
+            self.damage += f"; and {len(faults) - _MAX_FAULTS} more segments are damaged"
 
     def _index(self, faults: Sequence[str]) -> None:
         self._begins = [part.times_ns()[0] for part in self._parts if part.times_ns()]
@@ -213,7 +219,7 @@ def _segment_names(path: Path) -> list[str]:
         with os.scandir(path) as entries:
             names = sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name))
     except OSError as error:
-        raise LocktopError(f"{path}: {error.strerror}") from None
+        raise LocktopError(f"{path}: {reason_of(error)}") from None
     if len(names) > _MAX_SEGMENTS:
         raise LocktopError(f"{path}: more than {_MAX_SEGMENTS} segments")
     return names

@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from locktop.collector.analysis.figures_since import since
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.format.units import duration
 from locktop.collector.linux import procfs
 from locktop.collector.linux.target import find_process
@@ -232,7 +232,7 @@ def _write(path: Path, session: Session) -> None:
             writer.close()
         new.rename(path)
     except OSError as error:
-        raise LocktopError(f"{path}: {os.strerror(error.errno or 0)}") from None
+        raise LocktopError(f"{path}: {reason_of(error)}") from None
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)

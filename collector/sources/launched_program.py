@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.sources import launch
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class LaunchedProgram:
         except OSError as error:
             self._restore_handlers()
             self._close_output()
-            raise LocktopError(f"cannot start {self._program}: {error.strerror}") from None
+            raise LocktopError(f"cannot start {self._program}: {reason_of(error)}") from None
         try:
             self._may_leave = True
             if self._end_signal is not None:

@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 
 _PT_INTERP = 3
 _HEADER64 = struct.Struct("=HHIQQQIHHHHHH")  # e_type .. e_shstrndx, after e_ident
@@ -132,6 +132,6 @@ def check(path: str) -> None:
     except ValueError:
         raise LocktopError(f"{name} is not a program that can be watched: {path}") from None
     except OSError as error:
-        raise LocktopError(f"cannot read {path}: {error.strerror}") from None
+        raise LocktopError(f"cannot read {path}: {reason_of(error)}") from None
     if reason:
         raise LocktopError(f"{name} cannot be watched: {reason}")
