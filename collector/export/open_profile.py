@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from locktop.collector.analysis.idle.rules import Rules
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export import snapshot_codec
 from locktop.collector.format import units
+from locktop.collector.linux.regular_file import open_regular
 from locktop.collector.model import Snapshot
 from locktop.collector.profile import vsperf_report
 from locktop.collector.profile.profile import Profile, ReportProfile, SnapshotProfile
@@ -22,8 +25,7 @@ def open_profile(path: str, rules: Rules | None = None) -> Profile:
         rules: The rules that classify the waits of a snapshot; None for the shipped rules.
 
     Raises:
-        LocktopError: The file has neither format, or is too large.
-        OSError: The file cannot be read.
+        LocktopError: The file cannot be read, is not regular, has neither format, or is too large.
     """
     data = _read(path)
     if snapshot_codec.is_snapshot(data):
@@ -37,8 +39,11 @@ def open_snapshot(path: str, rules: Rules | None = None) -> Snapshot:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
+    try:
+        with os.fdopen(open_regular(path, follow_link=True), "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise LocktopError(f"{path}: {reason_of(error)}") from None
     if len(data) > MAX_BYTES:
         raise LocktopError(f"{path} is larger than {units.size(MAX_BYTES)}")
     return data
