@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export import snapshot_codec
+from locktop.collector.export.input_file import open_input
 from locktop.collector.format import units
-from locktop.collector.linux.regular_file import open_regular
 from locktop.collector.model import Snapshot
 from locktop.collector.profile import vsperf_report
 from locktop.collector.profile.profile import Profile, ReportProfile, SnapshotProfile
@@ -40,7 +38,7 @@ def open_snapshot(path: str, rules: Rules | None = None) -> Snapshot:
 
 def _read(path: str) -> bytes:
     try:
-        with os.fdopen(open_regular(path, follow_link=True), "rb") as file:
+        with open_input(path) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise LocktopError(f"{path}: {reason_of(error)}") from None

@@ -20,7 +20,7 @@ from locktop.collector.shm.segment import GrowingArray, SharedMemory
 from locktop.collector.shm.slot_batch import SlotBatch
 
 #: Records that one batch may have, and records with which it is handed over at once.
-_CAPACITY, _ENOUGH = 1 << 17, 1 << 16
+CAPACITY, _ENOUGH = 1 << 17, 1 << 16
 _MAX_LONG = 100
 #: A damaged head of a ring may name any number; msgpack has room for 64 bits.
 _MAX_LOST = (1 << 63) - 1
@@ -128,11 +128,11 @@ class _FileRings:
         self._clock = Clock(self._memory.header())
         self._threads = GrowingArray(self._memory, layout.THREADS_AT, layout.THREAD.size)
         self._next = array("Q")
-        self._records = _new_uncleared("uint8_t[]", _CAPACITY * event_ring.SIZE)
-        self._packed = _new_uncleared("uint8_t[]", _CAPACITY * lib.LT_PACKED_RECORD_MAX)
+        self._records = _new_uncleared("uint8_t[]", CAPACITY * event_ring.SIZE)
+        self._packed = _new_uncleared("uint8_t[]", CAPACITY * lib.LT_PACKED_RECORD_MAX)
         self._args = ffi.new("struct lt_drain *")
         self._args.fd, self._args.threads_at = self._memory.fd, _COUNT_AT
-        self._args.records, self._args.capacity = self._records, _CAPACITY
+        self._args.records, self._args.capacity = self._records, CAPACITY
         self._args.enough = _ENOUGH
         self._first: deque[Drained] = deque()  # records from before this moment
         #: Whether another call of ``take`` returns records that are there already.

@@ -76,15 +76,10 @@ def check_use(arguments: argparse.Namespace, name: str) -> None:
 
 def _check_opens(path: str) -> None:
     """Raise LocktopError if FILE cannot be opened."""
-    from locktop.collector.errors import LocktopError, reason_of
-    from locktop.collector.linux.regular_file import open_regular
+    from locktop.collector.export.input_file import open_input
 
-    if os.path.isdir(path):
-        return
-    try:
-        os.close(open_regular(path, follow_link=True))
-    except OSError as error:
-        raise LocktopError(f"{path}: {reason_of(error)}") from None
+    if not os.path.isdir(path):
+        open_input(path).close()
 
 
 def has_span(arguments: argparse.Namespace) -> bool:
@@ -106,11 +101,15 @@ def is_recording(path: str) -> bool:
 
 
 def _begins_as_recording(path: str) -> bool:
-    from locktop.collector.linux.regular_file import open_regular
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.export.input_file import open_input
     from locktop.collector.recording.frame_format import MAGIC
 
-    with os.fdopen(open_regular(path, follow_link=True), "rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+    try:
+        with open_input(path) as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except LocktopError:
+        return False  # another file of the directory may do so
 
 
 def scanned(arguments: argparse.Namespace) -> Span:
