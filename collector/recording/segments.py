@@ -8,7 +8,7 @@ import os
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from locktop.collector.model import Notable, Snapshot, WaitRecord
 from locktop.collector.recording.file_pool import FilePool
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
-from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.recording.recording_writer import RecordingEndedError, RecordingWriter
 from locktop.collector.shm.slot_batch import SlotBatch
 
 #: A ring has some nine segments: so much of the limit is one segment.
@@ -76,7 +76,9 @@ class SegmentWriter:
         self._part_bytes = min(_MOST_BYTES, max_bytes // _PART if max_bytes else _MOST_BYTES)
         self._before: deque[_Segment] = deque()
         self._number = self._newest_ns = 0
-        self._begin(time_ns)
+        self._has_snapshot = False
+        with self._named():
+            self._begin(time_ns)
 
     @property
     def size(self) -> int:
@@ -86,9 +88,11 @@ class SegmentWriter:
     def add_snapshot(self, snapshot: Snapshot, time_ns: int) -> None:
         """Append a snapshot, in a new segment if the present one is full."""
         if self._is_full(time_ns):
-            self._end("the recording goes on in the next segment", time_ns)
-            self._begin(time_ns)
+            with self._named():
+                self._end("the recording goes on in the next segment", time_ns)
+                self._begin(time_ns)
         self._append(lambda writer: writer.add_snapshot(snapshot, time_ns), time_ns)
+        self._has_snapshot = True
 
     def add_slots(self, slots: SlotBatch) -> None:
         """Append ring records."""
@@ -100,7 +104,8 @@ class SegmentWriter:
 
     def finish(self, reason: str, time_ns: int) -> None:
         """End the last segment."""
-        self._writer.finish(reason, time_ns)
+        with self._named():
+            self._writer.finish(reason, time_ns)
 
     def close(self) -> None:
         """Close the last segment as it is."""
@@ -108,8 +113,20 @@ class SegmentWriter:
 
     def _append(self, add: Callable[[RecordingWriter], None], time_ns: int) -> None:
         self._newest_ns = max(self._newest_ns, time_ns)
-        add(self._writer)
+        with self._named():
+            add(self._writer)
         self._delete_old()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error of a segment name the directory, which has no segment without a snapshot."""
+        try:
+            yield
+        except RecordingEndedError as error:
+            if not self._has_snapshot:
+                with contextlib.suppress(OSError):
+                    self.path.rmdir()
+            raise RecordingEndedError(self.path, error.error, self._has_snapshot) from None
 
     def _is_full(self, time_ns: int) -> bool:
         if self._writer.size >= self._part_bytes:

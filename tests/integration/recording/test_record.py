@@ -250,6 +250,23 @@ def test_a_full_disk_ends_the_recording_with_one_line_and_a_readable_file(
     _record_until_full(target.pid, tmpfs(64 << 10) / "r")
 
 
+@pytest.mark.parametrize("limits", [(), ("--keep", "10m")])
+def test_a_disk_without_room_for_a_snapshot_has_no_recording(
+    start_target: StartTarget, tmpfs: Callable[[int], Path], limits: tuple[str, ...]
+) -> None:
+    target = without_end(start_target)
+    disk = tmpfs(64 << 10)
+    (disk / "other").write_bytes(bytes(64 << 10))
+    done = tool.run("record", "-p", target.pid, "-o", str(disk / "r"), "-d", "1", *limits)
+    line = f"locktop: {disk}/r: cannot be made: no space left on device; make room there\n"
+    assert (done.returncode, done.stderr) == (2, line)
+    session = {"XDG_RUNTIME_DIR": str(disk)}
+    done = tool.run("ctl", "-p", target.pid, "--start", environment=session)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no space left on device; make room there" in done.stderr
+    assert [path.name for path in disk.iterdir() if path.name != "locktop"] == ["other"]
+
+
 def test_a_limit_of_the_file_size_ends_the_recording_in_the_same_way(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
