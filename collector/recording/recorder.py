@@ -104,10 +104,16 @@ class Recorder:
         """Append a snapshot. A full disk ends the recording, see ``problem``.
 
         Raises:
-            LocktopError: the file cannot be made.
+            LocktopError: the file cannot be made. Later calls do nothing.
         """
+        if self.problem:
+            return
         if self._writer is None:
-            self._begin(snapshot)
+            try:
+                self._begin(snapshot)
+            except LocktopError as error:
+                self.problem = str(error)
+                raise
         time_ns = time.time_ns()
         with self._lock:
             self._write(lambda writer: writer.add_snapshot(snapshot, time_ns))

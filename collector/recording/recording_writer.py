@@ -29,7 +29,7 @@ _MOMENTS = 1000
 
 
 class RecordingEndedError(LocktopError):
-    """The file can take no more. What it has is readable; a file without a snapshot is removed."""
+    """The file can take no more. Its frames are readable. A file without a snapshot is removed."""
 
     def __init__(self, path: Path, error: OSError, has_snapshot: bool) -> None:
         """``has_snapshot``: whether the recording has a snapshot."""

@@ -127,6 +127,10 @@ class LaunchedProgram:
         elif not self._keep:
             self._ask_to_end()
 
+    def has_ended(self) -> bool:
+        """Return whether the program has ended."""
+        return self._process.poll() is not None
+
     def kill(self) -> None:
         """End the program at once, unless it is left running."""
         if not self._keep:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -318,3 +319,23 @@ def test_run_records_without_a_terminal(compiler: Compiler, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "recorded " in done.stderr
     assert open_recording(tmp_path / "r").at(_EVER).ended
+
+
+def test_a_full_disk_does_not_end_the_program_of_run(
+    compiler: Compiler, tmp_path: Path, tmpfs: Callable[[int], Path]
+) -> None:
+    (tmp_path / "go").write_text("\n")
+    program = f"exec {compiler.program('paced_pairs')} 4 100000000 100000 50 < {tmp_path}/go"
+    options = ["--rate", "10", "--level", "all", "--output", "/dev/null"]
+    command = [
+        tool.COMMAND, "run", "--record", str(tmpfs(64 << 10) / "r"), *options, "--", "sh", "-c",
+        program,
+    ]  # fmt: skip
+    with Target(["sh", "-c", f"exec {shlex.join(command)} 2>&1"]) as recorder:
+        pid = int(recorder.line().split()[2])
+        assert "the recording ends here" in recorder.line()
+        os.kill(pid, signal.SIGUSR1)
+        lines = [recorder.line(), recorder.line()]
+        assert recorder.process.wait(PATIENCE_S) == 128 + signal.SIGUSR1
+    assert lines[0].startswith("recorded ")
+    assert "was ended by" in lines[1]

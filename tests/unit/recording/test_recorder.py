@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 from support.shared_file import record
 from unit.recording.test_recording import scans
 
+from locktop.collector.model import Snapshot
+from locktop.collector.recording.recorded_source import RecordedSource
 from locktop.collector.recording.recorder import Recorder, RecordingPath
 from locktop.collector.recording.recording import Recording
 from locktop.collector.shm import slot_batch
@@ -91,3 +94,29 @@ def test_a_fault_while_ring_records_are_copied_ends_the_recording(tmp_path: Path
     opened = Recording(tmp_path / "r")
     assert opened.at(opened.times_ns()[0]) == scans(1)[0]
     opened.close()
+
+
+class _IdleSource:
+    """A sampled process of one snapshot."""
+
+    def __init__(self) -> None:
+        self.snapshot = scans(1)[0]
+
+    def scan(self, resolve: bool = False) -> Snapshot:
+        return self.snapshot
+
+    def drain(self) -> None:
+        return None
+
+
+def test_a_file_that_cannot_be_made_does_not_end_the_scans(tmp_path: Path) -> None:
+    source = _IdleSource()
+    recorder = Recorder(cast(Source, source), RecordingPath(tmp_path / "none" / "r"))
+    recorded = RecordedSource(cast(Source, source), recorder)
+    reason = f"{tmp_path}/none/r: cannot be made: no such file or directory"
+    for _ in range(2):
+        assert recorded.scan().notes == (f"nothing is recorded any more: {reason}",)
+        (tmp_path / "none").mkdir(exist_ok=True)  # the recording does not begin later
+    recorder.add(replace(source.snapshot, duration_s=1e6))
+    assert recorder.problem == reason
+    assert not (tmp_path / "none" / "r").exists()
