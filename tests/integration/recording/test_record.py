@@ -18,7 +18,12 @@ from support import recordings, tool
 from support.recordings import end_of
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
+from locktop.collector import native
+from locktop.collector.linux.target import find_process
 from locktop.collector.recording.segments import open_recording
+from locktop.collector.shm import layout
+from locktop.collector.shm.segment import GrowingArray
+from locktop.collector.sources import discover
 from locktop.collector.sources.launch import preload_environment
 
 _FAST = ("--every", "20ms")
@@ -118,6 +123,36 @@ def test_a_recording_follows_into_another_program(compiler: Compiler, tmp_path: 
     opened = open_recording(tmp_path / "r")
     programs = {opened.at(time_ns).process.comm for time_ns in opened.times_ns()}
     assert programs == {"sh", "paced_pairs"}
+
+
+def damage_rings(pid: int) -> None:
+    """Let each ring of a process have records behind the end of the file."""
+    memory = discover.open_memory(find_process(pid))
+    threads = GrowingArray(memory, layout.THREADS_AT, layout.THREAD.size)
+    threads.refresh()
+    with open(memory.path, "r+b") as file:
+        for block in threads.offsets():
+            for field, value in (("ring", 1 << 40), ("ring_capacity", 64), ("ring_head", 5)):
+                at = block + native.offset_of("struct lt_thread", field)
+                size = 4 if field == "ring_capacity" else 8
+                os.pwrite(file.fileno(), value.to_bytes(size, "little"), at)
+    memory.close()
+
+
+def test_a_recording_follows_after_a_damaged_file(compiler: Compiler, tmp_path: Path) -> None:
+    script = f"echo ready; read go; exec {compiler.program('paced_pairs')} 4 5000 0 5"
+    environment = preload_environment("all") | {"LOCKTOP_RING": "32768"}
+    with Target(["sh", "-c", script], environment) as target:
+        target.expect("ready")
+        with recordings.recording(target.pid, tmp_path / "r", "--every", "1h") as recorder:
+            damage_rings(target.pid)
+            target.go_on()
+            target.expect("ready")
+            target.go_on()
+            pairs = target.truth()["pairs"]
+            recorder.process.send_signal(signal.SIGTERM)
+            end = end_of(recorder)
+    assert end.records >= pairs
 
 
 def test_a_duration_ends_the_recording(start_target: StartTarget, tmp_path: Path) -> None:
