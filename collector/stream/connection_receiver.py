@@ -13,7 +13,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.recording.frame_format import HEADER_SIZE
 from locktop.collector.stream import greeting, stream_frames, unix_socket
 from locktop.collector.stream.received_stream import ReceivedStream
-from locktop.collector.stream.stream_frames import FrameUnpacker
+from locktop.collector.stream.stream_intake import StreamIntake
 from locktop.collector.stream.stream_security import handshake_error
 
 #: Connections at one time. One is shown; the others are about to be refused, or strange.
@@ -177,21 +177,20 @@ class ConnectionReceiver:
 
     def _read_frames(self, peer: PeerConnection) -> str:
         """Read until the stream ends; return the reason."""
-        unpacker = FrameUnpacker()
+        intake = StreamIntake(self._received)
         peer.deadline = time.monotonic() + FIRST_S
-        while unpacker.ended is None:
+        while intake.unpacker.ended is None:
             head = peer.read(HEADER_SIZE)
             if not head:
                 return "its sender closed the connection"
             header = stream_frames.parse_header(head)
             if self._followed is peer:
                 peer.deadline = time.monotonic() + _REST_S
-            snapshot = unpacker.snapshot(head, peer.read(header.stored))
-            if snapshot is not None:
+            if intake.take(head, peer.read(header.stored)):
                 self._follow(peer)
-                self._received.snapshot(snapshot)
+                intake.publish()
                 peer.deadline = time.monotonic() + _NEXT_S
-        return unpacker.ended
+        return intake.unpacker.ended
 
     def _follow(self, peer: PeerConnection) -> None:
         with self._lock:
