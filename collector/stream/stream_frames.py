@@ -114,8 +114,8 @@ class FramePacker:
 
 
 def has_records(frame: bytes) -> bool:
-    """Return whether a frame has ring records."""
-    return frame_format.parse_header(frame).type == FrameType.SLOTS
+    """Return whether a frame has ring records. Raises LocktopError if it is damaged."""
+    return parse_header(frame[:HEADER_SIZE]).type == FrameType.SLOTS
 
 
 def end_frame(reason: str) -> bytes:
