@@ -36,6 +36,7 @@ class PeerConnection:
         self.name = name
         self.began_at = time.monotonic()
         self.deadline = self.began_at + GREETING_S
+        self.is_late = False  # dropped, which is one line
         self.socket = opened
         # A second descriptor of the connection: TLS takes the first, and shutdown needs one.
         self._control = socket.socket(fileno=os.dup(opened.fileno()))
@@ -95,8 +96,9 @@ class ConnectionReceiver:
             time.sleep(_PAUSE_S)
         now = time.monotonic()
         with self._lock:
-            late = [peer for peer in self._peers if now > peer.deadline]
+            late = [peer for peer in self._peers if now > peer.deadline and not peer.is_late]
         for peer in late:
+            peer.is_late = True
             self._received.line(f"{peer.name} was dropped: it took too long")
             peer.shut_down()
         if opened is not None:
@@ -142,10 +144,10 @@ class ConnectionReceiver:
             if self._greet(peer):
                 reason = self._read_frames(peer)
         except LocktopError as error:
-            self._received.line(f"{peer.name} was dropped: {error}")
+            self._dropped(peer, str(error))
             reason = "the sender sent damaged data"
         except (OSError, ValueError) as error:
-            self._received.line(f"{peer.name} was dropped: {handshake_error(error)}")
+            self._dropped(peer, handshake_error(error))
             reason = "the connection broke"
         # Strangers send the data: a fault of locktop must not end the thread in silence.
         except Exception as error:
@@ -161,6 +163,10 @@ class ConnectionReceiver:
                     self._followed = None
             if was_followed:
                 self._received.waiting(f"the stream ended: {reason}")
+
+    def _dropped(self, peer: PeerConnection, reason: str) -> None:
+        if not peer.is_late:  # else the end of the time is the reason
+            self._received.line(f"{peer.name} was dropped: {reason}")
 
     def _greet(self, peer: PeerConnection) -> bool:
         """Exchange the first bytes; return False if another process is shown."""

@@ -87,6 +87,8 @@ class ReceivedStream:
                 self._log(text)
             elif text not in self._lines:
                 self._lines.append(text)
+                if self.stale:  # no snapshot comes soon that could carry the note
+                    self._publish_with("")
 
     def _publish_with(self, note: str) -> Snapshot:
         assert self._newest is not None

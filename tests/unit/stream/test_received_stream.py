@@ -43,3 +43,16 @@ def test_a_log_gets_the_lines_instead() -> None:
     received.scan(SCAN)
     assert published == [scenarios.normal()]
     assert lines == ["dropped"] * 5
+
+
+def test_a_refused_peer_is_a_note_at_once_while_no_snapshot_comes() -> None:
+    published: list[Snapshot] = []
+    received = ReceivedStream(published.append)
+    received.waiting("for a sender")
+    received.line("a peer was dropped: no certificate was shown")
+    assert published[-1].notes == ("a peer was dropped: no certificate was shown",)
+    assert received.stale == "for a sender"
+    received.scan(SCAN)
+    count = len(published)
+    received.line("another peer was dropped")
+    assert len(published) == count, "the next snapshot carries the note"
