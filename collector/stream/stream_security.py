@@ -123,6 +123,8 @@ def handshake_error(error: Exception) -> str:
         if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
             return "the other side closed the connection"
         return f"TLS failed: {reason.replace('_', ' ').lower() or error}"
+    if isinstance(error, (BrokenPipeError, ConnectionResetError)):
+        return "the other side closed the connection"
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
