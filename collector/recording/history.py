@@ -233,7 +233,7 @@ class History:
             return sorted(self._notables, key=lambda one: one.time_ns)
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
-        """See Moments."""
+        """See Moments. Raises TooManyRecordsError, too."""
         with self._lock:
             # A batch has records from before its copy, so later batches may touch the span, too.
             batches = [
@@ -249,7 +249,9 @@ class History:
                 if record.began_ns >= 0 and record.end_ns <= _MAX_NS
             ]
             if len(found) > _MAX_RECORDS:
-                raise LocktopError("too many ring records; choose a shorter time")
+                from locktop.collector.recording.time_lines import TooManyRecordsError
+
+                raise TooManyRecordsError((to_ns - from_ns) // 8, _MAX_RECORDS)
         return sorted(found, key=lambda record: record.began_ns)
 
     def lost_records(self, from_ns: int, to_ns: int) -> int | None:
