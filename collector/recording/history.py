@@ -26,7 +26,7 @@ LEAST_BYTES = 1 << 20
 _MAX_NOTABLES = 1000
 _MAX_LOSSES = 10_000
 #: Records that are read at once, as of a recording, and the latest time that one may have.
-_MAX_RECORDS, _MAX_NS = 1 << 22, 1 << 62
+MAX_RECORDS, _MAX_NS = 1 << 22, 1 << 62
 #: The part of the bytes that ring records may take.
 _SLOT_SHARE = 0.3
 _SLOTS = msgspec.msgpack.Decoder(SlotBatch)
@@ -248,10 +248,10 @@ class History:
                 # The records of a stream may be forged.
                 if record.began_ns >= 0 and record.end_ns <= _MAX_NS
             ]
-            if len(found) > _MAX_RECORDS:
+            if len(found) > MAX_RECORDS:
                 from locktop.collector.recording.time_lines import TooManyRecordsError
 
-                raise TooManyRecordsError((to_ns - from_ns) // 8, _MAX_RECORDS)
+                raise TooManyRecordsError((to_ns - from_ns) // 8, MAX_RECORDS)
         return sorted(found, key=lambda record: record.began_ns)
 
     def lost_records(self, from_ns: int, to_ns: int) -> int | None:

@@ -30,13 +30,13 @@ _HOSTS = ("10.0.0.1", "10.0.0.2")
 #: Unfinished frames of both channels, and ring records that wait: those of one stream.
 _MAX_BYTES = MAX_FRAME + (4 << 20) + MAX_HELD_BYTES
 _ALWAYS = (0, 1 << 62)
-#: A batch of an input of kind Q: clock, seconds, rate, lost, before, records, bytes of these.
+#: A batch of an input of kind Q has these: clock, seconds, rate, lost, before, records, bytes.
 _BATCH = struct.Struct("<QHBHIHH")
 _RATES = (1e9, 1.0, 1e12, 0.0, float("nan"), 1e300)
 
 
 class Examined(Struct):
-    """What a receiver made of an input."""
+    """The snapshots and records that a receiver made of an input."""
 
     snapshots: list[Snapshot]
     records: list[WaitRecord]

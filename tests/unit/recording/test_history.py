@@ -109,7 +109,7 @@ def test_more_records_than_one_reading_may_have_are_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The records of a stranger's stream may pack to nearly nothing."""
-    monkeypatch.setattr("locktop.collector.recording.history._MAX_RECORDS", 100)
+    monkeypatch.setattr("locktop.collector.recording.history.MAX_RECORDS", 100)
     history = History()
     for second in range(9):
         history.add_slots(_slots(second, 20))
