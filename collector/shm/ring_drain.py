@@ -187,9 +187,10 @@ class _FileRings:
         number = lib.lt_long_waits(
             self._records, count, clock.ticks(LONG_WAIT_S), long_ones, _MAX_LONG
         )
+        ticks, time_ns = clock.with_wall_time()
         slots = SlotBatch(
-            ticks=clock.now(),
-            time_ns=time.time_ns(),
+            ticks=ticks,
+            time_ns=time_ns,
             hz=clock.hz,
             lost=min(int(self._args.lost) + int(self._args.damaged), _MAX_LOST),
             records=bytes(ffi.buffer(self._packed, size)),
