@@ -15,6 +15,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, Snapshot, WaitRecord
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FrameType
+from locktop.collector.recording.moments import EarlierWaits
 from locktop.collector.recording.snapshot_chain import ChainPacker, Link, unpack_last
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
@@ -87,6 +88,8 @@ class History:
         self._losses: deque[Loss] = deque(maxlen=_MAX_LOSSES)
         self._slots_ns: int | None = None  # the time of the newest batch; None: there was none
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
+        #: See KnowsEarlierWaits.
+        self.earlier_waits = EarlierWaits.KNOWN
         #: Gets each mark of the user, as a recording beside the screen.
         self.mark_listener: Callable[[Notable], None] | None = None
         self._size = self._slot_size = 0  # of the snapshots, of the slots

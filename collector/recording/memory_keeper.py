@@ -10,12 +10,15 @@ from typing import Protocol
 from locktop.collector.model import NotableKind, Snapshot
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_file import write_recording
+from locktop.collector.recording.moments import EarlierWaits
 from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.recording.ring_keeper import RingKeeper
 from locktop.collector.shm.ring_drain import RingDrain
 
 #: The share of a CPU that snapshots may take; and with moments that are worth a jump.
 _CPU_SHARE, _MAX_CPU_SHARE = 0.01, 0.05
+#: Levels at which the library writes no record of a wait.
+_WITHOUT_RECORDS = ("dormant", "counting")
 #: Batches of ring records from before the first scan.
 _FIRST_CALLS = 1
 
@@ -51,6 +54,8 @@ class MemoryKeeper:
         self._cpu_s = cpu_s
         self._moments = NotableMoments()
         self._rings: RingKeeper | None = None
+        if source is None:
+            history.earlier_waits = EarlierWaits.UNRECORDED
         self._last_ns = 0
         self._due_ns = self._urgent_ns = 0  # when the next snapshot may be added
 
@@ -64,7 +69,7 @@ class MemoryKeeper:
         began_s = self._cpu_s()
         time_ns = self._last_ns = max(self._wall_ns(), self._last_ns + 1)
         if self._source is not None:
-            self._begin_rings(self._source)
+            self._begin_rings(self._source, records=snapshot.level not in _WITHOUT_RECORDS)
         if self._rings is not None:
             # A time line ends at the newest snapshot, and is to have the waits until then.
             self._rings.flush() if snapshot.ended else self._rings.catch_up()
@@ -96,10 +101,15 @@ class MemoryKeeper:
         if self._rings is not None:
             self._rings.close()
 
-    def _begin_rings(self, source: HasRings) -> None:
+    def _begin_rings(self, source: HasRings, records: bool) -> None:
+        """``records``: whether the process records waits."""
         self._source = None
         # The rings of many threads take long to empty, and the cost is bounded.
         drain = source.drain(_FIRST_CALLS)
+        if drain is None or not records:
+            self._history.earlier_waits = EarlierWaits.UNRECORDED
+        elif drain.dropped:
+            self._history.earlier_waits = EarlierWaits.OVERWRITTEN
         if drain is not None:
             self._rings = RingKeeper(drain, self._history)
             # A long wait from before is to be in the first snapshot.
