@@ -58,6 +58,13 @@ class Loss(Struct, frozen=True):
     to_ns: int
     count: int
 
+    def count_in(self, from_ns: int, to_ns: int) -> int:
+        """Return how many lie in a span by its share; at least one if the spans overlap."""
+        common_ns = min(to_ns, self.to_ns) - max(from_ns, self.from_ns)
+        if common_ns <= 0 or self.count <= 0:
+            return 0
+        return max(1, self.count * common_ns // max(1, self.to_ns - self.from_ns))
+
 
 class Kept(Struct, frozen=True):
     """All that a memory has, packed."""
@@ -252,15 +259,7 @@ class History:
             losses = tuple(self._losses)
             if self._slots_ns is None:
                 return None
-        return sum(_share(loss, from_ns, to_ns) for loss in losses)
-
-
-def _share(loss: Loss, from_ns: int, to_ns: int) -> int:
-    """Return how many of the lost records are in a span, at least one if the spans overlap."""
-    common_ns = min(to_ns, loss.to_ns) - max(from_ns, loss.from_ns)
-    if common_ns <= 0:
-        return 0
-    return max(1, loss.count * common_ns // max(1, loss.to_ns - loss.from_ns))
+        return sum(loss.count_in(from_ns, to_ns) for loss in losses)
 
 
 def _packed(slots: SlotBatch) -> PackedSlots:

@@ -57,7 +57,7 @@ def test_a_long_wait_is_found_after_many_brief_ones(
     target = start_target("busy_after_long_wait", level="contended", environment=ring)
     target.expect("ready")
     # Each round overwrites three records of each worker: two waits at barriers, one for the lock.
-    target.go_on(f"1300 {busy_s * 400 or 40} {2 if busy_s else 0}")
+    target.go_on(f"1300 {busy_s * 400 or 40} {3 if busy_s else 0}")
     waited_s = float(target.line())
     with Screen(need("tmux"), "-p", target.pid, width=120, height=30) as screen:
         screen.until(lambda text: "1 alert: {" in text.split("\n")[0], "the count of alerts")
