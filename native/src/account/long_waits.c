@@ -14,8 +14,6 @@
 
 enum { MARGIN = 100 };
 
-uint64_t lt_long_wait_ticks = MIN_TICKS_OF_SECOND / LT_LONG_WAITS_IN_SECOND;
-
 static struct lt_long_wait *entries_of(struct lt_thread *t)
 {
     struct local *local = local_of(t);
@@ -67,7 +65,7 @@ void long_wait_note(struct lt_thread *t, const struct lock_event *event)
     uint64_t second = ticks_of_second(lt_now());
     if (!second)
         return; /* no wait was long yet */
-    __atomic_store_n(&lt_long_wait_ticks, second / LT_LONG_WAITS_IN_SECOND, __ATOMIC_RELAXED);
+    __atomic_store_n(&lt_clock.long_wait, second / LT_LONG_WAITS_IN_SECOND, __ATOMIC_RELAXED);
     struct lt_long_wait *entries = NULL;
     if (event->wait >= second / LT_LONG_WAITS_IN_SECOND)
         entries = entries_of(t);

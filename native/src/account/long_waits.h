@@ -5,17 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/tls.h"
 
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
-/* Ticks from which a wait is long. At first far too few: the first call of long_wait_note() that
- * knows the rate of the clock sets them. */
-extern uint64_t lt_long_wait_ticks;
-
+/* The line of memory that lt_now() has read just before tells which waits are long. */
 static inline bool long_wait_may_be(uint64_t ticks)
 {
-    return ticks >= __atomic_load_n(&lt_long_wait_ticks, __ATOMIC_RELAXED);
+    return ticks >= __atomic_load_n(&lt_clock.long_wait, __ATOMIC_RELAXED);
 }
 
 /* Keeps the event that the thread's ring got last, if its wait was long. */
