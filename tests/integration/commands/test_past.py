@@ -70,6 +70,22 @@ def test_a_long_wait_is_found_after_many_brief_ones(
         assert screen.status() == 0
 
 
+def test_a_sampled_process_has_no_records_of_earlier_waits(
+    start_unprepared: StartTarget, need: Need
+) -> None:
+    target = start_unprepared("long_wait_on_request")
+    target.expect("ready")
+    with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
+        screen.until(lambda text: "2/s" in text, "the first snapshot")
+        # The memory gets a snapshot just after the screen.
+        screen.press("[")
+        screen.until(lambda text: "PAST" in text.split("\n")[0], "the past")
+        screen.press("{")
+        screen.until(lambda text: "Earlier waits have no records." in text, "the last line")
+        screen.press("End", "q")
+        assert screen.status() == 0
+
+
 @pytest.mark.parametrize("age_s", _AGES_S)
 def test_a_long_wait_of_a_running_session_is_visible_as_it_was(
     age_s: int, start_target: StartTarget, need: Need
@@ -115,8 +131,9 @@ def test_a_recording_of_a_process_that_is_gone_shows_the_wait(
     with Screen(need("tmux"), "replay", str(tmp_path / "r"), width=120, height=40) as screen:
         screen.until(lambda text: "REPLAY" in text.split("\n")[0], "the replay")
         screen.press("}")
-        first = screen.until(lambda text: "worker waits" in text.split("\n")[0], "the alert")
-        assert "g_cache_lock" in first.split("\n")[1]
+        screen.until(lambda text: "worker waits" in text.split("\n")[0], "the alert")
+        # The snapshot of that moment is drawn when it is read, after the first line.
+        screen.until(lambda text: "g_cache_lock" in text.split("\n")[1], "the headline")
         screen.press("End", "Enter")
         screen.until(lambda text: " cache_reload  " in text, "the stack of the holder")
         screen.press("Home", "p", "+", "+")
