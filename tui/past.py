@@ -10,12 +10,23 @@ from collections.abc import Sequence
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
-from locktop.collector.recording.moments import Moments, TakesMarks
+from locktop.collector.recording.moments import (
+    EarlierWaits,
+    KnowsEarlierWaits,
+    Moments,
+    TakesMarks,
+)
 from locktop.tui.views.past_flag import Position, clock_text, span_text
 
 #: Times the speed of the original.
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _ALERTS = (NotableKind.DEADLOCK, NotableKind.WAIT)
+#: The end of the message where no moment is left.
+_EARLIER = {
+    EarlierWaits.KNOWN: "",
+    EarlierWaits.OVERWRITTEN: " Older records were overwritten.",
+    EarlierWaits.UNRECORDED: " Earlier waits have no records.",
+}
 #: A wait that is over has the time of its end; this far before, the wait still went on.
 _BEFORE_END_NS = 1_000_000
 
@@ -99,9 +110,17 @@ class Past:
             after = bisect_right(ends, self.time_ns)
             wanted = bisect_left(ends, self.time_ns) - 1 if direction < 0 else after
         if not 0 <= wanted < len(found):
-            return f"There is no alert or mark {'before' if direction < 0 else 'after'} this."
+            return self._no_more(direction)
         self.is_playing = False
         return self._to_notable(found[wanted], times)
+
+    def _no_more(self, direction: int) -> str:
+        if direction > 0:
+            return "There is no alert or mark after this."
+        known = EarlierWaits.KNOWN
+        if isinstance(self.moments, KnowsEarlierWaits):
+            known = self.moments.earlier_waits
+        return f"There is no alert or mark before this.{_EARLIER[known]}"
 
     def _to_notable(self, notable: Notable, times: Sequence[int]) -> str:
         wanted_ns = notable.time_ns - (_BEFORE_END_NS if notable.kind is NotableKind.WAIT else 0)

@@ -15,6 +15,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, Snapshot, WaitRecord
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FrameType
+from locktop.collector.recording.moments import EarlierWaits
 from locktop.collector.recording.snapshot_chain import ChainPacker, Link, unpack_last
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
@@ -59,6 +60,13 @@ class Loss(Struct, frozen=True):
     to_ns: int
     count: int
 
+    def count_in(self, from_ns: int, to_ns: int) -> int:
+        """Return how many lie in a span by its share; at least one if the spans overlap."""
+        common_ns = min(to_ns, self.to_ns) - max(from_ns, self.from_ns)
+        if common_ns <= 0 or self.count <= 0:
+            return 0
+        return max(1, self.count * common_ns // max(1, self.to_ns - self.from_ns))
+
 
 class Kept(Struct, frozen=True):
     """All that a memory has, packed."""
@@ -89,6 +97,8 @@ class History:
         self._losses: deque[Loss] = deque(maxlen=_MAX_LOSSES)
         self._slots_ns: int | None = None  # the time of the newest batch; None: there was none
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
+        #: See KnowsEarlierWaits.
+        self.earlier_waits = EarlierWaits.KNOWN
         #: Gets each mark of the user, as a recording beside the screen.
         self.mark_listener: Callable[[Notable], None] | None = None
         self._size = self._slot_size = 0  # of the snapshots, of the slots
@@ -260,15 +270,7 @@ class History:
             losses = tuple(self._losses)
             if self._slots_ns is None:
                 return None
-        return sum(_share(loss, from_ns, to_ns) for loss in losses)
-
-
-def _share(loss: Loss, from_ns: int, to_ns: int) -> int:
-    """Return how many of the lost records are in a span, at least one if the spans overlap."""
-    common_ns = min(to_ns, loss.to_ns) - max(from_ns, loss.from_ns)
-    if common_ns <= 0:
-        return 0
-    return max(1, loss.count * common_ns // max(1, loss.to_ns - loss.from_ns))
+        return sum(loss.count_in(from_ns, to_ns) for loss in losses)
 
 
 def _packed(slots: SlotBatch) -> PackedSlots:

@@ -81,4 +81,12 @@ def write_recording(history: History, path: Path) -> None:
 
 
 def _only_lost(loss: Loss) -> SlotBatch:
-    return SlotBatch(ticks=0, time_ns=loss.to_ns, hz=1e9, lost=loss.count, records=b"")
+    """Return a batch without records; ``first`` is the begin of the loss, in nanoseconds."""
+    return SlotBatch(
+        ticks=loss.to_ns,
+        time_ns=loss.to_ns,
+        hz=1e9,
+        lost=loss.count,
+        records=b"",
+        first=loss.from_ns,
+    )

@@ -10,6 +10,7 @@ from typing import Protocol
 from locktop.collector.model import NotableKind, Snapshot
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_file import write_recording
+from locktop.collector.recording.moments import EarlierWaits
 from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.recording.ring_keeper import MAX_LONG_BYTES, RingKeeper
 from locktop.collector.shm import slot_batch
@@ -18,6 +19,8 @@ from locktop.collector.shm.slot_batch import SlotBatch
 
 #: The share of a CPU that snapshots may take; and with moments that are worth a jump.
 _CPU_SHARE, _MAX_CPU_SHARE = 0.01, 0.05
+#: Levels at which the library writes no record of a wait.
+_WITHOUT_RECORDS = ("dormant", "counting")
 #: Batches of ring records from before the first scan.
 _FIRST_CALLS = 1
 
@@ -54,6 +57,8 @@ class MemoryKeeper:
         self._moments = NotableMoments()
         self._rings: RingKeeper | None = None
         self._long_waits: SlotBatch | None = None  # of a stream
+        if source is None:
+            history.earlier_waits = EarlierWaits.UNRECORDED
         self._last_ns = 0
         self._due_ns = self._urgent_ns = 0  # when the next snapshot may be added
 
@@ -71,7 +76,7 @@ class MemoryKeeper:
         at_ns = self._wall_ns() if taken_ns is None else taken_ns
         time_ns = self._last_ns = max(at_ns, self._last_ns + 1)
         if self._source is not None:
-            self._begin_rings(self._source)
+            self._begin_rings(self._source, records=snapshot.level not in _WITHOUT_RECORDS)
         if self._rings is not None:
             # A time line ends at the newest snapshot, and is to have the waits until then.
             self._rings.flush() if snapshot.ended else self._rings.catch_up()
@@ -112,10 +117,15 @@ class MemoryKeeper:
         if self._rings is not None:
             self._rings.close()
 
-    def _begin_rings(self, source: HasRings) -> None:
+    def _begin_rings(self, source: HasRings, records: bool) -> None:
+        """``records``: whether the process records waits."""
         self._source = None
         # The rings of many threads take long to empty, and the cost is bounded.
         drain = source.drain(_FIRST_CALLS)
+        if drain is None or not records:
+            self._history.earlier_waits = EarlierWaits.UNRECORDED
+        elif drain.dropped:
+            self._history.earlier_waits = EarlierWaits.OVERWRITTEN
         if drain is not None:
             self._rings = RingKeeper(drain, self._history)
             # A long wait from before is to be in the first snapshot.

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Protocol, runtime_checkable
 
 from locktop.collector.model import Notable, Snapshot, WaitRecord
+
+
+class EarlierWaits(Enum):
+    """Says whether the long waits from before the first snapshot are known."""
+
+    KNOWN = 0  # all of them
+    OVERWRITTEN = 1  # some: the process had more than its memory has room for
+    UNRECORDED = 2  # none: nothing in the process records waits
 
 
 class Moments(Protocol):
@@ -42,4 +51,14 @@ class TakesMarks(Protocol):
 
     def add_mark(self, mark: Notable) -> None:
         """Add a mark."""
+        ...
+
+
+@runtime_checkable
+class KnowsEarlierWaits(Protocol):
+    """A past of a process that lived before."""
+
+    @property
+    def earlier_waits(self) -> EarlierWaits:
+        """See EarlierWaits."""
         ...

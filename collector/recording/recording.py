@@ -26,6 +26,7 @@ from locktop.collector.recording.frame_format import (
     FrameType,
 )
 from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
+from locktop.collector.recording.history import Loss
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.snapshot_chain import MAX_BYTES, MAX_LINKS, Link, unpack_last
 from locktop.collector.sanitize import clean
@@ -37,6 +38,8 @@ _T = TypeVar("_T")
 CHECKED_WHOLE = 64 << 20
 #: Notable moments that count, and ring records of one call.
 _MAX_NOTABLES, _MAX_RECORDS = 10_000, 1 << 22
+#: The most bytes of a batch without records.
+_MAX_LOSS_BYTES = 64
 #: Times of ring records that a date can have, nanoseconds since 1970.
 _MAX_NS = 1 << 62
 _TEXTS = ("locktop", "host", "comm", "source", "began_at")
@@ -120,15 +123,25 @@ class Recording:
     def lost_records(self, from_ns: int, to_ns: int) -> int:
         """Return how many ring records of a span were overwritten before they could be copied.
 
+        A loss counts at the time of its batch. If the batch names the begin of the loss, the share
+        of the loss that lies in the span counts.
+
         Raises:
             LocktopError: the records are damaged.
         """
         begin, end = bisect_right(self._slot_times, from_ns), bisect_right(self._slot_times, to_ns)
-        lost = 0
-        for entry in self._slot_frames[begin:end]:
-            data = frame_format.unpack(self._stored(entry), entry.unpacked)
-            lost += max(0, self._decoded(data, SlotBatch).lost)
-        return lost
+        # A loss of the span may be in a later batch.
+        later = [one for one in self._small_frames if one.time_ns > to_ns > one.first_ns]
+        losses = map(self._loss, [*self._slot_frames[begin:end], *later])
+        return sum(loss.count_in(from_ns, to_ns) for loss in losses)
+
+    def _loss(self, entry: IndexEntry) -> Loss:
+        """Return the loss of a batch."""
+        data = frame_format.unpack(self._stored(entry), entry.unpacked)
+        batch = self._decoded(data, SlotBatch)
+        begin_ns = slot_batch.first_ns(batch) if not batch.records else 0
+        from_ns = min(begin_ns or entry.time_ns, entry.time_ns - 1)
+        return Loss(from_ns, entry.time_ns, max(0, batch.lost))
 
     # ---- frames ----
 
@@ -261,6 +274,9 @@ class Recording:
         self._times = [entry.time_ns for entry in self._snapshots]
         self._slot_frames = [entry for entry in frames if entry.type == FrameType.SLOTS]
         self._slot_times = [entry.time_ns for entry in self._slot_frames]
+        self._small_frames = [
+            entry for entry in self._slot_frames if entry.unpacked <= _MAX_LOSS_BYTES
+        ]
         self._notable_frames = [entry for entry in frames if entry.type == FrameType.NOTABLES]
         self._infos = [entry for entry in frames[:1] if entry.type == FrameType.INFO]
         self._ends = [entry for entry in frames if entry.type == FrameType.END]

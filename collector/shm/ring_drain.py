@@ -21,13 +21,16 @@ from locktop.collector.shm.slot_batch import SlotBatch
 
 #: Records that one batch may have, and records with which it is handed over at once.
 CAPACITY, _ENOUGH = 1 << 17, 1 << 16
-_MAX_LONG = 100
+#: Long waits that are picked out of one batch, and out of one from before the drain. There all
+#: threads may have waited for work again and again.
+_MAX_LONG, _MAX_FIRST_LONG = 100, 1000
 #: A damaged head of a ring may name any number; msgpack has room for 64 bits.
 _MAX_LOST = (1 << 63) - 1
 #: The shortest of the waits that are picked out, seconds.
 LONG_WAIT_S = 1.0
 #: Calls that empty the rings at the begin; each takes as much as one batch may have.
 FIRST_CALLS = 100
+_STATE_SIZE: int = ffi.sizeof("struct lt_drained_block")
 _COUNT_AT = layout.THREADS_AT + native.offset_of("struct lt_array", "count")
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
@@ -36,7 +39,8 @@ class Drained(Struct, frozen=True):
     """The records of one call of RingDrain.take()."""
 
     slots: SlotBatch  # packed
-    long_waits: SlotBatch  # those of ``slots`` with a long wait, the first hundred of them
+    #: those of ``slots`` with a long wait; of very many, rather those for locks that have holders
+    long_waits: SlotBatch
 
 
 class RingDrain:
@@ -100,6 +104,11 @@ class RingDrain:
         self._woken.set()
 
     @property
+    def dropped(self) -> int:
+        """How many waits of a second or more the file no longer has, as of the last batch."""
+        return self._rings.dropped
+
+    @property
     def is_closed(self) -> bool:
         """Whether nobody takes records any more."""
         return self._is_closed
@@ -127,7 +136,7 @@ class _FileRings:
     def _begin(self, counts_from_begin: bool, first_calls: int) -> None:
         self._clock = Clock(self._memory.header())
         self._threads = GrowingArray(self._memory, layout.THREADS_AT, layout.THREAD.size)
-        self._next = array("Q")
+        self._state = array("Q")  # struct lt_drained_block, one after the other
         self._records = _new_uncleared("uint8_t[]", CAPACITY * event_ring.SIZE)
         self._packed = _new_uncleared("uint8_t[]", CAPACITY * lib.LT_PACKED_RECORD_MAX)
         self._args = ffi.new("struct lt_drain *")
@@ -142,7 +151,7 @@ class _FileRings:
             if not counts_from_begin:
                 self._args.lost = 0
             if self._args.count or self._args.lost:
-                self._first.append(self._drained())
+                self._first.append(self._drained(_MAX_FIRST_LONG))
             if not self._args.has_more:
                 break
 
@@ -151,6 +160,11 @@ class _FileRings:
 
     def hurry(self) -> None:
         self._args.deadline_ns = 0  # lt_drain_rings looks at it in each round
+
+    @property
+    def dropped(self) -> int:
+        """See RingDrain."""
+        return int(self._args.dropped)
 
     def take(self, within_s: float) -> Drained:
         """See RingDrain.take."""
@@ -171,21 +185,21 @@ class _FileRings:
         self._threads.refresh()
         blocks = array("Q", self._threads.offsets())
         # A block keeps its ring when a thread ends and another one takes the block.
-        self._next.extend([0] * (len(blocks) - len(self._next)))
+        self._state.frombytes(bytes(len(blocks) * _STATE_SIZE - 8 * len(self._state)))
         args.threads = len(blocks)
         args.blocks = ffi.from_buffer("uint64_t[]", blocks)
-        args.next = ffi.from_buffer("uint64_t[]", self._next)
+        args.state = ffi.from_buffer("struct lt_drained_block[]", self._state)
         args.deadline_ns = time.monotonic_ns() + round(within_s * 1e9)
         if lib.lt_drain_rings(args) != lib.LT_DRAIN_DONE:
             raise self._memory.broken("a ring lies outside of it")
 
-    def _drained(self) -> Drained:
+    def _drained(self, max_long: int = _MAX_LONG) -> Drained:
         clock, count = self._clock, int(self._args.count)
         clock.calibrate()
         size = lib.lt_pack_records(self._records, count, self._packed)
-        long_ones = _new_uncleared("uint8_t[]", _MAX_LONG * event_ring.SIZE)
+        long_ones = _new_uncleared("uint8_t[]", max_long * event_ring.SIZE)
         number = lib.lt_long_waits(
-            self._records, count, clock.ticks(LONG_WAIT_S), long_ones, _MAX_LONG
+            self._records, count, clock.ticks(LONG_WAIT_S), long_ones, max_long
         )
         ticks, time_ns = clock.with_wall_time()
         slots = SlotBatch(

@@ -20,10 +20,13 @@ struct ring_fields {
     uint32_t capacity;
     uint32_t table_seq;
     uint64_t head;
+    uint64_t long_waits;
+    uint64_t long_noted;
+    uint64_t long_dropped;
 };
 
-_Static_assert(offsetof(struct lt_thread, ring_head) - offsetof(struct lt_thread, ring) ==
-                   offsetof(struct ring_fields, head),
+_Static_assert(offsetof(struct lt_thread, long_waits_dropped) - offsetof(struct lt_thread, ring) ==
+                   offsetof(struct ring_fields, long_dropped),
                "the fields of the ring follow each other");
 
 static int copy(int fd, void *to, uint64_t size, uint64_t offset)
@@ -50,9 +53,10 @@ static uint32_t keep_sound(struct lt_drain *drain, uint8_t *records, uint64_t co
 }
 
 /* Copies the records from `first` on, up to the head that `from` has. Returns 0 for damage. */
-static int drain_ring(struct lt_drain *drain, const struct ring_fields *from, uint64_t first,
-                      uint64_t count, uint64_t head_at)
+static int drain_ring(struct lt_drain *drain, struct lt_drained_block *state,
+                      const struct ring_fields *from, uint64_t count, uint64_t head_at)
 {
+    uint64_t first = state->next;
     uint8_t *to = drain->records + (uint64_t)drain->count * LT_RECORD_SIZE;
     uint64_t at = first % from->capacity, valid = first, head_after;
     uint64_t before_wrap = count < from->capacity - at ? count : from->capacity - at;
@@ -68,40 +72,101 @@ static int drain_ring(struct lt_drain *drain, const struct ring_fields *from, ui
     if (valid > first + count)
         valid = first + count;
     drain->lost += valid - first;
+    if (valid > first && state->lost_to != first)
+        state->lost_from = first;
+    if (valid > first)
+        state->lost_to = valid;
     memmove(to, to + (valid - first) * LT_RECORD_SIZE, (first + count - valid) * LT_RECORD_SIZE);
     drain->count += keep_sound(drain, to, first + count - valid);
     return 1;
 }
 
-/* Copies the new records of one thread. Returns how many sixteenths of the ring they took, -1 for
- * damage. */
-static int drain_thread(struct lt_drain *drain, uint32_t index)
+static int is_lost(const struct lt_drained_block *state, uint64_t record)
 {
-    uint64_t block = drain->blocks[index], *next = &drain->next[index], count;
-    uint64_t head_at = block + offsetof(struct lt_thread, ring_head), first, room;
-    struct ring_fields from;
+    return record >= state->lost_from && record < state->lost_to;
+}
 
-    if (!copy(drain->fd, &from, sizeof from, block + offsetof(struct lt_thread, ring)))
-        return -1;
-    if (from.head == *next)
+/* Copies those of the long waits whose records the ring had lost. Returns 0 for damage. */
+static int drain_long_waits(struct lt_drain *drain, struct lt_drained_block *state,
+                            const struct ring_fields *from)
+{
+    struct lt_long_wait first[LT_LONG_WAITS], second[LT_LONG_WAITS];
+    uint64_t known = state->long_number;
+    int is_complete = 1;
+
+    if (!copy(drain->fd, first, sizeof first, from->long_waits) ||
+        !copy(drain->fd, second, sizeof second, from->long_waits))
         return 0;
-    if (from.head < *next)
-        *next = from.head; /* no library does so */
-    count = from.head - *next;
-    room = from.ring && from.capacity <= LT_RING_MAX ? from.capacity : 0;
+    for (int i = 0; i < LT_LONG_WAITS; i++) {
+        uint64_t number = first[i].number;
+        if (number != second[i].number || number > state->next) {
+            is_complete = 0; /* the thread writes it, or the ring's record comes later */
+            continue;
+        }
+        if (number <= known)
+            continue;
+        if (number > state->long_number)
+            state->long_number = number;
+        if (!is_lost(state, number - 1) || !slot_is_sound(first[i].record))
+            continue;
+        memcpy(drain->records + (uint64_t)drain->count++ * LT_RECORD_SIZE, first[i].record,
+               LT_RECORD_SIZE);
+        drain->lost -= drain->lost > 0;
+    }
+    if (is_complete)
+        state->long_noted = from->long_noted;
+    return 1;
+}
+
+/* Copies the new records of the ring of one thread. Returns how many sixteenths of the ring they
+ * took, -1 for damage. */
+static int drain_new(struct lt_drain *drain, struct lt_drained_block *state,
+                     const struct ring_fields *from, uint64_t head_at)
+{
+    uint64_t count, room, new_ones;
+
+    if (from->head < state->next)
+        state->next = from->head; /* no library does so */
+    count = from->head - state->next;
+    room = from->ring && from->capacity <= LT_RING_MAX ? from->capacity : 0;
     room = room ? room - 1 : 0; /* the writer may be at work on one of the slots */
-    first = count > room ? from.head - room : *next;
-    drain->lost += first - *next;
-    *next = first;
-    count = from.head - first;
-    if (count > drain->capacity - drain->count) {
-        count = drain->capacity - drain->count;
+    if (count > room) {
+        state->lost_from = state->next;
+        state->next = state->lost_to = from->head - room;
+        drain->lost += state->lost_to - state->lost_from;
+    }
+    count = new_ones = from->head - state->next;
+    if (count > drain->capacity - LT_LONG_WAITS - drain->count) {
+        count = drain->capacity - LT_LONG_WAITS - drain->count;
         drain->has_more = 1;
     }
-    if (count && !drain_ring(drain, &from, first, count, head_at))
+    if (count && !drain_ring(drain, state, from, count, head_at))
         return -1;
-    *next = first + count;
-    return room ? (int)((from.head - first) * PARTS / room) : 0;
+    state->next += count;
+    return room ? (int)(new_ones * PARTS / room) : 0;
+}
+
+/* The same for one thread, with its long waits. */
+static int drain_thread(struct lt_drain *drain, uint32_t index)
+{
+    uint64_t block = drain->blocks[index];
+    struct lt_drained_block *state = &drain->state[index];
+    struct ring_fields from;
+    int filled = 0;
+
+    if (drain->count + LT_LONG_WAITS >= drain->capacity) {
+        drain->has_more = 1; /* the next call goes on here */
+        return 0;
+    }
+    if (!copy(drain->fd, &from, sizeof from, block + offsetof(struct lt_thread, ring)))
+        return -1;
+    drain->dropped += from.long_dropped;
+    if (from.head != state->next)
+        filled = drain_new(drain, state, &from, block + offsetof(struct lt_thread, ring_head));
+    if (filled >= 0 && from.long_waits && from.long_noted != state->long_noted &&
+        !drain_long_waits(drain, state, &from))
+        return -1;
+    return filled;
 }
 
 static uint64_t now_ns(void)
@@ -144,6 +209,7 @@ static int drain_all(struct lt_drain *drain)
 {
     int fullest = 0;
 
+    drain->dropped = 0;
     for (uint32_t i = 0; i < drain->threads; i++) {
         int filled = drain_thread(drain, i);
         if (filled < 0)

@@ -278,20 +278,30 @@ int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint3
 
 /* The rings of all threads of a file, copied again and again into a private buffer. The caller sets
  * the first part before each call. */
+/* How far a block of a thread is drained. Zeros at first. */
+struct lt_drained_block {
+    uint64_t next;      /* the first record that is new */
+    uint64_t lost_from; /* the records that were lost last: up to `lost_to` */
+    uint64_t lost_to;
+    uint64_t long_noted;  /* lt_thread.long_waits_noted when all entries were known */
+    uint64_t long_number; /* the largest lt_long_wait.number so far */
+};
+
 struct lt_drain {
     int32_t fd;
-    uint32_t threads;       /* blocks of threads; those of ended threads too */
-    const uint64_t *blocks; /* offsets of the blocks in the file */
-    uint64_t *next;         /* by block: the first record that is new */
-    uint64_t threads_at;    /* offset of the number of blocks in the file */
-    uint64_t deadline_ns;   /* CLOCK_MONOTONIC */
-    uint8_t *records;       /* room for `capacity` records */
+    uint32_t threads;               /* blocks of threads; those of ended threads too */
+    const uint64_t *blocks;         /* offsets of the blocks in the file */
+    struct lt_drained_block *state; /* of each block */
+    uint64_t threads_at;            /* offset of the number of blocks in the file */
+    uint64_t deadline_ns;           /* CLOCK_MONOTONIC */
+    uint8_t *records;               /* room for `capacity` records */
     uint32_t capacity;
     uint32_t enough; /* records after which the call returns */
 
     uint32_t count;    /* out: sound records that are no marks */
     uint32_t damaged;  /* out: other records, without marks */
     uint64_t lost;     /* out: overwritten before this call could copy them */
+    uint64_t dropped;  /* out: waits of a second or more that are lost, of all times */
     uint64_t pause_ns; /* between two rounds; the rounds adapt it */
     uint32_t has_more; /* out: 1 if there was no room for all, or there are new threads */
 };
@@ -302,7 +312,8 @@ enum lt_drain_result {
 };
 
 /* Copies new records in rounds until the deadline. A round copies the more often, the fuller the
- * fullest ring was. The records are complete unless they were overwritten: none is left out. */
+ * fullest ring was. The records are complete unless they were overwritten: none is left out. A
+ * record that was overwritten is copied from the thread's long waits, if it is there. */
 int lt_drain_rings(struct lt_drain *drain);
 
 /* Packs records column by column, each number as its difference to the record before, in groups of
@@ -323,8 +334,8 @@ uint64_t lt_first_start(const uint8_t *records, uint32_t count);
 uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,
                       uint8_t *found);
 
-/* Copies the records with a wait of at least `ticks` to `found`, at most `capacity`. Returns their
- * number. */
+/* Copies the records with a wait of at least `ticks` to `found`, at most `capacity`. If there are
+ * more, those for locks that threads hold go first. Returns their number. */
 uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,
                        uint32_t capacity);
 

@@ -135,15 +135,36 @@ int lt_unpack_records(const uint8_t *packed, uint64_t size, uint8_t *records, ui
     return from == packed_end;
 }
 
+static int has_waited(const uint8_t *record, uint64_t ticks)
+{
+    return slot_u64(record + SLOT_WAIT) >= ticks;
+}
+
+/* Waits for other locks are mostly waits for work. */
+static int is_of_contention(const uint8_t *record)
+{
+    enum {
+        KINDS = 1 << LT_KIND_MUTEX | 1 << LT_KIND_RWLOCK | 1 << LT_KIND_SPIN | 1 << LT_KIND_ONCE |
+                1 << LT_KIND_CUSTOM
+    };
+
+    return record[SLOT_KIND] <= LT_KIND_CUSTOM && KINDS >> record[SLOT_KIND] & 1;
+}
+
 uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,
                        uint32_t capacity)
 {
-    uint32_t number = 0;
+    const uint8_t *end = records + (uint64_t)count * LT_RECORD_SIZE;
+    uint32_t number = 0, contended = 0, others;
 
-    for (uint32_t i = 0; i < count && number < capacity; i++) {
-        const uint8_t *record = records + (uint64_t)i * LT_RECORD_SIZE;
-        if (slot_u64(record + SLOT_WAIT) < ticks)
+    for (const uint8_t *record = records; record < end; record += LT_RECORD_SIZE)
+        contended += has_waited(record, ticks) && is_of_contention(record);
+    others = contended < capacity ? capacity - contended : 0;
+    for (const uint8_t *record = records; record < end && number < capacity;
+         record += LT_RECORD_SIZE) {
+        if (!has_waited(record, ticks) || (!is_of_contention(record) && !others))
             continue;
+        others -= !is_of_contention(record);
         memcpy(found + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
     }
     return number;

@@ -260,6 +260,10 @@ class SharedFile:
             self.data[at : at + size] = one
         thread.ring_head = len(records)
 
+    def give_long_waits(self, thread: Any) -> None:
+        """Give a thread room for its long waits."""
+        thread.long_waits = self._table("struct lt_long_wait", lib.LT_LONG_WAITS)
+
     def make_room_for_held(self, thread: Any, count: int) -> None:
         """Give a thread a separate list if its block is too small for ``count`` held locks."""
         size = count * ffi.sizeof("struct lt_held")

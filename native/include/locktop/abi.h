@@ -21,10 +21,11 @@
 
 #include <stdint.h>
 
+#include "locktop/abi_long_waits.h"
 #include "locktop/abi_orders.h"
 
 enum {
-    LT_ABI_VERSION = 9,
+    LT_ABI_VERSION = 10,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -425,15 +426,18 @@ struct lt_thread {
     uint32_t site_count;
     uint64_t ring; /* offset of ring_capacity records of LT_RECORD_SIZE */
     uint32_t ring_capacity;
-    uint32_t table_seq; /* odd while counters or sites move to a larger table */
-    uint64_t ring_head; /* records ever written; record n lies at index n % ring_capacity */
+    uint32_t table_seq;        /* odd while counters or sites move to a larger table */
+    uint64_t ring_head;        /* records ever written; record n lies at index n % ring_capacity */
+    uint64_t long_waits;       /* offset of LT_LONG_WAITS struct lt_long_wait */
+    uint64_t long_waits_noted; /* entries ever written */
+    uint64_t long_waits_dropped; /* entries with is_notable that others took the place of */
 
     struct lt_array waits; /* of struct lt_waits */
 
     struct lt_lock_counters other; /* locks that found no room in the tables (lock id 0) */
     struct lt_waits other_waits;
 
-    uint64_t own[123]; /* the library's own: no meaning outside the target */
+    uint64_t own[120]; /* the library's own: no meaning outside the target */
 
     struct lt_held held_inline[32]; /* LT_HELD_INLINE of them */
     uint8_t padding[512];           /* to LT_PAGE: see shm/layout.c */

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "account/event_ring.h"
+#include "account/long_waits.h"
 #include "tables/held_list.h"
 #include "tables/thread_table.h"
 
@@ -15,6 +16,8 @@ void event_write(struct lt_thread *t, const struct lock_event *event)
     if (event->type != LT_RECORD_HOLD)
         site_add(t, event->lock, event->stack, event->wait);
     ring_write(t, event);
+    if (UNLIKELY(long_wait_may_be(event->wait)))
+        long_wait_note(t, event);
     thread_ready(t, mode);
 }
 

@@ -5,7 +5,7 @@
 #include <cpuid.h>
 #endif
 
-struct lt_clock_facts lt_clock = {LT_CLOCK_MONOTONIC, 0, 50, 5};
+struct lt_clock_facts lt_clock = {LT_CLOCK_MONOTONIC, 0, 50, 5, 0};
 
 enum { ROWS = 8, READINGS = 32 };
 

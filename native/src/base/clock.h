@@ -11,10 +11,11 @@
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
 struct lt_clock_facts {
-    uint32_t kind;       /* enum lt_clock */
-    uint64_t hz;         /* if the hardware states it, else 0 */
-    uint64_t read_ticks; /* what one reading costs */
-    uint32_t wait_shift; /* lt_header.wait_shift: units of some 25 ns */
+    _Alignas(64) uint32_t kind; /* enum lt_clock; the facts are in one line of the cache */
+    uint64_t hz;                /* if the hardware states it, else 0 */
+    uint64_t read_ticks;        /* what one reading costs */
+    uint32_t wait_shift;        /* lt_header.wait_shift: units of some 25 ns */
+    uint64_t long_wait;         /* ticks from which a wait is long; see account/long_waits.c */
 };
 
 extern struct lt_clock_facts lt_clock;

@@ -36,6 +36,7 @@ struct local {
     struct lt_held *held;
     struct lt_site *sites;
     uint8_t *ring;
+    struct lt_long_wait *long_waits; /* NULL until the first */
     struct stack_cache *stacks;
     struct cached_stacks *inner_stacks;
     const uintptr_t *wait_frame;  /* frame of the hook that published the wait */

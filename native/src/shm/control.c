@@ -29,24 +29,22 @@ void control_own(uint32_t mode)
         __atomic_store_n(&lt_control.page.mode, mode, __ATOMIC_RELEASE);
 }
 
-/* LT_CLAIM_SECONDS in ticks, from the readings of both clocks since the watch began. */
-static uint64_t claim_ticks(uint64_t now)
+uint64_t ticks_of_second(uint64_t now)
 {
     uint64_t ns = lt_clock_gettime_ns(CLOCK_MONOTONIC) - lt_shm->clock0_ns;
     uint64_t ticks = now - lt_shm->clock0_ticks;
-    if (ns < 1000000)
-        return UINT64_MAX;
-    return (uint64_t)((double)ticks / (double)ns * 1e9) * LT_CLAIM_SECONDS;
+    return ns < 1000000 ? 0 : (uint64_t)((double)ticks / (double)ns * 1e9);
 }
 
 void control_claim_slow(uint64_t now)
 {
     struct lt_control *control = &lt_control.page;
     uint64_t renewed = __atomic_load_n(&control->claim_ticks, __ATOMIC_RELAXED);
-    /* A second of the slowest clock in use has over 10^6 ticks: divide only if the claim may be
-     * old. */
-    if (now < renewed || now - renewed < 1000000ull * LT_CLAIM_SECONDS ||
-        now - renewed < claim_ticks(now))
+    /* divide only if the claim may be old */
+    if (now < renewed || now - renewed < (uint64_t)MIN_TICKS_OF_SECOND * LT_CLAIM_SECONDS)
+        return;
+    uint64_t second = ticks_of_second(now);
+    if (!second || now - renewed < second * LT_CLAIM_SECONDS)
         return;
     uint32_t pid = __atomic_exchange_n(&control->claim_pid, 0, __ATOMIC_ACQ_REL);
     if (!pid)

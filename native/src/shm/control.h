@@ -16,6 +16,11 @@ bool control_share(uint32_t level);
 /* Puts a private page of this process in the place of the control page. */
 void control_own(uint32_t mode);
 
+/* Returns the ticks of a second, from the readings of both clocks since the watch began. Returns 0
+ * in the first millisecond. The slowest clock in use has more than MIN_TICKS_OF_SECOND. */
+enum { MIN_TICKS_OF_SECOND = 1000000 };
+uint64_t ticks_of_second(uint64_t now);
+
 NOINLINE void control_claim_slow(uint64_t now);
 
 /* Called where a hook has read the clock: checks that the reader still renews its claim. */

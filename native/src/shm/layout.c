@@ -22,6 +22,7 @@ SIZE(lt_held, 64);
 SIZE(lt_wait, 48);
 SIZE(lt_thread, LT_PAGE);
 SIZE(lt_stack, 16);
+SIZE(lt_long_wait, 80);
 SIZE(lt_order, 256);
 SIZE(lt_life, 40);
 

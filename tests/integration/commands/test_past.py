@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,8 @@ from locktop.collector.sources.attach import attach
 Need = Callable[..., Path]
 #: Seconds between a planted fault and the user; the two long ones run outside CI.
 _AGES_S = (0, 30, 600) if os.environ.get("LOCKTOP_LONG_TESTS") else (0,)
+#: Seconds of 200 and more waits of each thread in a second; 0: the few that a short ring has.
+_BUSY_S = (0, 30) if os.environ.get("LOCKTOP_LONG_TESTS") else (0,)
 
 
 @pytest.mark.parametrize("age_s", _AGES_S)
@@ -43,6 +46,43 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
         screen.press("End")
         screen.until(lambda text: "PAST" not in text, "now")
         screen.press("q")
+        assert screen.status() == 0
+
+
+@pytest.mark.parametrize("busy_s", _BUSY_S)
+def test_a_long_wait_is_found_after_many_brief_ones(
+    busy_s: int, start_target: StartTarget, need: Need
+) -> None:
+    ring = {} if busy_s else {"LOCKTOP_RING": "16"}
+    target = start_target("busy_after_long_wait", level="contended", environment=ring)
+    target.expect("ready")
+    # Each round overwrites three records of each worker: two waits at barriers, one for the lock.
+    target.go_on(f"1300 {busy_s * 400 or 40} {3 if busy_s else 0}")
+    waited_s = float(target.line())
+    with Screen(need("tmux"), "-p", target.pid, width=120, height=30) as screen:
+        screen.until(lambda text: "1 alert: {" in text.split("\n")[0], "the count of alerts")
+        screen.press("{")
+        found = screen.until(lambda text: "PAST" in text.split("\n")[0], "the past")
+        said = re.search(r" waited (\d\.\d\d) s for g_cache_lock.*, and 2 more", found)
+        assert said is not None
+        assert 1.3 <= float(said[1]) < waited_s + 0.01
+        screen.press("End", "q")
+        assert screen.status() == 0
+
+
+def test_a_sampled_process_has_no_records_of_earlier_waits(
+    start_unprepared: StartTarget, need: Need
+) -> None:
+    target = start_unprepared("long_wait_on_request")
+    target.expect("ready")
+    with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
+        screen.until(lambda text: "2/s" in text, "the first snapshot")
+        # The memory gets a snapshot just after the screen.
+        screen.press("[")
+        screen.until(lambda text: "PAST" in text.split("\n")[0], "the past")
+        screen.press("{")
+        screen.until(lambda text: "Earlier waits have no records." in text, "the last line")
+        screen.press("End", "q")
         assert screen.status() == 0
 
 
@@ -91,8 +131,9 @@ def test_a_recording_of_a_process_that_is_gone_shows_the_wait(
     with Screen(need("tmux"), "replay", str(tmp_path / "r"), width=120, height=40) as screen:
         screen.until(lambda text: "REPLAY" in text.split("\n")[0], "the replay")
         screen.press("}")
-        first = screen.until(lambda text: "worker waits" in text.split("\n")[0], "the alert")
-        assert "g_cache_lock" in first.split("\n")[1]
+        screen.until(lambda text: "worker waits" in text.split("\n")[0], "the alert")
+        # The snapshot of that moment is drawn when it is read, after the first line.
+        screen.until(lambda text: "g_cache_lock" in text.split("\n")[1], "the headline")
         screen.press("End", "Enter")
         screen.until(lambda text: " cache_reload  " in text, "the stack of the holder")
         screen.press("Home", "p", "+", "+")

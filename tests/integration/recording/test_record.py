@@ -236,6 +236,26 @@ def test_a_long_wait_before_the_recording_is_a_notable_moment(
     assert "for g_cache_lock" in texts[0]
 
 
+def test_a_long_wait_before_many_brief_ones_is_recorded_once(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("busy_after_long_wait", environment={"LOCKTOP_RING": "16"})
+    target.expect("ready")
+    target.go_on("1300 40 0")
+    longest_s = float(target.line())
+    with recordings.recording(target.pid, tmp_path / "r", *_FAST) as recorder:
+        recorder.process.send_signal(signal.SIGTERM)
+        end_of(recorder)
+    opened = open_recording(tmp_path / "r")
+    long = [one for one in opened.records(0, _EVER) if one.wait_ns > 1e9 and one.kind == "mutex"]
+    assert len({one.tid for one in long}) == len(long) == 3
+    assert all(1.3e9 <= one.wait_ns < longest_s * 1e9 + 1e7 for one in long)
+    # The records of a thread that has ended are there, too.
+    alive = {thread.tid for thread in opened.at(_EVER).threads if thread.alive}
+    assert len({one.tid for one in long} - alive) == 1
+    assert len(opened.notables()) == 1
+
+
 # ---- SIGKILL ----
 
 

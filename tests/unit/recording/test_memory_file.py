@@ -52,6 +52,10 @@ def test_the_file_knows_the_losses_of_the_memory(tmp_path: Path) -> None:
     history.add_slots(SlotBatch(ticks=ticks, time_ns=time_ns, hz=1e9, lost=77, records=b""))
     recording = Recording(save_recording(history, tmp_path))
     assert recording.lost_records(_BEGIN, _BEGIN + 100 * _SECOND) == 77
+    for begin in range(21):
+        for end in range(begin + 1, 23):
+            span = (_BEGIN + begin * _SECOND, _BEGIN + end * _SECOND)
+            assert recording.lost_records(*span) == history.lost_records(*span), (begin, end)
     recording.close()
 
 

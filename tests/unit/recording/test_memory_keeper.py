@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
 from typing import cast
 
+import pytest
 from msgspec.structs import replace
 from unit.builders import scenarios
 from unit.builders.waits import wait, waiting
+from unit.shm.test_event_ring import Ring
 
 from locktop.collector.model import NotableKind
+from locktop.collector.native import offset_of
 from locktop.collector.recording.history import LEAST_BYTES, History
 from locktop.collector.recording.memory_keeper import MemoryKeeper
+from locktop.collector.recording.moments import EarlierWaits
+from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 from locktop.collector.sources.attach import Source
 
 _SECOND = 1_000_000_000
@@ -35,6 +42,17 @@ class _Process:
         """See Source."""
 
 
+class _HasRings:
+    """A source with the ring of one thread."""
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+
+    def drain(self, first_calls: int = FIRST_CALLS) -> RingDrain:
+        """See Source."""
+        return RingDrain(self._ring.memory, first_calls)
+
+
 def test_each_scan_of_a_small_process_is_kept() -> None:
     history = History()
     process = _Process(history, cost_s=0.001)
@@ -42,6 +60,35 @@ def test_each_scan_of_a_small_process_is_kept() -> None:
         process.keeper.keep(waiting())
         process.now_ns += _SECOND // 2
     assert len(history.times_ns()) == 20
+
+
+def test_without_rings_earlier_waits_have_no_records() -> None:
+    history = History()
+    process = _Process(history, cost_s=0.0)
+    process.keeper.keep(waiting())
+    assert history.earlier_waits is EarlierWaits.UNRECORDED
+
+
+@pytest.mark.parametrize(
+    ("dropped", "level", "known"),
+    [
+        (0, "contended", EarlierWaits.KNOWN),
+        (1, "contended", EarlierWaits.OVERWRITTEN),
+        (0, "counting", EarlierWaits.UNRECORDED),
+        (0, "dormant", EarlierWaits.UNRECORDED),
+    ],
+)
+def test_the_begin_decides_what_is_known_of_earlier_waits(
+    dropped: int, level: str, known: EarlierWaits, tmp_path: Path
+) -> None:
+    ring, history = Ring(tmp_path, 16), History()
+    ring.write(3)
+    at = ring.file.offset_of(ring.block) + offset_of("struct lt_thread", "long_waits_dropped")
+    os.pwrite(ring.memory.fd, dropped.to_bytes(8, "little"), at)
+    keeper = MemoryKeeper(_HasRings(ring), history)
+    keeper.keep(replace(waiting(), level=level))
+    keeper.close()
+    assert history.earlier_waits is known
 
 
 def test_a_large_process_is_kept_less_often() -> None:

@@ -14,7 +14,8 @@ import pytest
 from support.shared_file import SharedFile, mark, record
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.native import Record, lib
+from locktop.collector.model import CONTENTION_KINDS, Kind
+from locktop.collector.native import Record, ffi, lib
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.event_ring import (
     FlightRecorder,
@@ -27,6 +28,7 @@ from locktop.collector.shm.event_ring import (
     split,
     waited,
 )
+from locktop.collector.shm.kinds import KINDS
 from locktop.collector.shm.layout import THREAD
 from locktop.collector.shm.reader import Reader
 from locktop.collector.shm.segment import SharedMemory
@@ -72,6 +74,22 @@ def test_long_waits_are_found_among_all(least: int) -> None:
     assert [one.wait for one in found] == [wait for wait in waits if wait >= least]
 
 
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.FUTEX])
+def test_long_waits_for_locks_with_holders_go_first(kind: Kind) -> None:
+    number = next(number for number, one in KINDS.items() if one is kind)
+    futexes = record(kind=lib.LT_KIND_FUTEX, wait=9) * 5
+    found = ffi.new("uint8_t[]", 3 * 64)
+    data = futexes + record(kind=number, wait=9, tid=7) + record(kind=number, wait=8) + futexes
+    assert lib.lt_long_waits(ffi.from_buffer(data), len(data) // 64, 9, found, 3) == 3
+    is_found = 7 in [one.tid for one in decode(ffi.buffer(found)[:])[0]]
+    assert is_found == (kind in CONTENTION_KINDS)
+    # Records beyond the room are left out, the last ones first.
+    contended = [record(kind=lib.LT_KIND_MUTEX, wait=9, tid=tid) for tid in range(5)]
+    data = futexes + b"".join(contended)
+    assert lib.lt_long_waits(ffi.from_buffer(data), len(data) // 64, 9, found, 3) == 3
+    assert [one.tid for one in decode(ffi.buffer(found)[:])[0]] == [0, 1, 2]
+
+
 def test_marks_and_waits_have_different_types() -> None:
     one, two = mark(7, 2**40, b"reload begins"), mark(8, 2**41, b"x" * 44)
     rest, marks = split(record(tid=1) + one + record(tid=2) + two)
@@ -100,11 +118,12 @@ class Ring:
         self.block = self.file.add_thread(os.getpid())
         self.capacity = capacity
         self.file.give_ring(self.block, capacity, [])
+        self.file.give_long_waits(self.block)
         path = self.file.save(directory)
         self.memory = SharedMemory(os.open(path, os.O_RDWR), str(path))
         self.reader = Reader(self.memory, Clock(self.memory.header()))
         self.recorder = FlightRecorder(self.memory)
-        self.written = 0
+        self.written = self.noted = 0
 
     def write(self, count: int) -> None:
         for number in range(self.written, self.written + count):
@@ -113,6 +132,17 @@ class Ring:
         self.written += count
         head = self.file.offset_of(self.block) + _offset(THREAD, "ring_head")
         os.pwrite(self.memory.fd, self.written.to_bytes(8, "little"), head)
+
+    def note_long(self, *numbers: int, at: int = 0) -> None:
+        """Write long waits at entry ``at`` and behind; each was a record of that number."""
+        size = ffi.sizeof("struct lt_long_wait")
+        for index, number in enumerate(numbers, at):
+            entry = ffi.new("struct lt_long_wait *", {"number": number + 1})
+            entry.record[0 : lib.LT_RECORD_SIZE] = list(record(tid=1, start=number))
+            os.pwrite(self.memory.fd, ffi.buffer(entry)[:], self.block.long_waits + index * size)
+        self.noted += len(numbers)
+        head = self.file.offset_of(self.block) + _offset(THREAD, "long_waits_noted")
+        os.pwrite(self.memory.fd, self.noted.to_bytes(8, "little"), head)
 
     def read(self, budget_s: float = 10.0) -> list[int]:
         self.recorder.read(list(self.reader.read_threads().values()), budget_s)

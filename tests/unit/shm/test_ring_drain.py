@@ -88,6 +88,65 @@ def test_long_waits_are_picked_out(ring: Ring) -> None:
     assert slot_batch.slots(drained.long_waits) == slot
 
 
+def test_long_waits_from_before_the_oldest_record_are_there(ring: Ring) -> None:
+    ring.write(40)
+    ring.note_long(3, 20)
+    drain = RingDrain(ring.memory)
+    assert sorted(starts(drain.take(0.0))) == [3, 20, *range(25, 40)]
+    ring.note_long(30, at=2)
+    assert starts(drain.take(0.0)) == []
+
+
+def test_a_long_wait_in_the_ring_is_taken_once(ring: Ring) -> None:
+    drain = RingDrain(ring.memory)
+    ring.write(5)
+    ring.note_long(2)
+    assert starts(drain.take(0.0)) == [0, 1, 2, 3, 4]
+    ring.write(1)
+    ring.note_long(4, at=1)  # the thread wrote the entry after the drain took the record
+    assert starts(drain.take(0.0)) == [5]
+    ring.note_long(6, at=2)
+    assert starts(drain.take(0.0)) == []
+    ring.write(1)
+    assert starts(drain.take(0.0)) == [6]
+
+
+def test_a_long_wait_that_was_overwritten_meanwhile_is_not_lost(ring: Ring) -> None:
+    drain = RingDrain(ring.memory)
+    ring.write(40)
+    ring.note_long(7, 24, 39)
+    drained = drain.take(0.0)
+    assert starts(drained) == [*range(25, 40), 7, 24]
+    assert drained.slots.lost == 23
+    ring.write(30)
+    ring.note_long(44, at=0)
+    drained = drain.take(0.0)
+    assert starts(drained) == [*range(55, 70), 44]
+    assert drained.slots.lost == 14
+
+
+def test_of_many_long_waits_from_before_those_in_contention_are_picked_out(tmp_path: Path) -> None:
+    ring = Ring(tmp_path, 4096)
+    ring.write(3000)
+    for number in range(3000):
+        kind = lib.LT_KIND_MUTEX if number in (1, 2999) else lib.LT_KIND_COND
+        slot = record(tid=1, kind=kind, start=number, wait=1 << 60)
+        os.pwrite(ring.memory.fd, slot, ring.block.ring + number * lib.LT_RECORD_SIZE)
+    found = _slots(slot_batch.slots(RingDrain(ring.memory).take(0.0).long_waits))
+    assert len(found) == 1000
+    kinds = [slot[2] for slot in found]
+    assert kinds.count(lib.LT_KIND_MUTEX) == 2
+
+
+def test_damaged_long_waits_are_left_out(ring: Ring) -> None:
+    ring.write(40)
+    ring.note_long(3, 4, 1 << 60)
+    os.pwrite(ring.memory.fd, b"\xc1", ring.block.long_waits + 16)
+    drain = RingDrain(ring.memory)
+    assert starts(drain.take(0.0)) == [*range(25, 40), 4]
+    assert starts(drain.take(0.0)) == []
+
+
 def test_another_program_follows_after_the_rest_of_the_first(ring: Ring, tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
     second = Ring(tmp_path / "second", 16)
@@ -104,6 +163,15 @@ def test_a_ring_behind_the_end_of_the_file_is_an_error(ring: Ring) -> None:
     drain = RingDrain(ring.memory)
     ring.write(3)
     damage(ring)
+    with pytest.raises(LocktopError, match="outside"):
+        drain.take(0.0)
+
+
+def test_long_waits_behind_the_end_of_the_file_are_an_error(ring: Ring) -> None:
+    drain = RingDrain(ring.memory)
+    ring.note_long(3)
+    at = ring.file.offset_of(ring.block) + native.offset_of("struct lt_thread", "long_waits")
+    os.pwrite(ring.memory.fd, (1 << 40).to_bytes(8, "little"), at)
     with pytest.raises(LocktopError, match="outside"):
         drain.take(0.0)
 

@@ -10,6 +10,7 @@ from unit.builders import scenarios
 
 from locktop.collector.model import Notable, NotableKind, Snapshot, WaitRecord
 from locktop.collector.recording.history import History
+from locktop.collector.recording.moments import EarlierWaits
 from locktop.tui.past import SPEEDS, Past
 from locktop.tui.views.past_flag import clock_text, span_text
 
@@ -98,6 +99,26 @@ def test_jumps_visit_each_alert_and_mark_and_say_why() -> None:
     past.jump(1)
     past.jump(1)
     assert _second(past) == 40
+    assert past.jump(1) == "There is no alert or mark after this."
+
+
+@pytest.mark.parametrize(
+    ("known", "more"),
+    [
+        (EarlierWaits.KNOWN, ""),
+        (EarlierWaits.OVERWRITTEN, " Older records were overwritten."),
+        (EarlierWaits.UNRECORDED, " Earlier waits have no records."),
+    ],
+)
+def test_the_first_moment_says_what_is_not_known_before(known: EarlierWaits, more: str) -> None:
+    history = History()
+    history.add(scenarios.normal(), _at(0))
+    history.earlier_waits = known
+    past = Past(history)
+    assert past.jump(-1) == f"There is no alert or mark before this.{more}"
+    past.mark(_at(0))
+    past.jump(-1)
+    assert past.jump(-1) == f"There is no alert or mark before this.{more}"
     assert past.jump(1) == "There is no alert or mark after this."
 
 
