@@ -108,7 +108,17 @@ class SnapshotIndex:
     def waiting(self) -> tuple[Thread, ...]:
         """The threads that wait in contention, the longest wait first."""
         waiting = [t for t in self.snapshot.threads if is_stuck_waiting(t)]
-        return tuple(sorted(waiting, key=lambda t: -_waited(t)))
+        return tuple(sorted(waiting, key=_waited, reverse=True))
+
+    @cached_property
+    def waited_now(self) -> dict[int, float]:
+        """Seconds of the present waits in contention, in sum by lock."""
+        waited: dict[int, float] = {}
+        for thread in self.waiting:
+            wait = thread.waiting_for
+            if wait is not None:
+                waited[wait.lock] = waited.get(wait.lock, 0.0) + wait.duration_s
+        return waited
 
     @cached_property
     def _same_names(self) -> Counter[str]:
@@ -252,10 +262,12 @@ def only_waits_for_work(thread: Thread) -> bool:
 
 def _is_restless(thread: Thread) -> bool:
     """Whether a thread may do something else in the next scan, which would make rows jump."""
-    return (
-        thread.alive
-        and _waited(thread) < LONG_WAIT_S
-        and not any(held.duration_s and held.duration_s >= LONG_WAIT_S for held in thread.holds)
+    wait = thread.waiting_for
+    if not thread.alive or (wait is not None and wait.duration_s >= LONG_WAIT_S):
+        return False
+    holds = thread.holds  # any() of no holds takes longer than all else here
+    return not holds or not any(
+        held.duration_s and held.duration_s >= LONG_WAIT_S for held in holds
     )
 
 

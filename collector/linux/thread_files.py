@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import resource
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from locktop.collector.native import Record, ffi, lib
@@ -70,7 +70,7 @@ class ThreadFiles:
 
     def tids(self) -> list[int]:
         """Return the ids of the process's threads. Raises OSError when it is gone."""
-        return [int(name) for name in os.listdir(self._directory())]
+        return list(map(int, os.listdir(self._directory())))
 
     def read(self, tids: Collection[int], calls: bool = False) -> list[TaskRecord | None]:
         """Return the stat and the schedstat of each thread, in order; None for an ended thread.
@@ -91,8 +91,8 @@ class ThreadFiles:
         _check(lib.lt_read_tasks(self._table, wanted, len(real), calls))
         return [self._record(slot) if slot != _NO_SLOT else None for slot in slots]
 
-    def read_scheds(self, tids: Collection[int]) -> list[SchedRecord]:
-        """Return the schedstat of each thread, in order.
+    def read_scheds(self, tids: Collection[int]) -> Iterator[tuple[int, ...]]:
+        """Yield the fields of SchedRecord for each thread, in order.
 
         ``runs`` is 0 if the kernel does not count, or if the thread has ended.
 
@@ -102,7 +102,7 @@ class ThreadFiles:
         wanted = ffi.new("uint32_t[]", [self._slot(tid) for tid in tids])
         scheds = ffi.new("struct lt_sched[]", len(wanted))
         _check(lib.lt_read_scheds(self._table, wanted, len(wanted), scheds))
-        return _SCHED.each(ffi.buffer(scheds))
+        return _SCHED.tuples(ffi.buffer(scheds))
 
     def sample(self, tids: Collection[int], number: int) -> list[tuple[int, TaskRecord | None]]:
         """Return the threads that may have run since the former sample, each with its id.

@@ -91,14 +91,17 @@ class KernelThreads:
         self._files.keep_only(kernel_tids)
         wanted: list[int] = []
         moved: list[tuple[int, int]] = []
-        former = self._known
+        former, number, disk_counts = self._known, self._round, self._disk_counts
         for kernel_tid, tid in self._both_tids(kernel_tids):
             wait, before = waits.get(tid), former.get(tid)
-            if before is None or wait is None or (self._round + tid) % REREAD_SCANS == 0:
+            if before is None or wait is None or (number + tid) % REREAD_SCANS == 0:
                 wanted.append(kernel_tid)
-            elif before[0] == wait:
+                continue
+            was, task = before
+            if was == wait:
                 known[tid] = before
-            elif self._has_moved(before, wait):
+            # In another wait, the schedstat alone may show the new state of the thread.
+            elif was is not None and was[0] == wait[0] and task.runs > 0 and not disk_counts:
                 moved.append((kernel_tid, tid))
             else:
                 wanted.append(kernel_tid)
@@ -112,11 +115,6 @@ class KernelThreads:
                 known[tid] = waits.get(tid), self._task(raw, before[1] if before else None)
         self._known = known
         return {tid: task for tid, (_, task) in known.items()}
-
-    def _has_moved(self, before: _Known, wait: Wait) -> bool:
-        """Tell whether the schedstat alone may show the new state of a thread in another wait."""
-        was, task = before
-        return was is not None and was[0] == wait[0] and task.runs > 0 and not self._disk_counts
 
     def _read_moved(
         self,

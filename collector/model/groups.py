@@ -147,22 +147,22 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
     @cached_property
     def states(self) -> frozenset[ThreadState]:
         """The states of all threads: several only where the threads are restless."""
-        return frozenset(thread.state for thread in self.threads)
+        return frozenset([thread.state for thread in self.threads])
 
     @cached_property
     def holds(self) -> int:
         """The number of locks that the threads hold together."""
-        return sum(len(thread.holds) for thread in self.threads)
+        return sum([len(thread.holds) for thread in self.threads])
 
     @cached_property
     def acquisitions(self) -> int | None:
         """The acquisitions of all threads, None if a thread's were not measured."""
-        return total(thread.acquisitions for thread in self.threads)
+        return total([thread.acquisitions for thread in self.threads])
 
     @cached_property
     def contended(self) -> int | None:
         """The contended acquisitions of all threads, None if a thread's were not measured."""
-        return total(thread.contended for thread in self.threads)
+        return total([thread.contended for thread in self.threads])
 
     @cached_property
     def time(self) -> TimeSplit | None:
@@ -177,7 +177,7 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
     @cached_property
     def tids(self) -> tuple[int, ...]:
         """The ids of the threads."""
-        return tuple(thread.tid for thread in self.threads)
+        return tuple([thread.tid for thread in self.threads])
 
     @property
     def kind(self) -> Kind | None:
@@ -187,11 +187,11 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
     @cached_property
     def locks(self) -> tuple[int, ...]:
         """The ids of the locks that the threads wait for, in the order of the threads."""
-        waits = (thread.waiting_for for thread in self.threads)
-        return tuple(dict.fromkeys(wait.lock for wait in waits if wait is not None))
+        waits = [thread.waiting_for for thread in self.threads]
+        return tuple(dict.fromkeys([wait.lock for wait in waits if wait is not None]))
 
     @cached_property
     def holders(self) -> tuple[int, ...]:
         """The tids that hold what the threads wait for, each once."""
-        waits = (thread.waiting_for for thread in self.threads)
-        return tuple(dict.fromkeys(tid for wait in waits if wait for tid in wait.holders))
+        waits = {wait.holders: None for t in self.threads if (wait := t.waiting_for) is not None}
+        return tuple(dict.fromkeys(tid for holders in waits for tid in holders))

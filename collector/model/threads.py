@@ -98,7 +98,7 @@ class TimeSplit(Struct, frozen=True, gc=False):
             idle=sum([time.idle for time in times]) / count,
             disk=sum([time.disk for time in times]) / count,
             other=sum([time.other for time in times]) / count,
-            unknown=tuple(dict.fromkeys(name for time in times for name in time.unknown)),
+            unknown=tuple(dict.fromkeys([name for time in times for name in time.unknown])),
         )
 
 

@@ -144,11 +144,7 @@ def _calm_text(index: SnapshotIndex) -> str:
 
 def most_waited_now(index: SnapshotIndex) -> Lock | None:
     """Return the lock that the headline is about: its present waits are the longest in sum."""
-    waited: dict[int, float] = {}
-    for thread in index.waiting:
-        wait = thread.waiting_for
-        if wait is not None:
-            waited[wait.lock] = waited.get(wait.lock, 0.0) + wait.duration_s
+    waited = index.waited_now
     known = [lock for lock in waited if lock in index.locks]
     if not known:
         return None

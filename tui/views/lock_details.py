@@ -187,8 +187,9 @@ def _mean_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> floa
         event.timed_out for event in index.snapshot.events if event.lock in ids
     ):
         return None
-    waits = (index.threads[tid].waiting_for for tid in lock.waiters if tid in index.threads)
-    going_on = sum(wait.duration_s for wait in waits if wait is not None and wait.lock in ids)
+    threads = index.threads
+    waits = [threads[tid].waiting_for for tid in lock.waiters if tid in threads]
+    going_on = sum([wait.duration_s for wait in waits if wait is not None and wait.lock in ids])
     mean = (lock.wait_s - going_on) / lock.contended
     return mean if 0 < mean <= lock.wait_max_s else None
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from locktop.collector.format import lock_order
-from locktop.collector.model import Pattern, Snapshot
+from locktop.collector.model import Pattern, Snapshot, ThreadState
 from locktop.tui.views.cells import clock, counted, exact, fit, size
 from locktop.tui.views.past_flag import Position, past_flag
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
@@ -86,8 +86,9 @@ def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
 def _process(snapshot: Snapshot) -> list[Span | str]:
     """The parts at the left, the least important at the end."""
     process = snapshot.process
-    alive = sum(thread.alive or snapshot.ended for thread in snapshot.threads)
-    waiting = sum(t.state == "waiting" for t in snapshot.threads)
+    threads = snapshot.threads
+    alive = len(threads) if snapshot.ended else sum([thread.alive for thread in threads])
+    waiting = [thread.state for thread in threads].count(ThreadState.WAITING)
     return [
         (f" {process.comm}", "strong"),
         f" {process.pid}",

@@ -118,9 +118,9 @@ def columns(
         _figure(index, "WAIT%", 5, lambda row: index.waited(percent(_wait_share(row)))),
         Column("", 6, lambda row: (bar(_wait_share(row), 6), "waiting"), below_width=_TIME_FROM),
         Column("TIME", 10, _no_cell, from_width=_TIME_FROM, spans=_time),
-        _figure(index, "CPU%", 4, lambda row: index.lately(percent(_sum(row, _cpu_share))), 96),
+        _figure(index, "CPU%", 4, lambda row: index.lately(percent(_cpu_share(row))), 96),
         Column("HOLDS", 5, _holds, fitting=fit_right, from_width=104),
-        _figure(index, "WAITED", 6, lambda row: duration(_sum(row, contention_wait)), 112),
+        _figure(index, "WAITED", 6, lambda row: duration(_contention_wait(row)), 112),
         _figure(index, "CONTEND", 7, lambda row: count(row.contended), 120),
         Column("AT", _AT_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
     )
@@ -143,13 +143,10 @@ def _figure(
     )
 
 
-def _sum(row: ThreadRow, figure: Callable[[Thread], float]) -> float:
-    return sum(map(figure, threads_of(row)))
-
-
 def _wait_share(row: ThreadRow) -> float:
     """The share of a thread, the mean of a group."""
-    return _sum(row, lambda thread: thread.wait_share) / len(threads_of(row))
+    threads = threads_of(row)
+    return sum([thread.wait_share for thread in threads]) / len(threads)
 
 
 def row_time(row: ThreadRow) -> TimeSplit | None:
@@ -165,8 +162,12 @@ def _no_cell(row: ThreadRow) -> Cell:
     return "", "text"
 
 
-def _cpu_share(thread: Thread) -> float:
-    return thread.cpu_share
+def _cpu_share(row: ThreadRow) -> float:
+    return sum([thread.cpu_share for thread in threads_of(row)])
+
+
+def _contention_wait(row: ThreadRow) -> float:
+    return sum(map(contention_wait, threads_of(row)))
 
 
 def contention_wait(thread: Thread) -> float:
@@ -174,7 +175,10 @@ def contention_wait(thread: Thread) -> float:
 
     Of a kind that is no lock, only the present wait counts: of earlier ones it is not known.
     """
-    waited = sum(seconds for kind, seconds in thread.wait_s.items() if kind in CONTENTION_KINDS)
+    waited = 0.0
+    for kind, seconds in thread.wait_s.items():
+        if kind in CONTENTION_KINDS:
+            waited += seconds
     wait = thread.waiting_for
     if wait is not None and not wait.idle and wait.kind not in CONTENTION_KINDS:
         waited += wait.duration_s

@@ -34,8 +34,12 @@ class IdleCache:
         if len(self._idle) > MAX_KEPT:
             self._idle.clear()
         verdicts_by_key: dict[_Key, set[bool]] = {}
-        for wait in _cacheable_waits(snapshot):
-            verdicts_by_key.setdefault((wait.lock, wait.stack, wait.site), set()).add(wait.idle)
+        # Thousands of waits have a few hundred call sites.
+        distinct = {
+            (wait.lock, wait.stack, wait.site, wait.idle) for wait in _cacheable_waits(snapshot)
+        }
+        for lock, stack, site, idle in distinct:
+            verdicts_by_key.setdefault((lock, stack, site), set()).add(idle)
         for key, verdicts in verdicts_by_key.items():
             if len(verdicts) > 1:
                 self._idle.pop(key, None)

@@ -63,11 +63,11 @@ def forget_former_owners(now: Mapping[int, LockState], tasks: KernelThreads, clo
     has no owner, whoever held it when its waiters came.
     """
     for lock in now.values():
-        longest = max((ticks for ticks, _, _ in lock.waiters), default=0)
-        if (
-            not lock.holders
-            and presumed(lock.published, longest, clock)
-            and not tasks.are_asleep(tid for _, tid, _ in lock.waiters)
+        if lock.holders:
+            continue
+        longest = max([ticks for ticks, _, _ in lock.waiters], default=0)
+        if presumed(lock.published, longest, clock) and not tasks.are_asleep(
+            tid for _, tid, _ in lock.waiters
         ):
             lock.published.clear()
 
@@ -111,16 +111,22 @@ def lock_states(
                 held.hold_ticks += ticks
                 held.hold_max = max(held.hold_max, ticks)
                 held.holds_timed += 1
+    seen: set[tuple[int, int]] = set()  # locks and holders
     for thread in threads:
         wait, tid = thread.wait, thread.block.tid
         if wait is not None and tid in tasks:
-            waited = now.get(wait.lock)
+            lock, holder, ticks = wait.lock, wait.holder, thread.now - wait.since
+            waited = now.get(lock)
             if waited is None:
-                waited = now[wait.lock] = LockState()
-            waited.waiters.append((max(0, thread.now - wait.since), tid, wait.stack))
-            contends = wait.key >> _KIND_SHIFT in _CONTENDING
-            if contends and wait.holder in tasks and wait.holder not in waited.published:
-                waited.published.append(wait.holder)
+                waited = now[lock] = LockState()
+            waited.waiters.append((ticks if ticks > 0 else 0, tid, wait.stack))
+            if (
+                holder in tasks
+                and (lock, holder) not in seen
+                and wait.key >> _KIND_SHIFT in _CONTENDING
+            ):
+                seen.add((lock, holder))
+                waited.published.append(holder)
     return now
 
 

@@ -91,7 +91,6 @@ class ThreadBuilder:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last_scan: dict[ThreadKey, _LastScan] = {}
-        self._names: dict[ThreadKey, str] = {}
         self._times = TimeAccounting()
 
     def of(
@@ -115,7 +114,7 @@ class ThreadBuilder:
         context = ScanContext(raws, now, tasks)
         self._times.begin(tasks_at_s)
         threads = []
-        for tid in sorted(raws.keys() | tasks.keys()):
+        for tid in sorted({**raws, **tasks}):
             raw, task = raws.get(tid), tasks.get(tid)
             threads.append(self._thread(tid, raw, task, context, scanned, counts))
         self._last_scan = scanned
@@ -155,7 +154,7 @@ class ThreadBuilder:
         # A call with 16 names or more takes five times as long, so two fields follow.
         thread = Thread(
             tid=tid,
-            name=self._name(key, raw, task),
+            name=task.name if task else _name_of_ended(raw, before),
             alive=task is not None,
             state=classifier.state(wait.kind if wait else None, task.state if task else ""),
             waiting_for=wait,
@@ -273,21 +272,12 @@ class ThreadBuilder:
             signals=bool(uses) and has_signalled(uses),
         )
 
-    def _name(self, key: ThreadKey, raw: RawThread | None, task: KernelThread | None) -> str:
-        if task is not None:
-            name = task.name
-        else:
-            own = raw.block.name.partition(b"\0")[0] if raw else b""
-            name = clean(own) if own else self._names.get(key, "")
-        self._names[key] = name
-        return name
-
     def _wait(self, raw: RawThread, context: ScanContext) -> Wait | None:
         wait = raw.wait
-        kind = kind_of(wait.key) if wait else None
+        kind = kind_of(wait.key) if wait is not None else None
         if wait is None or kind is None:
             return None
-        contends = kind in CONTENTION_KINDS
+        contends, flags = kind in CONTENTION_KINDS, wait.flags
         return Wait(
             lock=wait.lock,
             kind=kind,
@@ -296,10 +286,10 @@ class ThreadBuilder:
             stack=wait.stack,
             site=wait.site,
             seq=wait.seq,
-            timed=bool(wait.flags & _WAIT_TIMED),
-            shared=bool(wait.flags & _WAIT_SHARED),
+            timed=flags & _WAIT_TIMED != 0,
+            shared=flags & _WAIT_SHARED != 0,
             holder_seen=wait.holder,
-            pshared=bool(wait.flags & _WAIT_PSHARED),
+            pshared=flags & _WAIT_PSHARED != 0,
             awaits=0 if contends else context.awaited(wait),
             parties=wait.parties if kind is Kind.BARRIER else 0,
             idle=not contends,
@@ -332,17 +322,23 @@ class ThreadBuilder:
         )
 
 
+def _name_of_ended(raw: RawThread | None, before: _LastScan | None) -> str:
+    own = raw.block.name.partition(b"\0")[0] if raw is not None else b""
+    return clean(own) if own else before.thread.name if before is not None else ""
+
+
 def _with_current(
     counted: _ThreadCounters, wait: Wait | None
 ) -> tuple[Mapping[Kind, float], float, float]:
     """Return seconds of waits by kind, of contention and of idle waits, with the current wait."""
     wait_s, contention_s, idle_s = counted.wait_s, counted.contention_s, counted.idle_s
     if wait is not None:
-        wait_s = {**wait_s, wait.kind: wait_s.get(wait.kind, 0.0) + wait.duration_s}
-        if wait.kind in CONTENTION_KINDS:
-            contention_s += wait.duration_s
+        kind, duration_s = wait.kind, wait.duration_s
+        wait_s = {**wait_s, kind: wait_s.get(kind, 0.0) + duration_s}
+        if kind in CONTENTION_KINDS:
+            contention_s += duration_s
         else:
-            idle_s += wait.duration_s
+            idle_s += duration_s
     return wait_s, contention_s, idle_s
 
 

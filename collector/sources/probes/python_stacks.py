@@ -198,19 +198,13 @@ class PythonStacks:
 
         ``brief``: the threads whose waits may be brief.
         """
-        threads = [thread for thread in snapshot.threads if thread.tid in brief]
-        if self._reader.gave_up or not threads:
+        python = self._python_stacks(snapshot) if brief and not self._reader.gave_up else ()
+        if not python:
             return frozenset()
-        stacks = {
-            stack: frames
-            for thread in threads
-            if (frames := snapshot.stacks.get(stack := thread.stack))
-        }
-        python = {stack for stack, frames in stacks.items() if self._runs_python(stack, frames)}
         waited = {
             thread.waiting_for.lock
-            for thread in threads
-            if thread.waiting_for is not None and thread.stack in python
+            for thread in snapshot.threads
+            if thread.waiting_for is not None and thread.stack in python and thread.tid in brief
         }
         return {
             lock.id
@@ -222,15 +216,19 @@ class PythonStacks:
         """Return whether Python code is in one of these waits, and the wait was not read yet."""
         if self._reader.gave_up:
             return False
-        python = {
-            stack for stack, frames in snapshot.stacks.items() if self._runs_python(stack, frames)
-        }
+        python = self._python_stacks(snapshot)
         return bool(python) and any(
             thread.stack in python
             and thread.tid in waits
             and (thread.tid, waits[thread.tid]) not in self._known
             for thread in snapshot.threads
         )
+
+    def _python_stacks(self, snapshot: Draft) -> Set[int]:
+        """Return the ids of the stacks with Python code."""
+        return {
+            stack for stack, frames in snapshot.stacks.items() if self._runs_python(stack, frames)
+        }
 
     def _runs_python(self, stack: int, frames: tuple[Frame, ...]) -> bool:
         """The same stacks come again and again, and most of them never run Python code."""

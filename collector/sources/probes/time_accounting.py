@@ -94,6 +94,9 @@ class TimeAccounting:
         ran_ns, queued_ns = is_.ran_ns - was.ran_ns, is_.queued_ns - was.queued_ns
         if ran_ns < 0 or queued_ns < 0 or is_.runs < was.runs:
             return None
+        if not before.ahead_s and ran_ns:  # most threads: nothing is estimated
+            disk_s = _disk_s(was, is_) if is_.disk_ticks is not None else None
+            return Used(ran_ns / 1e9, queued_ns / 1e9, disk_s)
         queued_s, seen_s = queued_ns / 1e9, 0.0
         if before.ahead_s:
             counted = min(before.ahead_s, queued_s)
