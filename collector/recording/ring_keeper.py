@@ -16,6 +16,9 @@ from locktop.collector.shm.slot_batch import SlotBatch
 _CPU_SHARE, _ADVANCE_S = 0.01, 10.0
 #: Seconds of ring records in one batch.
 _BATCH_S = 0.5
+#: The longest pause between two copies of the rings, seconds. Each copy of 500 threads takes a
+#: thousandth of a CPU's second, and long waits stay in the file anyway.
+_LONGEST_PAUSE_S = 0.5
 #: The shortest pause, seconds: many small batches would take more bytes.
 _LEAST_PAUSE_S = 0.25
 #: Seconds that ``flush`` and ``close`` wait for the thread.
@@ -127,7 +130,7 @@ class RingKeeper:
         while True:
             # The next scan reports the damage of a file, and another program may follow.
             with contextlib.suppress(LocktopError):
-                return self._drain.take(within_s)
+                return self._drain.take(within_s, _LONGEST_PAUSE_S)
 
     def _add(self, drained: Drained) -> None:
         if drained.slots.packed or drained.slots.lost:

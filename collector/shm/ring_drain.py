@@ -28,6 +28,8 @@ _MAX_LONG, _MAX_FIRST_LONG = 100, 1000
 _MAX_LOST = (1 << 63) - 1
 #: The shortest of the waits that are picked out, seconds.
 LONG_WAIT_S = 1.0
+#: The longest pause between two copies of the rings, seconds.
+LONGEST_PAUSE_S = 0.1
 #: Calls that empty the rings at the begin; each takes as much as one batch may have.
 FIRST_CALLS = 100
 _STATE_SIZE: int = ffi.sizeof("struct lt_drained_block")
@@ -62,19 +64,21 @@ class RingDrain:
             self._later.append(_FileRings(memory, True, FIRST_CALLS))
         self._woken.set()
 
-    def take(self, within_s: float) -> Drained:
+    def take(self, within_s: float, longest_pause_s: float = LONGEST_PAUSE_S) -> Drained:
         """Return the records of the next ``within_s`` seconds, or sooner if there are many.
 
         Args:
             within_s: seconds; 0.0: the records that are there now. The call blocks without
                 Python's lock.
+            longest_pause_s: the longest pause between two copies. Long pauses cost less of a CPU,
+                but a burst may overwrite records meanwhile.
 
         Raises:
             LocktopError: the shared memory is damaged. One call for each file raises this.
                 Later calls return no records until another program follows.
         """
         while self._later:
-            last = None if self._is_damaged else self._take_present(0.0)
+            last = None if self._is_damaged else self._take_present(0.0, longest_pause_s)
             if last is not None and (last.slots.packed or last.slots.lost):
                 return last
             self._rings.close()
@@ -83,11 +87,11 @@ class RingDrain:
             self._woken.wait(within_s)
             self._woken.clear()
             return self._rings.nothing()
-        return self._take_present(within_s)
+        return self._take_present(within_s, longest_pause_s)
 
-    def _take_present(self, within_s: float) -> Drained:
+    def _take_present(self, within_s: float, longest_pause_s: float) -> Drained:
         try:
-            return self._rings.take(within_s)
+            return self._rings.take(within_s, longest_pause_s)
         except LocktopError:
             self._is_damaged = True
             self._woken.clear()
@@ -147,7 +151,7 @@ class _FileRings:
         #: Whether another call of ``take`` returns records that are there already.
         self.has_more = True
         for _ in range(first_calls):
-            self._copy(0.0)
+            self._copy(0.0, LONGEST_PAUSE_S)
             if not counts_from_begin:
                 self._args.lost = 0
             if self._args.count or self._args.lost:
@@ -166,11 +170,11 @@ class _FileRings:
         """See RingDrain."""
         return int(self._args.dropped)
 
-    def take(self, within_s: float) -> Drained:
+    def take(self, within_s: float, longest_pause_s: float) -> Drained:
         """See RingDrain.take."""
         if self._first:
             return self._first.popleft()
-        self._copy(within_s)
+        self._copy(within_s, longest_pause_s)
         self.has_more = bool(self._args.has_more)
         return self._drained()
 
@@ -179,7 +183,7 @@ class _FileRings:
         self._args.count = self._args.damaged = self._args.lost = 0
         return self._drained()
 
-    def _copy(self, within_s: float) -> None:
+    def _copy(self, within_s: float, longest_pause_s: float) -> None:
         args = self._args
         self._memory.refresh()
         self._threads.refresh()
@@ -189,6 +193,7 @@ class _FileRings:
         args.threads = len(blocks)
         args.blocks = ffi.from_buffer("uint64_t[]", blocks)
         args.state = ffi.from_buffer("struct lt_drained_block[]", self._state)
+        args.longest_ns = round(longest_pause_s * 1e9)
         args.deadline_ns = time.monotonic_ns() + round(within_s * 1e9)
         if lib.lt_drain_rings(args) != lib.LT_DRAIN_DONE:
             raise self._memory.broken("a ring lies outside of it")

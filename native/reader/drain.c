@@ -9,8 +9,9 @@
 #include "slots.h"
 
 /* Between two rounds. Full rings ask for short pauses. A round over idle rings costs a little for
- * each thread. So the longest pause is PAUSE_OF_ROUND times as long as the round. */
-enum { SHORTEST_NS = 1000000, LONG_NS = 10000000, LONGEST_NS = 100000000, PAUSE_OF_ROUND = 200 };
+ * each thread. So the longest pause is PAUSE_OF_ROUND times as long as the round, if the caller
+ * allows so long a pause. A pause ends within NAP_NS of a new deadline. */
+enum { SHORTEST_NS = 1000000, LONG_NS = 10000000, NAP_NS = 20000000, PAUSE_OF_ROUND = 200 };
 /* The fullest ring should be between a sixteenth and a quarter full. */
 enum { PARTS = 16, FEW_PARTS = 1, MANY_PARTS = 4 };
 
@@ -185,6 +186,19 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&time, NULL);
 }
 
+/* Sleeps until then, or until the deadline. */
+static void pause_until(const struct lt_drain *drain, uint64_t then)
+{
+    for (uint64_t now = now_ns();; now = now_ns()) {
+        uint64_t deadline = __atomic_load_n(&drain->deadline_ns, __ATOMIC_RELAXED);
+        uint64_t end = deadline < then ? deadline : then;
+
+        if (now >= end)
+            return;
+        sleep_ns(end - now < NAP_NS ? end - now : NAP_NS);
+    }
+}
+
 static uint64_t between(uint64_t low, uint64_t value, uint64_t high)
 {
     return value < low ? low : value > high ? high : value;
@@ -192,7 +206,7 @@ static uint64_t between(uint64_t low, uint64_t value, uint64_t high)
 
 static void adapt(struct lt_drain *drain, int fullest, uint64_t round_ns)
 {
-    uint64_t longest = between(LONG_NS, round_ns * PAUSE_OF_ROUND, LONGEST_NS);
+    uint64_t longest = between(LONG_NS, round_ns * PAUSE_OF_ROUND, drain->longest_ns);
     uint64_t pause = drain->pause_ns;
 
     if (fullest >= 2 * MANY_PARTS)
@@ -225,7 +239,7 @@ int lt_drain_rings(struct lt_drain *drain)
     drain->count = drain->damaged = 0;
     drain->lost = 0;
     for (;;) {
-        uint64_t began = now_ns(), now, left;
+        uint64_t began = now_ns(), now;
         uint32_t threads;
         int fullest;
 
@@ -238,7 +252,6 @@ int lt_drain_rings(struct lt_drain *drain)
         drain->has_more |= threads != drain->threads;
         if (threads != drain->threads || drain->count >= drain->enough || now >= drain->deadline_ns)
             return LT_DRAIN_DONE;
-        left = drain->deadline_ns - now;
-        sleep_ns(left < drain->pause_ns ? left : drain->pause_ns);
+        pause_until(drain, now + drain->pause_ns);
     }
 }

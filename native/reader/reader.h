@@ -293,7 +293,8 @@ struct lt_drain {
     const uint64_t *blocks;         /* offsets of the blocks in the file */
     struct lt_drained_block *state; /* of each block */
     uint64_t threads_at;            /* offset of the number of blocks in the file */
-    uint64_t deadline_ns;           /* CLOCK_MONOTONIC */
+    uint64_t deadline_ns;           /* CLOCK_MONOTONIC; another thread may set it to 0 */
+    uint64_t longest_ns;            /* the longest pause between two rounds */
     uint8_t *records;               /* room for `capacity` records */
     uint32_t capacity;
     uint32_t enough; /* records after which the call returns */

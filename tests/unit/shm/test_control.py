@@ -126,7 +126,7 @@ def test_the_source_sets_the_level_and_returns_the_former_level(directory: Path)
     ("number", "says"),
     [
         (errno.EACCES, "belongs to user .*; run locktop as that user or as root$"),
-        (errno.EROFS, "Read-only file system$"),
+        (errno.EROFS, "read-only file system$"),
     ],
 )
 def test_an_error_says_why_the_level_cannot_be_set(
