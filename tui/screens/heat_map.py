@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.binding import BindingType
 
-from locktop.collector.errors import LocktopError
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot, TimeLine, Window
 from locktop.collector.profile.call_tree_difference import DifferenceNode, difference
@@ -44,7 +43,6 @@ from locktop.tui.widgets.item_list import ItemList
 
 _NS = 1_000_000_000
 _MAX_SPANS = 2
-_ERROR_S = 15.0
 
 
 class HeatMapScreen(TimeScreen):
@@ -245,15 +243,10 @@ class HeatMapScreen(TimeScreen):
         """Show the call tree of the span that was chosen last, else of what is in sight."""
         view = self._view
         span = self._spans[-1] if self._spans else ChosenSpan(view.from_ns, view.to_ns)
-        self._show_callers(span)
+        self.start(self._show_callers(span), "callers")
 
-    @work(exclusive=True, group="callers")
     async def _show_callers(self, span: ChosenSpan) -> None:
-        try:
-            snapshot = await asyncio.to_thread(_snapshot_of, self._reader, span)
-        except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
-            return
+        snapshot = await asyncio.to_thread(_snapshot_of, self._reader, span)
         process = snapshot.process
 
         def title(width: int) -> Line:
@@ -268,15 +261,10 @@ class HeatMapScreen(TimeScreen):
         if len(self._spans) < _MAX_SPANS:
             self.show_message("Choose two spans: m begins one, m again ends it; then d.")
             return
-        self._show_difference(self._spans[0], self._spans[1])
+        self.start(self._show_difference(*self._spans), "callers")
 
-    @work(exclusive=True, group="callers")
     async def _show_difference(self, before: ChosenSpan, after: ChosenSpan) -> None:
-        try:
-            root = await asyncio.to_thread(_difference, self._reader, before, after)
-        except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
-            return
+        root = await asyncio.to_thread(_difference, self._reader, before, after)
         title = f"B {after.says} minus A {before.says}"
         self.app.push_screen(DifferenceScreen(title, root))
 

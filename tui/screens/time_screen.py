@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from textual import events, work
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container
 
@@ -123,21 +123,20 @@ class TimeScreen(ListScreen):
         try:
             self._view.set_bounds(*self._reader.bounds())
         except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
+            self.show_error(error)
 
     def refresh_view(self) -> None:
         """Draw the visible part, and read it before if that was not done yet."""
         self.draw()
         if not self._is_covered() and not self._is_reading:
             self._is_reading = True
-            self._read()
+            self.start(self._read(), "read")
 
     def _is_covered(self) -> bool:
         """Whether what was read has the whole visible part."""
         line, view = self._line, self._view
         return line is not None and line.from_ns <= view.from_ns and view.to_ns <= line.to_ns
 
-    @work(group="read")
     async def _read(self) -> None:
         """Read until the visible part is there; keys are handled meanwhile."""
         try:
@@ -163,8 +162,6 @@ class TimeScreen(ListScreen):
                 self.draw()
                 if self._is_covered():
                     break
-        except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
         finally:
             self._is_reading = False
         self.draw()
@@ -251,16 +248,6 @@ class TimeScreen(ListScreen):
         """Close this screen, and let the other screen over time open with the same view."""
         self.wants_other = True
         self.dismiss()
-
-    def action_back(self) -> None:
-        """Close the filter, clear it, or leave the screen."""
-        if self.has_class("filtering"):
-            self.filter.value = ""
-            self.filter.close()
-        elif self.filter_words:
-            self.filter.value = ""
-        else:
-            self.dismiss()
 
 
 def _read(reader: TimeLineReader, from_ns: int, to_ns: int) -> tuple[TimeLine, SnapshotIndex]:

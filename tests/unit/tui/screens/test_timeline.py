@@ -282,7 +282,7 @@ async def test_over_too_many_records_the_view_gets_shorter() -> None:
     async with live(relay(100)) as screen:
         monitor = screen.app.screen
         assert isinstance(monitor, MonitorScreen)
-        monitor.reader = TimeLineReader(relay(100), max_records=60)
+        monitor.above.reader = TimeLineReader(relay(100), max_records=60)
         await screen.open("T")
         await screen.says("Too many waits and holds for one picture")
         view = screen.app.screen

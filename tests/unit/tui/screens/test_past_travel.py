@@ -24,6 +24,7 @@ from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.tui.app import LocktopApp
 from locktop.tui.feed import ReplayFeed
+from locktop.tui.screens.monitor import MonitorScreen
 
 _SECOND = 1_000_000_000
 _BEGIN = 1_790_000_000 * _SECOND
@@ -82,10 +83,15 @@ async def _until_first_line(screen: Screen, text: str) -> None:
 async def _reached(screen: Screen, time_ns: int) -> None:
     """Wait until the snapshot of a time is on the screen."""
     deadline = time.monotonic() + PATIENCE_S
-    while getattr(screen.app.screen, "drawn_ns", None) != time_ns:
+    while not _shows(screen, time_ns):
         assert time.monotonic() < deadline, screen.text
         await screen.pilot.pause(0.01)
     await settle(screen.pilot)
+
+
+def _shows(screen: Screen, time_ns: int) -> bool:
+    visible = screen.app.screen
+    return isinstance(visible, MonitorScreen) and visible.travel.drawn_ns == time_ns
 
 
 def _cells(screen: Screen) -> list[Strip]:
