@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual import on
 from textual.binding import BindingType
 
+from locktop.collector.analysis.heat_map import by_lock, by_offset, by_thread
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot, TimeLine, Window
 from locktop.collector.profile.call_tree_difference import DifferenceNode, difference
 from locktop.collector.profile.profile import SnapshotProfile
-from locktop.collector.recording.time_lines import (
-    TimeLineReader,
-    by_lock,
-    by_offset,
-    by_thread,
-    span_snapshot,
-)
+from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.tui.bindings import bindings, footer_line, heat_map_help_lines
 from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.screens.difference import DifferenceScreen
-from locktop.tui.screens.time_screen import TimeScreen
+from locktop.tui.screens.time_screen import OpenedPast, TimeScreen
 from locktop.tui.time_keymap import HEAT_MAP_ACTIONS, HEAT_MAP_FOOTER
 from locktop.tui.views.heat_map import (
     ChosenSpan,
@@ -51,16 +44,9 @@ class HeatMapScreen(TimeScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*HEAT_MAP_ACTIONS)]
     WHAT = "heat map"
 
-    def __init__(
-        self,
-        reader: TimeLineReader,
-        *,
-        at_ns: int | None = None,
-        is_replay: bool = False,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, past: OpenedPast) -> None:
         """Make the screen; see TimeScreen."""
-        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, now=now)
+        super().__init__(past)
         self._of_threads = False
         self._offsets_of: int | None = None  # rows are parts of a second: of this lock, 0 all
         self._parts = 0  # of a second
@@ -270,9 +256,7 @@ class HeatMapScreen(TimeScreen):
 
 
 def _snapshot_of(reader: TimeLineReader, span: ChosenSpan) -> Snapshot:
-    line = reader.read(span.from_ns, span.to_ns)
-    waits = [one for lane in line.lanes for one in lane.waits]
-    return span_snapshot(line.snapshot, waits, span.from_ns, span.to_ns, lock=span.lock)
+    return reader.read_span(span.from_ns, span.to_ns, span.lock)
 
 
 def _difference(reader: TimeLineReader, before: ChosenSpan, after: ChosenSpan) -> DifferenceNode:

@@ -97,13 +97,14 @@ class ScreenAbove:
         self, make: type[TimeScreen], other: Callable[[TimeView], None], view: TimeView | None
     ) -> None:
         from locktop.collector.recording.time_lines import TimeLineReader
+        from locktop.tui.screens.time_screen import OpenedPast
 
         past = self._past
         try:
             if past.moments is None:
                 raise LocktopError("Nothing is kept: --history 0 says so.")
             self.reader = self.reader or TimeLineReader(past.moments, _MAX_RECORDS)
-            screen = make(self.reader, at_ns=past.time_ns, is_replay=past.is_replay, now=self._now)
+            screen = make(OpenedPast(self.reader, past.time_ns, past.is_replay, self._now))
         except LocktopError as error:
             self._monitor.show_message(str(error))
             self._back(None)

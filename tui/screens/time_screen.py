@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from msgspec import Struct
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container
@@ -29,39 +30,31 @@ _RARER = 9.0
 _ERROR_S = 15.0
 
 
+class OpenedPast(Struct, frozen=True):
+    """The past that a screen over time shows, and the moment where its cursor begins."""
+
+    reader: TimeLineReader
+    at_ns: int | None = None  # nanoseconds since 1970; None: the newest moment
+    is_replay: bool = False  # the past has an end, because there is no live process
+    now: Callable[[], float] = time.monotonic  # a monotonic clock in seconds
+
+
 class TimeScreen(ListScreen):
     """Reads the past in another thread, and moves over it."""
 
     WHAT = ""  # the title in the first line
 
-    def __init__(
-        self,
-        reader: TimeLineReader,
-        *,
-        at_ns: int | None = None,
-        is_replay: bool = False,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Make the screen.
-
-        Args:
-            reader: reads the past.
-            at_ns: where the cursor begins, nanoseconds since 1970; None: at the newest moment.
-            is_replay: whether the past has an end, because there is no live process.
-            now: a monotonic clock in seconds.
-
-        Raises:
-            LocktopError: there is no past yet.
-        """
+    def __init__(self, past: OpenedPast) -> None:
+        """Make the screen. Raises LocktopError if there is no past yet."""
         super().__init__()
-        self._reader = reader
-        self._is_replay = is_replay
+        self._reader = past.reader
+        self._is_replay = past.is_replay
         #: The moment that the screen below is to show, nanoseconds since 1970.
         self.chosen_ns: int | None = None
         #: Whether the user goes on to the other screen over time.
         self.wants_other = False
-        self._now = now
-        self._view = TimeView.of(*reader.bounds(), at_ns)
+        self._now = past.now
+        self._view = TimeView.of(*past.reader.bounds(), past.at_ns)
         self._line: TimeLine | None = None  # what was read last
         self._index: SnapshotIndex | None = None
         self._is_reading = False

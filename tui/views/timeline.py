@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from locktop.collector.analysis.timeline import cells
 from locktop.collector.export.text.timeline import wait_sentence
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.timeline import (
@@ -17,7 +18,6 @@ from locktop.collector.format.timeline import (
     time_zone,
 )
 from locktop.collector.model import Flow, Lane, LaneState, Notable, TimedWait, TimeLine, Window
-from locktop.collector.recording.time_lines import cells
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.cells import duration, fit, percent
 from locktop.tui.views.detail_parts import stack_of
