@@ -31,6 +31,7 @@ from locktop.tui.views.heat_map import (
     spans_line,
 )
 from locktop.tui.views.styled_line import Line, cut, make_line
+from locktop.tui.views.timeline import losses
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 
@@ -66,7 +67,8 @@ class HeatMapScreen(TimeScreen):
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """See TimeScreen."""
-        self._headline.show((spans_line(self._spans, self._begin, self.size.width),))
+        headline = spans_line(losses(line), self._spans, self._begin, self.size.width)
+        self._headline.show((headline,))
         if self._offsets_of is None:
             self._draw_rows(line, index, window)
         else:

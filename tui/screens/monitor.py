@@ -90,10 +90,9 @@ class MonitorScreen(ListScreen):
         self._feed = feed
         self._newest = NewestSnapshots(feed, pacer, meter, self)
         self._now = now
-        self._level = LevelControl(
-            feed, self._newest.slot, self, asks=asks_for_level, is_replay=is_replay
-        )
-        self._session = SessionControl(feed, self, is_replay=is_replay)
+        slot = self._newest.slot
+        self._level = LevelControl(feed, slot, self, asks=asks_for_level, is_replay=is_replay)
+        self._session = SessionControl(feed, slot, self, is_replay=is_replay)
         self.above = ScreenAbove(self, self.past, self._above_closed, now)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
@@ -166,7 +165,7 @@ class MonitorScreen(ListScreen):
     @on(NewestSnapshots.Arrived)
     def _take(self) -> None:
         if self.past.is_active:
-            self._draw_status()
+            self.travel.scan_arrived(self.has_ended)
         elif not self._paused and self._newest.may_draw(is_first=self._index is None):
             self._take_newest()
 

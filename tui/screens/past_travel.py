@@ -21,6 +21,7 @@ from locktop.tui.widgets.list_screen import ListScreen
 _TICK_S, _DRAIN_S = 0.1, 0.02
 #: How long the text of an alert stays in the last line.
 _WHY_S = 15.0
+_ENDED = "The process has ended. End shows its last snapshot."
 
 
 class DrawsMoments(Protocol):
@@ -67,6 +68,7 @@ class PastTravel:
         self._is_reading = False
         self._player: Timer | None = None
         self._ticked_at = 0.0
+        self._told_end = False
 
     @property
     def is_active(self) -> bool:
@@ -139,6 +141,13 @@ class PastTravel:
         # A reader that is behind gets no more work.
         if self._past.tick(elapsed_s) or not self._past.is_playing:
             self.refresh()
+
+    def scan_arrived(self, ended: bool) -> None:
+        """Tell once that the process has ended; draw how far back the moment is."""
+        if ended and not self._told_end:
+            self._told_end = True
+            self._screen.show_message(_ENDED, style="waiting", seconds=_WHY_S)
+        self._draws.show_position()
 
     # One method for each key
 

@@ -119,11 +119,11 @@ class TimeScreen(ListScreen):
             self.show_error(error)
 
     def refresh_view(self) -> None:
-        """Draw the visible part, and read it before if that was not done yet."""
-        self.draw()
+        """Draw what is known of the visible part, and read the rest."""
         if not self._is_covered() and not self._is_reading:
             self._is_reading = True
             self.start(self._read(), "read")
+        self.draw()
 
     def _is_covered(self) -> bool:
         """Whether what was read has the whole visible part."""
@@ -174,7 +174,8 @@ class TimeScreen(ListScreen):
             (
                 position_line(
                     self.WHAT, f"{process.comm} {process.pid}", self._view,
-                    self.window.count, width, self._is_replay,
+                    self.window.count, width, is_replay=self._is_replay,
+                    is_reading=self._is_reading and not self._is_covered(),
                 ),
             )
         )  # fmt: skip

@@ -235,7 +235,9 @@ class TimelineScreen(TimeScreen):
         if chosen is None:
             self.show_message(f"No alert or mark {'after' if direction > 0 else 'before'} this.")
             return
-        self.show_message(f"{chosen[0].kind}: {chosen[0].text}", style="waiting", seconds=15.0)
+        kind, text = chosen[0].kind, chosen[0].text
+        said = text if text.startswith(kind) else f"{kind}: {text}"
+        self.show_message(said, style="waiting", seconds=15.0)
         self._view.go_to(chosen[0].time_ns)
         self.refresh_view()
 

@@ -101,9 +101,11 @@ def _with_cursor(text: str, cursor: int) -> Line:
     )
 
 
-def spans_line(spans: Sequence[ChosenSpan], begin: int | None, width: int) -> Line:
-    """The chosen spans, and the effect of the next key."""
-    said: list[Span | str] = [" "]
+def spans_line(
+    flags: Sequence[Span | str], spans: Sequence[ChosenSpan], begin: int | None, width: int
+) -> Line:
+    """The flags, the chosen spans, and the effect of the next key."""
+    said: list[Span | str] = [" ", *flags]
     for letter, span in zip("AB", spans, strict=False):
         said += [(f"{letter} ", "key"), f"{span.says}  "]
     if begin is not None:

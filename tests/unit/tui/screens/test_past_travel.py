@@ -218,6 +218,24 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         assert "g_table_lock" in screen.text
 
 
+async def test_a_screen_in_the_past_tells_that_the_process_has_ended() -> None:
+    history = History()
+    for second in range(4):
+        history.add(scenarios.normal(), _BEGIN + second * _SECOND)
+    async with _opened(HandFeed(scenarios.normal()), history) as screen:
+        await screen.keys("left_square_bracket")
+        await _until_first_line(screen, "PAST")
+        await screen.show(scenarios.ended())
+        await screen.says("The process has ended. End shows its last snapshot.")
+        assert " PAST " in screen.lines[0]
+        await screen.keys("left_square_bracket")
+        assert "The process has ended." not in screen.text
+        await screen.keys("R")
+        await screen.says("there is nothing more to measure")
+        await screen.keys("end")
+        await _until_first_line(screen, "ENDED")
+
+
 async def test_the_call_tree_goes_back_too() -> None:
     history = History()
     for second in range(4):
