@@ -34,9 +34,12 @@ from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.views.timeline import losses
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import ListScreen
 
 _NS = 1_000_000_000
 _MAX_SPANS = 2
+#: The message while a span is read, and the seconds after which it goes in any case.
+_READING, _LONG_S = "reading the span …", 60.0
 
 
 class HeatMapScreen(TimeScreen):
@@ -52,6 +55,8 @@ class HeatMapScreen(TimeScreen):
         self._offsets_of: int | None = None  # rows are parts of a second: of this lock, 0 all
         self._parts = 0  # of a second
         self._shows_idle = False
+        #: The rows that were summed up last, with what they were summed up of.
+        self._sums: tuple[TimeLine, Window, bool, dict[int, list[int]]] | None = None
         self._begin: int | None = None  # of the span that is being chosen
         self._spans: list[ChosenSpan] = []
 
@@ -76,7 +81,7 @@ class HeatMapScreen(TimeScreen):
         self._draw_cell(line, index)
 
     def _draw_rows(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
-        sums = (by_thread if self._of_threads else by_lock)(line.lanes, window)
+        sums = self._sums_of(line, window)
         name = index.thread_name if self._of_threads else index.lock_name
         found = {
             id_: row
@@ -94,6 +99,14 @@ class HeatMapScreen(TimeScreen):
         self._lanes.show(
             list(found), lambda id_: heat_row(name(id_), found[id_], most, window.count)
         )
+
+    def _sums_of(self, line: TimeLine, window: Window) -> dict[int, list[int]]:
+        """The sums of the rows, which a key that moves the cursor alone does not change."""
+        known, of_threads = self._sums, self._of_threads
+        if known is None or known[0] is not line or known[1:3] != (window, of_threads):
+            found = (by_thread if of_threads else by_lock)(line.lanes, window)
+            known = self._sums = line, window, of_threads, found
+        return known[3]
 
     def _seconds(self, window: Window) -> tuple[int, int, int]:
         """The first second, the number of seconds, and the characters of one, in this window."""
@@ -234,6 +247,7 @@ class HeatMapScreen(TimeScreen):
         self.start(self._show_callers(span), "callers")
 
     async def _show_callers(self, span: ChosenSpan) -> None:
+        self.show_message(_READING, seconds=_LONG_S)
         snapshot = await asyncio.to_thread(_snapshot_of, self._reader, span)
         process = snapshot.process
 
@@ -242,7 +256,7 @@ class HeatMapScreen(TimeScreen):
             return cut(make_line((text, "strong")), width)
 
         screen = CallTreeScreen(SnapshotProfile(snapshot), title, pause=lambda: None, now=self._now)
-        self.app.push_screen(screen)
+        self._show_above(screen)
 
     def action_span_difference(self) -> None:
         """Show what the second span has more than the first."""
@@ -252,9 +266,16 @@ class HeatMapScreen(TimeScreen):
         self.start(self._show_difference(*self._spans), "callers")
 
     async def _show_difference(self, before: ChosenSpan, after: ChosenSpan) -> None:
+        self.show_message(_READING, seconds=_LONG_S)
         root = await asyncio.to_thread(_difference, self._reader, before, after)
         title = f"B {after.says} minus A {before.says}"
-        self.app.push_screen(DifferenceScreen(title, root))
+        self._show_above(DifferenceScreen(title, root))
+
+    def _show_above(self, screen: ListScreen) -> None:
+        """Show what was read, unless the user has gone elsewhere meanwhile."""
+        self.footer.clear()
+        if self.app.screen is self:
+            self.app.push_screen(screen)
 
 
 def _snapshot_of(reader: TimeLineReader, span: ChosenSpan) -> Snapshot:

@@ -101,6 +101,7 @@ class ScreenAbove:
 
         past = self._past
         try:
+            past.pause()  # the user comes back to this moment
             if past.moments is None:
                 raise LocktopError("Nothing is kept: --history 0 says so.")
             self.reader = self.reader or TimeLineReader(past.moments, _MAX_RECORDS)

@@ -189,6 +189,19 @@ async def test_the_player_shows_one_moment_after_the_other(tmp_path: Path) -> No
     recording.close()
 
 
+async def test_the_player_pauses_while_a_screen_over_time_is_open(tmp_path: Path) -> None:
+    recording = Recording(_record(tmp_path / "r", _run()))
+    async with _opened(ReplayFeed(), recording) as screen:
+        await _reached(screen, _BEGIN)
+        await screen.keys("p", "T")
+        await screen.says("WAITED")
+        screen.clock[0] += 5.0
+        await screen.keys("escape")
+        await _reached(screen, _BEGIN)
+        assert "1x" not in screen.lines[0]
+    recording.close()
+
+
 async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -319,6 +319,28 @@ async def test_a_second_span_is_compared_with_the_first() -> None:
         await screen.until(lambda: isinstance(screen.app.screen, HeatMapScreen))
 
 
+async def test_callers_that_come_late_do_not_cover_another_screen() -> None:
+    past, may_read = relay(), threading.Event()
+    async with live(past) as screen:
+        await screen.open("H")
+        heat_map, read = screen.app.screen, past.records
+
+        def slowly(from_ns: int, to_ns: int) -> list[WaitRecord]:
+            may_read.wait(60.0)
+            return read(from_ns, to_ns)
+
+        past.records = slowly  # type: ignore[method-assign]
+        try:
+            await screen.keys("c")
+            await screen.says("reading the span …")
+            await screen.keys("question_mark")
+        finally:
+            may_read.set()
+        await screen.until(lambda: all(one.is_finished for one in heat_map.workers))
+        await screen.keys("escape")
+        assert screen.app.screen is heat_map
+
+
 async def test_over_too_many_records_the_view_gets_shorter() -> None:
     async with live(relay(100)) as screen:
         monitor = screen.app.screen
