@@ -68,7 +68,7 @@ class PastTravel:
         self._is_reading = False
         self._player: Timer | None = None
         self._ticked_at = 0.0
-        self._told_end = False
+        self._announced_end = False
 
     @property
     def is_active(self) -> bool:
@@ -144,8 +144,8 @@ class PastTravel:
 
     def scan_arrived(self, ended: bool) -> None:
         """Tell once that the process has ended; draw how far back the moment is."""
-        if ended and not self._told_end:
-            self._told_end = True
+        if ended and not self._announced_end:
+            self._announced_end = True
             self._screen.show_message(_ENDED, style="waiting", seconds=_WHY_S)
         self._draws.show_position()
 
