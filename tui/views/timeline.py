@@ -20,7 +20,7 @@ from locktop.collector.format.timeline import (
 )
 from locktop.collector.model import Flow, Lane, LaneState, Notable, TimedWait, TimeLine, Window
 from locktop.tui.time_view import TimeView
-from locktop.tui.views.cells import duration, fit, percent
+from locktop.tui.views.cells import duration, fit_name, percent
 from locktop.tui.views.detail_parts import stack_of
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 
@@ -77,7 +77,7 @@ def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
     mark = view.marks.get(lane.tid, "  ")
     return (
         (mark, "key"),
-        (fit(name, _NAME_WIDTH) + " ", "strong"),
+        (fit_name(name, _NAME_WIDTH) + " ", "strong"),
         *_joined(spans),
         (f" {sum_text:>{_WAIT_WIDTH}}", "text"),
     )
