@@ -5,6 +5,7 @@ A stack is cut where its callers are not certain: the frames that remain are rig
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -89,6 +90,12 @@ class Unwinder:
         self._code.refresh()
         if self._version != self._code.version:
             self._walks, self._version = WalkCache(), self._code.version
+
+    def code_version(self) -> int:
+        """Return a number that changes whenever code of the process lies elsewhere."""
+        with contextlib.suppress(OSError):  # the process has ended: the last map holds
+            self._code.refresh()
+        return self._code.version
 
     def _again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
         found: dict[SystemCall, Unwound] = {}

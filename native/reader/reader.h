@@ -472,4 +472,30 @@ int lt_take_sample(int fd);
 int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t registers,
                    struct lt_sample *sample);
 
+enum { LT_STREAM_STACK = 8192 }; /* bytes of a stack in each sample of a stream */
+
+/* One of many samples of a thread. */
+struct lt_stream_sample {
+    uint64_t time; /* nanoseconds, CLOCK_MONOTONIC */
+    uint32_t tid;
+    uint32_t stack_size;    /* bytes */
+    uint64_t registers[64]; /* as in struct lt_sample */
+    uint8_t stack[8192];    /* LT_STREAM_STACK: from the stack pointer on */
+};
+
+/* Samples a thread each `period_ns` of its processor time until the descriptor is closed. The
+ * arguments and the result are as of lt_open_sampler(). The ring must be mapped for writing. */
+int lt_open_stream(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only);
+
+/* Moves at most `capacity` samples out of a ring, the oldest first, and gives their room back to
+ * the kernel. Adds the number of samples that found no room in the ring to `lost`. Returns the
+ * number of samples. */
+uint32_t lt_read_stream(void *mapped, uint64_t page, uint64_t size, uint64_t registers,
+                        struct lt_stream_sample *samples, uint32_t capacity, uint64_t *lost);
+
+/* Copies the records whose span has one of the moments (ticks, sorted) to `found`. The span of a
+ * record is its wait with the hold that follows. Returns their number. */
+uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t *moments,
+                         uint32_t moment_count, uint8_t *found);
+
 #endif
