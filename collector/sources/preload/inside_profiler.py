@@ -29,6 +29,7 @@ from locktop.collector.model import (
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import event_ring, slot_batch
 from locktop.collector.shm.clock import clock_pair
+from locktop.collector.shm.control import RENEW_EVERY_S, WantedHolds
 from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources.probes.holder_sampler import MAX_THREADS, HolderSampler
@@ -60,17 +61,20 @@ class InsideProfiler:
         self,
         sampler: HolderSampler,
         drain: RingDrain,
+        wanted: WantedHolds,
         clock_kind: int,
         locks: Collection[int] | None = None,
     ) -> None:
         """Args:
         sampler: the profiler closes it.
         drain: the ring records; the profiler closes it.
+        wanted: the request for records of holds; the profiler closes it.
         clock_kind: the clock of the records (enum lt_clock_kind).
         locks: ids of the locks that matter; None: all.
         """
         self._sampler = sampler
         self._drain = drain
+        self._wanted = wanted
         self._clock_kind = clock_kind
         self._locks = frozenset(locks) if locks is not None else None
         self._began = time.monotonic()
@@ -84,6 +88,7 @@ class InsideProfiler:
         self._records: list[WaitRecord] = []  # of the batch before
         self._contended: dict[int, int] = {}  # by tid, at the last scan
         self._points: dict[int, list[PressurePoint]] = {}  # by lock
+        self._renewed_at = float("-inf")  # time.monotonic()
         self._turn = 0
         self._candidates = 0
         self._is_stopped = False
@@ -112,8 +117,13 @@ class InsideProfiler:
             pass  # the next scan reports the damage
         finally:
             self._drain.close()
+            self._wanted.close()
 
     def _drain_once(self, within_s: float) -> None:
+        now = time.monotonic()
+        if now > self._renewed_at + RENEW_EVERY_S:
+            self._renewed_at = now
+            self._wanted.renew()
         batch = self._drain.take(within_s).slots
         with self._busy:
             self._join(batch)
@@ -334,7 +344,7 @@ class InsideProfiler:
         return replace(lock, inside=inside)
 
     def _notes(self) -> Sequence[str]:
-        notes = []
+        notes = [self._wanted.note] if self._wanted.note else []
         if refused := self._sampler.refused:
             notes.append(
                 f"what runs inside locks is known of sleeping holders alone: {refused};"

@@ -144,7 +144,8 @@ class PreloadSession:
         except LookupError as error:
             drain.close()
             raise LocktopError(f"what runs inside locks is not known here: {error}") from None
-        self.inside = InsideProfiler(sampler, drain, self.clock.kind, locks)
+        wanted = control.WantedHolds(self.memory, self.clock)
+        self.inside = InsideProfiler(sampler, drain, wanted, self.clock.kind, locks)
 
     def end_profile(self) -> None:
         """Take no more samples of holders, and forget them."""
