@@ -9,7 +9,7 @@ of its begin, which has the lock from then on at most until the end of the wait.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from locktop.collector.model import HeldSpan, HolderSample, Kind, WaitRecord
 
@@ -26,16 +26,21 @@ def recorded_spans(records: Iterable[WaitRecord]) -> list[HeldSpan]:
     ]
 
 
-def unrecorded_spans(waits: Iterable[WaitRecord], records: Iterable[WaitRecord]) -> list[HeldSpan]:
+def unrecorded_spans(
+    waits: Iterable[WaitRecord],
+    records: Iterable[WaitRecord],
+    recorded: Set[tuple[int, int]] = frozenset(),
+) -> list[HeldSpan]:
     """Return the holds without a record that waits name.
 
     Such a hold is known from the begin of the wait. It ends with the wait at the latest, or where a
     record shows that another thread has the lock or that the holder wants the lock again. A holder
-    with a recorded hold during the wait has no further one: that record tells more.
+    whose holds of the lock have records has no other ones: it had released the lock.
 
     Args:
         waits: waits that are over or go on.
         records: all records that touch the waits.
+        recorded: pairs of tid and lock with a recorded hold at any time.
     """
     of_lock: dict[int, list[WaitRecord]] = {}
     for one in records:
@@ -43,6 +48,8 @@ def unrecorded_spans(waits: Iterable[WaitRecord], records: Iterable[WaitRecord])
     spans = []
     for wait in waits:
         if not wait.holder or wait.kind not in _EXCLUSIVE or wait.holder == wait.tid:
+            continue
+        if (wait.holder, wait.lock) in recorded:
             continue
         end_ns = _unrecorded_end(wait, of_lock.get(wait.lock, ()))
         if end_ns > wait.began_ns:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, recorded
+from locktop.tui.commands.inside_profile import add_frequency, profiled
 from locktop.tui.commands.options import (
     add_scan_options,
     add_suppressions,
@@ -43,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help='with "interval" of the session that `locktop ctl --start` or key R began',
     )
+    parser.add_argument(
+        "--inside",
+        action="store_true",
+        help="with -d: sample what runs while threads hold contended locks",
+    )
+    add_frequency(parser)
     add_scan_options(parser)
     parser.add_argument(
         "--schema",
@@ -77,6 +84,8 @@ def execute(arguments: argparse.Namespace) -> int:
     recorded.check_use(arguments, NAME)
     if arguments.session and (arguments.file is not None or arguments.duration):
         raise LocktopError("--session needs -p PID, without -d")
+    if arguments.inside and not arguments.duration:
+        raise LocktopError("--inside needs -p PID and -d SECONDS")
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
@@ -105,6 +114,8 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
             # These readings may take long, so the interval begins afterwards.
             source.scan(resolve=True)
             before = source.scan()
+            if arguments.inside:
+                return profiled(source, arguments.duration, arguments.hz), before
             time.sleep(arguments.duration)
         return source.scan(resolve=True), before
     finally:

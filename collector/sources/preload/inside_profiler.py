@@ -86,6 +86,8 @@ class InsideProfiler:
         self._inside = 0
         self._last: SlotBatch | None = None
         self._records: list[WaitRecord] = []  # of the batch before
+        #: Threads and locks with a record of a hold: tid, lock.
+        self._recorded: set[tuple[int, int]] = set()
         self._contended: dict[int, int] = {}  # by tid, at the last scan
         self._points: dict[int, list[PressurePoint]] = {}  # by lock
         self._renewed_at = float("-inf")  # time.monotonic()
@@ -136,9 +138,11 @@ class InsideProfiler:
         before, self._last = self._last, batch
         records = self._picked(before) if before is not None else []
         former, self._records = self._records, records
-        self._charge(recorded_spans(records))
+        spans = recorded_spans(records)
+        self._recorded.update((one.tid, one.lock) for one in spans)
+        self._charge(spans)
         # A hold of another thread during the wait may have its record in the next batch.
-        self._charge(unrecorded_spans(former, [*former, *records]))
+        self._charge(unrecorded_spans(former, [*former, *records], self._recorded))
 
     def _add_samples(self) -> None:
         changed = set()

@@ -6,6 +6,7 @@ time. So its stack is read from outside at the same rate, once for each sleep.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -134,9 +135,10 @@ class HolderSampler:
         try:
             while not self._is_stopped:
                 due += pause * self.period_s
-                now = time.monotonic()
-                if due > now:
-                    time.sleep(due - now)
+                # At a random moment of each period: a program of the same rhythm would always
+                # show the same functions.
+                chance_s = random.uniform(-0.5, 0.5) * self.period_s
+                time.sleep(max(0.0, due + chance_s - time.monotonic()))
                 periods = pause + max(0, int((time.monotonic() - due) / self.period_s))
                 due += (periods - pause) * self.period_s
                 cpu_s = time.thread_time()
@@ -172,10 +174,11 @@ class HolderSampler:
 
     def _sleeping(self, tids: Iterable[int], periods: int) -> list[HolderSample]:
         try:
+            # The kernel reads the states right after this moment.
+            now_ns = time.monotonic_ns()
             moments = self._tasks.moments(tids)
         except OSError:
             return []
-        now_ns = time.monotonic_ns()
         before, self._seen = self._seen, {}
         calls = [
             one.call
