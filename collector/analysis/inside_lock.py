@@ -1,9 +1,9 @@
 """Which samples of a thread were taken while it held a contended lock: a join by time.
 
-The rings have a record of each hold that began with a wait or during which a thread waited. A
-sample of the record's thread within that hold is inside the lock. Some holders took the lock
-without a wait, and no record of their hold is left. There the waits tell: a wait names the holder
-of its begin, which has the lock from then on at most until the end of the wait.
+The rings have a record of each hold that began with a wait. Of other holds that threads waited for,
+the rings have most. A sample of the record's thread within that hold is inside the lock. Some
+holders took the lock without a wait, and no record of their hold is left. There a wait tells: it
+names the thread that held the lock when the wait began.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def unrecorded_spans(
 ) -> list[HeldSpan]:
     """Return the holds without a record that waits name.
 
-    Such a hold is known from the begin of the wait. It ends with the wait at the latest, or where a
-    record shows that another thread has the lock or that the holder wants the lock again. A holder
-    whose holds of the lock have records has no other ones: it had released the lock.
+    Such a hold is known from the begin of the wait. The hold ends with the wait at the latest. The
+    hold ends earlier if another thread gets the lock, or if the holder wants the lock again. A
+    thread whose holds of the lock have records has no other holds: it had released the lock.
 
     Args:
         waits: waits that are over or go on.

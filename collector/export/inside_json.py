@@ -1,7 +1,7 @@
-"""What runs inside a lock, as one JSON object.
+"""The functions that run inside a lock, as one JSON object.
 
-``functions`` has the samples of each function, ``nodes`` the tree in depth-first order: a node of
-depth 0 is a call that took the lock. Times are seconds.
+``functions`` has the samples of each function. ``nodes`` has the tree in depth-first order. A node
+of depth 0 is a call that took the lock. Times are seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VERSION = 1
 
 
 def document(snapshot: Snapshot, lock: Lock) -> dict[str, Any]:
-    """Return the object for one lock of a snapshot with ``inside``."""
+    """Return the object of one lock of a snapshot with ``inside``."""
     found, profile, of_lock = inside(snapshot, lock), snapshot.inside, lock.inside
     assert profile is not None
     slices = len(of_lock.pressure) if of_lock is not None else 0
@@ -38,7 +38,7 @@ def document(snapshot: Snapshot, lock: Lock) -> dict[str, Any]:
         "samples": found.samples,
         "on_cpu": of_lock.on_cpu if of_lock is not None else 0,
         "share_held": of_lock.share if of_lock is not None else 0.0,
-        "outside": profile.outside,
+        "unjoined": profile.unjoined,
         "lost": profile.lost,
         "pressure": list(of_lock.pressure) if of_lock is not None else [],
         "pressure_slice_s": profile.duration_s / slices if slices else None,

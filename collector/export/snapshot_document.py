@@ -57,7 +57,7 @@ class InsideEntry(Struct, kw_only=True, gc=False):
     duration_s: Annotated[Number, meaning("Seconds of the profile.")]
     period_s: Annotated[Number, meaning("Seconds of a hold that one sample stands for.")]
     samples: Annotated[Count, meaning("All samples of the sampled threads.")]
-    outside: Annotated[Count, meaning("Of these, the samples outside of contended holds.")]
+    unjoined: Annotated[Count, meaning("Of these, the samples without a contended hold.")]
     lost: Annotated[Count, meaning("Samples that found no room.")] = 0
     threads: Annotated[Count, meaning("Threads that locktop samples now.")] = 0
 

@@ -75,11 +75,11 @@ class InsideStackEntry(Struct, kw_only=True, gc=False):
 
 
 class LockInsideEntry(Struct, kw_only=True, gc=False):
-    """What ran while threads held the lock."""
+    """The stacks of threads that held the lock."""
 
     samples: Annotated[Count, meaning("Samples of threads that held the lock.")]
     on_cpu: Annotated[Count, meaning("Of the samples, those of threads that ran.")]
-    share: Annotated[Number, meaning("Held time in the samples as a share of the profile's time.")]
+    share: Annotated[Number, meaning("Held time as a share of the profile's time.")]
     stacks: Annotated[list[InsideStackEntry], meaning("The stacks, most samples first.")] = []
     pressure: Annotated[
         list[Number],

@@ -1,4 +1,4 @@
-"""What runs inside locks: samples that were taken while a thread held a contended lock."""
+"""Samples that were taken while threads held contended locks: these show what runs inside."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class InsideStack(Struct, frozen=True, gc=False):
 
 
 class LockInside(Struct, frozen=True, gc=False):
-    """What runs while a thread holds the lock."""
+    """The stacks of threads that held one lock."""
 
     samples: int
     on_cpu: int  # of the samples, those of threads that ran
-    share: float  # held time in the samples, as a share of the profile's time
+    share: float  # held time as a share of the profile's time, above 1 if threads share the lock
     stacks: tuple[InsideStack, ...]  # the most samples first
     #: Shares of all threads' time that went into waits for the lock, of equal slices of
     #: InsideProfile.duration_s; the earliest first.
@@ -57,6 +57,6 @@ class InsideProfile(Struct, frozen=True, gc=False):
     duration_s: float  # seconds since the profile began
     period_s: float  # seconds of a hold that one sample stands for
     samples: int  # all samples of threads that may hold a contended lock
-    outside: int  # of these, the samples that no hold of a contended lock covers
+    unjoined: int  # of these, the samples that no hold of a contended lock covers
     lost: int  # samples that found no room
     threads: int  # sampled now

@@ -1,4 +1,4 @@
-"""What runs inside a lock: functions with shares, and a tree below the calls that took the lock."""
+"""The functions that run inside a lock: a list with shares, and a tree below the call sites."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FunctionShare(Struct, frozen=True):
 
 
 class InsideTree(Struct, frozen=True):
-    """What runs inside one lock."""
+    """The functions that run inside one lock."""
 
     samples: int
     functions: tuple[FunctionShare, ...]  # the largest own value first

@@ -1,8 +1,8 @@
 """Earlier walks of samples, found again by the return addresses that they led over.
 
 A sample of a running thread has all registers, and walk_cache.py knows walks from two registers
-alone. Here a walk is found again if the thread was at the same instruction, and if every return
-address lies where the earlier walk found it.
+alone. This cache finds a walk again if the thread was at the same instruction. Every return address
+must also lie where the earlier walk found it.
 """
 
 from __future__ import annotations

@@ -132,7 +132,10 @@ def _sampled(arguments: argparse.Namespace) -> Snapshot:
 
     source = attached(arguments.pid, arguments)
     try:
-        lock = lock_named(source.scan(resolve=True).locks, arguments.inside)
+        first = source.scan(resolve=True)
+        if first.is_sampled:
+            source.profile_inside()  # raises the reason
+        lock = lock_named(first.locks, arguments.inside)
         found = profiled(source, arguments.duration or _DURATION_S, arguments.hz, {lock.id})
         arguments.inside = str(lock.id)  # its name may have become another one
         return found

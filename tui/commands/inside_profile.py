@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
-    from locktop.collector.sources.base import Source
+    from locktop.collector.sources.attach import Source
 
 #: Seconds between two scans: each chooses the threads to sample.
 _SCAN_S = 0.5

@@ -1,4 +1,4 @@
-"""What runs inside a lock, as a page of plain text."""
+"""The functions that run inside a lock, as a page of plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs inside contended locks: samples of their holders, joined with the rings by time."""
+"""Samples of the holders of contended locks, joined with the records of the rings by time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from locktop.collector.sources.probes.holder_sampler import MAX_THREADS, HolderS
 
 #: Seconds of ring records in one batch.
 _BATCH_S = 0.25
-#: Samples that wait for the end of a hold: an older one is counted as outside of all locks.
+#: Samples that wait for the end of a hold: an older one stays without a lock.
 _KEPT_NS = 60_000_000_000
 #: Slices of the pressure, and moments that are kept for it.
 SLICES = 6
@@ -45,8 +45,8 @@ _NS = 1_000_000_000
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
 
-class _Place(NamedTuple):
-    """What the samples of one InsideStack have in common."""
+class _SampleKey(NamedTuple):
+    """The fields of an InsideStack without the count."""
 
     site: int
     stack: int
@@ -82,7 +82,7 @@ class InsideProfiler:
         self._samples: dict[int, list[HolderSample]] = {}  # by tid, in the order of time
         #: (tid, time, lock) of the samples that are charged.
         self._charged: dict[tuple[int, int, bool], set[int]] = {}
-        self._counts: dict[int, Counter[_Place]] = {}  # by lock
+        self._counts: dict[int, Counter[_SampleKey]] = {}  # by lock
         self._inside = 0
         self._last: SlotBatch | None = None
         self._records: list[WaitRecord] = []  # of the batch before
@@ -91,6 +91,7 @@ class InsideProfiler:
         self._contended: dict[int, int] = {}  # by tid, at the last scan
         self._points: dict[int, list[PressurePoint]] = {}  # by lock
         self._renewed_at = float("-inf")  # time.monotonic()
+        self._hold_s: dict[int, float] = {}  # by lock, at the first scan
         self._turn = 0
         self._candidates = 0
         self._is_stopped = False
@@ -197,8 +198,8 @@ class InsideProfiler:
             if not locks:
                 self._inside += sample.count
             locks.add(span.lock)
-            place = _Place(span.site, sample.stack, sample.on_cpu, sample.call)
-            self._counts.setdefault(span.lock, Counter())[place] += sample.count
+            key = _SampleKey(span.site, sample.stack, sample.on_cpu, sample.call)
+            self._counts.setdefault(span.lock, Counter())[key] += sample.count
 
     # ---- scans ----
 
@@ -316,7 +317,7 @@ class InsideProfiler:
             duration_s=time.monotonic() - self._began,
             period_s=self._sampler.period_s,
             samples=taken,
-            outside=max(taken - self._inside, 0),
+            unjoined=max(taken - self._inside, 0),
             lost=self._sampler.lost,
             threads=self._sampler.sampled,
         )
@@ -325,18 +326,20 @@ class InsideProfiler:
         counts, points = self._counts.get(lock.id), self._points.get(lock.id, ())
         if not counts and not points:
             return lock
-        places = (counts or Counter[_Place]()).most_common()
-        samples = sum(count for _, count in places)
-        held_s = samples * self._sampler.period_s
+        entries = (counts or Counter[_SampleKey]()).most_common()
+        samples = sum(count for _, count in entries)
+        # Holders that wait for a CPU have no sample. The counters lack the holds that go on.
+        hold_s = (lock.hold_s or 0.0) - self._hold_s.setdefault(lock.id, lock.hold_s or 0.0)
+        held_s = max(hold_s, samples * self._sampler.period_s)
         stacks = tuple(
             InsideStack(
-                site=place.site,
-                stack=place.stack,
+                site=entry.site,
+                stack=entry.stack,
                 count=count,
-                on_cpu=place.on_cpu,
-                call=place.call,
+                on_cpu=entry.on_cpu,
+                call=entry.call,
             )
-            for place, count in places
+            for entry, count in entries
         )
         inside = LockInside(
             samples=samples,

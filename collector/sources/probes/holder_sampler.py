@@ -38,7 +38,7 @@ _FILES_SHARE = 0.02
 _ASLEEP = "SD"
 
 
-class _Stack(NamedTuple):
+class _SampledStack(NamedTuple):
     addresses: tuple[int, ...]
     complete: bool
     running: bool
@@ -71,8 +71,8 @@ class HolderSampler:
         self._wanted: tuple[int, ...] = ()
         self._is_stopped = False
         self._seen: dict[int, _LastSeen] = {}  # by tid
-        self._ids: dict[_Stack, int] = {}
-        self._stacks: dict[int, _Stack] = {}
+        self._ids: dict[_SampledStack, int] = {}
+        self._stacks: dict[int, _SampledStack] = {}
         self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
         self.taken = 0  # samples
         self.without_stack = 0  # sleeping threads whose call or stack may not be read
@@ -240,7 +240,7 @@ class HolderSampler:
         addresses = tuple(
             address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
         )
-        stack = _Stack(addresses=addresses, complete=unwound.complete, running=running)
+        stack = _SampledStack(addresses=addresses, complete=unwound.complete, running=running)
         known = self._ids.get(stack, 0)
         if not known and len(self._ids) < _MAX_STACKS:
             known = SAMPLES_FIRST_ID + len(self._ids)

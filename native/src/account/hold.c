@@ -146,8 +146,8 @@ static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
     return known || held_by_others(key, t) ? lock : NULL;
 }
 
-/* At level "contended", a hold that began without a wait has a record if a reader wants such records
- * and a thread waited meanwhile. The clock was read at its begin and its end anyway. */
+/* Whether a hold that began without a wait is recorded at level "contended". A reader wants such
+ * records, and a thread waited meanwhile. The clock was read at both ends of the hold anyway. */
 static inline bool is_wanted(uint16_t flags, const struct blame_due *due, uint64_t now)
 {
     return due->ticks && flags & LT_HELD_TIMED &&

@@ -1,6 +1,6 @@
-/* Threads fight for a lock, and three functions take 70, 20 and 10 % of each hold. The argument says
- * how: compute, sleep, nested (the first function takes a second lock for its work) or rwlock.
- * A line after "ready" ends the program, which says the seconds of each function.
+/* Threads fight for a lock, and three functions take 70, 20 and 10 % of each hold. The argument is
+ * compute, sleep, nested or rwlock. With nested, the first function works under a second lock. A
+ * line after "ready" ends the program, which says the seconds of each function.
  */
 #include "../target.h"
 
@@ -65,7 +65,7 @@ static KEPT void takes_little(struct truth *truth)
     truth->sum++;
 }
 
-static KEPT void outside(struct truth *truth)
+static KEPT void works_without_lock(struct truth *truth)
 {
     computes(truth, 1);
     truth->sum++;
@@ -99,7 +99,7 @@ static KEPT void *fights(void *argument)
     struct truth *truth = argument;
     while (!stopped) {
         holds_once(truth);
-        outside(truth);
+        works_without_lock(truth);
     }
     return NULL;
 }
