@@ -1,5 +1,5 @@
 /* Samples the registers and the stack of a running thread by perf_event_open(2). */
-#include "reader.h"
+#include "sample.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
