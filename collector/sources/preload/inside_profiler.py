@@ -84,6 +84,8 @@ class InsideProfiler:
         self._charged: dict[tuple[int, int, bool], set[int]] = {}
         self._counts: dict[int, Counter[_SampleKey]] = {}  # by lock
         self._inside = 0
+        self._asleep = 0  # samples of sleeping threads that the last batch was charged with
+        self._sleeping_holders = False  # at the last scan
         self._last: SlotBatch | None = None
         self._records: list[WaitRecord] = []  # of the batch before
         #: Threads and locks with a record of a hold: tid, lock.
@@ -139,11 +141,13 @@ class InsideProfiler:
         before, self._last = self._last, batch
         records = self._picked(before) if before is not None else []
         former, self._records = self._records, records
+        self._asleep = 0
         spans = recorded_spans(records)
         self._recorded.update((one.tid, one.lock) for one in spans)
         self._charge(spans)
         # A hold of another thread during the wait may have its record in the next batch.
         self._charge(unrecorded_spans(former, [*former, *records], self._recorded))
+        self._sampler.is_calm = not self._asleep and not self._sleeping_holders
 
     def _add_samples(self) -> None:
         changed = set()
@@ -200,6 +204,7 @@ class InsideProfiler:
             locks.add(span.lock)
             key = _SampleKey(span.site, sample.stack, sample.on_cpu, sample.call)
             self._counts.setdefault(span.lock, Counter())[key] += sample.count
+            self._asleep += not sample.on_cpu
 
     # ---- scans ----
 
@@ -215,7 +220,9 @@ class InsideProfiler:
             self._flush()
         with self._busy:
             self._add_samples()
+            before = self._asleep
             self._charge(self._present_holds(draft, now_ns))
+            self._sleeping_holders = self._asleep > before
             self._add_points(draft, now_ns / _NS)
             if not draft.ended:
                 self._follow(draft)

@@ -31,6 +31,10 @@ _MAX_STACKS = 20_000
 _CPU_SHARE = 0.1
 #: Periods between two rounds at most: a ring has room for more samples.
 _MAX_PAUSE = 6
+#: The same while no sampled thread slept with a contended lock.
+_CALM_PAUSE = 4
+#: Seconds for which the memory map of the process holds.
+_MAPS_S = 0.5
 #: Periods that one sample may stand for.
 _MAX_COUNT = 20
 #: The share of our descriptors for the files of the sampled threads.
@@ -61,7 +65,7 @@ class HolderSampler:
         if processor is None:
             raise LookupError("stacks of this processor cannot be followed")
         self.period_s = 1.0 / rate
-        self._unwinder = Unwinder(pid, processor)
+        self._unwinder = Unwinder(pid, processor, _MAPS_S)
         self._cache = SampleCache(processor)
         self._tasks = KernelThreads(pid, own_pid, _FILES_SHARE)
         self._stream = SampleStream(processor, rate)
@@ -74,6 +78,9 @@ class HolderSampler:
         self._ids: dict[_SampledStack, int] = {}
         self._stacks: dict[int, _SampledStack] = {}
         self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
+        #: Whether no sampled thread slept with a contended lock of late. Then each sample of a
+        #: sleeping thread may stand for several periods.
+        self.is_calm = False
         self.taken = 0  # samples
         self.without_stack = 0  # sleeping threads whose call or stack may not be read
         self._thread = threading.Thread(target=self._run, name="holder samples", daemon=True)
@@ -130,10 +137,11 @@ class HolderSampler:
     # ---- the thread ----
 
     def _run(self) -> None:
-        pause, used_s = 1, 0.0
+        busy_pause, used_s = 1, 0.0
         began = due = time.monotonic()
         try:
             while not self._is_stopped:
+                pause = max(busy_pause, _CALM_PAUSE if self.is_calm else 1)
                 due += pause * self.period_s
                 # At a random moment of each period: a program of the same rhythm would always
                 # show the same functions.
@@ -147,7 +155,7 @@ class HolderSampler:
                 passed_s = time.monotonic() - began
                 if passed_s > 1.0:
                     dear = used_s > _CPU_SHARE * passed_s
-                    pause = min(2 * pause, _MAX_PAUSE) if dear else max(1, pause - 1)
+                    busy_pause = min(2 * busy_pause, _MAX_PAUSE) if dear else max(1, busy_pause - 1)
                     began, used_s = time.monotonic(), 0.0
         finally:
             self._stream.close()
@@ -182,8 +190,11 @@ class HolderSampler:
         before, self._seen = self._seen, {}
         calls = [
             one.call
-            for one in moments.values()
-            if one.state in _ASLEEP and one.call is not None and one.call.pc
+            for tid, one in moments.items()
+            if one.state in _ASLEEP
+            and one.call is not None
+            and one.call.pc
+            and (tid not in before or before[tid].moment != one)
         ]
         again = self._unwinder.again(calls) if calls else {}
         found = []
