@@ -48,7 +48,7 @@ class _SampledStack(NamedTuple):
     running: bool
 
 
-class _LastSeen(NamedTuple):
+class LastSeen(NamedTuple):
     """A thread in the round before."""
 
     moment: ThreadMoment
@@ -74,7 +74,7 @@ class HolderSampler:
         self._samples: list[HolderSample] = []
         self._wanted: tuple[int, ...] = ()
         self._is_stopped = False
-        self._seen: dict[int, _LastSeen] = {}  # by tid
+        self._seen: dict[int, LastSeen] = {}  # by tid
         self._ids: dict[_SampledStack, int] = {}
         self._stacks: dict[int, _SampledStack] = {}
         self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
@@ -206,7 +206,7 @@ class HolderSampler:
                 else:
                     known = again.get(moment.call)
                     stack = self._stack_of_sleep(tid, moment, known)
-                    count = self._count(last, moment, now_ns, periods)
+                    count = periods_asleep(last, moment, now_ns, periods, self.period_s)
                 name = syscalls.name(moment.call.number) if moment.call.number >= 0 else ""
                 found.append(
                     HolderSample(
@@ -218,18 +218,8 @@ class HolderSampler:
                         call=name,
                     )
                 )
-            self._seen[tid] = _LastSeen(moment=moment, at_ns=now_ns, stack=stack)
+            self._seen[tid] = LastSeen(moment=moment, at_ns=now_ns, stack=stack)
         return found
-
-    def _count(
-        self, last: _LastSeen | None, moment: ThreadMoment, now_ns: int, periods: int
-    ) -> int:
-        """Return for how many of the periods a thread has slept, at least one."""
-        if last is None or periods == 1:
-            return 1
-        used_ns = sum(moment.counts[:2]) - sum(last.moment.counts[:2])
-        slept_s = (now_ns - last.at_ns - used_ns) / 1e9
-        return max(1, min(periods, round(slept_s / self.period_s)))
 
     def _stack_of_sleep(self, tid: int, moment: ThreadMoment, known: Unwound | None) -> int:
         call = moment.call
@@ -258,3 +248,25 @@ class HolderSampler:
             self._stacks[known] = stack
             self._ids[stack] = known
         return known
+
+
+def periods_asleep(
+    last: LastSeen | None, moment: ThreadMoment, now_ns: int, periods: int, period_s: float
+) -> int:
+    """Return for how many periods a thread has slept that sleeps now.
+
+    Args:
+        last: the round before; None if the thread was not followed.
+        moment: the thread now.
+        now_ns: the time of ``moment``.
+        periods: periods since the round before.
+        period_s: seconds of a period.
+
+    Returns:
+        1 to ``periods``. The thread ran, or wanted to run, in all others.
+    """
+    if last is None or periods == 1:
+        return 1
+    used_ns = sum(moment.counts[:2]) - sum(last.moment.counts[:2])
+    slept_s = (now_ns - last.at_ns - used_ns) / 1e9
+    return max(1, min(periods, round(slept_s / period_s)))
