@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -38,10 +39,16 @@ from locktop.collector.sources.probes.holder_sampler import MAX_THREADS, HolderS
 _BATCH_S = 0.25
 #: Samples that wait for the end of a hold: an older one stays without a lock.
 _KEPT_NS = 60_000_000_000
-#: Slices of the pressure, and moments that are kept for it.
+#: Slices of the pressure, and the latest seconds that they cover.
 SLICES = 6
-_MAX_POINTS = 1200
+PRESSURE_S = 60.0
 _NS = 1_000_000_000
+#: By so much two clocks may differ.
+_MARGIN_NS = 1_000_000
+#: Stacks of one lock; the samples of others are added up.
+_MAX_STACKS = 1000
+#: Scans for which a thread stays among the sampled ones after its last contention.
+_STAYS = 10
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
 
@@ -94,9 +101,13 @@ class InsideProfiler:
         self._points: dict[int, list[PressurePoint]] = {}  # by lock
         self._renewed_at = float("-inf")  # time.monotonic()
         self._hold_s: dict[int, float] = {}  # by lock, at the first scan
+        self._scanned_s = 0.0  # CLOCK_MONOTONIC
+        self._scans = 0
+        self._met: dict[int, int] = {}  # by tid: the last scan that showed it in contention
         self._turn = 0
         self._candidates = 0
         self._is_stopped = False
+        self._fault: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="inside locks", daemon=True)
         self._thread.start()
 
@@ -120,6 +131,8 @@ class InsideProfiler:
                 self._drain_once(_BATCH_S)
         except LocktopError:
             pass  # the next scan reports the damage
+        except Exception as error:
+            self._fault = error
         finally:
             self._drain.close()
             self._wanted.close()
@@ -150,19 +163,22 @@ class InsideProfiler:
         self._sampler.is_calm = not self._asleep and not self._sleeping_holders
 
     def _add_samples(self) -> None:
-        changed = set()
+        new: dict[int, list[HolderSample]] = {}
         for one in self._sampler.take():
-            self._samples.setdefault(one.tid, []).append(one)
-            changed.add(one.tid)
+            new.setdefault(one.tid, []).append(one)
         oldest = time.monotonic_ns() - _KEPT_NS
-        for tid in changed:
-            of_thread = self._samples[tid]
-            of_thread.sort(key=lambda one: one.time_ns)
-            if of_thread[0].time_ns < oldest:
-                for one in of_thread:
-                    if one.time_ns < oldest:
-                        self._charged.pop(_key(one), None)
-                self._samples[tid] = [one for one in of_thread if one.time_ns >= oldest]
+        for tid, samples in new.items():
+            known = self._samples.setdefault(tid, [])
+            is_sorted = not known or known[-1].time_ns <= samples[0].time_ns
+            known += samples
+            # A running thread's samples come with those of the time after them.
+            if not is_sorted or len(samples) > 1:
+                known.sort(key=_time)
+            if known[0].time_ns < oldest - _KEPT_NS // 4:
+                first = bisect_left(known, oldest, key=_time)
+                for one in known[:first]:
+                    self._charged.pop(_key(one), None)
+                del known[:first]
 
     def _picked(self, batch: SlotBatch) -> list[WaitRecord]:
         """Return the records of a batch that touch a sample, by the clock of the samples."""
@@ -170,12 +186,13 @@ class InsideProfiler:
             return []
         ticks, ns = clock_pair(self._clock_kind)
         rate = batch.hz / _NS
+        first_ns = ns - round((ticks - batch.first) / rate) - _MARGIN_NS
         moments = array(
             "Q",
             sorted(
                 max(0, ticks - round((ns - one.time_ns) * rate))
                 for of_thread in self._samples.values()
-                for one in of_thread
+                for one in of_thread[bisect_left(of_thread, first_ns, key=_time) :]
             ),
         )
         data = slot_batch.slots(batch)
@@ -215,7 +232,12 @@ class InsideProfiler:
             draft: a scan.
             now_ns: the time of its reading, CLOCK_MONOTONIC.
             is_last: whether to wait for the records until now.
+
+        Raises:
+            Exception: the fault that ended a thread.
         """
+        if self._fault is not None:
+            raise self._fault
         if is_last:
             self._flush()
         with self._busy:
@@ -282,12 +304,18 @@ class InsideProfiler:
 
     def _add_points(self, draft: Draft, time_s: float) -> None:
         threads = sum(thread.alive for thread in draft.threads)
+        before_s, self._scanned_s = self._scanned_s, time_s
         for lock in draft.locks:
-            if lock.kind in CONTENTION_KINDS and lock.wait_s and self._wants(lock.id):
-                points = self._points.setdefault(lock.id, [])
-                points.append(PressurePoint(time_s, lock.wait_s - lock.idle_s, threads))
-                if len(points) > _MAX_POINTS:
-                    del points[1:-1:2]
+            if lock.kind not in CONTENTION_KINDS or not lock.wait_s or not self._wants(lock.id):
+                continue
+            points = self._points.get(lock.id)
+            if points is None:
+                points = self._points[lock.id] = []
+                if before_s:  # nobody had waited for the lock then
+                    points.append(PressurePoint(before_s, 0.0, threads))
+            points.append(PressurePoint(time_s, lock.wait_s - lock.idle_s, threads))
+            while len(points) > 2 and points[1].time_s <= time_s - PRESSURE_S:
+                del points[0]
 
     def _follow(self, draft: Draft) -> None:
         """Choose the threads that have to do with contended locks, in turns if they are many."""
@@ -309,8 +337,12 @@ class InsideProfiler:
         living = {thread.tid for thread in draft.threads if thread.alive and not thread.pid}
         chosen = [tid for tid in now if tid in living]
         chosen += [tid for tid, _ in moved.most_common() if tid not in now]
-        # Threads of former scans stay if there is room: a quiet moment says little.
-        chosen += [tid for tid in self._samples if tid in living and tid not in chosen]
+        self._scans += 1
+        self._met |= dict.fromkeys(chosen, self._scans)
+        # A quiet moment says little.
+        recent = {tid: at for tid, at in self._met.items() if at > self._scans - _STAYS}
+        self._met = recent
+        chosen += [tid for tid in recent if tid in living and recent[tid] < self._scans]
         self._candidates = len(chosen)
         if len(chosen) > MAX_THREADS:
             self._turn = (self._turn + MAX_THREADS) % len(chosen)
@@ -333,7 +365,7 @@ class InsideProfiler:
         counts, points = self._counts.get(lock.id), self._points.get(lock.id, ())
         if not counts and not points:
             return lock
-        entries = (counts or Counter[_SampleKey]()).most_common()
+        entries = _fewer(counts or Counter[_SampleKey]())
         samples = sum(count for _, count in entries)
         # Holders that wait for a CPU have no sample. The counters lack the holds that go on.
         hold_s = (lock.hold_s or 0.0) - self._hold_s.setdefault(lock.id, lock.hold_s or 0.0)
@@ -354,6 +386,7 @@ class InsideProfiler:
             share=held_s / max(time.monotonic() - self._began, 1e-9),
             stacks=stacks,
             pressure=pressure(points, SLICES),
+            pressure_slice_s=(points[-1].time_s - points[0].time_s) / SLICES if points else 0.0,
         )
         return replace(lock, inside=inside)
 
@@ -372,6 +405,21 @@ class InsideProfiler:
                 " a time, in turns"
             )
         return notes
+
+
+def _fewer(counts: Counter[_SampleKey]) -> list[tuple[_SampleKey, int]]:
+    """Return the most frequent keys with their counts; the others are added up by call site."""
+    entries = counts.most_common()
+    if len(entries) <= _MAX_STACKS:
+        return entries
+    others = Counter[_SampleKey]()
+    for key, count in entries[_MAX_STACKS:]:
+        others[_SampleKey(key.site, 0, key.on_cpu, "")] += count
+    return [*entries[:_MAX_STACKS], *others.most_common()]
+
+
+def _time(sample: HolderSample) -> int:
+    return sample.time_ns
 
 
 def _key(sample: HolderSample) -> tuple[int, int, bool]:

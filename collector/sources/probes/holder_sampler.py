@@ -74,6 +74,7 @@ class HolderSampler:
         self._samples: list[HolderSample] = []
         self._wanted: tuple[int, ...] = ()
         self._is_stopped = False
+        self._fault: Exception | None = None
         self._seen: dict[int, LastSeen] = {}  # by tid
         self._ids: dict[_SampledStack, int] = {}
         self._stacks: dict[int, _SampledStack] = {}
@@ -91,7 +92,13 @@ class HolderSampler:
         self._wanted = tuple(tids[:MAX_THREADS])
 
     def take(self) -> list[HolderSample]:
-        """Return the samples since the last call, by the clock CLOCK_MONOTONIC."""
+        """Return the samples since the last call, by the clock CLOCK_MONOTONIC.
+
+        Raises:
+            Exception: the fault that ended the thread.
+        """
+        if self._fault is not None:
+            raise self._fault
         with self._changed:
             taken, self._samples = self._samples, []
             return taken
@@ -157,6 +164,8 @@ class HolderSampler:
                     dear = used_s > _CPU_SHARE * passed_s
                     busy_pause = min(2 * busy_pause, _MAX_PAUSE) if dear else max(1, busy_pause - 1)
                     began, used_s = time.monotonic(), 0.0
+        except Exception as error:
+            self._fault = error
         finally:
             self._stream.close()
             self._tasks.close()

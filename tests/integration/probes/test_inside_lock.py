@@ -129,7 +129,7 @@ def test_sleeping_holders_are_sampled_where_the_kernel_refuses_samples(
     def refused(*_: object) -> int:
         raise perf_sample.RefusedError("no right (kernel.perf_event_paranoid is 3)")
 
-    monkeypatch.setattr(perf_stream, "_opened", refused)
+    monkeypatch.setattr(perf_stream, "open_stream", refused)
     target = start_target("shares_inside_lock", "sleep")
     target.expect("ready")
     snapshot, lock = sampled(target.pid, 499.0, "g_outer", 100)

@@ -31,7 +31,7 @@ def test_the_wait_for_a_processor_is_no_sleep() -> None:
     assert asleep(60, 10, 30, 6) == 2
 
 
-def test_a_sample_stands_for_one_period_at_least_and_for_those_that_passed_at_most() -> None:
+def test_a_sample_stands_for_no_less_than_one_period_and_no_more_than_passed() -> None:
     assert asleep(60, 60, 0, 6) == 1
     assert asleep(200, 0, 0, 6) == 6
     assert asleep(60, 60, 0, 1) == 1
