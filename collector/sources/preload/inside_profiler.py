@@ -43,6 +43,8 @@ _KEPT_NS = 60_000_000_000
 SLICES = 6
 PRESSURE_S = 60.0
 _NS = 1_000_000_000
+#: Records of a batch whose threads are noted.
+_NOTED = 64
 #: By so much two clocks may differ.
 _MARGIN_NS = 1_000_000
 #: Stacks of one lock; the samples of others are added up.
@@ -87,7 +89,8 @@ class InsideProfiler:
         self._began = time.monotonic()
         self._busy = threading.Lock()  # of the fields below
         self._samples: dict[int, list[HolderSample]] = {}  # by tid, in the order of time
-        #: (tid, time, lock) of the samples that are charged.
+        self._noted: set[int] = set()  # threads of records since the last scan
+        #: The locks that a sample is charged to, by _key().
         self._charged: dict[tuple[int, int, bool], set[int]] = {}
         self._counts: dict[int, Counter[_SampleKey]] = {}  # by lock
         self._inside = 0
@@ -166,24 +169,31 @@ class InsideProfiler:
         new: dict[int, list[HolderSample]] = {}
         for one in self._sampler.take():
             new.setdefault(one.tid, []).append(one)
-        oldest = time.monotonic_ns() - _KEPT_NS
         for tid, samples in new.items():
             known = self._samples.setdefault(tid, [])
+            samples.sort(key=_time)
+            # The kernel may hand over a sample later than one from outside.
             is_sorted = not known or known[-1].time_ns <= samples[0].time_ns
             known += samples
-            # A running thread's samples come with those of the time after them.
-            if not is_sorted or len(samples) > 1:
+            if not is_sorted:
                 known.sort(key=_time)
-            if known[0].time_ns < oldest - _KEPT_NS // 4:
-                first = bisect_left(known, oldest, key=_time)
-                for one in known[:first]:
-                    self._charged.pop(_key(one), None)
-                del known[:first]
+
+    def _drop_old_samples(self) -> None:
+        oldest = time.monotonic_ns() - _KEPT_NS
+        for tid, known in list(self._samples.items()):
+            first = bisect_left(known, oldest, key=_time)
+            for one in known[:first]:
+                self._charged.pop(_key(one), None)
+            del known[:first]
+            if not known:
+                del self._samples[tid]
 
     def _picked(self, batch: SlotBatch) -> list[WaitRecord]:
         """Return the records of a batch that touch a sample, by the clock of the samples."""
-        if not batch.packed or not self._samples:
+        if not batch.packed:
             return []
+        data = slot_batch.slots(batch)
+        self._note_threads(data)
         ticks, ns = clock_pair(self._clock_kind)
         rate = batch.hz / _NS
         first_ns = ns - round((ticks - batch.first) / rate) - _MARGIN_NS
@@ -195,7 +205,6 @@ class InsideProfiler:
                 for one in of_thread[bisect_left(of_thread, first_ns, key=_time) :]
             ),
         )
-        data = slot_batch.slots(batch)
         found = _new_uncleared("uint8_t[]", max(len(data), 1))
         count = lib.lt_pick_moments(
             ffi.from_buffer("uint8_t[]", data),
@@ -207,6 +216,15 @@ class InsideProfiler:
         raw = bytes(ffi.buffer(found, count * event_ring.SIZE))
         picked = replace(slot_batch.with_records(batch, raw), ticks=ticks, time_ns=ns)
         return [one for one in slot_batch.decode(picked) if self._wants(one.lock)]
+
+    def _note_threads(self, data: bytes) -> None:
+        """Note the threads of some records: they had the lock, or somebody waited for them."""
+        count = len(data) // event_ring.SIZE
+        starts = range(0, len(data), max(count // _NOTED, 1) * event_ring.SIZE)
+        some = b"".join(data[at : at + event_ring.SIZE] for at in starts)
+        for one in event_ring.decode(some)[0]:
+            if self._wants(one.lock) and (one.hold or one.holder):
+                self._noted.update(tid for tid in (one.tid, one.holder) if tid)
 
     def _wants(self, lock: int) -> bool:
         return self._locks is None or lock in self._locks
@@ -242,6 +260,7 @@ class InsideProfiler:
             self._flush()
         with self._busy:
             self._add_samples()
+            self._drop_old_samples()
             before = self._asleep
             self._charge(self._present_holds(draft, now_ns))
             self._sleeping_holders = self._asleep > before
@@ -337,6 +356,8 @@ class InsideProfiler:
         living = {thread.tid for thread in draft.threads if thread.alive and not thread.pid}
         chosen = [tid for tid in now if tid in living]
         chosen += [tid for tid, _ in moved.most_common() if tid not in now]
+        noted, self._noted = self._noted, set()
+        chosen += [tid for tid in sorted(noted & living) if tid not in chosen]
         self._scans += 1
         self._met |= dict.fromkeys(chosen, self._scans)
         # A quiet moment says little.
