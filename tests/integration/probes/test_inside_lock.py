@@ -151,3 +151,15 @@ def test_a_profile_ends_and_leaves_the_level(start_target: StartTarget) -> None:
         snapshot = source.scan()
     assert snapshot.inside is None
     assert snapshot.level == "contended"
+
+
+def test_a_hold_that_goes_on_is_sampled_in_its_system_call(start_target: StartTarget) -> None:
+    target = start_target("holder_activities", "reads_a_pipe")
+    assert target.line().startswith("read(")
+    target.expect("ready")
+    snapshot, lock = sampled(target.pid, 99.0, "g_lock", 20)
+    assert lock.inside is not None
+    assert {one.call for one in lock.inside.stacks} == {"read"}
+    (root,) = inside(snapshot, lock).root.children
+    assert root.step.name == "hold"
+    assert [child.step.name for child in root.children] == ["reads_a_pipe"]
