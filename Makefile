@@ -113,6 +113,13 @@ KILLS ?= 100
 record-kills: setup
 	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
 
+# What samples inside locks cost the program and the tool (docs/overhead.md), in so many rounds of
+# eight seconds.
+INSIDE_ROUNDS ?= 11
+.PHONY: inside-bench
+inside-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/inside.py $(INSIDE_ROUNDS)
+
 # What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
 CROWD ?= 500
 .PHONY: stream-bench

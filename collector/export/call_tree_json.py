@@ -34,11 +34,12 @@ def document(
         "notes": list(profile.notes(weight.name)),
     }
     if step is None:
-        return whole | {"nodes": _nodes(root, idle)}
+        return whole | {"nodes": node_entries(root, idle)}
     return whole | {"butterfly": _butterfly(profile.butterfly(weight.name, step), root.value, idle)}
 
 
-def _nodes(root: Node, idle: bool) -> list[dict[str, Any]]:
+def node_entries(root: Node, idle: bool) -> list[dict[str, Any]]:
+    """Return the nodes of a tree in depth-first order; with ``idle`` also those of idle waits."""
     found = []
     line = [(0, child) for child in reversed(root.children)]
     while line:
@@ -82,12 +83,13 @@ def _figures(node: Node | Wing | Butterfly, whole: float) -> dict[str, Any]:
         "function": node.step.name,
         "module": node.step.module,
         "part": str(node.step.kind),
-        "place": _location(node.location),
+        "place": location_entry(node.location),
         "value": node.value,
         "share": node.value / whole if whole > 0 else 0.0,
         "idle": node.idle,
     }
 
 
-def _location(line: SourceLine | None) -> dict[str, Any] | None:
+def location_entry(line: SourceLine | None) -> dict[str, Any] | None:
+    """Return a line of the source."""
     return {"file": line.file, "line": line.line} if line is not None else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from locktop.collector.export.files import save_new
 
 if TYPE_CHECKING:
-    from locktop.collector.model import Snapshot
+    from locktop.collector.model import Lock, Snapshot
     from locktop.collector.profile.call_tree import Step
     from locktop.collector.profile.profile import Profile, Weight
 
@@ -62,6 +62,20 @@ def call_tree_file(
     if step is None:
         return encoded(call_tree.render_tree(profile, weight, idle, width))
     return encoded(call_tree.render_butterfly(profile, weight, step, idle, width))
+
+
+def inside_file(snapshot: Snapshot, lock: Lock, form: str, width: int = 100) -> bytes:
+    """Return what runs inside a lock, as ``json`` or ``text``."""
+    if form == "json":
+        import json
+
+        from locktop.collector.export.inside_json import document
+
+        whole = document(snapshot, lock)
+        return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    from locktop.collector.export.text.inside import render
+
+    return encoded(render(snapshot, lock, width))
 
 
 def call_tree_name(profile: Profile) -> str:

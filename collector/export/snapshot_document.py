@@ -51,6 +51,17 @@ class ProcessEntry(Struct, kw_only=True, gc=False):
     cpus: Annotated[Count, meaning("CPUs that the process may use; 0: not known.")] = 0
 
 
+class InsideEntry(Struct, kw_only=True, gc=False):
+    """How locktop sampled what runs inside locks."""
+
+    duration_s: Annotated[Number, meaning("Seconds of the profile.")]
+    period_s: Annotated[Number, meaning("Seconds of a hold that one sample stands for.")]
+    samples: Annotated[Count, meaning("All samples of the sampled threads.")]
+    unjoined: Annotated[Count, meaning("Of these, the samples without a contended hold.")]
+    lost: Annotated[Count, meaning("Samples that found no room.")] = 0
+    threads: Annotated[Count, meaning("Threads that locktop samples now.")] = 0
+
+
 class FrameEntry(Struct, kw_only=True, gc=False):
     """A frame of a stack."""
 
@@ -130,6 +141,9 @@ class Document(
     ] = {}
     events: Annotated[list[EventEntry], meaning("The newest events, newest first.")] = []
     marks: Annotated[list[MarkEntry], meaning("The newest marks, newest first.")] = []
+    inside: Annotated[
+        InsideEntry | None, meaning("The profile of what runs inside locks; with --inside.")
+    ] = None
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
 

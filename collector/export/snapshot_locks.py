@@ -64,6 +64,30 @@ class BlameRootEntry(Struct, kw_only=True, gc=False):
     wait_s: Annotated[Number, meaning("Seconds waited because of the holder.")]
 
 
+class InsideStackEntry(Struct, kw_only=True, gc=False):
+    """Samples of threads that held the lock, with one call site and one stack."""
+
+    site: Annotated[Address, meaning("Where the thread took the lock.")] = NO_ADDRESS
+    stack: Annotated[StackId, meaning('The number of the stack in "stacks"; 0: not known.')] = 0
+    count: Annotated[Count, meaning("Samples.")]
+    on_cpu: Annotated[bool, meaning("The thread ran; else it slept.")]
+    call: Annotated[str, meaning("The system call in which the thread slept.")] = ""
+
+
+class LockInsideEntry(Struct, kw_only=True, gc=False):
+    """The stacks of threads that held the lock."""
+
+    samples: Annotated[Count, meaning("Samples of threads that held the lock.")]
+    on_cpu: Annotated[Count, meaning("Of the samples, those of threads that ran.")]
+    share: Annotated[Number, meaning("Held time as a share of the profile's time.")]
+    stacks: Annotated[list[InsideStackEntry], meaning("The stacks, most samples first.")] = []
+    pressure: Annotated[
+        list[Number],
+        meaning("Shares of all threads' time in waits for the lock, by equal slices of time."),
+    ] = []
+    pressure_slice_s: Annotated[Number, meaning("Seconds of one slice of the pressure.")] = 0.0
+
+
 class LockInterval(Struct, kw_only=True, gc=False):
     """The part of a lock's or a class's figures from between the two scans of -d."""
 
@@ -137,6 +161,9 @@ class LockEntry(
         bool, meaning("A semaphore: only threads that took it have posted it.")
     ] = False
     interval: Annotated[LockInterval | UnsetType, meaning("Only with -d.")] = UNSET
+    inside: Annotated[
+        LockInsideEntry | None, meaning("What ran while threads held the lock; with --inside.")
+    ] = None
 
     #: Rates are not saved.
     rates = property(lambda self: WAITS_ALONE)

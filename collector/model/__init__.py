@@ -28,6 +28,13 @@ from locktop.collector.model.findings import (
     Pattern,
 )
 from locktop.collector.model.groups import LockClass, ThreadGroup
+from locktop.collector.model.inside import (
+    HeldSpan,
+    HolderSample,
+    InsideProfile,
+    InsideStack,
+    LockInside,
+)
 from locktop.collector.model.kinds import (
     CONTENTION_KINDS,
     SIGNALLED_KINDS,
@@ -98,6 +105,10 @@ __all__ = [
     "Follower",
     "Frame",
     "Held",
+    "HeldSpan",
+    "HolderSample",
+    "InsideProfile",
+    "InsideStack",
     "Kind",
     "Lane",
     "LaneSpan",
@@ -105,6 +116,7 @@ __all__ = [
     "LazyBlame",
     "Lock",
     "LockClass",
+    "LockInside",
     "LockName",
     "LockRates",
     "LockUse",

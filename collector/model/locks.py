@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from locktop.collector.model.inside import LockInside
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
 from locktop.collector.model.threads import LockUse, ThreadActivity
 
@@ -214,6 +215,7 @@ class Lock(Struct, frozen=True, gc=False):
         None  # activity of a holder, if threads wait and a holder is known
     )
     type: str = ""  # futex: the type by the functions of its waiters, as "Rust Mutex"
+    inside: LockInside | None = None  # None: Source.profile_inside() is not on, or no sample
 
     @property
     def counted_wait_s(self) -> float:

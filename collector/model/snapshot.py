@@ -17,6 +17,7 @@ from locktop.collector.model.findings import (
     OrderEdge,
     Pattern,
 )
+from locktop.collector.model.inside import InsideProfile
 from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import Thread, UnobservedWait
@@ -89,6 +90,7 @@ class Contents(Struct):
     session_s: float | None = None
     #: By tid: the idle rule that classified the thread's wait.
     why: Annotated[Mapping[int, str], _FEW] = msgspec.field(default_factory=dict)
+    inside: InsideProfile | None = None  # None: Source.profile_inside() is not on
 
     @property
     def is_sampled(self) -> bool:
@@ -116,6 +118,7 @@ class Contents(Struct):
         ids.update(misuse.stack for misuse in self.misuses)
         ids.update(edge.stack for edge in self._order_edges())
         ids.update(wait.stack for wait in self.unobserved_waits)
+        ids.update(one.stack for lock in self.locks if lock.inside for one in lock.inside.stacks)
         ids.discard(0)
         return ids
 
@@ -127,6 +130,7 @@ class Contents(Struct):
         sites.update(event.site for event in self.events)
         sites.update(edge.site for found in self.deadlocks for edge in found.cycle)
         sites.update(edge.site for edge in self._order_edges())
+        sites.update(one.site for lock in self.locks if lock.inside for one in lock.inside.stacks)
         sites.discard(0)
         return sites
 

@@ -147,8 +147,8 @@ def tree(found: Iterable[Branch]) -> Node:
             node, above = node.child(call.step), node
             node.add(branch.value, branch.idle)
             node.add_location(call, branch.value)
-        if node.step.kind is StepKind.LOCK:
-            above.add_own(branch.value, branch.idle)
+        owner = above if node.step.kind is StepKind.LOCK else node
+        owner.add_own(branch.value, branch.idle)
     return root.frozen()
 
 
@@ -226,6 +226,11 @@ def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
             own_wait = (_own_wait(through),) if through is not None else ()
             if blame.wait_s > 0:
                 yield Branch((holder, *site, *own_wait, end), blame.wait_s, lock.idle)
+
+
+def calls_of(frames: tuple[Frame, ...]) -> tuple[StackCall, ...]:
+    """Return the frames of a stack, the outermost first."""
+    return _calls(frames, {}) if frames else ()
 
 
 def _calls(frames: tuple[Frame, ...], known: dict[int, StackCall]) -> tuple[StackCall, ...]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
+from locktop.collector.model.inside import RATE
 from locktop.collector.recording.recorder import Recorder
 from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 from locktop.collector.sources.base import OngoingWait, Source
@@ -58,6 +59,14 @@ class RecordedSource:
     def drain(self, first_calls: int = FIRST_CALLS) -> RingDrain | None:
         """See Source."""
         return self._source.drain(first_calls)
+
+    def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
+        """See Source."""
+        self._source.profile_inside(locks, rate)
+
+    def end_profile(self) -> None:
+        """See Source."""
+        self._source.end_profile()
 
     def close(self) -> None:
         """Take a last snapshot with all names, end the recording and release the target."""

@@ -25,6 +25,9 @@ LEVEL_NAMES = {
     lib.LT_LEVEL_ALL: "all",
 }
 _LEVEL_MASK = 0xFF
+_WIDE = ("claim_ticks", "holds_until")
+#: Seconds for which one request for records of holds lasts.
+HOLDS_WANTED_S = 5.0
 RENEW_EVERY_S = 1.0
 #: A younger claim has not lapsed. If such a claim is gone, another reader removed it on purpose.
 SURELY_VALID_S = lib.LT_CLAIM_SECONDS - 1.0
@@ -73,7 +76,7 @@ class ControlPage:
     def put(self, field: str, value: int) -> None:
         """Write one field of struct lt_control."""
         at = lib.LT_CONTROL_OFFSET + native.offset_of("struct lt_control", field)
-        code = "=Q" if field == "claim_ticks" else "=I"
+        code = "=Q" if field in _WIDE else "=I"
         os.pwrite(self._fd, struct.pack(code, value), at)
 
     def close(self) -> None:
@@ -175,3 +178,41 @@ class Claim:
         if self._keeper is not None:
             self._keeper.join()
             self._keeper = None
+
+
+class WantedHolds:
+    """Asks the library for records of holds for which a thread waited, at level "contended" too.
+
+    The level stays as it is. The library writes such a record only if it has timed the hold anyway.
+    A request lapses by itself.
+    """
+
+    def __init__(self, memory: SharedMemory, clock: Clock) -> None:
+        self._clock = clock
+        self.note = ""
+        self._page: ControlPage | None = None
+        try:
+            self._page = ControlPage(memory)
+        except OSError as error:
+            self.note = (
+                "holds that began without a wait are known in part:"
+                f" {_not_writable_reason(memory, error)}"
+            )
+
+    def renew(self) -> None:
+        """Make the request last for some more seconds."""
+        if self._page is None:
+            return
+        until = self._clock.now() + self._clock.ticks(HOLDS_WANTED_S)
+        try:
+            # Another reader may want the records for longer.
+            if self._page.read().holds_until < until:
+                self._page.put("holds_until", until)
+        except OSError:
+            self.close()  # the file was cut off: the next scan reports that
+
+    def close(self) -> None:
+        """Let the request lapse."""
+        if self._page is not None:
+            self._page.close()
+            self._page = None

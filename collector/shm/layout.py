@@ -59,6 +59,7 @@ class Control(NamedTuple):
     claim_pid: int
     claim_level: int
     claim_ticks: int
+    holds_until: int
 
 
 class ThreadBlock(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from locktop.collector.model import Kind, Snapshot
+from locktop.collector.model.inside import RATE
 from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 
 
@@ -96,6 +97,25 @@ class Source(Protocol):
         thread than the scanning one may use the drain, and drains and scans never wait for each
         other.
         """
+        ...
+
+    def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
+        """Sample from now on what runs inside contended locks.
+
+        Scans then have ``Snapshot.inside`` and ``Lock.inside``, with the samples since this call.
+        A further call begins anew. The target gets no signal.
+
+        Args:
+            locks: ids of the locks that matter; None: all.
+            rate: samples in a second of a thread.
+
+        Raises:
+            LocktopError: the source does not know when threads take and release locks.
+        """
+        ...
+
+    def end_profile(self) -> None:
+        """Take no more of these samples, and forget them."""
         ...
 
     def close(self) -> None:

@@ -62,6 +62,7 @@ PROBE = (
 )
 #: Stages that draw conclusions.
 CONCLUDE = (
+    Stage("add_inside", "needs locks, waits and holders; requests names of its own"),
     Stage("count_names_left", "all names that the snapshot needs are requested now"),
     Stage("find_patterns", "a pattern may go by what a holder does, and by names of functions"),
 )
@@ -153,6 +154,9 @@ class Scan(ABC):
 
     def probe_unobserved_waits(self) -> None:
         """Query the kernel about the waits that the source does not observe."""
+
+    def add_inside(self) -> None:
+        """Fill in what runs inside contended locks."""
 
     @abstractmethod
     def wait_keys(self) -> WaitKeys:

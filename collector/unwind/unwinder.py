@@ -5,6 +5,7 @@ A stack is cut where its callers are not certain: the frames that remain are rig
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,13 +39,16 @@ class Unwinder:
         LookupError: The constructor raises it if the processor is not supported.
     """
 
-    def __init__(self, pid: int, processor: Architecture | None = None) -> None:
+    def __init__(
+        self, pid: int, processor: Architecture | None = None, pause_s: float = 0.0
+    ) -> None:
+        """``pause_s``: see CodeMap."""
         found = processor or architecture()
         if found is None:
             raise LookupError("stacks of this processor cannot be followed")
         self._architecture = found
         self._pid = pid
-        self._code = CodeMap(pid, found)
+        self._code = CodeMap(pid, found, pause_s)
         self._frames = FrameRegisters(found, self._code)
         self._walks = WalkCache()
         self._version = 0  # of the code map that the walks are for
@@ -89,6 +93,12 @@ class Unwinder:
         self._code.refresh()
         if self._version != self._code.version:
             self._walks, self._version = WalkCache(), self._code.version
+
+    def code_version(self) -> int:
+        """Return a number that changes whenever code of the process lies elsewhere."""
+        with contextlib.suppress(OSError):  # the process has ended: the last map holds
+            self._code.refresh()
+        return self._code.version
 
     def _again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
         found: dict[SystemCall, Unwound] = {}

@@ -335,6 +335,11 @@ uint64_t lt_first_start(const uint8_t *records, uint32_t count);
 uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,
                       uint8_t *found);
 
+/* Copies the records whose span has one of the moments (ticks, sorted) to `found`. The span of a
+ * record is its wait with the hold that follows. Returns their number. */
+uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t *moments,
+                         uint32_t moment_count, uint8_t *found);
+
 /* Copies the records with a wait of at least `ticks` to `found`, at most `capacity`. If there are
  * more, those for locks that threads hold go first. Returns their number. */
 uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,
@@ -460,29 +465,5 @@ int lt_open_counter(uint32_t type, uint64_t config, int32_t tid, int user_only);
 
 /* Returns 0 if nothing can be read. */
 int lt_read_counter(int fd, struct lt_count *count);
-
-enum { LT_SAMPLE_STACK = 32768 }; /* bytes of a stack that a sample copies */
-
-/* The state of a running thread at one moment. */
-struct lt_sample {
-    /* the registers that the caller wants, by their numbers in asm/perf_regs.h */
-    uint64_t registers[64];
-    uint32_t stack_size;  /* bytes */
-    uint8_t stack[32768]; /* LT_SAMPLE_STACK: from the stack pointer on */
-};
-
-/* Prepares to sample a thread each `period_ns` of its processor time, with the `registers` (a bit
- * for each number). With `user_only`, no sample is taken while the kernel works for the thread.
- * Returns a descriptor, of which the caller maps a page and a ring, or the negative errno. */
-int lt_open_sampler(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only);
-
-/* Takes one sample the next time that the thread runs, and no other: poll(2) tells when. Returns 0
- * or the negative errno. */
-int lt_take_sample(int fd);
-
-/* Reads the first sample of a ring of `size` bytes, a power of two, that lies one `page` behind
- * `mapped`. Returns 0 if there is no sample. */
-int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t registers,
-                   struct lt_sample *sample);
 
 #endif

@@ -195,3 +195,32 @@ uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uin
     }
     return number;
 }
+
+/* Returns whether one of the sorted moments is in a span. */
+static int has_moment(const uint64_t *moments, uint32_t count, uint64_t from, uint64_t to)
+{
+    uint32_t low = 0, high = count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (moments[middle] < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && moments[low] <= to;
+}
+
+uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t *moments,
+                         uint32_t moment_count, uint8_t *found)
+{
+    uint32_t number = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *record = records + (uint64_t)i * LT_RECORD_SIZE;
+        uint64_t start = slot_u64(record + SLOT_START);
+        if (has_moment(moments, moment_count, start, slot_end(record)))
+            memcpy(found + (uint64_t)number++ * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
+    }
+    return number;
+}

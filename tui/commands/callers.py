@@ -6,16 +6,19 @@ import argparse
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import recorded
+from locktop.tui.commands.inside_profile import add_frequency, profiled
 from locktop.tui.commands.options import (
     add_scan_options,
     add_screen,
     attached,
     has_terminal,
     rules,
+    seconds,
 )
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 if TYPE_CHECKING:
+    from locktop.collector.model import Snapshot
     from locktop.collector.profile.profile import Profile
 
 NAME = "callers"
@@ -29,10 +32,16 @@ profiler of Visual Studio (CSV). Of a recording the command shows the waits up t
 --at T, or with --from T and --to T those of that span. With --session it shows the waits of the
 session of a process.
 
-On a terminal the tree opens on the screen, unless --format, --function or -o is given. Elsewhere
-the command prints text."""
+With --inside LOCK the command shows what runs inside a lock: which functions make its holds long.
+It samples the threads that hold the lock for the time of -d. LOCK is a name, a part of one, an
+address (0x...) or an id.
+
+On a terminal the tree opens on the screen, unless --format, --function, --inside or -o is given.
+Elsewhere the command prints text."""
 
 FORMATS = ("text", "json", "csv")
+#: Seconds of sampling for --inside.
+_DURATION_S = 5.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +59,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--function", metavar="NAME", help="callers and callees of this function; a part will do"
     )
     parser.add_argument(
+        "--inside", metavar="LOCK", help="the functions that run while threads hold this lock"
+    )
+    parser.add_argument(
+        "-d",
+        "--duration",
+        type=seconds,
+        metavar="SECONDS",
+        help="with --inside: how long to sample (default 5)",
+    )
+    add_frequency(parser)
+    parser.add_argument(
         "--format",
         choices=FORMATS,
         help="text (the default), json, or csv: a caller/callee summary report",
@@ -63,6 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Show the call tree, or write it."""
     recorded.check_use(arguments, NAME)
+    if arguments.inside is not None:
+        return _write_inside(arguments)
     explicit = (arguments.format, arguments.output, arguments.function)
     if all(one is None for one in explicit) and has_terminal():
         return _show(arguments)
@@ -89,6 +111,49 @@ def _write(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     write(_rendered(_profile(arguments), arguments), path, arguments)
     return 0
+
+
+def _write_inside(arguments: argparse.Namespace) -> int:
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.export import rendered_files
+    from locktop.collector.profile.inside_tree import lock_named
+
+    if arguments.format == "csv" or arguments.function is not None:
+        raise LocktopError("--inside goes with --format text or json, and without --function")
+    path = destination(arguments)
+    snapshot = _sampled(arguments) if arguments.file is None else _of_snapshot(arguments)
+    lock = lock_named(snapshot.locks, arguments.inside)
+    form = arguments.format or "text"
+    write(rendered_files.inside_file(snapshot, lock, form, text_width()), path, arguments)
+    return 0
+
+
+def _sampled(arguments: argparse.Namespace) -> Snapshot:
+    """Return the snapshot of a process after samples of the lock's holders."""
+    from locktop.collector.profile.inside_tree import lock_named
+
+    source = attached(arguments.pid, arguments)
+    try:
+        first = source.scan(resolve=True)
+        if first.is_sampled:
+            source.profile_inside()  # raises the reason
+        lock = lock_named(first.locks, arguments.inside)
+        found = profiled(source, arguments.duration or _DURATION_S, arguments.hz, {lock.id})
+        arguments.inside = str(lock.id)  # its name may have become another one
+        return found
+    finally:
+        source.close()
+
+
+def _of_snapshot(arguments: argparse.Namespace) -> Snapshot:
+    from locktop.collector.errors import LocktopError
+
+    found = recorded.scanned(arguments).snapshot
+    if found.inside is None:
+        raise LocktopError(
+            f"{arguments.file} has no samples; `locktop snapshot -p PID -d 5 --inside` takes them"
+        )
+    return found
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, recorded
+from locktop.tui.commands.inside_profile import add_frequency, profiled
 from locktop.tui.commands.options import (
     add_scan_options,
     add_suppressions,
@@ -39,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-d", "--duration", type=seconds, metavar="SECONDS", help="scan again after this time"
     )
     recorded.add_session(parser, 'with "interval" of the session')
+    parser.add_argument(
+        "--inside",
+        action="store_true",
+        help="with -d: sample what runs while threads hold contended locks",
+    )
+    add_frequency(parser)
     add_scan_options(parser)
     parser.add_argument(
         "--schema",
@@ -71,6 +78,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.export import rendered_files
 
     recorded.check_use(arguments, NAME)
+    if arguments.inside and not arguments.duration:
+        raise LocktopError("--inside needs -p PID and -d SECONDS")
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
@@ -100,6 +109,8 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
             # These readings may take long, so the interval begins afterwards.
             source.scan(resolve=True)
             before = source.scan()
+            if arguments.inside:
+                return profiled(source, arguments.duration, arguments.hz), before
             time.sleep(arguments.duration)
         return source.scan(resolve=True), before
     finally:

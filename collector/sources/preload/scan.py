@@ -18,6 +18,7 @@ from locktop.collector.linux.threads import KernelThread, ThreadMoment
 from locktop.collector.model import Deadlock, Draft, Kind, Thread
 from locktop.collector.native import lib
 from locktop.collector.shm import control
+from locktop.collector.shm.clock import clock_pair
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
 from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
@@ -365,6 +366,19 @@ class PreloadScan(Scan):
             probe.request_names()
             self.await_resolver()
         probe.annotate(self.draft)
+
+    def add_inside(self) -> None:
+        """Fill in what runs inside contended locks, if Source.profile_inside() is on."""
+        inside = self._session.inside
+        if inside is None:
+            return
+        ticks, ns = clock_pair(self._session.clock.kind)
+        ago_s = self._session.clock.seconds(ticks - self._reading.now)
+        inside.annotate(self.draft, ns - round(ago_s * 1e9), self.resolve or self.has_ended)
+        self.add_stacks()
+        if self.resolve:
+            self.await_resolver()
+            self.refresh_names()
 
     def wait_keys(self) -> WaitKeys:
         """See Scan."""

@@ -13,6 +13,7 @@ from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
 from locktop.collector.model import Snapshot
+from locktop.collector.model.inside import RATE
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import control
 from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
@@ -50,6 +51,8 @@ class PreloadSource:
         self._stop_threads = stop_threads
         self._of_classes = of_classes
         self._drains: list[RingDrain] = []
+        #: The arguments of profile_inside(), while that is on.
+        self._inside: tuple[Collection[int] | None, float] | None = None
         self._watched = WatchedProcess(pid)
         memory = discover.open_memory(self._watched.target)
         self._session = self._new_session(memory)
@@ -149,6 +152,19 @@ class PreloadSource:
             self._drains = [*(one for one in self._drains if not one.is_closed), drain]
             return drain
 
+    def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
+        """See Source."""
+        drain = self.drain(0)
+        with self._busy:
+            self._session.profile_inside(drain, locks, rate)
+            self._inside = locks, rate
+
+    def end_profile(self) -> None:
+        """See Source."""
+        with self._busy:
+            self._session.end_profile()
+            self._inside = None
+
     # ---- the identity of the process and of its program ----
 
     def _state(self) -> str:
@@ -190,6 +206,10 @@ class PreloadSource:
             return None
         self._session.close()
         self._session = self._new_session(memory)
+        if self._inside is not None:  # ids of locks are those of the former program
+            drain = RingDrain(memory, 0)
+            self._drains.append(drain)
+            self._session.profile_inside(drain, None, self._inside[1])
         self._exe = exe
         self._watched.figures.identify()
         return None

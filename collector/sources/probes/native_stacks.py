@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SleepCheck = tuple[SystemCall, Callable[[], bool]]
 #: Ids of unwound stacks begin here (model.Wait.stack).
 FIRST_ID = 1 << 33
+#: Ids of the stacks of holder_sampler.py begin here.
+SAMPLES_FIRST_ID = 1 << 40
 #: Frames inside the C library say nothing about a wait; their caller does.
 _LIBC = re.compile(r"libc(\.so\.|-2\.)|\[vdso\]|ld-linux|libpthread")
 #: The function that makes any system call for its caller.
@@ -255,10 +257,26 @@ class NativeStacks:
         known = self._frames.get(stack)
         if known is not None and known[0] is frames:
             return known[1]
-        outer_frames = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
-        inside = 0 if found.running else next(outer_frames, 0)
-        if found.entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
-            inside = 0
-        visible = frames[inside:] if found.complete else (*frames[inside:], CUT_WHEN_UNWOUND)
+        visible = visible_frames(
+            frames, running=found.running, complete=found.complete, entered=found.entered
+        )
         self._frames[stack] = frames, visible
         return visible
+
+
+def visible_frames(
+    frames: tuple[Frame, ...], *, running: bool, complete: bool, entered: bool = False
+) -> tuple[Frame, ...]:
+    """Return the frames of a stack that are shown, innermost first.
+
+    Args:
+        frames: all frames.
+        running: the thread ran. Of a sleeping thread the frames of the C library are left out.
+        complete: the stack could be followed up to where the thread began.
+        entered: as of NativeStacks.of(); such frames of the C library stay.
+    """
+    outer_frames = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
+    inside = 0 if running else next(outer_frames, 0)
+    if entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
+        inside = 0
+    return frames[inside:] if complete else (*frames[inside:], CUT_WHEN_UNWOUND)

@@ -16,6 +16,7 @@ from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.linux import procfs, ptrace_access, thread_files
 from locktop.collector.model import Snapshot, ThreadState
+from locktop.collector.model.inside import RATE
 from locktop.collector.sources import discover, gc_pause
 from locktop.collector.sources.base import OngoingWait
 from locktop.collector.sources.sampling.cpu_budget import CpuBudget
@@ -137,6 +138,16 @@ class SamplingSource:
     def drain(self, first_calls: int = 0) -> None:
         """See Source. A sampled process has no rings."""
         return None
+
+    def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:
+        """See Source. No source but the library knows when a thread takes a lock."""
+        raise LocktopError(
+            "what runs inside locks is known with the library alone; process"
+            f" {self._watched.target}: {self._without_library()}"
+        )
+
+    def end_profile(self) -> None:
+        """See Source. There is no profile."""
 
     def _without_library(self) -> str:
         return self._why or "it runs without the library"

@@ -166,6 +166,8 @@ struct lt_control {
     uint32_t claim_pid;  /* the reader's pid, 0 = no claim */
     uint32_t claim_level;
     uint64_t claim_ticks; /* the target's clock when the reader last renewed the claim */
+    /* A reader wants records of the holds for which a thread waited, until then (ticks). */
+    uint64_t holds_until;
 };
 
 enum { LT_PARENT_POSTS = 16, LT_PARENT_NOT_KNOWN = 0xffff };

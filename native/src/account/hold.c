@@ -146,6 +146,14 @@ static struct lt_lock *foreign(struct lt_thread *t, uint64_t key)
     return known || held_by_others(key, t) ? lock : NULL;
 }
 
+/* Whether a hold that began without a wait is recorded at level "contended". A reader wants such
+ * records, and a thread waited meanwhile. The clock was read at both ends of the hold anyway. */
+static inline bool is_wanted(uint16_t flags, const struct blame_due *due, uint64_t now)
+{
+    return due->ticks && flags & LT_HELD_TIMED &&
+           UNLIKELY(now < __atomic_load_n(&lt_control.page.holds_until, __ATOMIC_RELAXED));
+}
+
 static bool is_to_be_recorded(const struct lt_held *held)
 {
     if (held->flags & LT_HELD_CONTENDED)
@@ -185,6 +193,8 @@ void release_begin(struct lt_thread *t, uint64_t key, struct release *release)
     if (due)
         release->due = blame_take(release->held.lock, release->end, blame_since(&release->held),
                                   blame_is_shared(&release->held));
+    if (is_wanted(release->held.flags, &release->due, release->end))
+        release->recorded = true;
 }
 
 /* The assumed length of a hold that was not timed: the mean of the thread's timed holds. The mean
@@ -311,6 +321,7 @@ static ALWAYS_INLINE int release_last(struct lt_thread *t, const struct lt_held 
     struct blame_due due = blame_take(event.lock, now, known_since, blame_is_shared(last));
     held_pop(t, below);
     event.hold = hold_ticks(since, now);
+    recorded |= is_wanted(flags, &due, now);
     int result = unlock(lock);
     if (UNLIKELY(t != lt_own.block)) /* the process forked meanwhile: the block is the parent's */
         return result;

@@ -7,7 +7,7 @@
 
 SIZE(lt_array, 224);
 SIZE(lt_header, 2232);
-SIZE(lt_control, 24);
+SIZE(lt_control, 32);
 SIZE(lt_lock, 64);
 SIZE(lt_name, 128);
 SIZE(lt_custom, 64);

@@ -22,7 +22,10 @@ from locktop.collector.model import (
     ActivityState,
     Confidence,
     Frame,
+    InsideProfile,
+    InsideStack,
     Kind,
+    LockInside,
     Mark,
     OrderCycle,
     OrderEdge,
@@ -47,9 +50,19 @@ ADDED = {
     "lock_order_search_cut": False,
     "names_left": 0,
     "session_s": None,
+    "inside": None,
 }
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
+
+INSIDE = LockInside(
+    samples=5,
+    on_cpu=4,
+    share=0.01,
+    stacks=(InsideStack(0x401000, 3, 4, True), InsideStack(0, 0, 1, False, "read")),
+    pressure=(0.5, 0.25),
+    pressure_slice_s=2.5,
+)
 
 
 def full() -> Snapshot:
@@ -73,7 +86,8 @@ def full() -> Snapshot:
     return replace(
         made,
         threads=(followed, *made.threads[1:]),
-        locks=(replace(made.locks[0], holder_activity=now), *made.locks[1:]),
+        locks=(replace(made.locks[0], holder_activity=now, inside=INSIDE), *made.locks[1:]),
+        inside=InsideProfile(5.0, 0.01, 9, 4, 1, 2),
         lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),
@@ -343,6 +357,7 @@ def test_an_old_snapshot_is_read_with_its_former_values(name: str) -> None:
     expected["lock_order"] = [cycle | ADDED_TO_CYCLES for cycle in expected["lock_order"]]
     for lock in expected["locks"]:
         lock["unheld_wait_s"] = unheld_wait_s(lock)
+        lock["inside"] = None
     of_locks = {lock["id"]: lock["unheld_wait_s"] for lock in expected["locks"]}
     for found in expected["lock_classes"]:
         found["unheld_wait_s"] = pytest.approx(sum(of_locks[number] for number in found["locks"]))

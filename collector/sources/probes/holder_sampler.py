@@ -1,0 +1,281 @@
+"""Stacks of chosen threads at a steady rate, on a CPU and asleep, from a thread of its own.
+
+The kernel samples a thread while it runs (perf_stream.py). A sleeping thread uses no processor
+time. So its stack is read from outside at the same rate, once for each sleep.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from locktop.collector.linux import syscalls
+from locktop.collector.linux.threads import KernelThreads, ThreadMoment
+from locktop.collector.model import Frame, HolderSample
+from locktop.collector.model.inside import RATE
+from locktop.collector.sources.probes.native_stacks import SAMPLES_FIRST_ID, visible_frames
+from locktop.collector.symbols.resolver import Resolver
+from locktop.collector.unwind.arch import architecture
+from locktop.collector.unwind.cursor import Unwound
+from locktop.collector.unwind.perf_stream import SampleStream
+from locktop.collector.unwind.sample_cache import SampleCache
+from locktop.collector.unwind.unwinder import Unwinder
+
+#: Threads that are sampled at once.
+MAX_THREADS = 16
+_MAX_STACKS = 20_000
+#: The share of a CPU that sampling may take; above it the pauses become longer.
+_CPU_SHARE = 0.1
+#: Periods between two rounds at most: a ring has room for more samples.
+_MAX_PAUSE = 6
+#: The same while no sampled thread slept with a contended lock.
+_CALM_PAUSE = 4
+#: Seconds for which the memory map of the process holds.
+_MAPS_S = 0.5
+#: Periods that one sample may stand for.
+_MAX_COUNT = 20
+#: The share of our descriptors for the files of the sampled threads.
+_FILES_SHARE = 0.02
+_ASLEEP = "SD"
+
+
+class _SampledStack(NamedTuple):
+    addresses: tuple[int, ...]
+    complete: bool
+    running: bool
+
+
+class LastSeen(NamedTuple):
+    """A thread in the round before."""
+
+    moment: ThreadMoment
+    at_ns: int
+    stack: int
+
+
+class HolderSampler:
+    """Samples threads until it is closed. Thread ids are those of the process's own namespace."""
+
+    def __init__(self, pid: int, own_pid: int, resolver: Resolver, rate: float = RATE) -> None:
+        """Raises LookupError if stacks of this processor cannot be followed."""
+        processor = architecture()
+        if processor is None:
+            raise LookupError("stacks of this processor cannot be followed")
+        self.period_s = 1.0 / rate
+        self._unwinder = Unwinder(pid, processor, _MAPS_S)
+        self._cache = SampleCache(processor)
+        self._tasks = KernelThreads(pid, own_pid, _FILES_SHARE)
+        self._stream = SampleStream(processor, rate)
+        self._resolver = resolver
+        self._changed = threading.Lock()  # of the fields below
+        self._samples: list[HolderSample] = []
+        self._wanted: tuple[int, ...] = ()
+        self._is_stopped = False
+        self._fault: Exception | None = None
+        self._seen: dict[int, LastSeen] = {}  # by tid
+        self._ids: dict[_SampledStack, int] = {}
+        self._stacks: dict[int, _SampledStack] = {}
+        self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
+        #: Whether no sampled thread slept with a contended lock of late. Then each sample of a
+        #: sleeping thread may stand for several periods.
+        self.is_calm = False
+        self.taken = 0  # samples
+        self.without_stack = 0  # sleeping threads whose call or stack may not be read
+        self._thread = threading.Thread(target=self._run, name="holder samples", daemon=True)
+        self._thread.start()
+
+    def follow(self, tids: Sequence[int]) -> None:
+        """Sample these threads, at most MAX_THREADS, and no others."""
+        self._wanted = tuple(tids[:MAX_THREADS])
+
+    def take(self) -> list[HolderSample]:
+        """Return the samples since the last call, by the clock CLOCK_MONOTONIC.
+
+        Raises:
+            Exception: the fault that ended the thread.
+        """
+        if self._fault is not None:
+            raise self._fault
+        with self._changed:
+            taken, self._samples = self._samples, []
+            return taken
+
+    @property
+    def lost(self) -> int:
+        """Samples that the kernel could not store."""
+        return self._stream.lost
+
+    @property
+    def refused(self) -> str:
+        """Why running threads are not sampled; "" if they are."""
+        return self._stream.refused
+
+    @property
+    def sampled(self) -> int:
+        """The number of threads that are sampled while they run."""
+        return len(self._stream.threads)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no memory to sample more threads."""
+        return self._stream.is_full
+
+    def frames(self, stack: int) -> tuple[Frame, ...]:
+        """Return the frames of a stack, innermost first. The thread that scans calls this."""
+        found = self._stacks.get(stack)
+        if found is None:
+            return ()
+        frames = self._resolver.stack(stack, found.addresses)
+        known = self._frames.get(stack)
+        if known is not None and known[0] is frames:
+            return known[1]
+        visible = visible_frames(frames, running=found.running, complete=found.complete)
+        self._frames[stack] = frames, visible
+        return visible
+
+    def close(self) -> None:
+        """Take no more samples."""
+        self._is_stopped = True
+        self._thread.join()
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        busy_pause, used_s = 1, 0.0
+        began = due = time.monotonic()
+        try:
+            while not self._is_stopped:
+                pause = max(busy_pause, _CALM_PAUSE if self.is_calm else 1)
+                due += pause * self.period_s
+                # At a random moment of each period: a program of the same rhythm would always
+                # show the same functions.
+                chance_s = random.uniform(-0.5, 0.5) * self.period_s
+                time.sleep(max(0.0, due + chance_s - time.monotonic()))
+                periods = pause + max(0, int((time.monotonic() - due) / self.period_s))
+                due += (periods - pause) * self.period_s
+                cpu_s = time.thread_time()
+                self._round(periods)
+                used_s += time.thread_time() - cpu_s
+                passed_s = time.monotonic() - began
+                if passed_s > 1.0:
+                    dear = used_s > _CPU_SHARE * passed_s
+                    busy_pause = min(2 * busy_pause, _MAX_PAUSE) if dear else max(1, busy_pause - 1)
+                    began, used_s = time.monotonic(), 0.0
+        except Exception as error:
+            self._fault = error
+        finally:
+            self._stream.close()
+            self._tasks.close()
+
+    def _round(self, periods: int) -> None:
+        kernel_tids = {self._tasks.kernel_tid(tid): tid for tid in self._wanted}
+        if kernel_tids.keys() != self._stream.threads and not self._stream.refused:
+            self._stream.follow(kernel_tids)
+            self._tasks.keep_only(kernel_tids)
+        found = [
+            HolderSample(
+                tid=kernel_tids[one.tid],
+                time_ns=one.time_ns,
+                stack=self._id(self._cache.unwound(one.copy, self._unwinder), running=True),
+                on_cpu=True,
+            )
+            for one in self._stream.read()
+        ]
+        found += self._sleeping(kernel_tids.values(), periods)
+        with self._changed:
+            self._samples += found
+            self.taken += sum(one.count for one in found)
+
+    def _sleeping(self, tids: Iterable[int], periods: int) -> list[HolderSample]:
+        try:
+            # The kernel reads the states right after this moment.
+            now_ns = time.monotonic_ns()
+            moments = self._tasks.moments(tids)
+        except OSError:
+            return []
+        before, self._seen = self._seen, {}
+        calls = [
+            one.call
+            for tid, one in moments.items()
+            if one.state in _ASLEEP
+            and one.call is not None
+            and one.call.pc
+            and (tid not in before or before[tid].moment != one)
+        ]
+        again = self._unwinder.again(calls) if calls else {}
+        found = []
+        for tid, moment in moments.items():
+            last, stack = before.get(tid), 0
+            if moment.state in _ASLEEP and moment.call is not None:
+                if last is not None and last.moment == moment:
+                    stack, count = last.stack, periods
+                else:
+                    known = again.get(moment.call)
+                    stack = self._stack_of_sleep(tid, moment, known)
+                    count = periods_asleep(last, moment, now_ns, periods, self.period_s)
+                name = syscalls.name(moment.call.number) if moment.call.number >= 0 else ""
+                found.append(
+                    HolderSample(
+                        tid=tid,
+                        time_ns=now_ns,
+                        stack=stack,
+                        on_cpu=False,
+                        count=min(count, _MAX_COUNT),
+                        call=name,
+                    )
+                )
+            self._seen[tid] = LastSeen(moment=moment, at_ns=now_ns, stack=stack)
+        return found
+
+    def _stack_of_sleep(self, tid: int, moment: ThreadMoment, known: Unwound | None) -> int:
+        call = moment.call
+        if call is None or not call.pc:
+            self.without_stack += 1
+            return 0
+        unwound = known
+        if unwound is None:
+            unwound = self._unwinder.asleep(call, lambda: self._tasks.still_sleeps(tid))
+        elif not self._tasks.still_sleeps(tid):
+            unwound = None
+        return self._id(unwound, running=False)
+
+    def _id(self, unwound: Unwound | None, running: bool) -> int:
+        if unwound is None or not unwound.addresses:
+            return 0
+        # For a return address the resolver takes the instruction before; an exact address must not
+        # move.
+        addresses = tuple(
+            address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
+        )
+        stack = _SampledStack(addresses=addresses, complete=unwound.complete, running=running)
+        known = self._ids.get(stack, 0)
+        if not known and len(self._ids) < _MAX_STACKS:
+            known = SAMPLES_FIRST_ID + len(self._ids)
+            self._stacks[known] = stack
+            self._ids[stack] = known
+        return known
+
+
+def periods_asleep(
+    last: LastSeen | None, moment: ThreadMoment, now_ns: int, periods: int, period_s: float
+) -> int:
+    """Return for how many periods a thread has slept that sleeps now.
+
+    Args:
+        last: the round before; None if the thread was not followed.
+        moment: the thread now.
+        now_ns: the time of ``moment``.
+        periods: periods since the round before.
+        period_s: seconds of a period.
+
+    Returns:
+        1 to ``periods``. The thread ran, or wanted to run, in all others.
+    """
+    if last is None or periods == 1:
+        return 1
+    used_ns = sum(moment.counts[:2]) - sum(last.moment.counts[:2])
+    slept_s = (now_ns - last.at_ns - used_ns) / 1e9
+    return max(1, min(periods, round(slept_s / period_s)))

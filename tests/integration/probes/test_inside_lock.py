@@ -1,0 +1,165 @@
+"""The functions that run inside a lock, against the program's own measurement of its functions."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, StartTarget
+
+from locktop.collector.model import Lock, Snapshot
+from locktop.collector.profile.inside_tree import inside
+from locktop.collector.sources.attach import attach
+from locktop.collector.unwind import perf_sample, perf_stream
+
+FUNCTIONS = ("takes_most", "takes_some", "takes_little")
+
+
+def sampled(pid: int, rate: float, name: str, samples: int) -> tuple[Snapshot, Lock]:
+    """Return a snapshot with at least so many samples inside a lock."""
+    until = time.monotonic() + PATIENCE_S
+    with closing(attach(pid)) as source:
+        source.profile_inside(None, rate)
+        while time.monotonic() < until:
+            found = next((lock for lock in source.scan().locks if lock.name == name), None)
+            if found and found.inside and found.inside.samples >= samples:
+                break
+            time.sleep(0.2)
+        snapshot = source.scan(resolve=True)
+    return snapshot, next(lock for lock in snapshot.locks if lock.name == name)
+
+
+def shares(snapshot: Snapshot, lock: Lock) -> list[float]:
+    found = inside(snapshot, lock)
+    total = {one.step.name: one.total / found.samples for one in found.functions}
+    return [100 * total.get(name, 0.0) for name in FUNCTIONS]
+
+
+def true_shares(seconds: list[float]) -> list[float]:
+    return [100 * one / sum(seconds) for one in seconds]
+
+
+#: By the program's argument: the lock, samples a second, samples, points of tolerance. Beside the
+#: tolerance stands a standard deviation of at most a fifth of it.
+WAYS = {
+    "compute": ("g_outer", 999.0, 5000, 3.0),
+    "nested": ("g_outer", 999.0, 2000, 5.0),
+    "rwlock": ("g_shared", 999.0, 2000, 5.0),
+    "sleep": ("g_outer", 499.0, 3000, 4.0),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_shares_are_those_that_the_program_measured(
+    way: str, start_target: StartTarget
+) -> None:
+    name, rate, samples, points = WAYS[way]
+    target = start_target("shares_inside_lock", way, flags=("-O2",))
+    target.expect("ready")
+    snapshot, lock = sampled(target.pid, rate, name, samples)
+    target.go_on()
+    truth = target.truth()
+    expected = true_shares(truth["wall_s" if way == "sleep" else "cpu_s"])
+    assert shares(snapshot, lock) == pytest.approx(expected, abs=points)
+    assert lock.inside is not None
+    asleep = 1 - lock.inside.on_cpu / lock.inside.samples
+    assert asleep > 0.9 if way == "sleep" else asleep < 0.1
+    if way == "nested":
+        inner = next(one for one in snapshot.locks if one.name == "g_inner")
+        assert inner.inside is not None
+        assert shares(snapshot, inner)[0] > 90
+
+
+def test_the_tree_begins_at_the_call_that_took_the_lock(start_target: StartTarget) -> None:
+    target = start_target("shares_inside_lock", "sleep")
+    target.expect("ready")
+    command = ("callers", "-p", target.pid, "--inside", "g_outer", "-d", 2, "--format")
+    done = tool.run(*command, "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    roots = [node for node in document["nodes"] if not node["depth"]]
+    assert [root["function"] for root in roots] == ["holds_once"]
+    assert document["samples"] == roots[0]["value"]
+    assert {node["function"] for node in document["nodes"] if node["depth"] == 1} >= {"takes_most"}
+    assert len(document["pressure"]) == 6
+    text = tool.run(*command, "text").stdout
+    assert "tree, from the calls that took the lock" in text
+
+
+def test_a_snapshot_has_the_samples_of_all_contended_locks(start_target: StartTarget) -> None:
+    target = start_target("shares_inside_lock", "sleep")
+    target.expect("ready")
+    document = tool.snapshot(target.pid, "-d", 2, "--inside")
+    (lock,) = (lock for lock in document["locks"] if lock["name"] == "g_outer")
+    assert lock["inside"]["samples"] == sum(one["count"] for one in lock["inside"]["stacks"])
+    assert {str(one["stack"]) for one in lock["inside"]["stacks"] if one["stack"]} <= (
+        document["stacks"].keys()
+    )
+    assert document["inside"]["samples"] >= lock["inside"]["samples"] > 0
+
+
+def test_an_unknown_lock_is_answered_with_the_contended_ones(start_target: StartTarget) -> None:
+    target = start_target("shares_inside_lock", "sleep")
+    target.expect("ready")
+    # A wait that is over makes the lock contended.
+    tool.run("snapshot", "-p", target.pid, "-d", 1)
+    done = tool.run("callers", "-p", target.pid, "--inside", "no_such_lock")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "g_outer" in done.stderr
+
+
+def test_a_process_without_the_library_is_refused_in_one_line(
+    start_unprepared: StartTarget,
+) -> None:
+    target = start_unprepared("shares_inside_lock", "sleep")
+    target.expect("ready")
+    done = tool.run("callers", "-p", target.pid, "--inside", "g_outer")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "library" in done.stderr
+
+
+def test_sleeping_holders_are_sampled_where_the_kernel_refuses_samples(
+    start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> int:
+        raise perf_sample.RefusedError("no right (kernel.perf_event_paranoid is 3)")
+
+    monkeypatch.setattr(perf_stream, "open_stream", refused)
+    target = start_target("shares_inside_lock", "sleep")
+    target.expect("ready")
+    snapshot, lock = sampled(target.pid, 499.0, "g_outer", 100)
+    assert lock.inside is not None
+    assert not lock.inside.on_cpu
+    (note,) = (note for note in snapshot.notes if "kernel.perf_event_paranoid is 3" in note)
+    assert "CAP_PERFMON" in note
+
+
+def test_a_profile_ends_and_leaves_the_level(start_target: StartTarget) -> None:
+
+    target = start_target("shares_inside_lock", "compute")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        assert source.scan().inside is None
+        source.profile_inside(None, 99.0)
+        assert source.scan().inside is not None
+        source.end_profile()
+        snapshot = source.scan()
+    assert snapshot.inside is None
+    assert snapshot.level == "contended"
+
+
+def test_a_hold_that_goes_on_is_sampled_in_its_system_call(start_target: StartTarget) -> None:
+    target = start_target("holder_activities", "reads_a_pipe")
+    assert target.line().startswith("read(")
+    target.expect("ready")
+    snapshot, lock = sampled(target.pid, 99.0, "g_lock", 20)
+    assert lock.inside is not None
+    assert {one.call for one in lock.inside.stacks} == {"read"}
+    (root,) = inside(snapshot, lock).root.children
+    assert root.step.name == "hold"
+    assert [child.step.name for child in root.children] == ["reads_a_pipe"]

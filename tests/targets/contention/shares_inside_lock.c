@@ -1,0 +1,145 @@
+/* Threads fight for a lock, and three functions take 70, 20 and 10 % of each hold. The argument is
+ * compute, sleep, nested or rwlock. With nested, the first function works under a second lock. A
+ * line after "ready" ends the program, which says the seconds of each function.
+ */
+#include "../target.h"
+
+enum { THREADS = 3, PARTS = 3, ROUNDS_OF_PART = 20000 };
+static const int tenths[PARTS] = {7, 2, 1};
+
+struct truth {
+    double wall_s[PARTS], cpu_s[PARTS];
+    volatile uint64_t sum;
+};
+
+pthread_mutex_t g_outer = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t g_inner = PTHREAD_MUTEX_INITIALIZER;
+pthread_rwlock_t g_shared = PTHREAD_RWLOCK_INITIALIZER;
+static struct truth truths[THREADS];
+static volatile int stopped;
+static const char *way;
+static int sleeps, nested, reads;
+
+static double cpu_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static KEPT void computes(struct truth *truth, int amount)
+{
+    uint64_t sum = truth->sum;
+    for (int i = 0; i < amount * ROUNDS_OF_PART; i++)
+        sum = sum * 6364136223846793005u + 1442695040888963407u;
+    truth->sum = sum;
+}
+
+static KEPT void works(struct truth *truth, int part)
+{
+    if (sleeps)
+        pause_ms((unsigned)tenths[part]);
+    else
+        computes(truth, tenths[part]);
+}
+
+static KEPT void takes_most(struct truth *truth)
+{
+    if (nested)
+        pthread_mutex_lock(&g_inner);
+    works(truth, 0);
+    if (nested)
+        pthread_mutex_unlock(&g_inner);
+    truth->sum++; /* no tail call */
+}
+
+static KEPT void takes_some(struct truth *truth)
+{
+    works(truth, 1);
+    truth->sum++;
+}
+
+static KEPT void takes_little(struct truth *truth)
+{
+    works(truth, 2);
+    truth->sum++;
+}
+
+static KEPT void works_without_lock(struct truth *truth)
+{
+    computes(truth, 1);
+    truth->sum++;
+}
+
+static void (*const functions[PARTS])(struct truth *) = {takes_most, takes_some, takes_little};
+
+static KEPT void holds_once(struct truth *truth)
+{
+    if (reads)
+        pthread_rwlock_wrlock(&g_shared);
+    else
+        pthread_mutex_lock(&g_outer);
+    double wall = now(), cpu = cpu_now();
+    for (int part = 0; part < PARTS; part++) {
+        functions[part](truth);
+        double wall_after = now(), cpu_after = cpu_now();
+        truth->wall_s[part] += wall_after - wall;
+        truth->cpu_s[part] += cpu_after - cpu;
+        wall = wall_after;
+        cpu = cpu_after;
+    }
+    if (reads)
+        pthread_rwlock_unlock(&g_shared);
+    else
+        pthread_mutex_unlock(&g_outer);
+}
+
+static KEPT void *fights(void *argument)
+{
+    struct truth *truth = argument;
+    while (!stopped) {
+        holds_once(truth);
+        works_without_lock(truth);
+    }
+    return NULL;
+}
+
+/* The inner lock needs waiters too. */
+static KEPT void *wants_inner(void *argument)
+{
+    while (!stopped) {
+        pthread_mutex_lock(&g_inner);
+        pthread_mutex_unlock(&g_inner);
+        pause_ms(1);
+    }
+    return argument;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[THREADS], other = 0;
+    double wall_s[PARTS] = {0}, cpu_s[PARTS] = {0};
+    way = argc > 1 ? argv[1] : "compute";
+    sleeps = !strcmp(way, "sleep");
+    nested = !strcmp(way, "nested");
+    reads = !strcmp(way, "rwlock");
+    for (int i = 0; i < THREADS; i++)
+        threads[i] = start(fights, &truths[i], "fighter");
+    if (nested)
+        other = start(wants_inner, NULL, "other");
+    say("ready");
+    hear();
+    stopped = 1;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        for (int part = 0; part < PARTS; part++) {
+            wall_s[part] += truths[i].wall_s[part];
+            cpu_s[part] += truths[i].cpu_s[part];
+        }
+    }
+    if (nested)
+        pthread_join(other, NULL);
+    printf("{\"wall_s\": [%.6f, %.6f, %.6f], \"cpu_s\": [%.6f, %.6f, %.6f]}\n", wall_s[0],
+           wall_s[1], wall_s[2], cpu_s[0], cpu_s[1], cpu_s[2]);
+    return 0;
+}

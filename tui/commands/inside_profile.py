@@ -1,0 +1,59 @@
+"""Samples of what runs inside locks, for the commands that show them."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from locktop.collector.model import Snapshot
+    from locktop.collector.sources.attach import Source
+
+#: Seconds between two scans: each chooses the threads to sample.
+_SCAN_S = 0.5
+_MIN_HZ, _MAX_HZ = 1.0, 2000.0
+
+
+def frequency(text: str) -> float:
+    """Samples in a second of a thread."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not _MIN_HZ <= number <= _MAX_HZ:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a frequency from 1 to 2000")
+    return number
+
+
+def add_frequency(parser: argparse.ArgumentParser) -> None:
+    """Declare --hz."""
+    parser.add_argument(
+        "--hz",
+        type=frequency,
+        default=99.0,
+        metavar="N",
+        help="with --inside: samples in a second of a thread (default 99)",
+    )
+
+
+def profiled(
+    source: Source, duration_s: float, hz: float, locks: Collection[int] | None = None
+) -> Snapshot:
+    """Return a snapshot with all names and with the samples of so many seconds.
+
+    Args:
+        source: a process; the caller closes it.
+        duration_s: seconds.
+        hz: samples in a second of a thread.
+        locks: ids of the locks that matter; None: all.
+
+    Raises:
+        LocktopError: the process runs without the library.
+    """
+    source.profile_inside(locks, hz)
+    end = time.monotonic() + duration_s
+    while not source.scan().ended and (left_s := end - time.monotonic()) > 0:
+        time.sleep(min(left_s, _SCAN_S))
+    return source.scan(resolve=True)
