@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with "interval" of the session that `locktop ctl --start` or key R began',
     )
     add_scan_options(parser)
+    parser.add_argument("--calls", action="store_true", help="with the function calls")
     parser.add_argument(
         "--schema",
         action=_PrintSchema,
@@ -98,6 +99,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     """Return the snapshot of a process, and the one before it with -d."""
     source = attached(arguments.pid, arguments)
+    source.want_calls(arguments.calls)
     try:
         before = None
         if arguments.duration:
