@@ -8,7 +8,10 @@ import subprocess
 import pytest
 from support import tool
 from support.call_trees import INSTRUMENTED, by_path, check_sums, counts, scanned, tree_of
-from support.targets import StartTarget, Target
+from support.targets import Compiler, StartTarget, Target
+
+from locktop.collector.sources.attach import attach
+from locktop.collector.symbols.stack_frames import UNLOADED
 
 COUNTED = ("most", "some", "little")
 
@@ -121,6 +124,71 @@ def test_exceptions_end_the_calls_that_they_leave(start_target: StartTarget) -> 
     assert thrown + "/throws" not in found
     assert (tree.left_out, tree.unmatched) == (0, 0)
     check_sums(snapshot)
+
+
+def test_the_wait_for_locks_inside_of_a_call(start_target: StartTarget) -> None:
+    target = start_target("call_waits", flags=INSTRUMENTED)
+    target.expect("in mid-wait")
+    snapshot = scanned(target.pid)
+    (tree,) = [tree for tree in snapshot.calls if tree.name == "waiter"]
+    nodes = by_path(snapshot, tree)
+    path = "wait_often/one_round/works/takes"
+    waiting = nodes[path]
+    assert waiting.active
+    assert 0 < waiting.wait_s <= waiting.total_s
+    assert nodes["wait_often"].wait_s == pytest.approx(waiting.wait_s)
+    target.go_on()
+    truth = target.truth()
+    snapshot = scanned(target.pid)
+    nodes = by_path(snapshot, tree_of(snapshot, truth["tid"]))
+    assert nodes[path].wait_s == pytest.approx(nodes[path].total_s, rel=0.01)
+    assert nodes["wait_often/one_round/works"].total_s == pytest.approx(truth["seconds"], rel=0.01)
+    condition = nodes["wait_often/one_round/waits_for_condition"]
+    assert condition.total_s > 0.02
+    assert condition.wait_s < 0.1 * condition.total_s
+    check_sums(snapshot)
+
+
+def test_functions_of_unloaded_libraries_stay_apart(
+    start_target: StartTarget, compiler: Compiler
+) -> None:
+    library = compiler.program("call_library", "-shared", "-fPIC", *INSTRUMENTED)
+    again = library.with_name("again.so")
+    again.write_bytes(library.read_bytes())
+    for names in ({}, {"LOCKTOP_CALLS_MATCH": "use,library_*"}):
+        target = start_target(
+            "call_unloads", str(library), str(again), flags=INSTRUMENTED, environment=names
+        )
+        rounds = target.truth()["rounds"]
+        snapshot = scanned(target.pid)
+        tree = tree_of(snapshot, target.pid)
+        (use,) = [node for node in tree.nodes if node.parent < 0 and node.count == 2]
+        works = [node for node in tree.nodes if node.parent == tree.nodes.index(use)]
+        assert [node.count for node in works] == [rounds, rounds]
+        leaves = [node for node in tree.nodes if node.count == 2 * rounds]
+        assert [tree.nodes[node.parent] for node in leaves] == works
+        named = {snapshot.stacks[node.function][-1].module for node in (*works, *leaves)}
+        assert named == {UNLOADED}
+        check_sums(snapshot)
+
+
+def test_sums_hold_while_calls_go_on(start_target: StartTarget) -> None:
+    target = start_target("call_times", flags=INSTRUMENTED)
+    source = attach(target.pid, only_exact=True)
+    source.want_calls(True)
+    try:
+        seen = [source.scan() for _ in range(20)]
+        target.truth()
+        seen.append(source.scan())
+        target.go_on()
+        seen += [source.scan() for _ in range(20)]
+    finally:
+        source.close()
+    traced = []
+    for snapshot in seen:
+        check_sums(snapshot)
+        traced += [tree.traced_s for tree in snapshot.calls if tree.tid == target.pid]
+    assert traced == sorted(traced)
 
 
 def test_calls_are_counted_from_the_moment_when_they_are_wanted(
