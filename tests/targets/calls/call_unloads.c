@@ -1,5 +1,5 @@
 /* Loads one library after the other, as the arguments name them. The program calls a function of
- * each a hundred times, then unloads the library. Built with -finstrument-functions, as the libraries. */
+ * each a hundred times, then unloads the library. All are built with -finstrument-functions. */
 #include <dlfcn.h>
 
 #include "../target.h"
