@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from locktop.collector.export.snapshot_calls import CallTreeEntry
 from locktop.collector.export.snapshot_fields import (
     NO_ADDRESS,
     Address,
@@ -146,6 +147,7 @@ class Document(
     ] = None
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
+    calls: Annotated[list[CallTreeEntry], meaning("Function calls by thread, with --calls.")] = []
 
     #: Shares were saved with the figures, rates were not.
     interval_s = property(lambda self: self.duration_s)

@@ -6,6 +6,7 @@ of such a figure are None too (model/figures.py). The id 0 of a thread, stack or
 none, or unknown. A ``Snapshot`` never changes, so threads may share a snapshot.
 """
 
+from locktop.collector.model.calls import CallNode, CallTree
 from locktop.collector.model.deadlock_report import (
     Avoidance,
     DeadlockReport,
@@ -94,6 +95,8 @@ __all__ = [
     "Avoidance",
     "Blame",
     "BlockReason",
+    "CallNode",
+    "CallTree",
     "Confidence",
     "Contents",
     "Deadlock",

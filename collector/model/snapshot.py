@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from locktop.collector.model.calls import CallTree
 from locktop.collector.model.findings import (
     Deadlock,
     Event,
@@ -86,6 +87,8 @@ class Contents(Struct):
     #: False: watching began after the program did. Earlier holds and waits are unknown.
     complete: bool = True
     notes: tuple[str, ...] = ()  # messages for the user, one line each
+    #: Function calls by thread, in order of tid, then those of ended threads; on request alone.
+    calls: tuple[CallTree, ...] = ()
     #: The counters are those of a session of so many seconds; None: since the process started.
     session_s: float | None = None
     #: By tid: the idle rule that classified the thread's wait.
@@ -119,6 +122,7 @@ class Contents(Struct):
         ids.update(edge.stack for edge in self._order_edges())
         ids.update(wait.stack for wait in self.unobserved_waits)
         ids.update(one.stack for lock in self.locks if lock.inside for one in lock.inside.stacks)
+        ids.update(node.function for tree in self.calls for node in tree.nodes)
         ids.discard(0)
         return ids
 

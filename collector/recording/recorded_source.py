@@ -52,6 +52,9 @@ class RecordedSource:
         """See Source."""
         self._source.follow(tid, locks)
 
+    def want_calls(self, wanted: bool) -> None:
+        """See Source. A recording has what was recorded."""
+
     def set_level(self, name: str) -> str:
         """See Source."""
         return self._source.set_level(name)

@@ -55,6 +55,7 @@ class Control(NamedTuple):
     """struct lt_control."""
 
     mode: int
+    calls: int
     base_level: int
     claim_pid: int
     claim_level: int

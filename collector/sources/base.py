@@ -72,6 +72,13 @@ class Source(Protocol):
         """
         ...
 
+    def want_calls(self, wanted: bool) -> None:
+        """Fill in Snapshot.calls from the next scan on, or leave it empty.
+
+        Another thread than the scanning one may call this method. The method never blocks.
+        """
+        ...
+
     def set_level(self, name: str) -> str:
         """Set how much the library records in the target.
 

@@ -66,6 +66,29 @@ def set_level(pid: int, name: str) -> ProcessLevel:
         return ProcessLevel(str(target), control.set_level(memory, name))
 
 
+class ProcessCalls(NamedTuple):
+    """Whether the function calls of one process are counted."""
+
+    process: str  # pid and name: "1234 (store)"
+    are_counted: bool
+
+
+def set_calls(pid: int, wanted: bool) -> ProcessCalls:
+    """Let a process count its function calls, or not; return what it did before.
+
+    Args:
+        pid: the process, which has loaded the library.
+        wanted: whether it counts them.
+
+    Raises:
+        LocktopError: the process cannot be changed.
+    """
+    from locktop.collector.shm import control
+
+    with _opened(pid) as (target, memory):
+        return ProcessCalls(str(target), control.set_calls(memory, wanted))
+
+
 @contextmanager
 def _opened(pid: int) -> Iterator[tuple[Target, SharedMemory]]:
     from locktop.collector.linux.target import find_process

@@ -45,6 +45,7 @@ OBSERVE = (
         "goes by the locks' names as far as they are known; resolve_names repeats it",
     ),
     Stage("read_events", "counters never wait for single records"),
+    Stage("read_calls", "before the stacks: the functions are among them"),
     Stage("probe_followed_thread", "before the stacks, for the thread's own is one of them"),
     Stage("add_stacks", "all ids are known now, but for those of holders"),
     Stage("merge_python_stacks", "needs the native stacks; gives waits other stack ids"),
@@ -142,6 +143,9 @@ class Scan(ABC):
 
     def read_events(self) -> None:
         """Fill in single waits, marks and misuses."""
+
+    def read_calls(self) -> None:
+        """Fill in the function calls, if they are wanted."""
 
     def apply_exit(self) -> None:
         """Fill in how the process ended."""

@@ -36,6 +36,7 @@ class WatchedProcess:
         self.scanned_at = 0.0  # time.monotonic() of the last scan
         self.hurried = False  # do not wait for names any more
         self.followed_locks: Collection[int] | None = None  # ids; None: all
+        self.wants_calls = False  # the next scans read the function calls
 
     def close(self) -> None:
         """Close the files of the process."""

@@ -11,6 +11,8 @@
  *         ticks_hz        the counter's rate meanwhile
  *         ticks_read_ns   what reading the counter between a lock and an unlock costs
  *       WITH and WITHOUT: steps of work with the lock and without it, if several threads fight
+ *   locktop-bench calls SECONDS
+ *       what the begin and the end of an instrumented function cost, as JSON: ns, ticks_read_ns
  *   locktop-bench mix SHARE CYCLES
  *       one acquisition of SHARE waits; prints the numbers, as JSON, and runs until its input
  * ends */
@@ -22,6 +24,7 @@
 
 #include "mix.h"
 #include "primitives.h"
+#include "traced.h"
 
 static int list(void)
 {
@@ -62,6 +65,13 @@ static int cost(const char *name, unsigned threads, double seconds)
     }
     fprintf(stderr, "locktop-bench: no %s with %u threads\n", name, threads);
     return 2;
+}
+
+static int calls(double seconds)
+{
+    printf("{\"ns\": %.3f, \"ticks_read_ns\": %.3f}\n", measure_batches(traced_batch, seconds).ns,
+           ticks_reading_ns());
+    return 0;
 }
 
 static int mix(unsigned share, unsigned cycles)
@@ -113,10 +123,12 @@ int main(int argc, char **argv)
     if ((argc == 5 || has_work) && !strcmp(command, "cost") && number(argv[3]) &&
         duration(argv[4]) > 0)
         return cost(argv[2], number(argv[3]), duration(argv[4]));
+    if (argc == 3 && !strcmp(command, "calls") && duration(argv[2]) > 0)
+        return calls(duration(argv[2]));
     if (argc == 4 && !strcmp(command, "mix") && number(argv[2]) >= 2 && number(argv[3]))
         return mix(number(argv[2]), number(argv[3]));
     fputs("usage: locktop-bench list | step | cost PRIMITIVE THREADS SECONDS [WITH WITHOUT] |"
-          " mix SHARE CYCLES\n",
+          " calls SECONDS | mix SHARE CYCLES\n",
           stderr);
     return 2;
 }

@@ -25,6 +25,8 @@ program without the library. `locktop bench` measures your machine.
 
 After a change from dormant, locks that are held already stay unknown until they are taken again.
 
+--calls is for programs that were built with -finstrument-functions.
+
 --start begins a session: from then on the screen shows figures from zero. `locktop snapshot
 --session` has the figures of the session, also after --stop."""
 
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid(parser)
     parser.add_argument("--level", choices=levels.NAMES, help="the level from now on")
+    parser.add_argument("--calls", choices=("on", "off"), help="count function calls, or not")
     session = parser.add_mutually_exclusive_group()
     session.add_argument("--start", action="store_true", help="begin a session")
     session.add_argument("--stop", action="store_true", help="end the session")
@@ -45,9 +48,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if wanted is not None:
         before = levels.set_level(arguments.pid, wanted)
         print(f"{before.process}: {before.level} -> {wanted}")
+    if arguments.calls is not None:
+        calls = levels.set_calls(arguments.pid, arguments.calls == "on")
+        former = "on" if calls.are_counted else "off"
+        print(f"{calls.process}: function calls {former} -> {arguments.calls}")
     if arguments.start or arguments.stop or arguments.reset:
         print(_session(arguments))
-    elif wanted is None:
+    elif wanted is None and arguments.calls is None:
         found = levels.read_level(arguments.pid)
         print(f"{found.process}: {found.level}")
     return 0

@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_frequency(parser)
     add_scan_options(parser)
+    parser.add_argument("--calls", action="store_true", help="with the function calls")
     parser.add_argument(
         "--schema",
         action=_PrintSchema,
@@ -102,6 +103,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     """Return the snapshot of a process, and the one before it with -d."""
     source = attached(arguments.pid, arguments)
+    source.want_calls(arguments.calls)
     try:
         before = None
         if arguments.duration:

@@ -66,6 +66,8 @@ _NOTES = {
     " PR_SET_TSC)",
     lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks", those'
     " with waits last: a lock may have had more acquisitions than are shown",
+    lib.LT_NOTE_CALLS_UNNAMED: "LOCKTOP_CALLS_MATCH: some code has no symbol table, or too many"
+    " functions; its function calls are not counted",
 }
 
 
@@ -301,6 +303,15 @@ class PreloadScan(Scan):
                 misuses, reading, self._tasks, session.rows, self.watched.tasks
             )
         draft.misuses = (*misuses, *inherited)
+
+    def read_calls(self) -> None:
+        """Fill in the function calls, if they are wanted."""
+        if not self.watched.wants_calls:
+            return
+        living = {thread.tid: thread for thread in self.draft.threads if thread.alive}
+        self.draft.calls = self._session.calls.of(
+            self._reading.threads, living, self._reading.control.calls
+        )
 
     # ---- conclusions ----
 

@@ -14,6 +14,7 @@ from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Frame, Kind, Lock
 from locktop.collector.shm import control
+from locktop.collector.shm.call_trees import CallTrees
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.event_ring import FlightRecorder
 from locktop.collector.shm.layout import LockRow
@@ -23,6 +24,7 @@ from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.sources.pipeline import Probes
+from locktop.collector.sources.preload.call_builder import CallBuilder
 from locktop.collector.sources.preload.condition_wakeups import ConditionWakeups
 from locktop.collector.sources.preload.idle_cache import IdleCache
 from locktop.collector.sources.preload.kept_locks import KeptLocks
@@ -74,6 +76,7 @@ class PreloadSession:
         self.given = ProgramLockNames(memory)
         self.misuses = MisuseLog(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
+        self.calls = CallBuilder(CallTrees(memory, self.clock.now), self.clock, self.frames.of_site)
         self.orders = LockOrders(memory, resolver, of_classes)
         self.rows: dict[int, LockRow] = {}  # of the last scan
         self.idle_cache = IdleCache()

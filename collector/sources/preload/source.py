@@ -133,6 +133,10 @@ class PreloadSource:
         self._watched.followed_locks = locks
         self._session.probes.holders.follow(locks)
 
+    def want_calls(self, wanted: bool) -> None:
+        """See Source."""
+        self._watched.wants_calls = wanted
+
     def set_level(self, name: str) -> str:
         """See Source."""
         with self._busy:

@@ -129,6 +129,9 @@ class SamplingSource:
         self._watched.followed_locks = locks
         self._session.probes.holders.follow(locks)
 
+    def want_calls(self, wanted: bool) -> None:
+        """See Source. Only the library counts calls."""
+
     def set_level(self, name: str) -> str:
         """See Source."""
         raise LocktopError(

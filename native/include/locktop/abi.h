@@ -21,6 +21,8 @@
 
 #include <stdint.h>
 
+#include "locktop/abi_array.h"
+#include "locktop/abi_calls.h"
 #include "locktop/abi_long_waits.h"
 #include "locktop/abi_orders.h"
 
@@ -31,7 +33,6 @@ enum {
     LT_CONTROL_OFFSET = 4096,
     LT_ARENA_OFFSET = 8192,
     LT_KIND_SHIFT = 56,
-    LT_CHUNKS = 26,
     LT_NAME_MAX = 16,
     LT_HELD_INLINE = 32,
     LT_RECORD_SIZE = 64,
@@ -77,24 +78,14 @@ enum lt_process_state { LT_STARTING = 0, LT_RUNNING = 1, LT_EXITED = 2 };
 
 /* lt_header.notes: what went wrong in the target. */
 enum lt_note {
-    LT_NOTE_NO_ROOM = 1,         /* an allocation failed: details are missing */
-    LT_NOTE_NO_THREAD_BLOCK = 2, /* a thread is not watched */
-    LT_NOTE_LOCKS_FOLDED = 4,    /* a lock's counters are lower bounds: acquisitions were counted
+    LT_NOTE_NO_ROOM = 1,          /* an allocation failed: details are missing */
+    LT_NOTE_NO_THREAD_BLOCK = 2,  /* a thread is not watched */
+    LT_NOTE_LOCKS_FOLDED = 4,     /* a lock's counters are lower bounds: acquisitions were counted
                                     under "other locks" (id 0), and signals not at all */
-    LT_NOTE_CONFINED = 8,        /* the program confined itself: no more room than it had then */
-    LT_NOTE_NO_CLOCK = 16,       /* the program gave up the clock: the watch ended there */
-    LT_NOTE_ORDERS_LEFT_OUT = 32 /* some lock orders are not in lt_header.orders */
-};
-
-/* An array that grows without moving. Chunk k holds (first << k) elements. So element i lies in
- * chunk c = floor(log2(i / first + 1)), at index i - first * (2^c - 1). An element below `count`
- * may still be zero: a thread is making it. */
-struct lt_array {
-    uint32_t count;        /* elements handed out */
-    uint32_t element_size; /* bytes */
-    uint32_t first;        /* elements in chunk 0 */
-    uint32_t backed;       /* elements whose pages are reserved */
-    uint64_t chunk[26];    /* offsets; LT_CHUNKS of them */
+    LT_NOTE_CONFINED = 8,         /* the program confined itself: no more room than it had then */
+    LT_NOTE_NO_CLOCK = 16,        /* the program gave up the clock: the watch ended there */
+    LT_NOTE_ORDERS_LEFT_OUT = 32, /* some lock orders are not in lt_header.orders */
+    LT_NOTE_CALLS_UNNAMED = 64    /* LOCKTOP_CALLS_MATCH: no names were found for some functions */
 };
 
 struct lt_header {
@@ -151,6 +142,7 @@ struct lt_header {
     uint64_t orders_changed; /* grows with each change of either */
 
     struct lt_array conditions; /* of struct lt_condition */
+    uint64_t calls_ended;       /* offset of the struct lt_calls of ended threads; 0: none yet */
 };
 
 /* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch
@@ -162,9 +154,11 @@ enum { LT_CLAIM_SECONDS = 5 };
 
 struct lt_control {
     uint32_t mode;
+    uint32_t calls;      /* (epoch << 8) | LT_CALLS_ON if function calls are counted */
     uint32_t base_level; /* from LOCKTOP_LEVEL */
     uint32_t claim_pid;  /* the reader's pid, 0 = no claim */
     uint32_t claim_level;
+    uint32_t control_reserved;
     uint64_t claim_ticks; /* the target's clock when the reader last renewed the claim */
     /* A reader wants records of the holds for which a thread waited, until then (ticks). */
     uint64_t holds_until;
@@ -439,7 +433,10 @@ struct lt_thread {
     struct lt_lock_counters other; /* locks that found no room in the tables (lock id 0) */
     struct lt_waits other_waits;
 
-    uint64_t own[120]; /* the library's own: no meaning outside the target */
+    uint64_t own[118]; /* the library's own: no meaning outside the target */
+
+    uint64_t calls;  /* offset of struct lt_calls, 0 none */
+    uint64_t waited; /* ticks in waits for locks that have ended */
 
     struct lt_held held_inline[32]; /* LT_HELD_INLINE of them */
     uint8_t padding[512];           /* to LT_PAGE: see shm/layout.c */

@@ -54,6 +54,13 @@ static enum lt_kind kind_of(uint64_t key)
     return (enum lt_kind)(key >> LT_KIND_SHIFT);
 }
 
+/* The other waits are for an event, and say nothing about a lock. */
+static bool is_for_lock(uint64_t key)
+{
+    enum lt_kind kind = kind_of(key);
+    return kind != LT_KIND_COND && kind != LT_KIND_BARRIER && kind != LT_KIND_JOIN;
+}
+
 /* Whether the wait is part of a wait for a lock of the program's own. The outer wait is published
  * and counted, not this one. But a contended mutex inside is of interest. */
 static bool is_within(uint64_t key, uint64_t outer)
@@ -202,6 +209,8 @@ static inline struct lt_lock_counters *wait_end(struct waiting *w, uint64_t *wai
     if (w->held_top && held_top)
         blame_charge_held(w->thread, held_top < w->held_top ? held_top : w->held_top,
                           counters->lock, end);
+    if (is_for_lock(w->key))
+        w->thread->waited += *waited;
     struct lt_waits *waits = waits_of(w->thread, counters);
     waits->wait_ticks += *waited;
     if (*waited > waits->wait_max)
@@ -242,6 +251,7 @@ void wait_mutex_taken_back(const struct waiting *w, uint64_t key, uint32_t type)
     counters->counts.acquisitions++;
     waits->contended++;
     waits->wait_ticks += waited;
+    t->waited += waited;
     if (waited > waits->wait_max)
         waits->wait_max = waited;
     struct lt_held *held =

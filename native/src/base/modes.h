@@ -34,6 +34,12 @@ static inline uint32_t current_mode(void)
     return __atomic_load_n(&lt_control.page.mode, __ATOMIC_RELAXED);
 }
 
+/* Whether function calls are counted, with an epoch: lt_control.calls. */
+static inline uint32_t current_calls(void)
+{
+    return __atomic_load_n(&lt_control.page.calls, __ATOMIC_RELAXED);
+}
+
 static inline uint32_t epoch_of(uint32_t mode)
 {
     return mode >> 8;

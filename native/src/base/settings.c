@@ -9,6 +9,8 @@ struct settings lt_settings = {.directory = "/dev/shm",
                                .ring_records = RING_RECORDS,
                                .children = "all",
                                .order = ORDER_NOTED,
+                               .calls = true,
+                               .calls_depth = LT_CALLS_DEPTH,
                                .quiet = true};
 
 /* getenv() does not work yet: the library starts before libc's own constructor. */
@@ -111,6 +113,38 @@ static bool read_order(const char *value)
     return true;
 }
 
+static bool read_calls(const char *value)
+{
+    lt_settings.calls = strcmp(value, "on") == 0;
+    return lt_settings.calls || !strcmp(value, "off");
+}
+
+static bool read_calls_depth(const char *value)
+{
+    uint64_t depth;
+    if (!parse(value, false, &depth) || !depth || depth > LT_CALLS_DEPTH_MAX)
+        return false;
+    lt_settings.calls_depth = (uint32_t)depth;
+    return true;
+}
+
+static bool read_calls_min_us(const char *value)
+{
+    uint64_t us;
+    if (!parse(value, false, &us) || us > UINT32_MAX)
+        return false;
+    lt_settings.calls_min_us = (uint32_t)us;
+    return true;
+}
+
+static bool read_calls_match(const char *value)
+{
+    if (strlen(value) >= sizeof lt_settings.calls_match)
+        return false;
+    strcpy(lt_settings.calls_match, value);
+    return true;
+}
+
 static bool read_ptracer(const char *value)
 {
     lt_settings.any_tracer = strcmp(value, "any") == 0;
@@ -133,6 +167,10 @@ static const struct {
     {"LOCKTOP_MEMORY", read_memory, "use a number of bytes, as 64M or 2G"},
     {"LOCKTOP_CHILDREN", read_children, "use all, none, or names with commas between"},
     {"LOCKTOP_ORDER", read_order, "use 0, 1 or mark"},
+    {"LOCKTOP_CALLS", read_calls, "use on or off"},
+    {"LOCKTOP_CALLS_DEPTH", read_calls_depth, "use 1 to 65536 calls"},
+    {"LOCKTOP_CALLS_MATCH", read_calls_match, "use at most 1023 characters"},
+    {"LOCKTOP_CALLS_MIN_US", read_calls_min_us, "use a number of microseconds"},
     {"LOCKTOP_PTRACER", read_ptracer, "use any or none"},
     {"LOCKTOP_QUIET", read_quiet, "use 0 or 1"},
 };

@@ -8,7 +8,7 @@
 
 #include "locktop/abi.h"
 
-enum { SHM_PATH_MAX = 512 };
+enum { SHM_PATH_MAX = 512, CALLS_MATCH_MAX = 1024 };
 enum { RING_RECORDS = 256, RING_RECORDS_MIN = 16, RING_RECORDS_MAX = 1 << 20 };
 
 struct settings {
@@ -20,6 +20,10 @@ struct settings {
         *children; /* "all", "none", or names with commas between; valid during the start only */
     /* how lock orders are noted (lock_order.h) */
     enum { ORDER_NONE, ORDER_NOTED, ORDER_COOKIES } order;
+    bool calls;                        /* function calls are counted */
+    uint32_t calls_depth;              /* open calls of a thread */
+    uint32_t calls_min_us;             /* shorter calls are only counted */
+    char calls_match[CALLS_MATCH_MAX]; /* names and prefixes with commas between; empty: all */
     bool any_tracer; /* where Yama restricts tracing, any process of the user may trace this one */
     bool quiet;
 };

@@ -79,9 +79,11 @@ static inline uint32_t random_next(struct local *local)
  * one instruction and never allocates. */
 struct own {
     struct lt_thread *block;
-    uint32_t mode; /* the mode the thread last saw; MODE_NEVER without a block */
-    uint32_t tid;  /* for mutex_take(); 0: mutex_take() must not be used */
-    uint32_t busy; /* inside the library: a hook that is reached again calls through */
+    uint32_t mode;          /* the mode the thread last saw; MODE_NEVER without a block */
+    uint32_t tid;           /* for mutex_take(); 0: mutex_take() must not be used */
+    uint32_t busy;          /* inside the library: a hook that is reached again calls through */
+    uint32_t calls_control; /* the lt_control.calls for which `calls` is ready; 0 none */
+    struct lt_calls *calls;
 };
 extern __thread struct own lt_own;
 

@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include "base/tls.h"
+#include "calls/call_filter.h"
+#include "calls/call_stack.h"
 #include "interpose/real.h"
 #include "tables/stack_table.h"
 
@@ -63,8 +65,11 @@ static NOINLINE int close_watched(struct lt_thread *t, void *handle)
     int result = real_dlclose(handle);
     dl_iterate_phdr(take_away, &modules);
     for (unsigned i = 0; i < kept(&modules) && watched() == t; i++)
-        if (modules.code[i].end)
+        if (modules.code[i].end) {
             stack_table_unloaded(modules.code[i].start, modules.code[i].end);
+            calls_unloaded(modules.code[i].start, modules.code[i].end);
+            call_filter_unloaded(modules.code[i].start, modules.code[i].end);
+        }
     return result;
 }
 

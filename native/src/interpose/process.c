@@ -51,6 +51,8 @@ EXPORT pid_t _Fork(void)
     pid_t pid = real__Fork();
     if (pid == 0)
         process_after_fork_in_child();
+    else
+        process_after_fork();
     return pid;
 }
 

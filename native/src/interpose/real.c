@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 /* Before real_resolve() each pointer leads to a stand-in that resolves the functions and then calls
@@ -18,6 +17,7 @@
 
 static const char unknown;
 const char *real_single_threaded = &unknown;
+bool real_call_hooks_matter;
 
 /* The answer of a libc that does not have the function. */
 static int absent(void)
@@ -31,6 +31,15 @@ static void *lookup(const char *name, const char *version)
     return symbol ? symbol : (void *)absent;
 }
 
+/* Whether the function is of the same library as one of libc, or is not there at all. */
+static bool is_of_libc(const void *function)
+{
+    Dl_info found, libc;
+    return function == (const void *)absent ||
+           (dladdr(function, &found) && dladdr((const void *)real__exit, &libc) &&
+            found.dli_fbase == libc.dli_fbase);
+}
+
 void real_resolve(void)
 {
     const char *single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
@@ -40,6 +49,7 @@ void real_resolve(void)
 #define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
     real_##name##suffix = lookup(#name, version);
 #include "interpose/hooks.def"
+    real_call_hooks_matter = !is_of_libc((const void *)real___cyg_profile_func_enter);
 }
 
 #define HOOK(result, name, parameters, arguments)                                                  \

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdbool.h>
 #include <sys/types.h>
 #include <threads.h>
 #include <time.h>
@@ -18,6 +19,9 @@
 /* glibc's own note that the process never had a second thread. Then glibc's locks use no atomic
  * operation, but its trylock does. Points to 0 if libc does not have the note. */
 extern const char *real_single_threaded;
+
+/* Whether the real functions of calls.c are another profiler's. Those of glibc do nothing. */
+extern bool real_call_hooks_matter;
 
 /* Looks up all real functions. The lookup takes the dynamic loader's lock. So it runs once, before
  * the program's own code. A lookup while a hook is at work would deadlock with dlopen. */

@@ -7,6 +7,7 @@
 #include "account/hold.h"
 #include "account/wait.h"
 #include "base/tls.h"
+#include "calls/call_stack.h"
 #include "interpose/c11_shim.h"
 #include "interpose/real.h"
 #include "order/happens_before.h"
@@ -21,6 +22,7 @@
 static void ended(struct lt_thread **unused)
 {
     (void)unused;
+    calls_thread_ends();
     if (lt_own.block)
         __atomic_store_n(&lt_own.block->state, LT_THREAD_EXITING, __ATOMIC_RELEASE);
 }

@@ -14,6 +14,8 @@
 #include "base/settings.h"
 #include "base/sys.h"
 #include "base/tls.h"
+#include "calls/call_filter.h"
+#include "calls/call_stack.h"
 #include "order/lock_order.h"
 #include "runtime/child_filter.h"
 #include "runtime/thread.h"
@@ -77,7 +79,7 @@ static bool publish(void)
     __atomic_thread_fence(
         __ATOMIC_RELEASE); /* the magic last: a reader that sees it sees the rest */
     memcpy(lt_shm->magic, magic, sizeof magic);
-    return control_share(lt_settings.level);
+    return control_share(lt_settings.level, lt_settings.calls);
 }
 
 static bool watch_begin(void)
@@ -94,6 +96,7 @@ static bool watch_begin(void)
     misuses_init();
     lock_order_init();
     stack_capture_init();
+    calls_init();
     if (threads_init(read_tid) == 0 && lock_table_init() == 0 && stack_table_init() == 0 &&
         publish())
         return true;
@@ -130,11 +133,13 @@ void process_start_child(void)
         return;
     lt_shm->forked_from = parent;
     inherit_held();
+    calls_inherit();
 }
 
 void process_before_fork(void)
 {
     struct lt_thread *t = watched();
+    calls_before_fork();
     inherited_count = 0;
     for (uint32_t at = 0; t && at < t->held_top && inherited_count < INHERITED_MAX;) {
         const struct lt_held *held = held_at(t, at);
@@ -142,6 +147,11 @@ void process_before_fork(void)
         inherited[inherited_count++] =
             (struct inherited){held->key, held->site, held->depth, held->flags};
     }
+}
+
+void process_after_fork(void)
+{
+    calls_after_fork();
 }
 
 /* The forking thread alone goes on in the child, so no other thread can be in the library. Makes
@@ -185,7 +195,8 @@ void process_start(char *const *environ, uint32_t (*read_tid_of_caller)(void))
     allow_tracers();
     read_tid = read_tid_of_caller;
     lt_clock_init();
-    pthread_atfork(process_before_fork, NULL, process_after_fork_in_child);
+    call_filter_init();
+    pthread_atfork(process_before_fork, process_after_fork, process_after_fork_in_child);
     if (watch_begin())
         stale_files_remove(lt_settings.directory, lt_shm->pid_namespace);
 }

@@ -12,6 +12,7 @@ void process_start(char *const *environ, uint32_t (*read_tid)(void));
 
 /* Around a fork, in the thread that forks. */
 void process_before_fork(void);
+void process_after_fork(void);
 void process_after_fork_in_child(void);
 
 /* A forked child's first hook: gives the child a file of its own. */

@@ -12,6 +12,7 @@
 #include "base/settings.h"
 #include "base/sys.h"
 #include "base/tls.h"
+#include "calls/call_stack.h"
 #include "order/happens_before.h"
 #include "shm/array.h"
 #include "shm/segment.h"
@@ -123,6 +124,7 @@ static void retire(struct lt_thread *t)
     for (uint32_t i = 0; i < t->site_capacity; i++)
         if (local->sites[i].count)
             lock_retire_site(&local->sites[i]);
+    calls_retire(t);
     block_clear(t);
     block_free(t);
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);

@@ -8,11 +8,12 @@
 #include "base/sys.h"
 #include "shm/segment.h"
 
-bool control_share(uint32_t level)
+bool control_share(uint32_t level, bool calls)
 {
     struct lt_control *shared = shm_ptr(LT_CONTROL_OFFSET);
     shared->base_level = level;
     shared->mode = (1u << 8) | level;
+    shared->calls = (1u << 8) | (calls ? LT_CALLS_ON : 0);
     /* mremap() with an old size of 0 makes a second mapping of the same page (mremap(2)). */
     long address = sys_call6(SYS_mremap, (long)shared, 0, LT_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
                              (long)&lt_control, 0);
@@ -23,10 +24,13 @@ bool control_share(uint32_t level)
 
 void control_own(uint32_t mode)
 {
+    uint32_t calls = current_calls();
     long address = sys_call6(SYS_mmap, (long)&lt_control, LT_PAGE, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (address == (long)&lt_control) /* else the page still belongs to another process */
-        __atomic_store_n(&lt_control.page.mode, mode, __ATOMIC_RELEASE);
+    if (address != (long)&lt_control)
+        return; /* the page still belongs to another process */
+    lt_control.page.calls = calls;
+    __atomic_store_n(&lt_control.page.mode, mode, __ATOMIC_RELEASE);
 }
 
 uint64_t ticks_of_second(uint64_t now)

@@ -9,11 +9,12 @@
 #include "base/modes.h"
 #include "locktop/abi.h"
 
-/* Puts the file's control page in place, with the level that holds without a reader. False if the
- * page cannot be mapped there. */
-bool control_share(uint32_t level);
+/* Puts the file's control page in place, with the level that holds without a reader. `calls`:
+ * function calls are counted. False if the page cannot be mapped there. */
+bool control_share(uint32_t level, bool calls);
 
-/* Puts a private page of this process in the place of the control page. */
+/* Puts a private page of this process in the place of the control page. lt_control.calls stays,
+ * so that a forked child's first function call makes the child's own file. */
 void control_own(uint32_t mode);
 
 /* Returns the ticks of a second, from the readings of both clocks since the watch began. Returns 0

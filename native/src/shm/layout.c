@@ -6,8 +6,8 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 2232);
-SIZE(lt_control, 32);
+SIZE(lt_header, 2240);
+SIZE(lt_control, 40);
 SIZE(lt_lock, 64);
 SIZE(lt_name, 128);
 SIZE(lt_custom, 64);
@@ -25,6 +25,9 @@ SIZE(lt_stack, 16);
 SIZE(lt_long_wait, 80);
 SIZE(lt_order, 256);
 SIZE(lt_life, 40);
+SIZE(lt_call, 64);
+SIZE(lt_call_frame, 64);
+SIZE(lt_calls, LT_CALLS_SIZE);
 
 _Static_assert(sizeof(struct lt_header) <= LT_CONTROL_OFFSET, "header");
 _Static_assert(offsetof(struct lt_thread, held_inline) % 64 == 0, "held list on a cache line");

@@ -51,6 +51,7 @@ ADDED = {
     "names_left": 0,
     "session_s": None,
     "inside": None,
+    "calls": [],
 }
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")

@@ -1,0 +1,156 @@
+"""Copies the trees of function calls out of the shared memory, and checks them.
+
+The target counts on while a tree is copied. The open calls are copied before and after the nodes. A
+call that both copies have was open all the time, so no node has its time yet. If a call of some
+length ended in between, the tree is copied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from locktop.collector.native import Record, ffi, lib, offset_of
+from locktop.collector.shm import layout
+from locktop.collector.shm.segment import GrowingArray, SharedMemory
+
+_ATTEMPTS = 5
+#: A share of a call's time that may be missing.
+_HARMLESS_SHARE = 0.001
+_NODES_AT = offset_of("struct lt_calls", "nodes")
+_CALLS_AT = offset_of("struct lt_thread", "calls")
+_ENDED_AT = offset_of("struct lt_header", "calls_ended")
+
+
+class CallsHead(NamedTuple):
+    """The scalars of struct lt_calls."""
+
+    depth: int
+    depth_room: int
+    frames: int
+    last: int
+    too_deep: int
+    left_out: int
+    unmatched: int
+    control: int
+    epoch: int
+
+
+class RawCall(NamedTuple):
+    """struct lt_call. Times are ticks."""
+
+    function: int
+    parent: int
+    index: int  # type: ignore[assignment]
+    count: int  # type: ignore[assignment]
+    ticks: int
+    callee_ticks: int
+    wait_ticks: int
+    short_count: int
+
+
+class OpenCall(NamedTuple):
+    """struct lt_call_frame. Times are ticks."""
+
+    begin: int
+    callee_ticks: int
+    waited: int
+    index: int  # type: ignore[assignment]
+
+
+class _Owner(NamedTuple):
+    """The fields of struct lt_thread that belong to its calls."""
+
+    calls: int
+    waited: int
+
+
+_HEAD = Record(CallsHead, "struct lt_calls")
+_NODE = Record(RawCall, "struct lt_call")
+_FRAME = Record(OpenCall, "struct lt_call_frame")
+_OWNER = Record(_Owner, "struct lt_thread")
+_NODE_SIZE: int = ffi.sizeof("struct lt_call")
+
+
+class RawCallTree(NamedTuple):
+    """One tree, as of the reading ``now`` of the target's clock."""
+
+    head: CallsHead
+    nodes: list[RawCall]  # the first one is the root, which is no function
+    open: list[OpenCall]  # the outermost first, without the root
+    now: int
+    waited: int = 0  # lt_thread.waited
+
+
+class CallTrees:
+    """The trees of one file. A tree that did not change is not copied again."""
+
+    def __init__(self, memory: SharedMemory, now: Callable[[], int]) -> None:
+        """``now`` returns the present reading of the target's clock, ticks."""
+        self._memory = memory
+        self._now = now
+        self._known: dict[int, RawCallTree] = {}  # by offset
+
+    def of_thread(self, block: int) -> RawCallTree | None:
+        """Return the tree of the thread whose block is at the offset ``block``; None: it has none.
+
+        Raises:
+            LocktopError: the file is damaged.
+        """
+        data = self._memory.read(block, _OWNER.size)
+        owner = _OWNER.at(data)
+        tree = self._of(owner.calls) if owner.calls else None
+        return tree._replace(waited=owner.waited) if tree is not None else None
+
+    def of_ended(self) -> RawCallTree | None:
+        """Return the tree of all threads that have ended; None: there is none.
+
+        Raises:
+            LocktopError: the file is damaged.
+        """
+        at = int.from_bytes(self._memory.read(_ENDED_AT, 8), layout.BYTE_ORDER)
+        return self._of(at) if at else None
+
+    def _of(self, at: int) -> RawCallTree | None:
+        for attempt in range(_ATTEMPTS):
+            seq = self._memory.retire_seq()
+            tree = self._copy(at, attempt == _ATTEMPTS - 1)
+            if tree is not None and not seq & 1 and self._memory.retire_seq() == seq:
+                self._known[at] = tree
+                return tree
+        return tree
+
+    def _copy(self, at: int, final: bool) -> RawCallTree | None:
+        """Return the tree; None if a call ended meanwhile whose time would be missing.
+
+        A ``final`` copy is returned as it is.
+        """
+        head, before = self._frames(at)
+        known = self._known.get(at)
+        if known is not None and known.head == head:
+            return known._replace(now=max(self._now(), head.last))
+        array = GrowingArray(self._memory, at + _NODES_AT, _NODE_SIZE)
+        array.refresh()
+        begun = self._now()
+        nodes = _NODE.each(array.copy())
+        _, after = self._frames(at)
+        now = max(self._now(), head.last)
+        still_open = 0
+        for one, other in zip(before, after, strict=False):
+            if one.begin != other.begin or one.index != other.index:
+                break
+            still_open += 1
+        if still_open < len(before) and not final:
+            longest = now - before[still_open].begin
+            traced = now - before[0].begin + sum(node.ticks for node in nodes if not node.parent)
+            if longest > max(2 * (now - begun), traced * _HARMLESS_SHARE):
+                return None
+        return RawCallTree(head, nodes, after[:still_open], now)
+
+    def _frames(self, at: int) -> tuple[CallsHead, list[OpenCall]]:
+        head = _HEAD.at(self._memory.read(at, _HEAD.size))
+        depth = min(head.depth, head.depth_room, lib.LT_CALLS_DEPTH_MAX + 1)
+        if depth <= 1 or not head.frames:
+            return head, []
+        data = self._memory.read(head.frames, depth * _FRAME.size)
+        return head, _FRAME.each(data)[1:]

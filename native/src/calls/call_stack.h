@@ -1,0 +1,154 @@
+/* The open calls of a thread. The begin and the end of a call change the call tree. */
+#ifndef LOCKTOP_CALL_STACK_H
+#define LOCKTOP_CALL_STACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/tls.h"
+#include "calls/call_tree.h"
+#include "locktop/abi.h"
+
+#pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
+
+/* One call of a hook. */
+struct traced {
+    uint64_t function;
+    uint64_t site;      /* return address of the traced function */
+    uint64_t hook_site; /* return address of the hook */
+    uint64_t frame;     /* where the hook's return address lies */
+    uint64_t return_at; /* where the function's return address lies, at least */
+};
+
+/* Prepares for the watch, with the settings. */
+void calls_init(void);
+
+/* The slow ways. */
+NOINLINE struct lt_calls *calls_begin(bool counts);
+NOINLINE void call_begin_slow(struct lt_calls *calls, const struct traced *call);
+NOINLINE void call_end_slow(struct lt_calls *calls, const struct traced *call, uint64_t now);
+
+/* The calling thread ends: its open calls end now. */
+void calls_thread_ends(void);
+
+/* A thread is dead: its tree is added to that of all ended threads, and becomes empty. */
+void calls_retire(struct lt_thread *t);
+
+/* Code was unloaded by dlclose(). */
+void calls_unloaded(uint64_t start, uint64_t end);
+
+/* Around a fork: the child begins with the open calls of the thread that forks. */
+void calls_before_fork(void);
+void calls_after_fork(void);
+void calls_inherit(void);
+
+/* The thread's tree, or NULL: the hook does nothing. `counts`: a call begins. */
+static ALWAYS_INLINE struct lt_calls *calls_ready(bool counts)
+{
+    if (LIKELY(lt_own.mode == current_mode() && lt_own.calls_control == current_calls()))
+        return lt_own.calls;
+    return calls_begin(counts);
+}
+
+static inline struct lt_call *node_of(const struct lt_call_frame *frame)
+{
+    return (struct lt_call *)(uintptr_t)frame->node;
+}
+
+static ALWAYS_INLINE void frame_fill(struct lt_call_frame *frame, struct lt_call *node,
+                                     const struct traced *call, uint64_t waited)
+{
+    frame->node = (uint64_t)(uintptr_t)node;
+    frame->index = node->index;
+    frame->frame = call->frame;
+    frame->site = call->site;
+    frame->hook_site = call->hook_site;
+    frame->return_above = (uint32_t)(call->return_at - call->frame);
+    frame->callee_ticks = 0;
+    frame->waited = waited;
+}
+
+/* Adds a frame. A signal handler may come between any two of these steps. The handler's calls end
+ * before this goes on, but they may have overwritten the frame before `depth` rose. If so, they
+ * have overwritten `begin`, which is written first. */
+static ALWAYS_INLINE void call_push(struct lt_calls *calls, struct lt_call *node,
+                                    const struct traced *call)
+{
+    uint32_t depth = calls->depth;
+    struct lt_call_frame *frame = &call_tree_of(calls)->frames[depth];
+    uint64_t waited = lt_own.block->waited, now = lt_now();
+    frame->begin = now;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    frame_fill(frame, node, call, waited);
+    __atomic_store_n(&calls->depth, depth + 1, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    frame = &call_tree_of(calls)->frames[depth]; /* the handler may have moved the frames */
+    if (UNLIKELY(frame->begin != now)) {
+        frame_fill(frame, node, call, waited);
+        frame->begin = now;
+    }
+    calls->last = now;
+    node->count++;
+}
+
+/* Ends the call of the uppermost frame. */
+static ALWAYS_INLINE void call_pop(struct lt_calls *calls, uint64_t now)
+{
+    const struct call_tree *tree = call_tree_of(calls);
+    uint32_t depth = calls->depth - 1;
+    struct lt_call_frame *frame = &tree->frames[depth];
+    struct lt_call *node = node_of(frame);
+    uint64_t elapsed = now > frame->begin ? now - frame->begin : 0;
+    if (UNLIKELY(elapsed < tree->min_ticks)) {
+        node->short_count++;
+    } else {
+        node->ticks += elapsed;
+        node->callee_ticks += frame->callee_ticks;
+        frame[-1].callee_ticks += elapsed;
+        uint64_t waited = lt_own.block->waited - frame->waited;
+        if (UNLIKELY(waited))
+            node->wait_ticks += waited;
+    }
+    __atomic_store_n(&calls->depth, depth, __ATOMIC_RELEASE);
+    calls->last = now;
+}
+
+static ALWAYS_INLINE void call_begins(struct lt_calls *calls, const struct traced *call)
+{
+    const struct call_tree *tree = call_tree_of(calls);
+    const struct lt_call_frame *above = &tree->frames[calls->depth - 1];
+    struct lt_call *node = (struct lt_call *)(uintptr_t)node_of(above)->latest;
+    if (LIKELY(node->function == call->function && above->frame >= call->return_at &&
+               calls->depth < tree->depth_limit))
+        call_push(calls, node, call);
+    else
+        call_begin_slow(calls, call);
+}
+
+/* Whether the hook was reached by a jump at the end of the function. */
+static inline bool is_tail(const struct traced *call)
+{
+    return call->hook_site == call->site;
+}
+
+/* The stack at the end of a function is as at its begin, or ends at its return address. */
+static inline bool ends_as_begun(const struct lt_call_frame *frame, const struct traced *call)
+{
+    return frame->frame + (is_tail(call) ? frame->return_above : 0) == call->frame;
+}
+
+static ALWAYS_INLINE void call_ends(struct lt_calls *calls, const struct traced *call, uint64_t now)
+{
+    const struct lt_call_frame *frame = &call_tree_of(calls)->frames[calls->depth - 1];
+    if (LIKELY(node_of(frame)->function == call->function && frame->site == call->site &&
+               ends_as_begun(frame, call)))
+        call_pop(calls, now);
+    else
+        call_end_slow(calls, call, now);
+}
+
+#pragma GCC visibility pop
+
+#endif
