@@ -22,9 +22,10 @@
 #include <stdint.h>
 
 #include "locktop/abi_orders.h"
+#include "locktop/abi_profiles.h"
 
 enum {
-    LT_ABI_VERSION = 9,
+    LT_ABI_VERSION = 10,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -150,6 +151,7 @@ struct lt_header {
     uint64_t orders_changed; /* grows with each change of either */
 
     struct lt_array conditions; /* of struct lt_condition */
+    struct lt_array profiles;   /* of struct lt_profile; at most LT_PROFILES */
 };
 
 /* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch

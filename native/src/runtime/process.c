@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "base/tls.h"
 #include "order/lock_order.h"
+#include "profiling/profiles.h"
 #include "runtime/child_filter.h"
 #include "runtime/thread.h"
 #include "shm/control.h"
@@ -92,6 +93,7 @@ static bool watch_begin(void)
     custom_locks_init();
     conditions_init();
     misuses_init();
+    profiles_init();
     lock_order_init();
     stack_capture_init();
     if (threads_init(read_tid) == 0 && lock_table_init() == 0 && stack_table_init() == 0 &&
@@ -149,6 +151,7 @@ void process_before_fork(void)
  * which a signal handler interrupted and then forked, may still point into it. */
 void process_after_fork_in_child(void)
 {
+    profiles_after_fork_in_child();
     /* At once, not with the first hook: what the program itself says of its tracers comes later,
      * and counts. */
     if (forks_watched && !shm_is_sealed())

@@ -6,7 +6,7 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 2232);
+SIZE(lt_header, 2456);
 SIZE(lt_control, 24);
 SIZE(lt_lock, 64);
 SIZE(lt_name, 128);
@@ -24,6 +24,8 @@ SIZE(lt_thread, LT_PAGE);
 SIZE(lt_stack, 16);
 SIZE(lt_order, 256);
 SIZE(lt_life, 40);
+SIZE(lt_profile_region, 224);
+SIZE(lt_profile, 1936);
 
 _Static_assert(sizeof(struct lt_header) <= LT_CONTROL_OFFSET, "header");
 _Static_assert(offsetof(struct lt_thread, held_inline) % 64 == 0, "held list on a cache line");
