@@ -30,6 +30,7 @@ from locktop.collector.export.snapshot_findings import (
     UnobservedWaitEntry,
 )
 from locktop.collector.export.snapshot_locks import LockClassEntry, LockEntry
+from locktop.collector.export.snapshot_profiles import SelfProfileEntry
 from locktop.collector.export.snapshot_threads import ThreadEntry, ThreadGroupEntry
 
 FORMAT = "locktop.snapshot"
@@ -132,6 +133,9 @@ class Document(
     marks: Annotated[list[MarkEntry], meaning("The newest marks, newest first.")] = []
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
+    profiles: Annotated[
+        list[SelfProfileEntry], meaning("Profiles that the program makes of its own code.")
+    ] = []
 
     #: Shares were saved with the figures, rates were not.
     interval_s = property(lambda self: self.duration_s)

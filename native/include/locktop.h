@@ -168,14 +168,14 @@ enum locktop_profile_code {
 #define LOCKTOP_REGIONS_MAX    8
 
 struct locktop_profile_totals {
-    uint64_t buckets;  /* of all regions; fewer than so many counts are refused */
-    uint64_t samples;  /* in all buckets */
-    uint64_t outside;  /* samples of code outside the regions */
-    uint64_t lost;     /* samples whose place is not known */
-    uint64_t interval; /* ns or events between two samples */
-    uint64_t ran_ns;   /* time between starts and stops */
-    uint64_t threads;  /* threads that are sampled now */
-    uint64_t left_out; /* threads that could not be sampled */
+    uint64_t buckets;   /* of all regions; fewer than so many counts are refused */
+    uint64_t samples;   /* in all buckets */
+    uint64_t elsewhere; /* samples of code outside the regions */
+    uint64_t lost;      /* samples whose place is not known */
+    uint64_t interval;  /* ns or events between two samples */
+    uint64_t ran_ns;    /* time between starts and stops */
+    uint64_t threads;   /* threads that are sampled now */
+    uint64_t left_out;  /* threads that could not be sampled */
 };
 
 struct locktop_profile_source_info {
@@ -198,11 +198,11 @@ struct locktop_profile_source_info {
     }
 
 /* Makes a profile of the region of `size` bytes at `start`, and returns its number, above 0.
- *   bucket_size: bytes; a power of two, at least 4
- *   source: enum locktop_profile_source
- *   interval: ns or events between two samples; 0: the default of the source
- *   scope: enum locktop_profile_scope
- *   name: for the tool, up to 47 bytes; NULL: none */
+ *   bucket_size: bytes; a power of two, at least 4.
+ *   source: enum locktop_profile_source.
+ *   interval: ns or events between two samples; 0: the default of the source.
+ *   scope: enum locktop_profile_scope.
+ *   name: for the tool, up to 47 bytes; NULL: none. */
 LOCKTOP_FUNCTION(int, locktop_profile_create,
                  (const void *start, size_t size, size_t bucket_size, int source, uint64_t interval,
                   int scope, const char *name),

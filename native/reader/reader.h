@@ -472,4 +472,15 @@ int lt_take_sample(int fd);
 int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t registers,
                    struct lt_sample *sample);
 
+/* One bucket of a profile (struct lt_profile) that has samples. */
+struct lt_bucket {
+    uint64_t index;
+    uint64_t count;
+};
+
+/* Writes the buckets with samples to `picked`, in order, and returns their number. If there are
+ * more than `room`, those with the fewest samples are left out and counted. */
+uint32_t lt_pick_buckets(const uint64_t *counts, uint32_t count, struct lt_bucket *picked,
+                         uint32_t room, uint32_t *left_out);
+
 #endif

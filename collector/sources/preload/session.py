@@ -17,6 +17,7 @@ from locktop.collector.shm.event_ring import FlightRecorder
 from locktop.collector.shm.layout import LockRow
 from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.misuse_log import MisuseLog
+from locktop.collector.shm.profiles import ProfileTable
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
 from locktop.collector.sources.pipeline import Probes
@@ -67,6 +68,7 @@ class PreloadSession:
         self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
         self.given = ProgramLockNames(memory)
         self.misuses = MisuseLog(memory, self.clock)
+        self.profiles = ProfileTable(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
         self.orders = LockOrders(memory, resolver, of_classes)
         self.rows: dict[int, LockRow] = {}  # of the last scan

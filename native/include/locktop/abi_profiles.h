@@ -57,7 +57,7 @@ struct lt_profile {
     uint64_t counts;                    /* offset of `bucket_count` uint64_t */
     uint64_t bucket_count;              /* of all regions */
     uint64_t samples;                   /* in all buckets */
-    uint64_t outside;                   /* samples of code outside the regions */
+    uint64_t elsewhere;                 /* samples of code outside the regions */
     uint64_t lost;                      /* samples whose place is not known */
     uint32_t threads;                   /* threads that are sampled now */
     uint32_t left_out;                  /* threads that could not be sampled */

@@ -139,8 +139,7 @@ static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 }
 
 /* The program first, then its libraries in the order in which they were loaded. A library that
- * another thread unloads meanwhile may take its name with it: as everywhere, the program must not
- * unload what it uses. */
+ * another thread unloads meanwhile takes its name with it. A program must not do that. */
 bool code_function_named(const char *name, uintptr_t *start, size_t *size)
 {
     struct module_list list = {.count = 0};

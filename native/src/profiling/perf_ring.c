@@ -1,6 +1,6 @@
-/* The rings of perf_event_open(2). The mapping alone keeps the event: the descriptor is closed at
- * once, for a program that closes all descriptors would close this one, too, and reuse its number.
- * A forked child does not get the mapping. */
+/* The rings of perf_event_open(2). The mapping alone keeps the event, so the descriptor is closed
+ * at once. A program that closes all descriptors would close this one, too, and reuse its number. A
+ * forked child does not get the mapping. */
 #include "profiling/perf_ring.h"
 
 #include <errno.h>

@@ -47,7 +47,7 @@ static inline void profile_count(const struct profile *profile, uintptr_t instru
             return;
         }
     }
-    profile_add(&profile->shared->outside, 1);
+    profile_add(&profile->shared->elsewhere, 1);
 }
 
 static inline bool profile_is_running(const struct profile *profile)

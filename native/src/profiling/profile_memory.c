@@ -10,7 +10,7 @@
 
 enum { FIRST = 4, LEAST_COUNTS = 512 /* a page */ };
 
-/* What the entries have, by index: offset and number of counts. */
+/* The range of each entry, by index: offset and number of counts. */
 static struct range {
     uint64_t offset, count;
 } ranges[LT_PROFILES];
@@ -100,7 +100,7 @@ static bool share_anew(struct profile *profile)
         return false;
     profile->counts = shm_ptr(range->offset);
     memset(profile->counts, 0, profile->bucket_count * sizeof(uint64_t));
-    entry->samples = entry->outside = entry->lost = entry->ran_ticks = entry->started = 0;
+    entry->samples = entry->elsewhere = entry->lost = entry->ran_ticks = entry->started = 0;
     entry->threads = entry->left_out = 0;
     write_entry(profile, entry, range->offset);
     profile->shared = entry;

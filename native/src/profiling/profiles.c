@@ -286,7 +286,7 @@ int profiles_start(int number)
     return code;
 }
 
-/* Why a profile stopped by itself. */
+/* The code that says why a profile stopped by itself. */
 static int code_of(const struct profile *profile)
 {
     return profile->state == LT_PROFILE_UNLOADED     ? LOCKTOP_UNLOADED
@@ -324,7 +324,7 @@ static void read_totals(const struct profile *profile, struct locktop_profile_to
     if (!shared)
         return;
     totals->samples = __atomic_load_n(&shared->samples, __ATOMIC_RELAXED);
-    totals->outside = __atomic_load_n(&shared->outside, __ATOMIC_RELAXED);
+    totals->elsewhere = __atomic_load_n(&shared->elsewhere, __ATOMIC_RELAXED);
     totals->lost = __atomic_load_n(&shared->lost, __ATOMIC_RELAXED);
     totals->threads = __atomic_load_n(&shared->threads, __ATOMIC_RELAXED);
     totals->left_out = __atomic_load_n(&shared->left_out, __ATOMIC_RELAXED);

@@ -11,7 +11,7 @@
 
 struct locktop_profile_totals;
 
-/* What a program asks for: see locktop.h. */
+/* The arguments of locktop_profile_create(). */
 struct profile_request {
     const void *start;
     size_t size;
@@ -22,7 +22,7 @@ struct profile_request {
     const char *name;
 };
 
-/* Each returns what the function of locktop.h returns. */
+/* These functions return what those of locktop.h return. */
 int profiles_create(const struct profile_request *request);
 int profiles_add(int number, const void *start, size_t size);
 int profiles_start(int number);

@@ -24,8 +24,8 @@ struct profile_source {
 /* Returns the source of this number, NULL if there is none. */
 const struct profile_source *profile_source(int number);
 
-/* Returns the smallest interval of a source. That of the timer is a tick of the kernel, which no
- * timer of CPU time outpaces. */
+/* Returns the smallest interval of a source. The timer's is a tick of the kernel, because no timer
+ * of CPU time is faster. */
 uint64_t profile_source_min(int number);
 
 /* Returns LOCKTOP_OK, or the code that says why the source cannot be used here. */

@@ -47,6 +47,7 @@ ADDED = {
     "lock_order_search_cut": False,
     "names_left": 0,
     "session_s": None,
+    "profiles": [],
 }
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
