@@ -372,7 +372,7 @@ int profiles_destroy(int number)
 /* ---- threads ---- */
 
 /* A sampler with the new thread's tid is of a dead thread, or the start of a profile has just made
- * it: the thread gets a new one. */
+ * it. In both cases the thread gets a new one. */
 void profiles_thread_begins(void)
 {
     uint64_t blocked;
