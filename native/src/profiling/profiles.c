@@ -2,6 +2,7 @@
 #include "profiling/profiles.h"
 
 #include <locktop.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -28,22 +29,34 @@ static struct profiled_start starts[STARTS_MAX];
 /* ---- the lock ---- */
 
 /* While a thread has the lock, no signal handler runs in the thread. So a handler may use profiles,
- * and a thread that has the lock is never delayed by the program. */
-static uint32_t owner;
+ * and the program cannot delay a thread that has the lock. A program that confined itself may be
+ * killed by a system call, so then the lock makes none. */
+static uint64_t owner; /* pthread_self(), 0: free */
+
+static void mask_restore(const uint64_t *blocked)
+{
+    if (*blocked != UINT64_MAX) /* the kernel never returns this mask: SIGKILL is not in it */
+        sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)blocked, 0, sizeof *blocked, 0, 0);
+}
 
 static bool lock_take(uint64_t *blocked)
 {
-    uint64_t all = UINT64_MAX;
-    uint32_t tid = sys_gettid(), expected = 0;
-    sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)blocked, sizeof all, 0, 0);
-    while (!__atomic_compare_exchange_n(&owner, &expected, tid, false, __ATOMIC_ACQUIRE,
+    uint64_t all = UINT64_MAX, self = (uint64_t)pthread_self(), expected = 0;
+    bool is_sealed = shm_is_sealed();
+    *blocked = all;
+    if (!is_sealed)
+        sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)blocked, sizeof all, 0, 0);
+    while (!__atomic_compare_exchange_n(&owner, &expected, self, false, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
-        if (expected == tid) { /* in a handler of a fault in here */
-            sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)blocked, 0, sizeof all, 0, 0);
+        if (expected == self) { /* in a handler of a signal that interrupted this thread in here */
+            mask_restore(blocked);
             return false;
         }
         expected = 0;
-        sys_call3(SYS_sched_yield, 0, 0, 0);
+        if (is_sealed)
+            cpu_relax();
+        else
+            sys_call3(SYS_sched_yield, 0, 0, 0);
     }
     return true;
 }
@@ -51,7 +64,7 @@ static bool lock_take(uint64_t *blocked)
 static void lock_give(const uint64_t *blocked)
 {
     __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
-    sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)blocked, 0, sizeof *blocked, 0, 0);
+    mask_restore(blocked);
 }
 
 /* Whether this process may make profiles: it has a file of its own. */
@@ -217,7 +230,7 @@ static void stop(struct profile *profile, uint32_t state)
 /* The program installed a handler of its own for the signal. */
 static void stop_if_taken_over(void)
 {
-    if (samplers_have_signal())
+    if (shm_is_sealed() || samplers_have_signal())
         return;
     for (uint32_t i = 0; i < LT_PROFILES; i++)
         if (profiles[i].number && profile_is_running(&profiles[i]))
@@ -341,6 +354,8 @@ int profiles_read(int number, uint64_t *counts, size_t count, struct locktop_pro
     if (profile && counts && count < profile->bucket_count) {
         code = LOCKTOP_BAD_COUNTS;
     } else if (profile) {
+        if (!shm_is_sealed())
+            samplers_end_dead();
         samplers_drain(profile);
         if (totals)
             read_totals(profile, totals);

@@ -46,6 +46,16 @@ static void sampler_leave(struct sampler *sampler)
     __atomic_store_n(&sampler->busy, 0, __ATOMIC_RELEASE);
 }
 
+/* Waits for a handler of another thread, which never blocks. */
+static void sampler_seize(struct sampler *sampler)
+{
+    while (!sampler_enter(sampler))
+        if (shm_is_sealed())
+            cpu_relax();
+        else
+            sys_call3(SYS_sched_yield, 0, 0, 0);
+}
+
 static uintptr_t instruction_of(const ucontext_t *context)
 {
 #if defined(__x86_64__)
@@ -92,14 +102,15 @@ bool samplers_have_signal(void)
 }
 
 /* A real-time signal of which the program makes no use, the highest first: programs count from
- * SIGRTMIN. SIGPROF stays the program's. The handler stays installed, for a late signal would end
+ * SIGRTMIN. The very last one comes last, because debuggers use it. SIGPROF stays the program's. The handler stays installed, for a late signal would end
  * the process. */
 int samplers_take_signal(uint64_t blocked)
 {
     if (signal_number && is_ours(signal_number))
         return LOCKTOP_OK;
     signal_number = 0;
-    for (int number = SIGRTMAX - 1; number >= SIGRTMIN; number--) {
+    for (int next = SIGRTMAX - 1; next >= SIGRTMIN - 1; next--) {
+        int number = next < SIGRTMIN ? SIGRTMAX : next;
         struct sigaction before, ours = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
         if (blocked >> (number - 1) & 1 || sigaction(number, NULL, &before) != 0 ||
             before.sa_flags & SA_SIGINFO || before.sa_handler != SIG_DFL)
@@ -186,8 +197,7 @@ int sampler_add(struct profile *profile, uint32_t tid, uint64_t blocked)
     struct sampler *sampler = sampler_take();
     if (!sampler)
         return LOCKTOP_LIMIT;
-    while (!sampler_enter(sampler))
-        sys_call3(SYS_sched_yield, 0, 0, 0);
+    sampler_seize(sampler);
     sampler->tag++;
     sampler->tid = tid;
     sampler->ring.page = NULL;
@@ -213,8 +223,7 @@ static void sampler_end(struct sampler *sampler)
     bool is_sealed = shm_is_sealed();
     if (!is_sealed)
         sys_call3(SYS_timer_delete, sampler->timer, 0, 0);
-    while (!sampler_enter(sampler))
-        cpu_relax();
+    sampler_seize(sampler);
     if (sampler->ring.page) {
         perf_ring_drain(&sampler->ring, sampler->profile);
         if (!is_sealed)
@@ -263,8 +272,7 @@ void samplers_drain(const struct profile *profile)
         struct sampler *sampler = &samplers[i];
         if (sampler->profile != profile || !sampler->ring.page)
             continue;
-        while (!sampler_enter(sampler))
-            cpu_relax();
+        sampler_seize(sampler);
         perf_ring_drain(&sampler->ring, profile);
         sampler_leave(sampler);
     }
