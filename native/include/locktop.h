@@ -251,6 +251,11 @@ LOCKTOP_FUNCTION(const char *, locktop_profile_error, (int code), (code),
                      : "unknown code")
 #define locktop_profile_error locktop_call_locktop_profile_error
 
+/* The same for a whole function of C. */
+#define locktop_profile_create_function(function, bucket_size, source, interval, scope, name)      \
+    locktop_profile_create((const void *)(uintptr_t)(function), LOCKTOP_WHOLE_FUNCTION,            \
+                           bucket_size, source, interval, scope, name)
+
 /* Puts a function into a section of its own, and makes a profile of that section. The section's
  * name must be an identifier:
  *
