@@ -386,8 +386,8 @@ int profiles_destroy(int number)
 
 /* ---- threads ---- */
 
-/* A sampler with the new thread's tid is of a dead thread, or the start of a profile has just made
- * it. In both cases the thread gets a new one. */
+/* A dead thread with the same tid may have left a sampler, or the start of a profile has just made
+ * one. In both cases the thread gets a new one. */
 void profiles_thread_begins(void)
 {
     uint64_t blocked;

@@ -102,8 +102,8 @@ bool samplers_have_signal(void)
 }
 
 /* A real-time signal of which the program makes no use, the highest first: programs count from
- * SIGRTMIN. The very last one comes last, because debuggers use it. SIGPROF stays the program's. The handler stays installed, for a late signal would end
- * the process. */
+ * SIGRTMIN. The very last one comes last, because debuggers use it. SIGPROF stays the program's.
+ * The handler stays installed, for a late signal would end the process. */
 int samplers_take_signal(uint64_t blocked)
 {
     if (signal_number && is_ours(signal_number))

@@ -127,9 +127,9 @@ def test_the_programs_own_sigprof_and_handlers_go_on(start_target: StartTarget) 
     for truth in (alone, profiled):
         assert truth["failures"] == 0
         assert truth["prof_is_ours"] == 1
-        assert truth["alarms"] > 0
-        # A signal that is still pending takes the next one with it.
-        assert 0 < truth["profs"] <= truth["cpu_ns"] / 20e6 + 2
+        assert truth["interruptions"] > 0
+        # Its timer counts whole ticks of the kernel, and a pending signal takes the next along.
+        assert 0 < truth["profs"] <= truth["cpu_ns"] / 20e6 * 1.5 + 5
     assert profiled["profs"] > alone["profs"] / 3
 
 

@@ -1,5 +1,5 @@
-/* Works under profiles while its own signal handlers run: SIGPROF of its own timer, and SIGALRM that
- * interrupts often. Says how often each came.
+/* Works under profiles while its own signal handlers run: SIGPROF of its own timer, and SIGALRM
+ * that interrupts often. Says how often each came.
  */
 #include <signal.h>
 #include <sys/time.h>
@@ -9,7 +9,7 @@
 DEFINE_WORK(main_work)
 DEFINE_WORK(handler_work)
 
-static volatile sig_atomic_t profs, alarms;
+static volatile sig_atomic_t profs, interruptions;
 
 static void on_prof(int number)
 {
@@ -17,23 +17,23 @@ static void on_prof(int number)
     profs++;
 }
 
-static void on_alarm(int number)
+static void on_interruption(int number)
 {
     (void)number;
     int before = errno;
     handler_work(1);
     if (errno != before)
         failures++;
-    alarms++;
+    interruptions++;
 }
 
 int main(int argc, char **argv)
 {
-    struct itimerval prof = {{0, 20000}, {0, 20000}}, alarm = {{0, 5000}, {0, 5000}};
+    struct itimerval prof = {{0, 20000}, {0, 20000}}, real = {{0, 5000}, {0, 5000}};
     int profiles[2], with = argc > 1 && !strcmp(argv[1], "profiled");
     struct sigaction action = {.sa_handler = on_prof, .sa_flags = SA_RESTART};
     sigaction(SIGPROF, &action, NULL);
-    action.sa_handler = on_alarm;
+    action.sa_handler = on_interruption;
     sigaction(SIGALRM, &action, NULL);
     for (int i = 0; with && i < 2; i++) {
         profiles[i] = profile_must(locktop_profile_create_section(
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
         profile_must(locktop_profile_start(profiles[i]));
     }
     setitimer(ITIMER_PROF, &prof, NULL);
-    setitimer(ITIMER_REAL, &alarm, NULL);
+    setitimer(ITIMER_REAL, &real, NULL);
     errno = 77;
     uint64_t begin = cpu_ns();
     while (cpu_ns() - begin < 1500000000)
@@ -57,9 +57,11 @@ int main(int argc, char **argv)
         sampled = read_counts(profiles[i], &totals, 0, BUCKETS_MAX);
         check_equal("sum of the buckets", (long)sampled, (long)totals.samples);
     }
-    printf("{\"failures\": %d, \"profs\": %d, \"alarms\": %d, \"cpu_ns\": %llu, \"samples\": %llu, "
+    printf("{\"failures\": %d, \"profs\": %d, \"interruptions\": %d, \"cpu_ns\": %llu, "
+           "\"samples\": %llu, "
            "\"prof_is_ours\": %d}\n",
-           failures, (int)profs, (int)alarms, (unsigned long long)used, (unsigned long long)sampled,
+           failures, (int)profs, (int)interruptions, (unsigned long long)used,
+           (unsigned long long)sampled,
            sigaction(SIGPROF, NULL, &action) == 0 && action.sa_handler == on_prof);
     fflush(stdout);
     hear();

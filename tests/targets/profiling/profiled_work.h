@@ -1,4 +1,4 @@
-/* Work of a known CPU time, and short forms of the functions of locktop.h, for the programs here. */
+/* Work of a known CPU time, and short forms of functions of locktop.h, for the programs here. */
 #ifndef PROFILED_WORK_H
 #define PROFILED_WORK_H
 
