@@ -1,5 +1,7 @@
 /* The functions of locktop.h for profiles. */
+#include <errno.h>
 #include <locktop.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -32,39 +34,57 @@ EXPORT const char *locktop_profile_error(int code);
 int locktop_profile_create(const void *start, size_t size, size_t bucket_size, int source,
                            uint64_t interval, int scope, const char *name)
 {
-    return profiles_create(&(struct profile_request){.start = start,
-                                                     .size = size,
-                                                     .bucket_size = bucket_size,
-                                                     .source = source,
-                                                     .interval = interval,
-                                                     .scope = scope,
-                                                     .name = name});
+    int before = errno;
+    int code = profiles_create(&(struct profile_request){.start = start,
+                                                         .size = size,
+                                                         .bucket_size = bucket_size,
+                                                         .source = source,
+                                                         .interval = interval,
+                                                         .scope = scope,
+                                                         .name = name});
+    errno = before;
+    return code;
 }
 
 int locktop_profile_add(int profile, const void *start, size_t size)
 {
-    return profiles_add(profile, start, size);
+    int before = errno;
+    int code = profiles_add(profile, start, size);
+    errno = before;
+    return code;
 }
 
 int locktop_profile_start(int profile)
 {
-    return profiles_start(profile);
+    int before = errno;
+    int code = profiles_start(profile);
+    errno = before;
+    return code;
 }
 
 int locktop_profile_stop(int profile)
 {
-    return profiles_stop(profile);
+    int before = errno;
+    int code = profiles_stop(profile);
+    errno = before;
+    return code;
 }
 
 int locktop_profile_read(int profile, uint64_t *counts, size_t count,
                          struct locktop_profile_totals *totals)
 {
-    return profiles_read(profile, counts, count, totals);
+    int before = errno;
+    int code = profiles_read(profile, counts, count, totals);
+    errno = before;
+    return code;
 }
 
 int locktop_profile_destroy(int profile)
 {
-    return profiles_destroy(profile);
+    int before = errno;
+    int code = profiles_destroy(profile);
+    errno = before;
+    return code;
 }
 
 int locktop_profile_find(const char *symbol, const void **start, size_t *size)
@@ -72,7 +92,10 @@ int locktop_profile_find(const char *symbol, const void **start, size_t *size)
     uintptr_t from;
     if (!symbol || !start || !size)
         return LOCKTOP_BAD_POINTER;
-    if (!code_function_named(symbol, &from, size))
+    int before = errno;
+    bool is_found = code_function_named(symbol, &from, size);
+    errno = before;
+    if (!is_found)
         return LOCKTOP_NOT_A_FUNCTION;
     *start = (const void *)from;
     return LOCKTOP_OK;

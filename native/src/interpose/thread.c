@@ -11,6 +11,7 @@
 #include "interpose/real.h"
 #include "order/happens_before.h"
 #include "profiling/profiles.h"
+#include "profiling/thread_starts.h"
 #include "runtime/thread.h"
 #include "stack/capture.h"
 
@@ -59,23 +60,21 @@ static void profiled_end(struct profiled_start *unused)
 
 static void *profiled_main(void *argument)
 {
-    __attribute__((cleanup(profiled_end))) struct profiled_start kept =
-        profiles_take_start(argument);
+    __attribute__((cleanup(profiled_end))) struct profiled_start kept = thread_start_take(argument);
     profiles_thread_begins();
     return kept.start(kept.argument);
 }
 
 static int profiled_main_c11(void *argument)
 {
-    __attribute__((cleanup(profiled_end))) struct profiled_start kept =
-        profiles_take_start(argument);
+    __attribute__((cleanup(profiled_end))) struct profiled_start kept = thread_start_take(argument);
     profiles_thread_begins();
     return ((thrd_start_t)(void (*)(void))kept.start)(kept.argument);
 }
 
 static struct profiled_start *prepare_profiled(void *(*start)(void *), void *argument)
 {
-    return UNLIKELY(profiles_of_all_threads) ? profiles_keep_start(start, argument) : NULL;
+    return UNLIKELY(profiles_of_all_threads) ? thread_start_keep(start, argument) : NULL;
 }
 
 /* Prepares a block for a thread about to be created; NULL: create the thread as without the
@@ -105,7 +104,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
             return real_pthread_create(thread, attributes, start, argument);
         int result = real_pthread_create(thread, attributes, profiled_main, kept);
         if (result != 0)
-            profiles_take_start(kept);
+            thread_start_take(kept);
         return result;
     }
     int result = real_pthread_create(thread, attributes, thread_main, block);
@@ -125,7 +124,7 @@ EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
             return real_thrd_create(thread, start, argument);
         int result = real_thrd_create(thread, profiled_main_c11, kept);
         if (result != thrd_success)
-            profiles_take_start(kept);
+            thread_start_take(kept);
         return result;
     }
     int result = real_thrd_create(thread, thread_main_c11, block);

@@ -14,15 +14,16 @@ struct search {
     struct code_module *module;
 };
 
-static void set_path(struct code_module *module, const char *name)
+/* The program itself has the empty name. A name without a slash is that of the vdso. */
+void code_module_path(const struct code_module *module, char path[LT_PROFILE_MODULE])
 {
-    size_t length = strlen(name);
-    module->path[0] = 0;
-    if (length && length < sizeof module->path) {
-        memcpy(module->path, name, length + 1);
-    } else if (!length) {
-        ssize_t count = readlink("/proc/self/exe", module->path, sizeof module->path - 1);
-        module->path[count > 0 ? count : 0] = 0;
+    size_t length = strlen(module->name);
+    path[0] = 0;
+    if (!length) {
+        ssize_t count = readlink("/proc/self/exe", path, LT_PROFILE_MODULE);
+        path[count > 0 && count < LT_PROFILE_MODULE ? count : 0] = 0;
+    } else if (length < LT_PROFILE_MODULE && strchr(module->name, '/')) {
+        memcpy(path, module->name, length + 1);
     }
 }
 
@@ -38,7 +39,7 @@ static int has_range(struct dl_phdr_info *info, size_t size, void *argument)
             continue;
         search->module->base = info->dlpi_addr;
         search->module->offset = search->start - start + segment->p_offset;
-        set_path(search->module, info->dlpi_name);
+        search->module->name = info->dlpi_name;
         return 1;
     }
     return 0;
@@ -105,36 +106,40 @@ bool code_is_executable(uintptr_t start, uintptr_t end)
 
 /* ---- functions ---- */
 
+static bool function_of(const struct code_module *module, uint64_t address, const char *name,
+                        uintptr_t *start, size_t *size)
+{
+    char path[LT_PROFILE_MODULE];
+    struct elf_function found;
+    code_module_path(module, path);
+    if (!path[0] || !elf_function_find(path, address, name, &found))
+        return false;
+    *start = module->base + found.start;
+    *size = found.size;
+    return true;
+}
+
 bool code_function_at(uintptr_t address, uintptr_t *start, size_t *size)
 {
     struct code_module module;
-    struct elf_function found;
-    if (!code_module_of(address, address + 1, &module) || !module.path[0] ||
-        !elf_function_find(module.path, address - module.base, NULL, &found))
-        return false;
-    *start = module.base + found.start;
-    *size = found.size;
-    return true;
+    return code_module_of(address, address + 1, &module) &&
+           function_of(&module, address - module.base, NULL, start, size);
 }
 
 enum { MODULES_MAX = 256 };
 
 struct module_list {
     unsigned count;
-    struct {
-        uintptr_t base;
-        const char *name;
-    } module[MODULES_MAX];
+    struct code_module module[MODULES_MAX];
 };
 
 static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 {
     struct module_list *list = argument;
     (void)size;
-    if (list->count < MODULES_MAX) {
-        list->module[list->count].base = info->dlpi_addr;
-        list->module[list->count++].name = info->dlpi_name;
-    }
+    if (list->count < MODULES_MAX)
+        list->module[list->count++] =
+            (struct code_module){.base = info->dlpi_addr, .name = info->dlpi_name};
     return 0;
 }
 
@@ -144,15 +149,8 @@ bool code_function_named(const char *name, uintptr_t *start, size_t *size)
 {
     struct module_list list = {.count = 0};
     dl_iterate_phdr(list_module, &list);
-    for (unsigned i = 0; i < list.count; i++) {
-        struct code_module module;
-        struct elf_function found;
-        set_path(&module, list.module[i].name);
-        if (module.path[0] && elf_function_find(module.path, 0, name, &found)) {
-            *start = list.module[i].base + found.start;
-            *size = found.size;
+    for (unsigned i = 0; i < list.count; i++)
+        if (function_of(&list.module[i], 0, name, start, size))
             return true;
-        }
-    }
     return false;
 }

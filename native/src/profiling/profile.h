@@ -25,6 +25,7 @@ struct profile {
     uint64_t started_ns; /* CLOCK_MONOTONIC, of the last start */
     uint64_t first_bucket[LT_PROFILE_REGIONS];
     struct lt_profile_region region[LT_PROFILE_REGIONS];
+    uintptr_t base[LT_PROFILE_REGIONS]; /* of the module of each region; 0: code made at run time */
     char name[LT_PROFILE_NAME];
     struct lt_profile *shared; /* NULL in a forked child, until the child starts the profile */
     uint64_t *counts;          /* in the shared memory too */

@@ -33,7 +33,8 @@ static uint32_t index_of(const struct lt_profile *entry)
     return index;
 }
 
-static bool range_grow(struct range *range, uint64_t count)
+/* Makes room for so many counts, and keeps the first `kept` ones. */
+static bool range_grow(struct range *range, uint64_t count, uint64_t kept)
 {
     if (range->count >= count)
         return true;
@@ -43,8 +44,10 @@ static bool range_grow(struct range *range, uint64_t count)
     uint64_t offset = shm_alloc(size * sizeof(uint64_t));
     if (!offset)
         return false;
-    if (range->offset)
+    if (range->offset) {
+        memcpy(shm_ptr(offset), shm_ptr(range->offset), kept * sizeof(uint64_t));
         shm_give_back(range->offset, range->count * sizeof(uint64_t));
+    }
     *range = (struct range){offset, size};
     return true;
 }
@@ -90,46 +93,32 @@ static void write_entry(const struct profile *profile, struct lt_profile *entry,
     __atomic_store_n(&entry->seq, seq + 1, __ATOMIC_RELEASE);
 }
 
-static bool share_anew(struct profile *profile)
+static struct lt_profile *entry_take(uint64_t count)
 {
-    struct lt_profile *entry = entry_for(profile->bucket_count);
-    if (!entry)
-        return false;
-    struct range *range = &ranges[index_of(entry)];
-    if (!range_grow(range, profile->bucket_count))
-        return false;
-    profile->counts = shm_ptr(range->offset);
-    memset(profile->counts, 0, profile->bucket_count * sizeof(uint64_t));
-    entry->samples = entry->elsewhere = entry->lost = entry->ran_ticks = entry->started = 0;
-    entry->threads = entry->left_out = 0;
-    write_entry(profile, entry, range->offset);
-    profile->shared = entry;
-    return true;
+    struct lt_profile *entry = entry_for(count);
+    if (entry) {
+        entry->samples = entry->elsewhere = entry->lost = entry->ran_ticks = entry->started = 0;
+        entry->threads = entry->left_out = 0;
+        entry->bucket_count = 0;
+    }
+    return entry;
 }
 
 bool profile_share(struct profile *profile)
 {
-    struct lt_profile *entry = profile->shared;
+    struct lt_profile *entry =
+        profile->shared ? profile->shared : entry_take(profile->bucket_count);
     if (!entry)
-        return share_anew(profile);
-    struct range *range = &ranges[index_of(entry)], before = *range;
-    if (before.count < profile->bucket_count) {
-        uint64_t old = entry->bucket_count;
-        uint64_t size = LEAST_COUNTS;
-        while (size < profile->bucket_count)
-            size *= 2;
-        uint64_t offset = shm_alloc(size * sizeof(uint64_t));
-        if (!offset)
-            return false;
-        memcpy(shm_ptr(offset), profile->counts, old * sizeof(uint64_t));
-        *range = (struct range){offset, size};
-        profile->counts = shm_ptr(offset);
-        shm_give_back(before.offset, before.count * sizeof(uint64_t));
-    } else {
-        memset(profile->counts + entry->bucket_count, 0,
-               (profile->bucket_count - entry->bucket_count) * sizeof(uint64_t));
-    }
-    write_entry(profile, entry, range->offset);
+        return false;
+    struct range *range = &ranges[index_of(entry)];
+    uint64_t kept = entry->bucket_count;
+    if (!range_grow(range, profile->bucket_count, kept))
+        return false;
+    profile->counts = shm_ptr(range->offset);
+    memset(profile->counts + kept, 0, (profile->bucket_count - kept) * sizeof(uint64_t));
+    if (!profile->shared || kept != profile->bucket_count)
+        write_entry(profile, entry, range->offset);
+    profile->shared = entry;
     return true;
 }
 

@@ -1,9 +1,7 @@
-/* The profiles of this process, and the lock around them. */
+/* The profiles of this process. */
 #include "profiling/profiles.h"
 
 #include <locktop.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,60 +10,18 @@
 #include "base/tls.h"
 #include "profiling/code_modules.h"
 #include "profiling/profile.h"
+#include "profiling/profile_lock.h"
 #include "profiling/profile_memory.h"
 #include "profiling/samplers.h"
 #include "profiling/sources.h"
 #include "profiling/thread_list.h"
+#include "profiling/thread_starts.h"
 #include "shm/segment.h"
-
-enum { STARTS_MAX = 256 };
 
 static struct profile profiles[LT_PROFILES];
 static int last_number;
 uint32_t profiles_count;
 uint32_t profiles_of_all_threads;
-static struct profiled_start starts[STARTS_MAX];
-
-/* ---- the lock ---- */
-
-/* While a thread has the lock, no signal handler runs in the thread. So a handler may use profiles,
- * and the program cannot delay a thread that has the lock. A program that confined itself may be
- * killed by a system call, so then the lock makes none. */
-static uint64_t owner; /* pthread_self(), 0: free */
-
-static void mask_restore(const uint64_t *blocked)
-{
-    if (*blocked != UINT64_MAX) /* the kernel never returns this mask: SIGKILL is not in it */
-        sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)blocked, 0, sizeof *blocked, 0, 0);
-}
-
-static bool lock_take(uint64_t *blocked)
-{
-    uint64_t all = UINT64_MAX, self = (uint64_t)pthread_self(), expected = 0;
-    bool is_sealed = shm_is_sealed();
-    *blocked = all;
-    if (!is_sealed)
-        sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)blocked, sizeof all, 0, 0);
-    while (!__atomic_compare_exchange_n(&owner, &expected, self, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED)) {
-        if (expected == self) { /* in a handler of a signal that interrupted this thread in here */
-            mask_restore(blocked);
-            return false;
-        }
-        expected = 0;
-        if (is_sealed)
-            cpu_relax();
-        else
-            sys_call3(SYS_sched_yield, 0, 0, 0);
-    }
-    return true;
-}
-
-static void lock_give(const uint64_t *blocked)
-{
-    __atomic_store_n(&owner, 0, __ATOMIC_RELEASE);
-    mask_restore(blocked);
-}
 
 /* Whether this process may make profiles: it has a file of its own. */
 static int memory_status(void)
@@ -87,23 +43,30 @@ static struct profile *find(int number)
 
 /* ---- create ---- */
 
-static int check_region(const void *start, size_t *size, struct lt_profile_region *region)
+/* A range of code, with the module that has it. */
+struct code_range {
+    struct lt_profile_region region;
+    uintptr_t base;
+};
+
+static int check_region(const void *start, size_t size, struct code_range *range)
 {
     uintptr_t from = (uintptr_t)start;
-    if (*size == LOCKTOP_WHOLE_FUNCTION && !code_function_at(from, &from, size))
+    if (size == LOCKTOP_WHOLE_FUNCTION && !code_function_at(from, &from, &size))
         return LOCKTOP_NOT_A_FUNCTION;
-    if (!*size)
+    if (!size)
         return LOCKTOP_EMPTY_REGION;
-    if (*size > UINTPTR_MAX - from)
+    if (size > UINTPTR_MAX - from)
         return LOCKTOP_BAD_REGION;
     struct code_module module;
-    *region = (struct lt_profile_region){.start = from, .size = *size};
-    if (code_module_of(from, from + *size, &module)) {
-        region->offset = module.offset;
-        memcpy(region->module, module.path, strlen(module.path));
+    *range = (struct code_range){.region = {.start = from, .size = size}};
+    if (code_module_of(from, from + size, &module)) {
+        range->base = module.base;
+        range->region.offset = module.offset;
+        code_module_path(&module, (char *)range->region.module);
         return LOCKTOP_OK;
     }
-    return code_is_executable(from, from + *size) ? LOCKTOP_OK : LOCKTOP_NOT_CODE;
+    return code_is_executable(from, from + size) ? LOCKTOP_OK : LOCKTOP_NOT_CODE;
 }
 
 static int check_request(const struct profile_request *request)
@@ -123,8 +86,9 @@ static int check_request(const struct profile_request *request)
 }
 
 /* Adds a region behind those that the profile has. */
-static int region_append(struct profile *profile, const struct lt_profile_region *region)
+static int region_append(struct profile *profile, const struct code_range *range)
 {
+    const struct lt_profile_region *region = &range->region;
     uint32_t last = profile->region_count;
     for (uint32_t i = 0; i < last; i++)
         if (region->start < profile->region[i].start + profile->region[i].size &&
@@ -136,6 +100,7 @@ static int region_append(struct profile *profile, const struct lt_profile_region
     if (buckets > LT_PROFILE_BUCKETS - profile->bucket_count)
         return LOCKTOP_TOO_MANY_BUCKETS;
     profile->region[last] = *region;
+    profile->base[last] = range->base;
     profile->first_bucket[last] = profile->bucket_count;
     profile->bucket_count += buckets;
     profile->region_count++;
@@ -147,7 +112,7 @@ static int region_append(struct profile *profile, const struct lt_profile_region
 }
 
 static int create(struct profile *profile, const struct profile_request *request,
-                  const struct lt_profile_region *region)
+                  const struct code_range *range)
 {
     const struct profile_source *source = profile_source(request->source);
     memset(profile, 0, sizeof *profile);
@@ -157,7 +122,7 @@ static int create(struct profile *profile, const struct profile_request *request
     profile->interval = request->interval ? request->interval : source->default_interval;
     profile->bucket_shift = (unsigned)__builtin_ctzll(request->bucket_size);
     strncpy(profile->name, request->name ? request->name : "", sizeof profile->name - 1);
-    int code = region_append(profile, region);
+    int code = region_append(profile, range);
     if (code == LOCKTOP_OK) {
         last_number = last_number == INT32_MAX ? 1 : last_number + 1;
         profile->number = code = last_number;
@@ -168,36 +133,35 @@ static int create(struct profile *profile, const struct profile_request *request
 
 int profiles_create(const struct profile_request *request)
 {
-    struct lt_profile_region region;
-    size_t size = request->size;
+    struct code_range range;
     uint64_t blocked;
     int code = memory_status();
     if (code == LOCKTOP_OK)
-        code = check_region(request->start, &size, &region);
+        code = check_region(request->start, request->size, &range);
     if (code == LOCKTOP_OK)
         code = check_request(request);
     if (code != LOCKTOP_OK)
         return code;
-    if (!lock_take(&blocked))
+    if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     code = LOCKTOP_TOO_MANY_PROFILES;
     for (uint32_t i = 0; i < LT_PROFILES && code == LOCKTOP_TOO_MANY_PROFILES; i++)
         if (!profiles[i].number)
-            code = create(&profiles[i], request, &region);
-    lock_give(&blocked);
+            code = create(&profiles[i], request, &range);
+    profile_lock_give(&blocked);
     return code;
 }
 
 int profiles_add(int number, const void *start, size_t size)
 {
-    struct lt_profile_region region;
+    struct code_range range;
     uint64_t blocked;
     int code = memory_status();
     if (code == LOCKTOP_OK)
-        code = check_region(start, &size, &region);
+        code = check_region(start, size, &range);
     if (code != LOCKTOP_OK)
         return code;
-    if (!lock_take(&blocked))
+    if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     struct profile *profile = find(number);
     if (!profile)
@@ -205,8 +169,8 @@ int profiles_add(int number, const void *start, size_t size)
     else if (profile_is_running(profile))
         code = LOCKTOP_RUNNING;
     else
-        code = region_append(profile, &region);
-    lock_give(&blocked);
+        code = region_append(profile, &range);
+    profile_lock_give(&blocked);
     return code;
 }
 
@@ -240,7 +204,8 @@ static void stop_if_taken_over(void)
 /* Makes the sampler of one thread of a profile of all threads. */
 static void sample_thread(struct profile *profile, uint32_t tid, uint64_t blocked)
 {
-    if (!sampler_exists(profile, tid) && sampler_add(profile, tid, blocked) != LOCKTOP_OK)
+    if (!sampler_exists(profile, tid) && sampler_add(profile, tid, blocked) != LOCKTOP_OK &&
+        !sampler_thread_is_gone(tid))
         __atomic_fetch_add(&profile->shared->left_out, 1, __ATOMIC_RELAXED);
 }
 
@@ -290,12 +255,12 @@ int profiles_start(int number)
     int code = memory_status();
     if (code != LOCKTOP_OK)
         return code;
-    if (!lock_take(&blocked))
+    if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     stop_if_taken_over();
     struct profile *profile = find(number);
     code = profile ? start(profile, blocked) : LOCKTOP_NO_PROFILE;
-    lock_give(&blocked);
+    profile_lock_give(&blocked);
     return code;
 }
 
@@ -310,7 +275,7 @@ static int code_of(const struct profile *profile)
 int profiles_stop(int number)
 {
     uint64_t blocked;
-    if (!lock_take(&blocked))
+    if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     stop_if_taken_over();
     struct profile *profile = find(number);
@@ -321,7 +286,7 @@ int profiles_stop(int number)
     } else if (profile) {
         code = code_of(profile) ? code_of(profile) : LOCKTOP_NOT_RUNNING;
     }
-    lock_give(&blocked);
+    profile_lock_give(&blocked);
     return code;
 }
 
@@ -346,7 +311,7 @@ static void read_totals(const struct profile *profile, struct locktop_profile_to
 int profiles_read(int number, uint64_t *counts, size_t count, struct locktop_profile_totals *totals)
 {
     uint64_t blocked;
-    if (!lock_take(&blocked))
+    if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     stop_if_taken_over();
     struct profile *profile = find(number);
@@ -364,14 +329,14 @@ int profiles_read(int number, uint64_t *counts, size_t count, struct locktop_pro
                 profile->shared ? __atomic_load_n(&profile->counts[i], __ATOMIC_RELAXED) : 0;
         code = code_of(profile);
     }
-    lock_give(&blocked);
+    profile_lock_give(&blocked);
     return code;
 }
 
 int profiles_destroy(int number)
 {
     uint64_t blocked;
-    if (!lock_take(&blocked))
+    if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     struct profile *profile = find(number);
     if (profile) {
@@ -380,18 +345,18 @@ int profiles_destroy(int number)
         profile->number = 0;
         profiles_count--;
     }
-    lock_give(&blocked);
+    profile_lock_give(&blocked);
     return profile ? LOCKTOP_OK : LOCKTOP_NO_PROFILE;
 }
 
 /* ---- threads ---- */
 
-/* A dead thread with the same tid may have left a sampler, or the start of a profile has just made
- * one. In both cases the thread gets a new one. */
+/* The thread gets a new sampler, even if it seems to have one. A dead thread with the same tid may
+ * have left that one. */
 void profiles_thread_begins(void)
 {
     uint64_t blocked;
-    if (shm_is_sealed() || !lock_take(&blocked))
+    if (shm_is_sealed() || !profile_lock_take(&blocked))
         return;
     uint32_t tid = sys_gettid();
     stop_if_taken_over();
@@ -399,52 +364,29 @@ void profiles_thread_begins(void)
     for (uint32_t i = 0; i < LT_PROFILES; i++)
         if (profiles[i].number && profiles[i].all_threads && profile_is_running(&profiles[i]))
             sample_thread(&profiles[i], tid, blocked);
-    lock_give(&blocked);
+    profile_lock_give(&blocked);
 }
 
 void profiles_thread_ends(void)
 {
     uint64_t blocked;
-    if (!samplers_in_use || shm_is_sealed() || !lock_take(&blocked))
+    if (!samplers_in_use || shm_is_sealed() || !profile_lock_take(&blocked))
         return;
     samplers_end_thread(sys_gettid());
-    lock_give(&blocked);
-}
-
-struct profiled_start *profiles_keep_start(void *(*start_routine)(void *), void *argument)
-{
-    for (uint32_t i = 0; i < STARTS_MAX; i++) {
-        uint32_t expected = 0;
-        if (!__atomic_compare_exchange_n(&starts[i].is_used, &expected, 1, false, __ATOMIC_ACQUIRE,
-                                         __ATOMIC_RELAXED))
-            continue;
-        starts[i].start = start_routine;
-        starts[i].argument = argument;
-        return &starts[i];
-    }
-    return NULL;
-}
-
-struct profiled_start profiles_take_start(struct profiled_start *kept)
-{
-    struct profiled_start copy = *kept;
-    __atomic_store_n(&kept->is_used, 0, __ATOMIC_RELEASE);
-    return copy;
+    profile_lock_give(&blocked);
 }
 
 /* ---- dlclose and fork ---- */
 
-/* Whether the code of all regions is still loaded. Code that the program made at run time has no
- * module. */
+/* Whether the code of all regions is still loaded. */
 static bool has_code(const struct profile *profile)
 {
     for (uint32_t i = 0; i < profile->region_count; i++) {
         const struct lt_profile_region *region = &profile->region[i];
         struct code_module module;
-        if (region->module[0] &&
+        if (profile->base[i] &&
             (!code_module_of(region->start, region->start + region->size, &module) ||
-             module.offset != region->offset ||
-             strcmp(module.path, (const char *)region->module) != 0))
+             module.base != profile->base[i] || module.offset != region->offset))
             return false;
     }
     return true;
@@ -455,23 +397,23 @@ void profiles_check_code(void)
 {
     for (uint32_t i = 0; i < LT_PROFILES; i++) {
         uint64_t blocked;
-        if (!lock_take(&blocked))
+        if (!profile_lock_take(&blocked))
             return;
         struct profile copy = profiles[i];
-        lock_give(&blocked);
-        if (!copy.number || has_code(&copy) || !lock_take(&blocked))
+        profile_lock_give(&blocked);
+        if (!copy.number || has_code(&copy) || !profile_lock_take(&blocked))
             continue;
         if (profiles[i].number == copy.number)
             stop(&profiles[i], LT_PROFILE_UNLOADED);
-        lock_give(&blocked);
+        profile_lock_give(&blocked);
     }
 }
 
 void profiles_after_fork_in_child(void)
 {
-    owner = 0;
+    profile_lock_reset();
     profiles_of_all_threads = 0;
-    memset(starts, 0, sizeof starts);
+    thread_starts_forget();
     if (!profiles_count)
         return;
     samplers_forget();

@@ -43,16 +43,6 @@ extern uint32_t profiles_of_all_threads;
 void profiles_thread_begins(void);
 void profiles_thread_ends(void);
 
-/* A thread that the library does not watch: keeps the start routine and its argument until the
- * thread runs. NULL: there is no room, and the thread is not profiled. */
-struct profiled_start {
-    void *(*start)(void *);
-    void *argument;
-    uint32_t is_used;
-};
-struct profiled_start *profiles_keep_start(void *(*start)(void *), void *argument);
-struct profiled_start profiles_take_start(struct profiled_start *kept);
-
 /* After dlclose(): stops the profiles whose code is gone. */
 void profiles_check_code(void);
 

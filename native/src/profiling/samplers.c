@@ -31,6 +31,7 @@ struct sampler {
 
 static struct sampler *samplers; /* SAMPLERS_MAX of them */
 static uint32_t top;             /* entries that were ever used */
+static uint32_t first_free;      /* all entries before are in use */
 uint32_t samplers_in_use;
 static int signal_number;
 
@@ -159,9 +160,9 @@ static struct sampler *sampler_take(void)
 {
     if (!table_make())
         return NULL;
-    for (uint32_t i = 0; i < top; i++)
-        if (!samplers[i].profile)
-            return &samplers[i];
+    for (; first_free < top; first_free++)
+        if (!samplers[first_free].profile)
+            return &samplers[first_free];
     if (top == SAMPLERS_MAX)
         return NULL;
     __atomic_store_n(&top, top + 1, __ATOMIC_RELEASE);
@@ -233,6 +234,8 @@ static void sampler_end(struct sampler *sampler)
     __atomic_fetch_sub(&samplers_in_use, 1, __ATOMIC_RELAXED);
     sampler->profile = NULL;
     sampler->tag++;
+    if (sampler - samplers < first_free)
+        first_free = (uint32_t)(sampler - samplers);
     sampler_leave(sampler);
 }
 
@@ -258,11 +261,15 @@ void samplers_end_thread(uint32_t tid)
             sampler_end(&samplers[i]);
 }
 
+bool sampler_thread_is_gone(uint32_t tid)
+{
+    return sys_call3(SYS_tgkill, sys_getpid(), tid, 0) == -ESRCH;
+}
+
 void samplers_end_dead(void)
 {
     for (uint32_t i = 0; i < top; i++)
-        if (samplers[i].profile &&
-            sys_call3(SYS_tgkill, sys_getpid(), samplers[i].tid, 0) == -ESRCH)
+        if (samplers[i].profile && sampler_thread_is_gone(samplers[i].tid))
             sampler_end(&samplers[i]);
 }
 
@@ -286,5 +293,5 @@ void samplers_forget(void)
         samplers[i].busy = 0;
         samplers[i].tag++;
     }
-    samplers_in_use = 0;
+    samplers_in_use = first_free = 0;
 }

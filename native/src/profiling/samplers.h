@@ -33,6 +33,7 @@ void samplers_end_thread(uint32_t tid);
 
 /* Ends the samplers of dead threads. */
 void samplers_end_dead(void);
+bool sampler_thread_is_gone(uint32_t tid);
 
 /* Counts what the kernel wrote for a profile until now. */
 void samplers_drain(const struct profile *profile);
