@@ -1,5 +1,5 @@
-/* Profiles without a further timer, with all descriptors closed, under a filter of system calls, and
- * in a crowd of threads. The first argument chooses the part.
+/* Profiles without a further timer, without descriptors, under a filter of system calls, and in a
+ * crowd of threads. The first argument chooses the part.
  */
 #include <fcntl.h>
 #include <linux/audit.h>
