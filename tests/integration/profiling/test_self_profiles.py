@@ -97,8 +97,8 @@ def test_a_profile_is_of_one_thread_or_of_all(
     assert every["main"] == pytest.approx(own["main"], rel=0.4, abs=6)
     assert (own["threads"], every["threads"], every["left_out"]) == (1, 1, 0)
     profiles = tool.snapshot(target.pid)["profiles"]
-    assert [(one["name"], one["all_threads"]) for one in profiles] == [
-        ("all threads", True), ("this", False),
+    assert [(one["name"], one["all_threads"], one["state"]) for one in profiles] == [
+        ("all threads", True, "running"), ("this", False, "running"),
     ]  # fmt: skip
     target.go_on()
     assert target.finish() == (0, ["ok"])
