@@ -133,6 +133,11 @@ def test_the_programs_own_sigprof_and_handlers_go_on(start_target: StartTarget) 
     assert profiled["profs"] > alone["profs"] / 3
 
 
+@pytest.mark.parametrize("level", ["dormant", "contended"])
+def test_threads_may_use_profiles_at_the_same_time(level: str, start_target: StartTarget) -> None:
+    assert start_target("profiled_storm", level=level).finish() == (0, ["ok"])
+
+
 def test_wrong_arguments_have_codes_and_a_line_that_names_them(start_target: StartTarget) -> None:
     assert start_target("profiled_errors").finish() == (0, ["ok"])
 
