@@ -31,6 +31,7 @@ from locktop.collector.export.snapshot_findings import (
     UnobservedWaitEntry,
 )
 from locktop.collector.export.snapshot_locks import LockClassEntry, LockEntry
+from locktop.collector.export.snapshot_profiles import SelfProfileEntry
 from locktop.collector.export.snapshot_threads import ThreadEntry, ThreadGroupEntry
 
 FORMAT = "locktop.snapshot"
@@ -148,6 +149,9 @@ class Document(
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
     calls: Annotated[list[CallTreeEntry], meaning("Function calls by thread, with --calls.")] = []
+    profiles: Annotated[
+        list[SelfProfileEntry], meaning("Profiles that the program makes of its own code.")
+    ] = []
 
     #: Shares were saved with the figures, rates were not.
     interval_s = property(lambda self: self.duration_s)

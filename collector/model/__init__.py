@@ -45,6 +45,7 @@ from locktop.collector.model.kinds import (
     Kind,
     MisuseKind,
     PatternName,
+    ProfileState,
     ThreadState,
 )
 from locktop.collector.model.locks import (
@@ -61,6 +62,7 @@ from locktop.collector.model.locks import (
     unheld_s,
 )
 from locktop.collector.model.moments import Notable, NotableKind, WaitRecord
+from locktop.collector.model.self_profile import ProfileBucket, ProfileRegion, SelfProfile
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import (
@@ -139,8 +141,12 @@ __all__ = [
     "PerfCounter",
     "PerfCounters",
     "Process",
+    "ProfileBucket",
+    "ProfileRegion",
+    "ProfileState",
     "Remedy",
     "ScanSample",
+    "SelfProfile",
     "Snapshot",
     "Switches",
     "Taken",

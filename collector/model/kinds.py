@@ -107,3 +107,12 @@ class PatternName(StrEnum):
     def words(self) -> str:
         """The name with blanks, for sentences."""
         return self.value.replace("_", " ")
+
+
+class ProfileState(StrEnum):
+    """Whether a profile that the program makes of itself runs, or why it does not."""
+
+    STOPPED = "stopped"
+    RUNNING = "running"
+    UNLOADED = "unloaded"  # dlclose() removed code of a region
+    TAKEN_OVER = "taken over"  # the program installed a handler for the profile's signal

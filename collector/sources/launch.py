@@ -28,6 +28,19 @@ def include_directory() -> Path:
     return _installed("include", "locktop.h").parent
 
 
+def link_flags() -> tuple[str, ...]:
+    """Return the flags with which a compiler links a program with the library.
+
+    The program then loads the library without any environment variable. Its references to the
+    functions of locktop.h are weak, so a linker with ``--as-needed`` would leave the library out.
+
+    Raises:
+        LocktopError: this installation has no library.
+    """
+    directory = _installed("lib", "liblocktop.so").parent
+    return (f"-L{directory}", f"-Wl,-rpath,{directory}", "-Wl,--no-as-needed", "-llocktop")
+
+
 def _installed(kind: str, name: str) -> Path:
     import locktop
 

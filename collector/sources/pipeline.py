@@ -46,12 +46,14 @@ OBSERVE = (
     ),
     Stage("read_events", "counters never wait for single records"),
     Stage("read_calls", "before the stacks: the functions are among them"),
+    Stage("build_profiles", "requests the names of the profiled functions with all others"),
     Stage("probe_followed_thread", "before the stacks, for the thread's own is one of them"),
     Stage("add_stacks", "all ids are known now, but for those of holders"),
     Stage("merge_python_stacks", "needs the native stacks; gives waits other stack ids"),
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
     Stage("add_unobserved_waiters", "needs the states of all threads"),
     Stage("resolve_names", "the idle rules go by the names of functions"),
+    Stage("name_profiles", "takes the names that were read meanwhile"),
     Stage("leave_out_messages", "goes by stacks; waits in a deadlock are never idle"),
     Stage("classify_waits", "contention is what is left when idle waits are known"),
     Stage("find_semaphore_owners", "needs to know which semaphores are used as locks"),
@@ -146,6 +148,12 @@ class Scan(ABC):
 
     def read_calls(self) -> None:
         """Fill in the function calls, if they are wanted."""
+
+    def build_profiles(self) -> None:
+        """Fill in the profiles that the program makes of its own code."""
+
+    def name_profiles(self) -> None:
+        """Fill in the functions of these profiles."""
 
     def apply_exit(self) -> None:
         """Fill in how the process ended."""

@@ -466,4 +466,15 @@ int lt_open_counter(uint32_t type, uint64_t config, int32_t tid, int user_only);
 /* Returns 0 if nothing can be read. */
 int lt_read_counter(int fd, struct lt_count *count);
 
+/* One bucket of a profile (struct lt_profile) that has samples. */
+struct lt_bucket {
+    uint64_t index;
+    uint64_t count;
+};
+
+/* Writes the buckets with samples to `picked`, in order, and returns their number. If there are
+ * more than `room`, those with the fewest samples are left out and counted. */
+uint32_t lt_pick_buckets(const uint64_t *counts, uint32_t count, struct lt_bucket *picked,
+                         uint32_t room, uint32_t *left_out);
+
 #endif

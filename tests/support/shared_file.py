@@ -118,6 +118,7 @@ class SharedFile:
             "struct lt_misuse": header.misuses,
             "struct lt_order": header.orders,
             "struct lt_life": header.lives,
+            "struct lt_profile": header.profiles,
         }
         for name, array in arrays.items():
             array.element_size, array.first = ffi.sizeof(name), _FIRST
@@ -198,6 +199,24 @@ class SharedFile:
         for name, value in fields.items():
             setattr(entry, name, value)
         self.header.orders_changed += 1
+        return entry
+
+    def add_profile(
+        self, regions: Sequence[tuple[int, int]], values: Sequence[int], **fields: int
+    ) -> Any:
+        """Add a profile of regions (start, bytes) with the counts ``values``."""
+        entry, _ = self._push(self.header.profiles, "struct lt_profile")
+        entry.state, entry.bucket_size, entry.interval = lib.LT_PROFILE_STOPPED, 4, 10_000_000
+        entry.region_count, entry.bucket_count = len(regions), len(values)
+        for region, (start, size) in zip(entry.region, regions, strict=False):
+            region.start, region.size = start, size
+        entry.counts = self._allocate(8 * len(values))
+        for number, count in enumerate(values):
+            at = entry.counts + 8 * number
+            self.data[at : at + 8] = count.to_bytes(8, "little")
+        entry.samples = sum(values)
+        for name, value in fields.items():
+            setattr(entry, name, value)
         return entry
 
     def add_stack(self, frames: Sequence[int]) -> int:

@@ -21,6 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--include", action="store_true", help="print the directory of locktop.h instead"
     )
+    parser.add_argument(
+        "--link",
+        action="store_true",
+        help="print the flags that link a program with the library instead",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -29,6 +34,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.include:
         print(launch.include_directory())
+        return 0
+    if arguments.link:
+        print(*launch.link_flags())
         return 0
     for name, value in launch.preload_environment(arguments.level).items():
         print(f"export {name}={shlex.quote(value)}")

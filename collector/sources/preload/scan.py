@@ -17,7 +17,7 @@ from locktop.collector.linux.target import user_name
 from locktop.collector.linux.threads import KernelThread, ThreadMoment
 from locktop.collector.model import Deadlock, Draft, Kind, Thread
 from locktop.collector.native import lib
-from locktop.collector.shm import control
+from locktop.collector.shm import control, profiles
 from locktop.collector.shm.clock import clock_pair
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
@@ -312,6 +312,19 @@ class PreloadScan(Scan):
         self.draft.calls = self._session.calls.of(
             self._reading.threads, living, self._reading.control.calls
         )
+
+    def build_profiles(self) -> None:
+        """See Scan."""
+        self.draft.profiles = self._session.profiles.read(self._reading.now)
+        self.name_profiles()
+
+    def name_profiles(self) -> None:
+        """See Scan."""
+        # The resolver expects return addresses.
+        name = self.probes.resolver.frame
+        starts = {region.start for one in self.draft.profiles for region in one.regions}
+        names = {start: name(start + 1).function for start in starts}
+        self.draft.profiles = profiles.with_functions(self.draft.profiles, names)
 
     # ---- conclusions ----
 

@@ -20,6 +20,7 @@ from locktop.collector.shm.event_ring import FlightRecorder
 from locktop.collector.shm.layout import LockRow
 from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.misuse_log import MisuseLog
+from locktop.collector.shm.profiles import ProfileTable
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.segment import SharedMemory
@@ -75,6 +76,7 @@ class PreloadSession:
         self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
         self.given = ProgramLockNames(memory)
         self.misuses = MisuseLog(memory, self.clock)
+        self.profiles = ProfileTable(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)
         self.calls = CallBuilder(CallTrees(memory, self.clock.now), self.clock, self.frames.of_site)
         self.orders = LockOrders(memory, resolver, of_classes)

@@ -25,6 +25,7 @@
 #include "locktop/abi_calls.h"
 #include "locktop/abi_long_waits.h"
 #include "locktop/abi_orders.h"
+#include "locktop/abi_profiles.h"
 
 enum {
     LT_ABI_VERSION = 10,
@@ -143,6 +144,7 @@ struct lt_header {
 
     struct lt_array conditions; /* of struct lt_condition */
     uint64_t calls_ended;       /* offset of the struct lt_calls of ended threads; 0: none yet */
+    struct lt_array profiles;   /* of struct lt_profile; at most LT_PROFILES */
 };
 
 /* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch

@@ -8,6 +8,7 @@
 #include "calls/call_filter.h"
 #include "calls/call_stack.h"
 #include "interpose/real.h"
+#include "profiling/profiles.h"
 #include "tables/stack_table.h"
 
 /* The code of the modules loaded last: those that the program may unload. */
@@ -78,5 +79,8 @@ static NOINLINE int close_watched(struct lt_thread *t, void *handle)
 EXPORT int dlclose(void *handle)
 {
     struct lt_thread *t = watched();
-    return t ? close_watched(t, handle) : real_dlclose(handle);
+    int result = t ? close_watched(t, handle) : real_dlclose(handle);
+    if (UNLIKELY(profiles_count))
+        profiles_check_code();
+    return result;
 }

@@ -11,6 +11,8 @@
 #include "interpose/c11_shim.h"
 #include "interpose/real.h"
 #include "order/happens_before.h"
+#include "profiling/profiles.h"
+#include "profiling/thread_starts.h"
 #include "runtime/thread.h"
 #include "stack/capture.h"
 
@@ -23,23 +25,58 @@ static void ended(struct lt_thread **unused)
 {
     (void)unused;
     calls_thread_ends();
+    if (UNLIKELY(profiles_count))
+        profiles_thread_ends();
     if (lt_own.block)
         __atomic_store_n(&lt_own.block->state, LT_THREAD_EXITING, __ATOMIC_RELEASE);
+}
+
+static void begin(struct lt_thread *t)
+{
+    thread_adopt(t);
+    if (UNLIKELY(profiles_of_all_threads))
+        profiles_thread_begins();
 }
 
 static void *thread_main(void *argument)
 {
     __attribute__((cleanup(ended))) struct lt_thread *t = argument;
-    thread_adopt(t);
+    begin(t);
     return local_of(t)->start(local_of(t)->argument);
 }
 
 static int thread_main_c11(void *argument)
 {
     __attribute__((cleanup(ended))) struct lt_thread *t = argument;
-    thread_adopt(t);
+    begin(t);
     thrd_start_t start = (thrd_start_t)(void (*)(void))local_of(t)->start;
     return start(local_of(t)->argument);
+}
+
+/* The same for a thread that has no block, while a profile of all threads runs. */
+static void profiled_end(struct profiled_start *unused)
+{
+    (void)unused;
+    profiles_thread_ends();
+}
+
+static void *profiled_main(void *argument)
+{
+    __attribute__((cleanup(profiled_end))) struct profiled_start kept = thread_start_take(argument);
+    profiles_thread_begins();
+    return kept.start(kept.argument);
+}
+
+static int profiled_main_c11(void *argument)
+{
+    __attribute__((cleanup(profiled_end))) struct profiled_start kept = thread_start_take(argument);
+    profiles_thread_begins();
+    return ((thrd_start_t)(void (*)(void))kept.start)(kept.argument);
+}
+
+static struct profiled_start *prepare_profiled(void *(*start)(void *), void *argument)
+{
+    return UNLIKELY(profiles_of_all_threads) ? thread_start_keep(start, argument) : NULL;
 }
 
 /* Prepares a block for a thread about to be created; NULL: create the thread as without the
@@ -63,8 +100,15 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *argument)
 {
     struct lt_thread *block = prepare(start, argument, __builtin_return_address(0));
-    if (!block)
-        return real_pthread_create(thread, attributes, start, argument);
+    if (!block) {
+        struct profiled_start *kept = prepare_profiled(start, argument);
+        if (!kept)
+            return real_pthread_create(thread, attributes, start, argument);
+        int result = real_pthread_create(thread, attributes, profiled_main, kept);
+        if (result != 0)
+            thread_start_take(kept);
+        return result;
+    }
     int result = real_pthread_create(thread, attributes, thread_main, block);
     if (result != 0)
         thread_release(block);
@@ -75,8 +119,16 @@ EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
 {
     struct lt_thread *block =
         prepare((void *(*)(void *))(void (*)(void))start, argument, __builtin_return_address(0));
-    if (!block)
-        return real_thrd_create(thread, start, argument);
+    if (!block) {
+        struct profiled_start *kept =
+            prepare_profiled((void *(*)(void *))(void (*)(void))start, argument);
+        if (!kept)
+            return real_thrd_create(thread, start, argument);
+        int result = real_thrd_create(thread, profiled_main_c11, kept);
+        if (result != thrd_success)
+            thread_start_take(kept);
+        return result;
+    }
     int result = real_thrd_create(thread, thread_main_c11, block);
     if (result != thrd_success)
         thread_release(block);

@@ -17,6 +17,7 @@
 #include "calls/call_filter.h"
 #include "calls/call_stack.h"
 #include "order/lock_order.h"
+#include "profiling/profiles.h"
 #include "runtime/child_filter.h"
 #include "runtime/thread.h"
 #include "shm/control.h"
@@ -94,6 +95,7 @@ static bool watch_begin(void)
     custom_locks_init();
     conditions_init();
     misuses_init();
+    profiles_init();
     lock_order_init();
     stack_capture_init();
     calls_init();
@@ -159,6 +161,7 @@ void process_after_fork(void)
  * which a signal handler interrupted and then forked, may still point into it. */
 void process_after_fork_in_child(void)
 {
+    profiles_after_fork_in_child();
     /* At once, not with the first hook: what the program itself says of its tracers comes later,
      * and counts. */
     if (forks_watched && !shm_is_sealed())

@@ -6,7 +6,7 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 2240);
+SIZE(lt_header, 2464);
 SIZE(lt_control, 40);
 SIZE(lt_lock, 64);
 SIZE(lt_name, 128);
@@ -28,6 +28,8 @@ SIZE(lt_life, 40);
 SIZE(lt_call, 64);
 SIZE(lt_call_frame, 64);
 SIZE(lt_calls, LT_CALLS_SIZE);
+SIZE(lt_profile_region, 224);
+SIZE(lt_profile, 1936);
 
 _Static_assert(sizeof(struct lt_header) <= LT_CONTROL_OFFSET, "header");
 _Static_assert(offsetof(struct lt_thread, held_inline) % 64 == 0, "held list on a cache line");

@@ -52,6 +52,7 @@ ADDED = {
     "session_s": None,
     "inside": None,
     "calls": [],
+    "profiles": [],
 }
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")

@@ -11,7 +11,10 @@ SOURCES = Path(__file__).resolve().parents[3] / "native" / "src"
 
 #: The folders of native/src from bottom to top. A file includes and calls only its own folder and
 #: those below.
-FOLDERS = ("base", "shm", "tables", "stack", "account", "order", "calls", "runtime", "interpose")
+FOLDERS = (
+    "base", "shm", "tables", "stack", "account", "order", "calls", "profiling", "runtime",
+    "interpose",
+)  # fmt: skip
 
 #: Calls that run upwards on purpose: the function, and why it may be called from below.
 UPCALLS = {
