@@ -247,7 +247,7 @@ def test_a_damaged_file_leaves_no_descriptor(ring: Ring, tmp_path: Path) -> None
 def test_a_drain_says_when_the_rings_are_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ring_drain, "CAPACITY", 8)
+    monkeypatch.setattr(ring_drain, "CAPACITY", 8 + lib.LT_LONG_WAITS)
     ring = Ring(tmp_path, 64)
     ring.write(20)
     drain = RingDrain(ring.memory, first_calls=2)
