@@ -131,6 +131,8 @@ class CallTrees:
             return known._replace(now=max(self._now(), head.last))
         array = GrowingArray(self._memory, at + _NODES_AT, _NODE_SIZE)
         array.refresh()
+        if array.count > lib.LT_CALLS_NODES_ENDED:
+            raise self._memory.broken(f"{array.count} nodes in a call tree")
         begun = self._now()
         nodes = _NODE.each(array.copy())
         _, after = self._frames(at)
