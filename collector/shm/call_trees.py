@@ -91,6 +91,10 @@ class CallTrees:
         self._now = now
         self._known: dict[int, RawCallTree] = {}  # by offset
 
+    def forget(self) -> None:
+        """Copy all trees again: dlclose() has flagged functions."""
+        self._known.clear()
+
     def of_thread(self, block: int) -> RawCallTree | None:
         """Return the tree of the thread whose block is at the offset ``block``; None: it has none.
 

@@ -25,6 +25,10 @@ class CallBuilder:
         self._clock = clock
         self._stack_of = stack_of
 
+    def forget(self) -> None:
+        """Read all trees again: a library was unloaded."""
+        self._trees.forget()
+
     def of(
         self, threads: Iterable[RawThread], living: Mapping[int, Thread], control: int
     ) -> tuple[CallTree, ...]:
