@@ -93,7 +93,7 @@ def test_a_profile_is_of_one_thread_or_of_all(
     assert own["thread"] == 0
     assert own["main"] > 0
     # Two threads work as long as the main thread, and forty short ones twice as long.
-    assert every["thread"] > 2 * every["main"] > 0
+    assert every["thread"] > 1.5 * every["main"] > 0
     assert every["main"] == pytest.approx(own["main"], rel=0.4, abs=6)
     assert (own["threads"], every["threads"], every["left_out"]) == (1, 1, 0)
     profiles = tool.snapshot(target.pid)["profiles"]
