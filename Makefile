@@ -113,9 +113,9 @@ KILLS ?= 100
 record-kills: setup
 	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
 
-# What samples inside locks cost the program and the tool (docs/overhead.md), in so many rounds of two
-# seconds for each of two rates.
-INSIDE_ROUNDS ?= 15
+# What samples inside locks cost the program and the tool (docs/overhead.md), in so many rounds of
+# eight seconds.
+INSIDE_ROUNDS ?= 11
 .PHONY: inside-bench
 inside-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/inside.py $(INSIDE_ROUNDS)

@@ -1,11 +1,11 @@
 """Measures what samples inside locks cost the program and the tool (docs/overhead.md).
 
     make inside-bench
-    PYTHONPATH=tests .venv/bin/python bench/inside.py [ROUNDS]
+    PYTHONPATH=tests .venv/bin/python bench/inside.py [ROUNDS [RATE]]
 
-Three threads fight for a lock and compute while they hold it. A round has a part of a second
-without samples and one with them, in an order that changes. The work is the number of acquisitions
-for each second of CPU time, so a busy neighbour does not matter.
+Three threads fight for a lock and compute while they hold it. A round has a part without samples
+and one with them, in an order that changes. The work is the number of acquisitions for each second
+of the program's CPU time.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 
-PART_S = 1.0
-SCAN_S = 0.25
-ROUNDS = 15
+#: Seconds of a part, and those before it for what the first samples need.
+PART_S, WARM_S = 3.0, 1.0
+SCAN_S = 0.5
+ROUNDS = 11
 
 
 def cpu_seconds(pid: int) -> float:
@@ -51,6 +52,7 @@ def part(source: Source, pid: int, rate: float | None) -> tuple[float, float]:
     if rate is not None:
         source.profile_inside(None, rate)
     source.scan()
+    time.sleep(WARM_S)
     first, cpu_s = acquisitions(source), cpu_seconds(pid)
     began, own_s = time.monotonic(), time.process_time()
     while time.monotonic() < began + PART_S:
@@ -78,8 +80,9 @@ def measured(source: Source, pid: int, rate: float, rounds: int) -> str:
 
 
 def main() -> None:
-    """Print a line for each rate."""
+    """Print the costs of a rate."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    rate = float(sys.argv[2]) if len(sys.argv) > 2 else RATE
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
         program = [compiler.program("shares_inside_lock", "-O2"), "compute"]
@@ -87,8 +90,7 @@ def main() -> None:
             target.expect("ready")
             with closing(attach(target.pid)) as source:
                 source.scan(resolve=True)
-                for rate in (RATE, 10 * RATE):
-                    print(measured(source, target.pid, rate, rounds), flush=True)
+                print(measured(source, target.pid, rate, rounds))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ def document(snapshot: Snapshot, lock: Lock) -> dict[str, Any]:
     """Return the object of one lock of a snapshot with ``inside``."""
     found, profile, of_lock = inside(snapshot, lock), snapshot.inside, lock.inside
     assert profile is not None
-    slices = len(of_lock.pressure) if of_lock is not None else 0
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -41,7 +40,7 @@ def document(snapshot: Snapshot, lock: Lock) -> dict[str, Any]:
         "unjoined": profile.unjoined,
         "lost": profile.lost,
         "pressure": list(of_lock.pressure) if of_lock is not None else [],
-        "pressure_slice_s": profile.duration_s / slices if slices else None,
+        "pressure_slice_s": of_lock.pressure_slice_s if of_lock is not None else 0.0,
         "functions": [_function(one, found.samples) for one in found.functions],
         "nodes": node_entries(found.root, idle=False),
         "notes": list(snapshot.notes),

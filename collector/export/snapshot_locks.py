@@ -85,6 +85,7 @@ class LockInsideEntry(Struct, kw_only=True, gc=False):
         list[Number],
         meaning("Shares of all threads' time in waits for the lock, by equal slices of time."),
     ] = []
+    pressure_slice_s: Annotated[Number, meaning("Seconds of one slice of the pressure.")] = 0.0
 
 
 class LockInterval(Struct, kw_only=True, gc=False):

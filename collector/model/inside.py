@@ -46,9 +46,10 @@ class LockInside(Struct, frozen=True, gc=False):
     on_cpu: int  # of the samples, those of threads that ran
     share: float  # held time as a share of the profile's time, above 1 if threads share the lock
     stacks: tuple[InsideStack, ...]  # the most samples first
-    #: Shares of all threads' time that went into waits for the lock, of equal slices of
-    #: InsideProfile.duration_s; the earliest first.
+    #: Shares of all threads' time that went into waits for the lock. Each is of an equal slice of
+    #: the profile, or of its last minute. The earliest slice comes first.
     pressure: tuple[float, ...] = ()
+    pressure_slice_s: float = 0.0  # seconds of a slice
 
 
 class InsideProfile(Struct, frozen=True, gc=False):

@@ -61,7 +61,9 @@ class CodeFrame(NamedTuple):
 class CodeMap:
     """The code of one process."""
 
-    def __init__(self, pid: int, architecture: Architecture) -> None:
+    def __init__(self, pid: int, architecture: Architecture, pause_s: float = 0.0) -> None:
+        """``pause_s``: seconds from one reading of the memory map to the next, at least."""
+        self._pause_s = pause_s
         self._pid = pid
         self._architecture = architecture
         self._raw = b""
@@ -87,7 +89,7 @@ class CodeMap:
                 self._relevant = relevant
                 self._learn(parse(raw))
         now = time.monotonic()
-        self._again_at = now + (now - began) / _MAX_SHARE
+        self._again_at = now + max((now - began) / _MAX_SHARE, self._pause_s)
 
     def _learn(self, mappings: list[Mapping]) -> None:
         self._space = AddressSpace(mappings)

@@ -82,7 +82,7 @@ class SampleStream:
 
     def _begin(self, tid: int) -> None:
         try:
-            fd = _opened(tid, self._period_ns, self._registers)
+            fd = open_stream(tid, self._period_ns, self._registers)
         except RefusedError as error:
             self.refused = str(error)
             return
@@ -131,7 +131,7 @@ class SampleStream:
             self._end(tid)
 
 
-def _opened(tid: int, period_ns: int, registers: int) -> int:
+def open_stream(tid: int, period_ns: int, registers: int) -> int:
     """Return the descriptor; -1 if the thread has ended. Raises RefusedError."""
     fd = int(lib.lt_open_stream(tid, period_ns, registers, False))
     if -fd in (errno.EACCES, errno.EPERM):

@@ -39,13 +39,16 @@ class Unwinder:
         LookupError: The constructor raises it if the processor is not supported.
     """
 
-    def __init__(self, pid: int, processor: Architecture | None = None) -> None:
+    def __init__(
+        self, pid: int, processor: Architecture | None = None, pause_s: float = 0.0
+    ) -> None:
+        """``pause_s``: see CodeMap."""
         found = processor or architecture()
         if found is None:
             raise LookupError("stacks of this processor cannot be followed")
         self._architecture = found
         self._pid = pid
-        self._code = CodeMap(pid, found)
+        self._code = CodeMap(pid, found, pause_s)
         self._frames = FrameRegisters(found, self._code)
         self._walks = WalkCache()
         self._version = 0  # of the code map that the walks are for

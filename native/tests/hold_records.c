@@ -120,6 +120,31 @@ static void a_hold_that_met_a_waiter_is_recorded_at_the_level_blocks(struct lt_t
     set_level(t, LT_LEVEL_CONTENDED);
 }
 
+/* A timed hold for which a thread waited, as long as a reader wants such records. */
+static void a_wanted_hold_is_recorded_at_the_level_contended(struct lt_thread *t)
+{
+    for (int way = 0; way < 2; way++) {
+        uint64_t key = key_number(20 + (uint64_t)way), records = t->ring_head;
+        for (int wanted = 0; wanted < 2; wanted++) {
+            lt_control.page.holds_until = wanted ? UINT64_MAX : 0;
+            take(t, key);
+            struct lt_held *held = held_find(t, key);
+            held->flags |= LT_HELD_TIMED;
+            uint64_t since = held->since = lt_now() - 10000;
+            blame_wait_begins(lock_find(key), lt_now() - 5000, true);
+            release_either(t, key, way);
+            lock_find(key)->waits = 0;
+            CHECK_EQUAL(t->ring_head, records + (uint64_t)wanted);
+            if (wanted)
+                CHECK_EQUAL(only_record_after(t, records, LT_RECORD_HOLD, key).start, since);
+        }
+        take(t, key); /* nobody waits */
+        release_either(t, key, way);
+        CHECK_EQUAL(t->ring_head, records + 1);
+    }
+    lt_control.page.holds_until = 0;
+}
+
 static void the_next_hold_to_time_is_planned_at_each_level(struct lt_thread *t)
 {
     uint64_t key = key_number(19);
@@ -144,6 +169,7 @@ int main(void)
     what_passes_is_recorded_at_the_level_all(t);
     every_hold_is_recorded_at_the_level_all(t);
     a_hold_that_met_a_waiter_is_recorded_at_the_level_blocks(t);
+    a_wanted_hold_is_recorded_at_the_level_contended(t);
     the_next_hold_to_time_is_planned_at_each_level(t);
     return 0;
 }

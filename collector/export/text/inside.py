@@ -51,7 +51,7 @@ def _head(snapshot: Snapshot, lock: Lock) -> Iterator[str]:
             f" asleep {units.percent(1 - of_lock.on_cpu / of_lock.samples)}"
         )
     if of_lock is not None and of_lock.pressure:
-        slice_s = units.duration(profile.duration_s / len(of_lock.pressure))
+        slice_s = units.duration(of_lock.pressure_slice_s)
         shares = "  ".join(units.percent(share) for share in of_lock.pressure)
         yield f"pressure, share of all threads' time in waits, each {slice_s}: {shares}"
     if profile.lost:

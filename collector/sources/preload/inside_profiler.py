@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -38,10 +39,18 @@ from locktop.collector.sources.probes.holder_sampler import MAX_THREADS, HolderS
 _BATCH_S = 0.25
 #: Samples that wait for the end of a hold: an older one stays without a lock.
 _KEPT_NS = 60_000_000_000
-#: Slices of the pressure, and moments that are kept for it.
+#: Slices of the pressure, and the latest seconds that they cover.
 SLICES = 6
-_MAX_POINTS = 1200
+PRESSURE_S = 60.0
 _NS = 1_000_000_000
+#: Records of a batch whose threads are noted.
+_NOTED = 64
+#: By so much two clocks may differ.
+_MARGIN_NS = 1_000_000
+#: Stacks of one lock; the samples of others are added up.
+_MAX_STACKS = 1000
+#: Scans for which a thread stays among the sampled ones after its last contention.
+_STAYS = 10
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 
 
@@ -80,10 +89,13 @@ class InsideProfiler:
         self._began = time.monotonic()
         self._busy = threading.Lock()  # of the fields below
         self._samples: dict[int, list[HolderSample]] = {}  # by tid, in the order of time
-        #: (tid, time, lock) of the samples that are charged.
+        self._noted: set[int] = set()  # threads of records since the last scan
+        #: The locks that a sample is charged to, by _key().
         self._charged: dict[tuple[int, int, bool], set[int]] = {}
         self._counts: dict[int, Counter[_SampleKey]] = {}  # by lock
         self._inside = 0
+        self._asleep = 0  # samples of sleeping threads that the last batch was charged with
+        self._sleeping_holders = False  # at the last scan
         self._last: SlotBatch | None = None
         self._records: list[WaitRecord] = []  # of the batch before
         #: Threads and locks with a record of a hold: tid, lock.
@@ -92,9 +104,13 @@ class InsideProfiler:
         self._points: dict[int, list[PressurePoint]] = {}  # by lock
         self._renewed_at = float("-inf")  # time.monotonic()
         self._hold_s: dict[int, float] = {}  # by lock, at the first scan
+        self._scanned_s = 0.0  # CLOCK_MONOTONIC
+        self._scans = 0
+        self._met: dict[int, int] = {}  # by tid: the last scan that showed it in contention
         self._turn = 0
         self._candidates = 0
         self._is_stopped = False
+        self._fault: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="inside locks", daemon=True)
         self._thread.start()
 
@@ -118,6 +134,8 @@ class InsideProfiler:
                 self._drain_once(_BATCH_S)
         except LocktopError:
             pass  # the next scan reports the damage
+        except Exception as error:
+            self._fault = error
         finally:
             self._drain.close()
             self._wanted.close()
@@ -139,42 +157,54 @@ class InsideProfiler:
         before, self._last = self._last, batch
         records = self._picked(before) if before is not None else []
         former, self._records = self._records, records
+        self._asleep = 0
         spans = recorded_spans(records)
         self._recorded.update((one.tid, one.lock) for one in spans)
         self._charge(spans)
         # A hold of another thread during the wait may have its record in the next batch.
         self._charge(unrecorded_spans(former, [*former, *records], self._recorded))
+        self._sampler.is_calm = not self._asleep and not self._sleeping_holders
 
     def _add_samples(self) -> None:
-        changed = set()
+        new: dict[int, list[HolderSample]] = {}
         for one in self._sampler.take():
-            self._samples.setdefault(one.tid, []).append(one)
-            changed.add(one.tid)
+            new.setdefault(one.tid, []).append(one)
+        for tid, samples in new.items():
+            known = self._samples.setdefault(tid, [])
+            samples.sort(key=_time)
+            # The kernel may hand over a sample later than one from outside.
+            is_sorted = not known or known[-1].time_ns <= samples[0].time_ns
+            known += samples
+            if not is_sorted:
+                known.sort(key=_time)
+
+    def _drop_old_samples(self) -> None:
         oldest = time.monotonic_ns() - _KEPT_NS
-        for tid in changed:
-            of_thread = self._samples[tid]
-            of_thread.sort(key=lambda one: one.time_ns)
-            if of_thread[0].time_ns < oldest:
-                for one in of_thread:
-                    if one.time_ns < oldest:
-                        self._charged.pop(_key(one), None)
-                self._samples[tid] = [one for one in of_thread if one.time_ns >= oldest]
+        for tid, known in list(self._samples.items()):
+            first = bisect_left(known, oldest, key=_time)
+            for one in known[:first]:
+                self._charged.pop(_key(one), None)
+            del known[:first]
+            if not known:
+                del self._samples[tid]
 
     def _picked(self, batch: SlotBatch) -> list[WaitRecord]:
         """Return the records of a batch that touch a sample, by the clock of the samples."""
-        if not batch.packed or not self._samples:
+        if not batch.packed:
             return []
+        data = slot_batch.slots(batch)
+        self._note_threads(data)
         ticks, ns = clock_pair(self._clock_kind)
         rate = batch.hz / _NS
+        first_ns = ns - round((ticks - batch.first) / rate) - _MARGIN_NS
         moments = array(
             "Q",
             sorted(
                 max(0, ticks - round((ns - one.time_ns) * rate))
                 for of_thread in self._samples.values()
-                for one in of_thread
+                for one in of_thread[bisect_left(of_thread, first_ns, key=_time) :]
             ),
         )
-        data = slot_batch.slots(batch)
         found = _new_uncleared("uint8_t[]", max(len(data), 1))
         count = lib.lt_pick_moments(
             ffi.from_buffer("uint8_t[]", data),
@@ -186,6 +216,15 @@ class InsideProfiler:
         raw = bytes(ffi.buffer(found, count * event_ring.SIZE))
         picked = replace(slot_batch.with_records(batch, raw), ticks=ticks, time_ns=ns)
         return [one for one in slot_batch.decode(picked) if self._wants(one.lock)]
+
+    def _note_threads(self, data: bytes) -> None:
+        """Note the threads of some records: they had the lock, or somebody waited for them."""
+        count = len(data) // event_ring.SIZE
+        starts = range(0, len(data), max(count // _NOTED, 1) * event_ring.SIZE)
+        some = b"".join(data[at : at + event_ring.SIZE] for at in starts)
+        for one in event_ring.decode(some)[0]:
+            if self._wants(one.lock) and (one.hold or one.holder):
+                self._noted.update(tid for tid in (one.tid, one.holder) if tid)
 
     def _wants(self, lock: int) -> bool:
         return self._locks is None or lock in self._locks
@@ -200,6 +239,7 @@ class InsideProfiler:
             locks.add(span.lock)
             key = _SampleKey(span.site, sample.stack, sample.on_cpu, sample.call)
             self._counts.setdefault(span.lock, Counter())[key] += sample.count
+            self._asleep += not sample.on_cpu
 
     # ---- scans ----
 
@@ -210,12 +250,20 @@ class InsideProfiler:
             draft: a scan.
             now_ns: the time of its reading, CLOCK_MONOTONIC.
             is_last: whether to wait for the records until now.
+
+        Raises:
+            Exception: the fault that ended a thread.
         """
+        if self._fault is not None:
+            raise self._fault
         if is_last:
             self._flush()
         with self._busy:
             self._add_samples()
+            self._drop_old_samples()
+            before = self._asleep
             self._charge(self._present_holds(draft, now_ns))
+            self._sleeping_holders = self._asleep > before
             self._add_points(draft, now_ns / _NS)
             if not draft.ended:
                 self._follow(draft)
@@ -275,12 +323,18 @@ class InsideProfiler:
 
     def _add_points(self, draft: Draft, time_s: float) -> None:
         threads = sum(thread.alive for thread in draft.threads)
+        before_s, self._scanned_s = self._scanned_s, time_s
         for lock in draft.locks:
-            if lock.kind in CONTENTION_KINDS and lock.wait_s and self._wants(lock.id):
-                points = self._points.setdefault(lock.id, [])
-                points.append(PressurePoint(time_s, lock.wait_s - lock.idle_s, threads))
-                if len(points) > _MAX_POINTS:
-                    del points[1:-1:2]
+            if lock.kind not in CONTENTION_KINDS or not lock.wait_s or not self._wants(lock.id):
+                continue
+            points = self._points.get(lock.id)
+            if points is None:
+                points = self._points[lock.id] = []
+                if before_s:  # nobody had waited for the lock then
+                    points.append(PressurePoint(before_s, 0.0, threads))
+            points.append(PressurePoint(time_s, lock.wait_s - lock.idle_s, threads))
+            while len(points) > 2 and points[1].time_s <= time_s - PRESSURE_S:
+                del points[0]
 
     def _follow(self, draft: Draft) -> None:
         """Choose the threads that have to do with contended locks, in turns if they are many."""
@@ -302,8 +356,14 @@ class InsideProfiler:
         living = {thread.tid for thread in draft.threads if thread.alive and not thread.pid}
         chosen = [tid for tid in now if tid in living]
         chosen += [tid for tid, _ in moved.most_common() if tid not in now]
-        # Threads of former scans stay if there is room: a quiet moment says little.
-        chosen += [tid for tid in self._samples if tid in living and tid not in chosen]
+        noted, self._noted = self._noted, set()
+        chosen += [tid for tid in sorted(noted & living) if tid not in chosen]
+        self._scans += 1
+        self._met |= dict.fromkeys(chosen, self._scans)
+        # A quiet moment says little.
+        recent = {tid: at for tid, at in self._met.items() if at > self._scans - _STAYS}
+        self._met = recent
+        chosen += [tid for tid in recent if tid in living and recent[tid] < self._scans]
         self._candidates = len(chosen)
         if len(chosen) > MAX_THREADS:
             self._turn = (self._turn + MAX_THREADS) % len(chosen)
@@ -326,7 +386,7 @@ class InsideProfiler:
         counts, points = self._counts.get(lock.id), self._points.get(lock.id, ())
         if not counts and not points:
             return lock
-        entries = (counts or Counter[_SampleKey]()).most_common()
+        entries = _fewer(counts or Counter[_SampleKey]())
         samples = sum(count for _, count in entries)
         # Holders that wait for a CPU have no sample. The counters lack the holds that go on.
         hold_s = (lock.hold_s or 0.0) - self._hold_s.setdefault(lock.id, lock.hold_s or 0.0)
@@ -347,6 +407,7 @@ class InsideProfiler:
             share=held_s / max(time.monotonic() - self._began, 1e-9),
             stacks=stacks,
             pressure=pressure(points, SLICES),
+            pressure_slice_s=(points[-1].time_s - points[0].time_s) / SLICES if points else 0.0,
         )
         return replace(lock, inside=inside)
 
@@ -365,6 +426,21 @@ class InsideProfiler:
                 " a time, in turns"
             )
         return notes
+
+
+def _fewer(counts: Counter[_SampleKey]) -> list[tuple[_SampleKey, int]]:
+    """Return the most frequent keys with their counts; the others are added up by call site."""
+    entries = counts.most_common()
+    if len(entries) <= _MAX_STACKS:
+        return entries
+    others = Counter[_SampleKey]()
+    for key, count in entries[_MAX_STACKS:]:
+        others[_SampleKey(key.site, 0, key.on_cpu, "")] += count
+    return [*entries[:_MAX_STACKS], *others.most_common()]
+
+
+def _time(sample: HolderSample) -> int:
+    return sample.time_ns
 
 
 def _key(sample: HolderSample) -> tuple[int, int, bool]:

@@ -31,6 +31,10 @@ _MAX_STACKS = 20_000
 _CPU_SHARE = 0.1
 #: Periods between two rounds at most: a ring has room for more samples.
 _MAX_PAUSE = 6
+#: The same while no sampled thread slept with a contended lock.
+_CALM_PAUSE = 4
+#: Seconds for which the memory map of the process holds.
+_MAPS_S = 0.5
 #: Periods that one sample may stand for.
 _MAX_COUNT = 20
 #: The share of our descriptors for the files of the sampled threads.
@@ -44,7 +48,7 @@ class _SampledStack(NamedTuple):
     running: bool
 
 
-class _LastSeen(NamedTuple):
+class LastSeen(NamedTuple):
     """A thread in the round before."""
 
     moment: ThreadMoment
@@ -61,7 +65,7 @@ class HolderSampler:
         if processor is None:
             raise LookupError("stacks of this processor cannot be followed")
         self.period_s = 1.0 / rate
-        self._unwinder = Unwinder(pid, processor)
+        self._unwinder = Unwinder(pid, processor, _MAPS_S)
         self._cache = SampleCache(processor)
         self._tasks = KernelThreads(pid, own_pid, _FILES_SHARE)
         self._stream = SampleStream(processor, rate)
@@ -70,10 +74,14 @@ class HolderSampler:
         self._samples: list[HolderSample] = []
         self._wanted: tuple[int, ...] = ()
         self._is_stopped = False
-        self._seen: dict[int, _LastSeen] = {}  # by tid
+        self._fault: Exception | None = None
+        self._seen: dict[int, LastSeen] = {}  # by tid
         self._ids: dict[_SampledStack, int] = {}
         self._stacks: dict[int, _SampledStack] = {}
         self._frames: dict[int, tuple[tuple[Frame, ...], tuple[Frame, ...]]] = {}
+        #: Whether no sampled thread slept with a contended lock of late. Then each sample of a
+        #: sleeping thread may stand for several periods.
+        self.is_calm = False
         self.taken = 0  # samples
         self.without_stack = 0  # sleeping threads whose call or stack may not be read
         self._thread = threading.Thread(target=self._run, name="holder samples", daemon=True)
@@ -84,7 +92,13 @@ class HolderSampler:
         self._wanted = tuple(tids[:MAX_THREADS])
 
     def take(self) -> list[HolderSample]:
-        """Return the samples since the last call, by the clock CLOCK_MONOTONIC."""
+        """Return the samples since the last call, by the clock CLOCK_MONOTONIC.
+
+        Raises:
+            Exception: the fault that ended the thread.
+        """
+        if self._fault is not None:
+            raise self._fault
         with self._changed:
             taken, self._samples = self._samples, []
             return taken
@@ -130,10 +144,11 @@ class HolderSampler:
     # ---- the thread ----
 
     def _run(self) -> None:
-        pause, used_s = 1, 0.0
+        busy_pause, used_s = 1, 0.0
         began = due = time.monotonic()
         try:
             while not self._is_stopped:
+                pause = max(busy_pause, _CALM_PAUSE if self.is_calm else 1)
                 due += pause * self.period_s
                 # At a random moment of each period: a program of the same rhythm would always
                 # show the same functions.
@@ -147,8 +162,10 @@ class HolderSampler:
                 passed_s = time.monotonic() - began
                 if passed_s > 1.0:
                     dear = used_s > _CPU_SHARE * passed_s
-                    pause = min(2 * pause, _MAX_PAUSE) if dear else max(1, pause - 1)
+                    busy_pause = min(2 * busy_pause, _MAX_PAUSE) if dear else max(1, busy_pause - 1)
                     began, used_s = time.monotonic(), 0.0
+        except Exception as error:
+            self._fault = error
         finally:
             self._stream.close()
             self._tasks.close()
@@ -182,8 +199,11 @@ class HolderSampler:
         before, self._seen = self._seen, {}
         calls = [
             one.call
-            for one in moments.values()
-            if one.state in _ASLEEP and one.call is not None and one.call.pc
+            for tid, one in moments.items()
+            if one.state in _ASLEEP
+            and one.call is not None
+            and one.call.pc
+            and (tid not in before or before[tid].moment != one)
         ]
         again = self._unwinder.again(calls) if calls else {}
         found = []
@@ -195,7 +215,7 @@ class HolderSampler:
                 else:
                     known = again.get(moment.call)
                     stack = self._stack_of_sleep(tid, moment, known)
-                    count = self._count(last, moment, now_ns, periods)
+                    count = periods_asleep(last, moment, now_ns, periods, self.period_s)
                 name = syscalls.name(moment.call.number) if moment.call.number >= 0 else ""
                 found.append(
                     HolderSample(
@@ -207,18 +227,8 @@ class HolderSampler:
                         call=name,
                     )
                 )
-            self._seen[tid] = _LastSeen(moment=moment, at_ns=now_ns, stack=stack)
+            self._seen[tid] = LastSeen(moment=moment, at_ns=now_ns, stack=stack)
         return found
-
-    def _count(
-        self, last: _LastSeen | None, moment: ThreadMoment, now_ns: int, periods: int
-    ) -> int:
-        """Return for how many of the periods a thread has slept, at least one."""
-        if last is None or periods == 1:
-            return 1
-        used_ns = sum(moment.counts[:2]) - sum(last.moment.counts[:2])
-        slept_s = (now_ns - last.at_ns - used_ns) / 1e9
-        return max(1, min(periods, round(slept_s / self.period_s)))
 
     def _stack_of_sleep(self, tid: int, moment: ThreadMoment, known: Unwound | None) -> int:
         call = moment.call
@@ -247,3 +257,25 @@ class HolderSampler:
             self._stacks[known] = stack
             self._ids[stack] = known
         return known
+
+
+def periods_asleep(
+    last: LastSeen | None, moment: ThreadMoment, now_ns: int, periods: int, period_s: float
+) -> int:
+    """Return for how many periods a thread has slept that sleeps now.
+
+    Args:
+        last: the round before; None if the thread was not followed.
+        moment: the thread now.
+        now_ns: the time of ``moment``.
+        periods: periods since the round before.
+        period_s: seconds of a period.
+
+    Returns:
+        1 to ``periods``. The thread ran, or wanted to run, in all others.
+    """
+    if last is None or periods == 1:
+        return 1
+    used_ns = sum(moment.counts[:2]) - sum(last.moment.counts[:2])
+    slept_s = (now_ns - last.at_ns - used_ns) / 1e9
+    return max(1, min(periods, round(slept_s / period_s)))

@@ -13,6 +13,7 @@ from support.targets import PATIENCE_S, StartTarget
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.inside_tree import inside
 from locktop.collector.sources.attach import attach
+from locktop.collector.unwind import perf_sample, perf_stream
 
 FUNCTIONS = ("takes_most", "takes_some", "takes_little")
 
@@ -120,3 +121,45 @@ def test_a_process_without_the_library_is_refused_in_one_line(
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "library" in done.stderr
+
+
+def test_sleeping_holders_are_sampled_where_the_kernel_refuses_samples(
+    start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> int:
+        raise perf_sample.RefusedError("no right (kernel.perf_event_paranoid is 3)")
+
+    monkeypatch.setattr(perf_stream, "open_stream", refused)
+    target = start_target("shares_inside_lock", "sleep")
+    target.expect("ready")
+    snapshot, lock = sampled(target.pid, 499.0, "g_outer", 100)
+    assert lock.inside is not None
+    assert not lock.inside.on_cpu
+    (note,) = (note for note in snapshot.notes if "kernel.perf_event_paranoid is 3" in note)
+    assert "CAP_PERFMON" in note
+
+
+def test_a_profile_ends_and_leaves_the_level(start_target: StartTarget) -> None:
+
+    target = start_target("shares_inside_lock", "compute")
+    target.expect("ready")
+    with closing(attach(target.pid)) as source:
+        assert source.scan().inside is None
+        source.profile_inside(None, 99.0)
+        assert source.scan().inside is not None
+        source.end_profile()
+        snapshot = source.scan()
+    assert snapshot.inside is None
+    assert snapshot.level == "contended"
+
+
+def test_a_hold_that_goes_on_is_sampled_in_its_system_call(start_target: StartTarget) -> None:
+    target = start_target("holder_activities", "reads_a_pipe")
+    assert target.line().startswith("read(")
+    target.expect("ready")
+    snapshot, lock = sampled(target.pid, 99.0, "g_lock", 20)
+    assert lock.inside is not None
+    assert {one.call for one in lock.inside.stacks} == {"read"}
+    (root,) = inside(snapshot, lock).root.children
+    assert root.step.name == "hold"
+    assert [child.step.name for child in root.children] == ["reads_a_pipe"]

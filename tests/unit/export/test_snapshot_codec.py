@@ -61,6 +61,7 @@ INSIDE = LockInside(
     share=0.01,
     stacks=(InsideStack(0x401000, 3, 4, True), InsideStack(0, 0, 1, False, "read")),
     pressure=(0.5, 0.25),
+    pressure_slice_s=2.5,
 )
 
 

@@ -33,7 +33,7 @@ def snapshot(*stacks: InsideStack) -> tuple[Snapshot, Lock]:
     made = scenarios.normal()
     samples = sum(one.count for one in stacks)
     on_cpu = sum(one.count for one in stacks if one.on_cpu)
-    lock = replace(made.locks[0], inside=LockInside(samples, on_cpu, 0.5, stacks, (0.25, 0.5)))
+    lock = replace(made.locks[0], inside=LockInside(samples, on_cpu, 0.5, stacks, (0.25, 0.5), 5.0))
     profile = InsideProfile(10.0, 0.01, samples + 3, 3, 1, 2)
     return (
         replace(made, locks=(lock,), stacks=STACKS, sites=SITES, inside=profile),
