@@ -9,6 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -89,7 +90,9 @@ class ThemedApp(App[Result]):
 
     def print_faults(self) -> None:
         """Print the tracebacks of the faults that did not end the app, on the standard error."""
-        sys.stderr.write("".join(self._faults))
+        with suppress(OSError):  # the terminal may be gone
+            for text in self._faults:
+                sys.stderr.write(text)
 
     def on_user_signal(self) -> None:
         """SIGUSR2 came. An app without snapshots ignores the signal."""
