@@ -254,7 +254,11 @@ class CallTreeScreen(ListScreen):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Follow a click on the other list."""
-        if event.widget is self._wing_list and not self._walked:
+        alone = self.has_class("on-wings") and not self.has_class("both")
+        if alone and event.widget is not self._wing_list:
+            # Textual gave the focus of a list that was just hidden to another hidden one.
+            self.call_after_refresh(self._wing_list.focus)
+        elif event.widget is self._wing_list and not self._walked:
             self.action_walk()
         elif isinstance(event.widget, ItemList):
             self.take_list(event.widget)

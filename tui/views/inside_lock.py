@@ -26,7 +26,7 @@ _TOP = 3
 SORT_KEYS: tuple[SortKey[FunctionShare], ...] = (
     SortKey("total", "TOTAL", lambda one: (-one.total, -one.own, one.step)),
     SortKey("own", "OWN", lambda one: (-one.own, -one.total, one.step)),
-    SortKey("asleep", "ASLEEP", lambda one: (-one.asleep, -one.total, one.step)),
+    SortKey("asleep", "ASLEEP", lambda one: (-one.asleep, -one.own, one.step)),
 )
 
 
