@@ -1,7 +1,7 @@
 """Measures what samples inside locks cost the program and the tool (docs/overhead.md).
 
     make inside-bench
-    PYTHONPATH=tests .venv/bin/python bench/inside.py [ROUNDS [RATE]]
+    PYTHONPATH=tests .venv/bin/python bench/inside.py [ROUNDS [RATE [LENGTH]]]
 
 Three threads fight for a lock and compute while they hold it. A round has a part without samples
 and one with them, in an order that changes. The work is the number of acquisitions for each second
@@ -28,6 +28,8 @@ from locktop.collector.sources.launch import preload_environment
 PART_S, WARM_S = 3.0, 1.0
 SCAN_S = 0.5
 ROUNDS = 11
+#: A hold of some 2 ms.
+LENGTH = "200000"
 
 
 def cpu_seconds(pid: int) -> float:
@@ -83,9 +85,10 @@ def main() -> None:
     """Print the costs of a rate."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     rate = float(sys.argv[2]) if len(sys.argv) > 2 else RATE
+    length = sys.argv[3] if len(sys.argv) > 3 else LENGTH
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
-        program = [compiler.program("shares_inside_lock", "-O2"), "compute"]
+        program = [compiler.program("shares_inside_lock", "-O2"), "compute", length]
         with Target(program, preload_environment(None)) as target:
             target.expect("ready")
             with closing(attach(target.pid)) as source:

@@ -1,10 +1,11 @@
 /* Threads fight for a lock, and three functions take 70, 20 and 10 % of each hold. The argument is
  * compute, sleep, nested or rwlock. With nested, the first function works under a second lock. A
- * line after "ready" ends the program, which says the seconds of each function.
+ * second argument sets the length of a hold. A line after "ready" ends the program, which says the
+ * seconds of each function.
  */
 #include "../target.h"
 
-enum { THREADS = 3, PARTS = 3, ROUNDS_OF_PART = 20000 };
+enum { THREADS = 3, PARTS = 3 };
 static const int tenths[PARTS] = {7, 2, 1};
 
 struct truth {
@@ -18,6 +19,7 @@ pthread_rwlock_t g_shared = PTHREAD_RWLOCK_INITIALIZER;
 static struct truth truths[THREADS];
 static volatile int stopped;
 static const char *way;
+static int rounds = 20000; /* of a computation that takes a tenth of a hold */
 static int sleeps, nested, reads;
 
 static double cpu_now(void)
@@ -30,7 +32,7 @@ static double cpu_now(void)
 static KEPT void computes(struct truth *truth, int amount)
 {
     uint64_t sum = truth->sum;
-    for (int i = 0; i < amount * ROUNDS_OF_PART; i++)
+    for (int i = 0; i < amount * rounds; i++)
         sum = sum * 6364136223846793005u + 1442695040888963407u;
     truth->sum = sum;
 }
@@ -120,6 +122,8 @@ int main(int argc, char **argv)
     pthread_t threads[THREADS], other = 0;
     double wall_s[PARTS] = {0}, cpu_s[PARTS] = {0};
     way = argc > 1 ? argv[1] : "compute";
+    if (argc > 2)
+        rounds = atoi(argv[2]);
     sleeps = !strcmp(way, "sleep");
     nested = !strcmp(way, "nested");
     reads = !strcmp(way, "rwlock");
