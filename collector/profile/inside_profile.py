@@ -1,4 +1,4 @@
-"""What runs inside a lock, as a profile: the stacks of threads that held the lock."""
+"""The code that runs inside a lock, as a profile: stacks of threads that held the lock."""
 
 from __future__ import annotations
 

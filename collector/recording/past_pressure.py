@@ -26,7 +26,7 @@ class PressurePhase(Struct, frozen=True, gc=False):
 
 
 class _Moment(Struct, frozen=True, gc=False):
-    """What one snapshot tells of the pressure."""
+    """The part of one snapshot that the pressure needs."""
 
     threads: int
     waits_s: Mapping[int, float]  # by lock; locks without waits are left out

@@ -1,4 +1,4 @@
-"""What runs inside a lock: functions with shares, and the tree below the calls that took it."""
+"""The code that runs inside a lock: functions with shares, and the tree below the call sites."""
 
 from __future__ import annotations
 

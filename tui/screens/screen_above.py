@@ -23,7 +23,7 @@ _MAX_RECORDS = 100_000
 
 
 class Below(NamedTuple):
-    """What the screen above uses of the monitor."""
+    """The parts of the monitor that the screen above uses."""
 
     status: StatusLine  # the first line, for a width
     pause: Callable[[], None]

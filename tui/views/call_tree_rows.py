@@ -127,7 +127,7 @@ class WingRow(Struct, frozen=True):
 
 
 class TreeWords(Struct, frozen=True):
-    """What a screen calls the parts of its tree."""
+    """The titles of the parts of a tree."""
 
     title: str = "Callers"
     caption: str = ""  # before the weight; ends with a blank

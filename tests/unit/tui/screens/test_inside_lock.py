@@ -1,4 +1,4 @@
-"""What runs inside a lock, driven by keys over snapshots made by hand."""
+"""The screen of the code inside a lock, driven by keys over snapshots made by hand."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_samples_are_taken_while_the_screen_is_open() -> None:
         assert screen.feed.profiled == [(lock,), ()]
 
 
-async def test_a_refusal_stands_in_place_of_the_samples() -> None:
+async def test_a_refusal_replaces_the_samples() -> None:
     async with opened(SNAPSHOT, size=(80, 24)) as screen:
         screen.feed.refusal = "what runs inside locks is known with the library alone: no library"
         await screen.keys("I")
@@ -86,7 +86,7 @@ async def test_a_refusal_stands_in_place_of_the_samples() -> None:
         await screen.says("Not saved: what runs inside locks")
 
 
-async def test_a_quiet_lock_is_told_from_one_that_is_not_sampled() -> None:
+async def test_a_line_says_that_nobody_held_the_lock_in_contention() -> None:
     async with opened(SNAPSHOT) as screen:
         name = name_of(chosen(screen))
         await screen.keys("I")
