@@ -53,6 +53,15 @@ class SnapshotFeed(Protocol):
         The call may block, so the thread that draws must not make it. Raises LocktopError.
         """
 
+    def profile_inside(self, locks: Collection[int]) -> None:
+        """Sample from now on what runs inside these locks, see Source.profile_inside().
+
+        The call may block, so the thread that draws must not make it. Raises LocktopError.
+        """
+
+    def end_profile(self) -> None:
+        """Take no more of these samples. The call may block."""
+
     def stop(self) -> None:
         """Stop; no snapshot is published afterwards."""
 
@@ -117,6 +126,14 @@ class PollerFeed:
             raise LocktopError("there is no scan yet")
         return self._session.start() if begins else self._session.stop()
 
+    def profile_inside(self, locks: Collection[int]) -> None:
+        """See SnapshotFeed."""
+        self._source.profile_inside(locks)
+
+    def end_profile(self) -> None:
+        """See SnapshotFeed."""
+        self._source.end_profile()
+
     def stop(self) -> None:
         """See SnapshotFeed."""
         if self._poller is not None:
@@ -172,6 +189,15 @@ class ReplayFeed:
         from locktop.collector.errors import LocktopError
 
         raise LocktopError("there is no session to begin or end: this is a recording")
+
+    def profile_inside(self, locks: Collection[int]) -> None:
+        """See SnapshotFeed."""
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("there is nothing to sample: this is a recording")
+
+    def end_profile(self) -> None:
+        """See SnapshotFeed."""
 
     def stop(self) -> None:
         """See SnapshotFeed."""

@@ -26,6 +26,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("filter", ("slash",), "/"),
     Keys("idle", ("i",), "i"),
     Keys("callers", ("c",), "c"),
+    Keys("inside", ("I",), "I"),
     Keys("timeline", ("T",), "T"),
     Keys("heat_map", ("H",), "H"),
     Keys("level", ("L",), "L"),
@@ -110,6 +111,26 @@ CALL_TREE_FOOTER: tuple[str, ...] = (
     "theme",
 )
 
+#: The actions of the screen of what runs inside a lock.
+INSIDE_ACTIONS: tuple[str, ...] = (
+    *(action for action in CALL_TREE_ACTIONS if action != "idle"),
+    "sort",
+)
+INSIDE_FOOTER: tuple[str, ...] = (
+    "help",
+    "quit",
+    "next_panel",
+    "walk",
+    "back",
+    "open",
+    "sort",
+    "weight",
+    "filter",
+    "save",
+    "pause",
+    "theme",
+)
+
 #: The line of keys shows as many of these as fit.
 FOOTER: tuple[str, ...] = (
     "help",
@@ -125,6 +146,7 @@ FOOTER: tuple[str, ...] = (
     "deadlock",
     "level",
     "callers",
+    "inside",
     "step_back",
     "jump_back",
     "timeline",

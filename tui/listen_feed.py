@@ -67,6 +67,15 @@ class ListenFeed:
         """See SnapshotFeed."""
         raise LocktopError("a session begins where the process runs: `locktop ctl -p PID --start`")
 
+    def profile_inside(self, locks: Collection[int]) -> None:
+        """See SnapshotFeed."""
+        raise LocktopError(
+            "samples are taken where the process runs: `locktop callers -p PID --inside LOCK`"
+        )
+
+    def end_profile(self) -> None:
+        """See SnapshotFeed."""
+
     def stop(self) -> None:
         """See SnapshotFeed."""
         self._listener.stop()

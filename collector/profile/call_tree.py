@@ -371,7 +371,8 @@ class _ButterflySum:
         below = {calls[at + 1].step: calls[at + 1] for at in mine if at + 1 < len(calls)}
         self._middle.add(branch.value, branch.idle)
         self._middle.add_location(calls[mine[-1]], branch.value)
-        if any(other.kind is StepKind.LOCK for other in below):
+        is_end = mine[-1] == len(calls) - 1 and step.kind is StepKind.FUNCTION
+        if is_end or any(other.kind is StepKind.LOCK for other in below):
             self._middle.add_own(branch.value, branch.idle)
         for sums, found in ((self._callers, above), (self._callees, below)):
             for other, call in found.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -51,13 +51,10 @@ class _Sum(Struct):
 
 def inside(snapshot: Snapshot, lock: Lock) -> InsideTree:
     """Return what runs inside a lock."""
-    stacks = lock.inside.stacks if lock.inside is not None else ()
-    shared = _shared_callers(snapshot, stacks)
     branches, sums = [], defaultdict[Step, _Sum](_Sum)
-    for one in stacks:
-        calls = _calls(snapshot, one, shared.get(one.site, 0))
-        branches.append(Branch(calls, float(one.count)))
-        _add(sums, calls, one)
+    for one, branch in stack_branches(snapshot, lock):
+        branches.append(branch)
+        _add(sums, branch.calls, one)
     functions = sorted(
         (
             FunctionShare(
@@ -71,8 +68,16 @@ def inside(snapshot: Snapshot, lock: Lock) -> InsideTree:
         ),
         key=lambda one: (-one.own, -one.total, one.step),
     )
-    samples = sum(one.count for one in stacks)
+    samples = sum(one.own for one in functions)
     return InsideTree(samples=samples, functions=tuple(functions), root=call_tree.tree(branches))
+
+
+def stack_branches(snapshot: Snapshot, lock: Lock) -> Iterator[tuple[InsideStack, Branch]]:
+    """Yield each stack of a lock with its branch: from the call site down. Values are samples."""
+    stacks = lock.inside.stacks if lock.inside is not None else ()
+    shared = _shared_callers(snapshot, stacks)
+    for one in stacks:
+        yield one, Branch(_calls(snapshot, one, shared.get(one.site, 0)), float(one.count))
 
 
 def _add(sums: dict[Step, _Sum], calls: Sequence[StackCall], one: InsideStack) -> None:

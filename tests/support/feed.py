@@ -23,6 +23,7 @@ class HandFeed:
         self.stopped = False
         self.stale = ""
         self.sessions: list[bool] = []  # True: one was begun, False: one was ended
+        self.profiled: list[tuple[int, ...]] = []  # locks of each profile, () at its end
         self.followed = 0  # tid
         self.followed_locks: frozenset[int] = frozenset()
 
@@ -47,6 +48,14 @@ class HandFeed:
     def session(self, begins: bool) -> str:
         self.sessions.append(begins)
         return "The session begins anew." if begins else "The session ended."
+
+    def profile_inside(self, locks: Collection[int]) -> None:
+        if self.refusal:
+            raise LocktopError(self.refusal)
+        self.profiled.append(tuple(locks))
+
+    def end_profile(self) -> None:
+        self.profiled.append(())
 
     def stop(self) -> None:
         self.stopped = True

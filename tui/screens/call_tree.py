@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_FOOTER
 from locktop.tui.views.call_tree import Branches, Row
 from locktop.tui.views.call_tree_rows import (
+    TreeWords,
     WingRow,
     call_tree_headline,
     figure,
@@ -50,6 +51,9 @@ class CallTreeScreen(ListScreen):
     """Shows a profile, or the newest of several."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE_ACTIONS)]
+    #: The actions in the line of keys, and the words of the lists.
+    FOOTER: ClassVar[Sequence[str]] = CALL_TREE_FOOTER
+    WORDS: ClassVar[TreeWords] = TreeWords()
 
     def __init__(
         self,
@@ -96,24 +100,29 @@ class CallTreeScreen(ListScreen):
         yield FixedLines(id="status")
         yield FixedLines(id="headline")
         with Container(id="call-tree-body"):
-            yield ItemList(id="tree")
-            yield ItemList(id="wings")
+            yield from self.compose_lists()
         yield from self.compose_footer()
 
-    def on_mount(self) -> None:
-        """Give the tree the focus.
+    def compose_lists(self) -> ComposeResult:
+        """The lists below the headline."""
+        yield ItemList(id="tree")
+        yield ItemList(id="wings")
 
-        The widgets are searched once: a snapshot may come while the app closes, and they are gone.
-        """
+    def on_mount(self) -> None:
+        """Give the first list the focus."""
+        self.find_widgets()
+        self.active_list().focus()
+
+    def find_widgets(self) -> None:
+        """Find the widgets once: a snapshot may come while the app closes, and they are gone."""
         self._status_line = self.query_one("#status", FixedLines)
         self._headline = self.query_one("#headline", FixedLines)
         self._tree_list = self.query_one("#tree", ItemList)
         self._wing_list = self.query_one("#wings", ItemList)
-        self._tree_list.focus()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot of the same process."""
-        self._profile, self._root = SnapshotProfile(snapshot), None
+        self._profile, self._root = self.profile_of(snapshot), None
         if not (self.is_mounted and self.is_current) or self._later is not None:
             return
         wait_s = self._next_at - self._now()
@@ -121,6 +130,10 @@ class CallTreeScreen(ListScreen):
             self._later = self.set_timer(wait_s, self._draw_later)
         else:
             self._draw()
+
+    def profile_of(self, snapshot: Snapshot) -> Profile:
+        """The profile of a newer snapshot."""
+        return SnapshotProfile(snapshot)
 
     def _draw_later(self) -> None:
         self._later = None
@@ -136,25 +149,27 @@ class CallTreeScreen(ListScreen):
             self._root = self._profile.tree(self._weight.name)
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
-        headline = call_tree_headline(
-            self._profile, self._weight, self._root, self._show_idle, width
-        )
-        self._headline.show((headline,))
-        self._draw_tree(self._root)
+        self._headline.show(self.headline(self._root, width))
+        self.draw_tree(self._root)
         self._draw_wings(self._root)
 
-    def _draw_tree(self, root: Node) -> None:
+    def headline(self, root: Node, width: int) -> Sequence[Line]:
+        """The lines above the lists."""
+        return (call_tree_headline(self._profile, self._weight, root, self._show_idle, width),)
+
+    def draw_tree(self, root: Node) -> None:
+        """Draw the tree."""
         rows = self._branches.rows(root, self._show_idle, self.filter_words, self._now())
         self._rows = {self._branches.id_of(row.path): row for row in rows}
         table = lay_out(tree_columns(self._weight, root.value), self._tree_list.size.width)
-        self._tree_list.set_heads("Callers", self._caption(), table.heading("SHARE"))
+        self._tree_list.set_heads(self.WORDS.title, self._caption(), table.heading("SHARE"))
         found = self._rows
         self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
 
     def _caption(self) -> str:
         found = f", with “{self.filter_words}”" if self.filter_words else ""
         estimate = ", estimated" if self._profile.estimate else ""
-        return f"by {self._weight.says}{estimate}{found}"
+        return f"{self.WORDS.caption}by {self._weight.says}{estimate}{found}"
 
     def _draw_wings(self, root: Node) -> None:
         if not self._wing_list.display:
@@ -165,7 +180,7 @@ class CallTreeScreen(ListScreen):
             self._wing_list.set_heads("Function", "")
             self._wing_list.show((), lambda _: ())
             return
-        self._wings = wing_rows(found, self._show_idle)
+        self._wings = wing_rows(found, self._show_idle, self.WORDS)
         by_id = {self._wing_id(row): row for row in self._wings}
         table = lay_out(wing_columns(found, self._weight), self._wing_list.size.width)
         self._wing_list.set_heads("Function", self._of_all(found, root), table.heading("OF IT"))
@@ -188,6 +203,10 @@ class CallTreeScreen(ListScreen):
         """The function with visible callers: the last of the path, else that under the cursor."""
         if self._walked:
             return self._walked[-1]
+        return self.step_under_cursor()
+
+    def step_under_cursor(self) -> Step | None:
+        """The function under the cursor."""
         current = self._tree_list.current
         row = self._rows.get(current) if current is not None else None
         return row.node.step if row is not None else None
@@ -204,7 +223,7 @@ class CallTreeScreen(ListScreen):
         self.set_class(wide, "both")
 
     def _redraw(self) -> None:
-        self.footer.set_keys(footer_line(self.size.width, CALL_TREE_FOOTER))
+        self.footer.set_keys(footer_line(self.size.width, self.FOOTER))
         self._draw()
 
     @on(events.ScreenResume)
@@ -213,12 +232,16 @@ class CallTreeScreen(ListScreen):
 
     @on(ItemList.Moved)
     def _moved(self, event: ItemList.Moved) -> None:
-        if event.source is self._tree_list and self._root is not None and not self._walked:
+        if event.source is self.first_list() and self._root is not None and not self._walked:
             self._draw_wings(self._root)
 
     def active_list(self) -> ItemList:
         """See ListScreen."""
-        return self._wing_list if self.has_class("on-wings") else self._tree_list
+        return self._wing_list if self.has_class("on-wings") else self.first_list()
+
+    def first_list(self) -> ItemList:
+        """The list whose row the callers and callees belong to."""
+        return self._tree_list
 
     def focused_panel(self) -> ScrollPanel:
         """See ListScreen."""
@@ -231,12 +254,21 @@ class CallTreeScreen(ListScreen):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Follow a click on the other list."""
-        if event.widget is self._wing_list and not self._walked:
+        alone = self.has_class("on-wings") and not self.has_class("both")
+        if alone and event.widget is not self._wing_list:
+            # Textual gave the focus of a list that was just hidden to another hidden one.
+            self.call_after_refresh(self._wing_list.focus)
+        elif event.widget is self._wing_list and not self._walked:
             self.action_walk()
-        elif event.widget in (self._tree_list, self._wing_list):
-            self._use(event.widget is self._wing_list)
+        elif isinstance(event.widget, ItemList):
+            self.take_list(event.widget)
+            self.use(event.widget is self._wing_list)
 
-    def _use(self, wings: bool) -> None:
+    def take_list(self, used: ItemList) -> None:
+        """The user went to a list."""
+
+    def use(self, wings: bool) -> None:
+        """Go to callers and callees, or to the first list."""
         self.set_class(wings, "on-wings")
         self.set_class(not wings, "on-tree")
         if self.focused is not self.active_list():
@@ -255,7 +287,7 @@ class CallTreeScreen(ListScreen):
     def action_panel(self, _: int) -> None:
         """Go to the other list."""
         if self.has_class("on-wings"):
-            self._use(False)
+            self.use(False)
         else:
             self.action_walk()
 
@@ -276,7 +308,7 @@ class CallTreeScreen(ListScreen):
 
     def _walk_to(self, step: Step) -> None:
         self._walked.append(step)
-        self._use(True)
+        self.use(True)
         self.call_after_refresh(self._to_the_middle)
 
     def _to_the_middle(self) -> None:
@@ -295,7 +327,7 @@ class CallTreeScreen(ListScreen):
         if self._walked:
             self._to_the_middle()
         else:
-            self._use(False)
+            self.use(False)
         return True
 
     def leave(self) -> None:
@@ -326,7 +358,7 @@ class CallTreeScreen(ListScreen):
             self._tree_list.choose(self._branches.id_of(above[-2].path))
 
     def _row_in_use(self) -> Row | None:
-        if self.has_class("on-wings") or self._tree_list.current is None:
+        if self.active_list() is not self._tree_list or self._tree_list.current is None:
             return None
         return self._rows.get(self._tree_list.current)
 

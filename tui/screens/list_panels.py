@@ -5,12 +5,13 @@ Equal things are one row until the row is opened: locks of one class, threads in
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.format.source_location import short_location
-from locktop.collector.model import Lock, LockClass, Thread, ThreadGroup
+from locktop.collector.model import Lock, LockClass, Snapshot, Thread, ThreadGroup
+from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
@@ -85,6 +86,10 @@ class Panel(Generic[Row]):
 
     def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """The title and the lines of the details of a row, None if the row is gone."""
+        raise NotImplementedError
+
+    def lock(self, index: SnapshotIndex) -> Lock | None:
+        """The one lock that the row under the cursor is about, None without one."""
         raise NotImplementedError
 
     # Keys
@@ -268,6 +273,11 @@ class LockPanel(Panel[LockRow]):
     title = "Locks"
     sort_keys = lock_list.SORT_KEYS
 
+    def __init__(self, widget: ItemList) -> None:
+        super().__init__(widget)
+        #: The pressure of a lock in phases, for its details.
+        self.pressure: Callable[[Snapshot, Lock], Sequence[PressurePhase]] = lambda *_: ()
+
     def singles(self, index: SnapshotIndex) -> Mapping[int, LockRow]:
         """See Panel."""
         return index.locks
@@ -315,8 +325,12 @@ class LockPanel(Panel[LockRow]):
         """See Panel."""
         found = index.locks.get(id_) or self.groups(index).get(self._groups.key_of(id_))
         if isinstance(found, Lock):
-            return "of a lock", lock_details(index, found)
+            return "of a lock", lock_details(index, found, self.pressure(index.snapshot, found))
         return ("of a class of locks", class_details(index, found)) if found else None
+
+    def lock(self, index: SnapshotIndex) -> Lock | None:
+        """See Panel."""
+        return index.locks.get(self.widget.current or 0)
 
 
 class ThreadPanel(Panel[ThreadRow]):
@@ -386,6 +400,16 @@ class ThreadPanel(Panel[ThreadRow]):
         if isinstance(found, Thread):
             return "of a thread", thread_details(index, found)
         return ("of threads that do the same", group_details(index, found)) if found else None
+
+    def lock(self, index: SnapshotIndex) -> Lock | None:
+        """The lock that the thread waits for, else the last lock that other threads want of it."""
+        thread = index.threads.get(self.closest(index, self.widget.current or 0))
+        if thread is None:
+            return None
+        if thread.waiting_for is not None:
+            return index.locks.get(thread.waiting_for.lock)
+        held = [index.locks[one.lock] for one in thread.holds if one.lock in index.locks]
+        return next((lock for lock in reversed(held) if lock.waiters), None)
 
 
 AnyPanel = LockPanel | ThreadPanel

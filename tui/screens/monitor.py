@@ -28,11 +28,12 @@ from locktop.tui.screens.level_control import LevelControl
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
 from locktop.tui.screens.newest_snapshots import NewestSnapshots
 from locktop.tui.screens.past_travel import PastTravel
-from locktop.tui.screens.screen_above import ScreenAbove
+from locktop.tui.screens.pressure_reader import PressureReader
+from locktop.tui.screens.screen_above import Below, ScreenAbove
 from locktop.tui.screens.session_control import SessionControl
 from locktop.tui.terminal.driver import Meter
-from locktop.tui.views.banner import banner, no_deadlock
-from locktop.tui.views.headline import headline, most_waited_now, waiting_line
+from locktop.tui.views.banner import no_deadlock, top_lines
+from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
 from locktop.tui.views.status import notes, status_line
 from locktop.tui.views.styled_line import Line
@@ -93,7 +94,8 @@ class MonitorScreen(ListScreen):
         slot = self._newest.slot
         self._level = LevelControl(feed, slot, self, asks=asks_for_level, is_replay=is_replay)
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
-        self.above = ScreenAbove(self, self.past, self._above_closed, now)
+        below = Below(self._status_line, self.action_pause, self.travel, self._above_closed)
+        self.above = ScreenAbove(self, feed, self.past, below, now)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
@@ -126,6 +128,8 @@ class MonitorScreen(ListScreen):
         self._details = self.query_one("#details", Details)
         self._locks = LockPanel(self.query_one("#locks", ItemList))
         self._threads = ThreadPanel(self.query_one("#threads", ItemList))
+        self._pressure = PressureReader(self.past.moments, self, self._draw_details)
+        self._locks.pressure = self._pressure.phases
         self._target = DetailsTarget(self._locks, self._threads)
         self._locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
@@ -208,6 +212,7 @@ class MonitorScreen(ListScreen):
 
     def _show_index(self, index: SnapshotIndex) -> None:
         self._index = index
+        self._pressure.until_ns = self.travel.drawn_ns or time.time_ns()
         if new := self._new_notes.of(index.snapshot.notes):
             self.show_message(*new, style="waiting", seconds=_NOTES_S)
         self._draw()
@@ -225,7 +230,8 @@ class MonitorScreen(ListScreen):
             self.above.show_snapshot(index.snapshot)
             return
         self._draw_status()
-        self._headline.show(self._top_lines(index))
+        stale = "" if self.past.is_active else self._feed.stale
+        self._headline.show(top_lines(index, self.size.width, self.size.height, stale))
         now = self._now()
         for panel in (self._locks, self._threads):
             panel.draw(index, self.filter_words, self._show_idle, now)
@@ -243,14 +249,6 @@ class MonitorScreen(ListScreen):
             self.travel.position,
             self.past.alerts,
         )
-
-    def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
-        max_lines = max(3, self.size.height // 5)
-        found = banner(index, max_lines, self.size.width) or (headline(index, self.size.width),)
-        if not self._feed.stale or self.past.is_active:
-            return found
-        is_empty = not index.snapshot.process.pid
-        return (waiting_line(self._feed.stale, self.size.width), *(() if is_empty else found))
 
     def _draw_details(self) -> None:
         index = self._index
@@ -441,16 +439,17 @@ class MonitorScreen(ListScreen):
 
     def action_callers(self, weight: str | None = None, idle: bool = False) -> None:
         """Show the call tree, by this weight, and with idle waits or without."""
-        if self._index is None:
-            return
-        self.above.open_call_tree(
-            self._index.snapshot,
-            self._status_line,
-            weight=weight,
-            idle=idle,
-            pause=self.action_pause,
-            travel=self.travel,
-        )
+        if self._index is not None:
+            self.above.open_call_tree(self._index.snapshot, weight, idle)
+
+    def action_inside(self) -> None:
+        """Show what runs inside the lock under the cursor."""
+        index = self._index
+        lock = self._panel().lock(index) if index is not None else None
+        if index is None or lock is None:
+            self.show_message("Choose one lock, or a thread at a lock: I shows what runs inside.")
+        else:
+            self.above.open_inside(index.snapshot, lock)
 
     def action_timeline(self) -> None:
         """Show the time line."""

@@ -1,12 +1,13 @@
-"""The screen above the monitor: the call tree, the time line, the heat map, or none."""
+"""The screen above the monitor: a call tree, the time line, the heat map, or none."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Lock, Snapshot
+from locktop.tui.feed import SnapshotFeed
 from locktop.tui.past import Past
 from locktop.tui.widgets.list_screen import ListScreen, Travel
 
@@ -21,25 +22,37 @@ if TYPE_CHECKING:
 _MAX_RECORDS = 100_000
 
 
+class Below(NamedTuple):
+    """The parts of the monitor that the screen above uses."""
+
+    status: StatusLine  # the first line, for a width
+    pause: Callable[[], None]
+    travel: Travel  # see ListScreen
+    closed: Callable[[int | None], None]  # the user is back, with the moment that he chose, or None
+
+
 class ScreenAbove:
     """Opens one screen at a time over the monitor, and passes snapshots on to it."""
 
     def __init__(
         self,
         monitor: ListScreen,
+        feed: SnapshotFeed,
         past: Past,
-        closed: Callable[[int | None], None],
+        below: Below,
         now: Callable[[], float],
     ) -> None:
         """Args:
         monitor: the screen below.
+        feed: takes the samples inside locks.
         past: what the time line and the heat map show.
-        closed: is called when the user is back, with the moment that he chose above, or None.
+        below: what the screen above uses of the monitor.
         now: a monotonic clock in seconds.
         """
         self._monitor = monitor
+        self._feed = feed
         self._past = past
-        self._closed = closed
+        self._below = below
         self._now = now
         self._screen: CallTreeScreen | TimeScreen | None = None
         #: Reads the past; None until the time line or the heat map was opened.
@@ -55,16 +68,7 @@ class ScreenAbove:
         if self._screen is not None:
             self._screen.show_snapshot(snapshot)
 
-    def open_call_tree(
-        self,
-        snapshot: Snapshot,
-        status: StatusLine,
-        *,
-        weight: str | None,
-        idle: bool,
-        pause: Callable[[], None],
-        travel: Travel,
-    ) -> None:
+    def open_call_tree(self, snapshot: Snapshot, weight: str | None, idle: bool) -> None:
         """Open the call tree of a snapshot; for the other arguments see CallTreeScreen."""
         from locktop.collector.profile.profile import SnapshotProfile, weight_of
         from locktop.tui.screens.call_tree import CallTreeScreen
@@ -72,11 +76,28 @@ class ScreenAbove:
         profile = SnapshotProfile(snapshot)
         self._screen = CallTreeScreen(
             profile,
-            status,
+            self._below.status,
             weight=weight_of(profile.weights, weight),
             idle=idle,
-            pause=pause,
-            travel=travel,
+            pause=self._below.pause,
+            travel=self._below.travel,
+            now=self._now,
+        )
+        self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
+
+    def open_inside(self, snapshot: Snapshot, lock: Lock) -> None:
+        """Open what runs inside a lock of a snapshot."""
+        from locktop.tui.screens.inside_lock import InsideLockScreen
+        from locktop.tui.screens.inside_sampling import InsideSampling
+
+        sampling = InsideSampling(self._feed, self._monitor, is_replay=self._past.is_replay)
+        self._screen = InsideLockScreen(
+            snapshot,
+            lock,
+            sampling,
+            self._below.status,
+            pause=self._below.pause,
+            travel=self._below.travel,
             now=self._now,
         )
         self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
@@ -124,4 +145,4 @@ class ScreenAbove:
 
     def _back(self, chosen_ns: int | None) -> None:
         self._screen = None
-        self._closed(chosen_ns)
+        self._below.closed(chosen_ns)

@@ -14,6 +14,7 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
+from locktop.tui.views.headline import headline, waiting_line
 from locktop.tui.views.shorten import location_in, middle
 from locktop.tui.views.styled_line import Line, make_line
 
@@ -129,3 +130,19 @@ def _locations(frame: Frame | None, site: Frame | None, room: int) -> str:
     # Each location has half of the room, and what the other one does not need.
     at = location_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
     return f", at {at} ({location_in(site, room - cell_len(at))})"
+
+
+def top_lines(index: SnapshotIndex, width: int, height: int, stale: str) -> tuple[Line, ...]:
+    """The lines above the panels.
+
+    Args:
+        index: the snapshot.
+        width: of the screen, cells.
+        height: of the screen, rows.
+        stale: the reason that no newer snapshot comes for now; "" while they come.
+    """
+    found = banner(index, max(3, height // 5), width) or (headline(index, width),)
+    if not stale:
+        return found
+    is_empty = not index.snapshot.process.pid
+    return (waiting_line(stale, width), *(() if is_empty else found))

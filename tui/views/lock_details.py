@@ -18,8 +18,10 @@ from locktop.collector.model import (
     behind_s,
     unheld_s,
 )
+from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
+from locktop.tui.views.inside_lock import inside_details, pressure_details
 from locktop.tui.views.lock_list import LockRow, mean_hold
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
@@ -31,8 +33,10 @@ _MAX_STACKS = 64
 _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
-def lock_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    """The lines of the details panel for ``lock``."""
+def lock_details(
+    index: SnapshotIndex, lock: Lock, phases: Sequence[PressurePhase] = ()
+) -> Iterator[Line]:
+    """The lines of the details panel for ``lock``; ``phases``: its pressure, the oldest first."""
     yield make_line(
         (f" {lock.name}", "strong"),
         f"  {lock.kind.value}",
@@ -48,6 +52,8 @@ def lock_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         yield from stack_of(index, now.stack, 0)
     yield from _waiters(index, lock)
     yield from figures(index, lock, {lock.id})
+    yield from pressure_details(phases)
+    yield from inside_details(index, lock)
     yield from looks_like(index, lock.id)
     yield from _misused(index, lock.id)
     yield from blamed(index, lock.blame)

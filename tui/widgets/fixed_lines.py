@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from locktop.tui.views.styled_line import Line, cut
 from locktop.tui.widgets.strip_cache import PLAIN, StripCache
 
@@ -13,7 +15,7 @@ class FixedLines(StripCache, can_focus=False):
         super().__init__(id=id)
         self.lines: tuple[Line, ...] = ()
 
-    def show(self, lines: tuple[Line, ...]) -> None:
+    def show(self, lines: Sequence[Line]) -> None:
         """Show ``lines``; only a new number of lines needs a new layout."""
         if len(lines) != len(self.lines):
             self.styles.height = max(1, len(lines))

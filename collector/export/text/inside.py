@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from locktop.collector.export.text.call_tree import SMALLEST, named
 from locktop.collector.format import units
 from locktop.collector.format.wrap import wrapped
@@ -14,12 +16,31 @@ from locktop.collector.sanitize import clean
 
 _COLUMN = 9
 _MIN_NAME = 20
+#: The most locks in a text report, and functions of one lock there.
+_MAX_LOCKS, _MAX_FUNCTIONS = 5, 8
 
 
 def render(snapshot: Snapshot, lock: Lock, width: int = 100) -> str:
     """Return the page. No line is longer than ``width``."""
     lines = _lines(snapshot, lock, inside(snapshot, lock), width)
     return "\n".join(part for line in lines for part in wrapped(line, width)) + "\n"
+
+
+def summary(snapshot: Snapshot, width: int) -> Iterator[str]:
+    """Yield the section of the text report: of each sampled lock the functions inside."""
+    sampled = [lock for lock in snapshot.locks if lock.inside is not None and lock.inside.samples]
+    if not sampled:
+        return
+    yield from ("", "WHAT RUNS INSIDE LOCKS, most samples first")
+    sampled.sort(key=lambda lock: -lock.inside.samples if lock.inside is not None else 0)
+    for lock in sampled[:_MAX_LOCKS]:
+        found = inside(snapshot, lock)
+        yield from (f"  {line}" for line in _head(snapshot, lock))
+        yield f"{'total':>{_COLUMN}}{'own':>{_COLUMN}}{'asleep':>{_COLUMN}}  function"
+        largest = sorted(found.functions, key=lambda one: -one.total)[:_MAX_FUNCTIONS]
+        yield from _functions(replace(found, functions=tuple(largest)), width)
+    if len(sampled) > _MAX_LOCKS:
+        yield f"  and {len(sampled) - _MAX_LOCKS} more locks"
 
 
 def _lines(snapshot: Snapshot, lock: Lock, found: InsideTree, width: int) -> Iterator[str]:

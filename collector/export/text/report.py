@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from locktop.collector.analysis import deadlock_report
-from locktop.collector.export.text import blame, deadlock, lock_order, locks, threads
+from locktop.collector.export.text import blame, deadlock, inside, lock_order, locks, threads
 from locktop.collector.export.text.context import ReportContext
 from locktop.collector.format import activity, units
 from locktop.collector.format.misuse import misuse_sentence
@@ -31,10 +31,13 @@ def render(
         idle: list the threads that wait for work too.
     """
     context = ReportContext(snapshot, before)
-    return "\n".join(part for line in _lines(context, idle) for part in wrapped(line, width)) + "\n"
+    return (
+        "\n".join(part for line in _lines(context, idle, width) for part in wrapped(line, width))
+        + "\n"
+    )
 
 
-def _lines(context: ReportContext, with_idle: bool) -> Iterator[str]:
+def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]:
     """Yield the sections in their order: first what is wrong, then figures."""
     snapshot = context.snapshot
     yield from _head(context)
@@ -44,6 +47,7 @@ def _lines(context: ReportContext, with_idle: bool) -> Iterator[str]:
     yield ""
     yield from locks.lock_table(context)
     yield from _patterns(context)
+    yield from inside.summary(snapshot, width)
     yield from blame.holder_activities(context)
     yield from locks.signal_table(context)
     yield from threads.waiting_threads(context)

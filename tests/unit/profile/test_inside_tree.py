@@ -9,6 +9,7 @@ from unit.builders import records, scenarios
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import inside_json
 from locktop.collector.export.text import inside as inside_text
+from locktop.collector.export.text import report
 from locktop.collector.model import Frame, InsideProfile, InsideStack, Lock, LockInside, Snapshot
 from locktop.collector.profile.inside_tree import inside, lock_named
 
@@ -119,3 +120,13 @@ def test_several_locks_of_a_name_are_listed() -> None:
     lock = scenarios.normal().locks[0]
     with pytest.raises(LocktopError, match="2 locks"):
         lock_named((lock, replace(lock, id=99)), lock.name)
+
+
+def test_the_text_report_names_the_functions_of_each_sampled_lock() -> None:
+    made, lock = snapshot(*WHOLE)
+    page = report.render(made, width=80)
+    assert "WHAT RUNS INSIDE LOCKS, most samples first" in page
+    assert f"mutex {lock.name} (id {lock.id}): 10 samples" in page
+    assert "   60.0 %   60.0 %        -  copy at work.c:1" in page
+    assert max(map(len, page.splitlines())) <= 80
+    assert "WHAT RUNS" not in report.render(replace(made, inside=None, locks=()))

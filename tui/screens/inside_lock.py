@@ -1,0 +1,230 @@
+"""The code that runs inside a lock: functions with shares, and the tree below the call sites."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+
+from locktop.collector.export.files import save_new
+from locktop.collector.export.rendered_files import inside_file, inside_name
+from locktop.collector.model import Lock, Snapshot
+from locktop.collector.profile.call_tree import Node, Step
+from locktop.collector.profile.inside_profile import InsideLockProfile
+from locktop.collector.profile.inside_tree import FunctionShare
+from locktop.collector.profile.profile import Profile
+from locktop.tui.bindings import bindings
+from locktop.tui.keymap import INSIDE_ACTIONS, INSIDE_FOOTER
+from locktop.tui.new_notes import NewNotes
+from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
+from locktop.tui.screens.inside_sampling import InsideSampling
+from locktop.tui.views.call_tree_rows import TreeWords, location_of
+from locktop.tui.views.inside_lock import SORT_KEYS, function_columns, inside_title, samples_line
+from locktop.tui.views.sorting import StableSorter, matches, next_sort_key, sort_key_named
+from locktop.tui.views.styled_line import Line, make_line, wrap
+from locktop.tui.views.table import lay_out
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import Travel
+
+#: How long a note stays in the last line.
+_NOTES_S = 15.0
+#: The indentation of a wrapped reason.
+_INDENT = 2
+
+
+class InsideLockScreen(CallTreeScreen):
+    """Shows the samples of one lock, of the newest snapshot or of a moment of the past.
+
+    While the screen shows now, locktop samples the threads that hold the lock.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*INSIDE_ACTIONS)]
+    FOOTER = INSIDE_FOOTER
+    WORDS = TreeWords(
+        title="Tree",
+        caption="from the calls that took the lock, ",
+        callees="calls",
+        top="no caller: takes the lock",
+    )
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        lock: Lock,
+        sampling: InsideSampling,
+        status: StatusLine,
+        *,
+        pause: Callable[[], None],
+        travel: Travel,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make the screen; see CallTreeScreen for the other arguments.
+
+        Args:
+            snapshot: the snapshot to begin with.
+            lock: of the snapshot.
+            sampling: takes the samples.
+        """
+        self._lock = lock
+        self._profile: InsideLockProfile
+        super().__init__(
+            InsideLockProfile(snapshot, lock), status, pause=pause, travel=travel, now=now
+        )
+        self._sampling = sampling
+        self._shares: dict[int, FunctionShare] = {}
+        self._ids: dict[Step, int] = {}  # of rows
+        self._sorter = StableSorter()
+        self._sort_by = SORT_KEYS[0].name
+        self._new_notes = NewNotes()
+        self._new_notes.of(snapshot.notes)
+
+    def compose_lists(self) -> ComposeResult:
+        """The functions above the tree, and callers and callees."""
+        with Container(id="inside"):
+            yield ItemList(id="functions")
+            yield ItemList(id="tree")
+        yield ItemList(id="wings")
+
+    def find_widgets(self) -> None:
+        """See CallTreeScreen."""
+        super().find_widgets()
+        self._function_list = self._first = self.query_one("#functions", ItemList)
+
+    def on_mount(self) -> None:
+        """Begin to sample."""
+        self._sample(self._profile.snapshot)
+
+    def on_unmount(self) -> None:
+        """Take no more samples."""
+        self._sampling.end()
+
+    def profile_of(self, snapshot: Snapshot) -> Profile:
+        """See CallTreeScreen. A lock that is not there has no samples."""
+        found = next((lock for lock in snapshot.locks if lock.id == self._lock.id), None)
+        return InsideLockProfile(snapshot, found or self._lock)
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """See CallTreeScreen."""
+        super().show_snapshot(snapshot)
+        if self.is_mounted:
+            self._sample(snapshot)
+            if new := self._new_notes.of(snapshot.notes):
+                self.show_message(*new, style="waiting", seconds=_NOTES_S)
+
+    def _sample(self, snapshot: Snapshot) -> None:
+        if not self._is_past and not snapshot.ended:
+            self._sampling.begin(self._lock.id, self._draw)
+
+    @property
+    def _is_past(self) -> bool:
+        return self._travel is not None and self._travel.is_active
+
+    # Drawing
+
+    def headline(self, root: Node, width: int) -> Sequence[Line]:
+        """See CallTreeScreen. Without samples the lines say why."""
+        reason = self._reason()
+        if not reason:
+            is_sampling = self._sampling.is_on and not self._is_past
+            return (samples_line(self._profile.snapshot, self._profile.lock, is_sampling, width),)
+        line = (*inside_title(self._lock), *make_line((reason, "waiting")))
+        return wrap(line, width, _INDENT)
+
+    def _reason(self) -> str:
+        """Why there are no samples; "" if there are some."""
+        snapshot, sampling = self._profile.snapshot, self._sampling
+        found = self._profile.lock.inside
+        if snapshot.inside is not None and found is not None and found.samples:
+            return ""
+        if sampling.refusal and not self._is_past:
+            return sampling.refusal
+        if snapshot.inside is None:
+            if self._is_past or sampling.is_replay:
+                return "no samples at this moment: locktop takes them only while asked to"
+            return "no samples: the process has ended" if snapshot.ended else "sampling begins"
+        return f"no sample yet: nobody held {self._lock.name} while a thread waited"
+
+    def draw_tree(self, root: Node) -> None:
+        """Draw the functions and the tree."""
+        self._draw_functions()
+        super().draw_tree(root)
+
+    def _draw_functions(self) -> None:
+        weight = self._weight.name
+        rows = {
+            self._ids.setdefault(one.step, len(self._ids)): one
+            for one in self._profile.functions(weight)
+            if matches(location_of(one.step, one.location), self.filter_words)
+        }
+        self._shares = rows
+        key = sort_key_named(SORT_KEYS, self._sort_by)
+        ids = self._sorter.arrange(
+            list(rows), self._now(), lambda: sorted(rows, key=lambda id_: key.key(rows[id_]))
+        )
+        samples = max(self._profile.samples(weight), 1)
+        table = lay_out(function_columns(samples), self._function_list.size.width)
+        self._function_list.set_heads(
+            "Functions", f"by {self._weight.says} in them", table.heading(key.column)
+        )
+        self._function_list.show(ids, lambda id_: table.line(rows[id_]))
+
+    # The lists
+
+    def first_list(self) -> ItemList:
+        """See CallTreeScreen."""
+        return self._first
+
+    def take_list(self, used: ItemList) -> None:
+        """See CallTreeScreen."""
+        if used is not self._wing_list:
+            self._first = used
+
+    def step_under_cursor(self) -> Step | None:
+        """See CallTreeScreen."""
+        if self._first is not self._function_list:
+            return super().step_under_cursor()
+        current = self._function_list.current
+        share = self._shares.get(current) if current is not None else None
+        return share.step if share is not None else None
+
+    def apply_filter(self) -> None:
+        """See ListScreen."""
+        self._sorter.sort_now()
+        super().apply_filter()
+
+    # Actions, as named in actions.py
+
+    def action_panel(self, step: int) -> None:
+        """Go to the next list: functions, tree, callers and callees."""
+        lists = [self._function_list, self._tree_list, self._wing_list]
+        target = lists[(lists.index(self.active_list()) + step) % len(lists)]
+        if target is self._wing_list:
+            self.action_walk()
+        else:
+            self._first = target
+            self.use(wings=False)
+
+    def action_sort(self) -> None:
+        """Sort the functions by the next column."""
+        self._sort_by = next_sort_key(SORT_KEYS, self._sort_by)
+        self.apply_filter()
+
+    def action_weight(self) -> None:
+        """Change to the next weight."""
+        self._sorter.sort_now()
+        super().action_weight()
+
+    def action_save(self, form: str) -> None:
+        """Save all that runs inside the lock."""
+        if reason := self._reason():
+            self.show_message(f"Not saved: {reason}")
+            return
+        snapshot, lock = self._profile.snapshot, self._profile.lock
+        suffix = ".json" if form == "json" else ".txt"
+        data = inside_file(snapshot, lock, form)
+        self.save(partial(save_new, inside_name(snapshot), suffix, data))

@@ -1,0 +1,115 @@
+"""Lines that tell what runs inside a lock: functions with shares, and the pressure in phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import Lock, Snapshot
+from locktop.collector.profile.inside_tree import FunctionShare, inside
+from locktop.collector.recording.past_pressure import PressurePhase
+from locktop.tui.views.call_tree import HOT
+from locktop.tui.views.call_tree_rows import location_of
+from locktop.tui.views.cells import bar, counted, duration, fit_right, percent
+from locktop.tui.views.detail_parts import labelled
+from locktop.tui.views.shorten import fit_middle, without_arguments
+from locktop.tui.views.sorting import SortKey
+from locktop.tui.views.styled_line import Line, line_text, make_line
+from locktop.tui.views.table import Cell, Column
+
+_BAR = 8
+_SHARE = 6
+_TOP = 3
+#: The orders of the list of functions. The function that took the lock has all samples.
+SORT_KEYS: tuple[SortKey[FunctionShare], ...] = (
+    SortKey("total", "TOTAL", lambda one: (-one.total, -one.own, one.step)),
+    SortKey("own", "OWN", lambda one: (-one.own, -one.total, one.step)),
+    SortKey("asleep", "ASLEEP", lambda one: (-one.asleep, -one.own, one.step)),
+)
+
+
+def function_columns(samples: int) -> tuple[Column[FunctionShare], ...]:
+    """The columns of the list of functions; shares are of ``samples``."""
+
+    def total(row: FunctionShare) -> Cell:
+        part = row.total / samples
+        return f"{percent(part):>4} {bar(part, _BAR)}", "waiting" if part >= HOT else "text"
+
+    def own(row: FunctionShare) -> Cell:
+        return _share(row.own, samples)
+
+    def asleep(row: FunctionShare) -> Cell:
+        return _share(row.asleep, samples)
+
+    def name(row: FunctionShare) -> Cell:
+        style = "strong" if row.own / samples >= HOT else "text"
+        return location_of(row.step, row.location), style
+
+    return (
+        Column("TOTAL", _BAR + 5, total),
+        Column("OWN", _SHARE, own, fitting=fit_right),
+        Column("ASLEEP", _SHARE, asleep, fitting=fit_right),
+        Column("FUNCTION", 20, name, fitting=fit_middle, grow=1),
+    )
+
+
+def _share(part: int, samples: int) -> Cell:
+    return (percent(part / samples), "text") if part else ("-", "dim")
+
+
+def inside_title(lock: Lock) -> Line:
+    """The begin of the line above the lists."""
+    return make_line((" Inside ", "label"), f"{lock.kind} ", (lock.name, "strong"), "  ")
+
+
+def samples_line(snapshot: Snapshot, lock: Lock, is_sampling: bool, width: int) -> Line:
+    """The line above the lists, for a lock with samples.
+
+    Args:
+        snapshot: has the figures of the profile.
+        lock: of the snapshot.
+        is_sampling: whether locktop goes on sampling.
+        width: cells. The last figure is left out where the whole line does not fit.
+    """
+    found, profile = lock.inside, snapshot.inside
+    if found is None or profile is None or not found.samples:
+        return inside_title(lock)
+    rate = f"{1 / profile.period_s:.0f} Hz" if profile.period_s > 0 else ""
+    running = found.on_cpu / found.samples
+    brief = (
+        *inside_title(lock),
+        *make_line(
+            ("sampling " if is_sampling else "sampled at ", "label"),
+            f"{rate}, {counted(found.samples, 'sample')}, ",
+            (f"on CPU {percent(running)}", "running"),
+            f", asleep {percent(1 - running)}",
+        ),
+    )
+    held = f", held {percent(found.share)} of {duration(profile.duration_s)}"
+    whole = (*brief, *make_line(held))
+    return whole if cell_len(line_text(whole)) <= width else brief
+
+
+def inside_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
+    """The functions that take the most of the holds, in the details of a lock with samples."""
+    if lock.inside is None or not lock.inside.samples:
+        return
+    found = inside(index.snapshot, lock)
+    for number, one in enumerate(found.functions[:_TOP]):
+        if one.own:
+            name = without_arguments(location_of(one.step, one.location))
+            share = percent(one.own / found.samples)
+            yield labelled("" if number else "inside", f"{share:>4}  ", (name, "where"))
+    yield labelled("", (f"of {counted(found.samples, 'sample')}; I shows all", "dim"))
+
+
+def pressure_details(phases: Sequence[PressurePhase]) -> Iterator[Line]:
+    """The pressure of the last minute, in phases, in the details of a lock."""
+    if phases:
+        shares = "  ".join(percent(phase.share) for phase in phases)
+        longest = duration(max(phase.duration_s for phase in phases))
+        yield labelled(
+            "pressure", shares, (f"  of all threads' time, each {longest}, newest last", "dim")
+        )
