@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec.structs import replace
-
 from locktop.collector.model import Snapshot
 
 if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Suppression
+    from locktop.collector.recording.guarded_memory import GuardedMemory
     from locktop.collector.recording.history import History
-    from locktop.collector.recording.memory_keeper import MemoryKeeper
     from locktop.collector.recording.sessions import LiveSession
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
@@ -75,8 +73,7 @@ class PollerFeed:
         """
         self._source = source
         self._history = history
-        self._keeper: MemoryKeeper | None = None
-        self._fault = ""  # why nothing more is kept
+        self._memory: GuardedMemory | None = None
         self.suppressions: Sequence[Suppression] = ()
         self._poller: Poller | None = None
         self._scans = 0
@@ -91,9 +88,10 @@ class PollerFeed:
         self._publish = publish
         self._interval_s = interval_s
         if self._history is not None:
+            from locktop.collector.recording.guarded_memory import GuardedMemory
             from locktop.collector.recording.memory_keeper import MemoryKeeper
 
-            self._keeper = MemoryKeeper(self._source, self._history)
+            self._memory = GuardedMemory(MemoryKeeper(self._source, self._history))
         self._poller = Poller(self._source, _FIRST_SCANS_S, self._pass_on)
         self._poller.start()
 
@@ -123,8 +121,8 @@ class PollerFeed:
         """See SnapshotFeed."""
         if self._poller is not None:
             self._poller.stop()
-        if self._keeper is not None:
-            self._keeper.close()
+        if self._memory is not None:
+            self._memory.close()
         self._source.close()
 
     def _pass_on(self, snapshot: Snapshot) -> None:
@@ -133,21 +131,13 @@ class PollerFeed:
             self.set_interval(self._interval_s)
         whole = self._without_suppressed(snapshot)
         visible = self._session.apply(whole) if self._session is not None else whole
-        if self._fault:
-            visible = replace(visible, notes=(*visible.notes, self._fault))
+        if self._memory is None:
+            self._publish(visible)
+            return
+        visible = self._memory.annotate(visible)
         self._publish(visible)
         # The user sees the scan before the memory has it.
-        if self._keeper is not None:
-            self._keep(self._keeper, visible, whole)
-
-    def _keep(self, keeper: MemoryKeeper, visible: Snapshot, whole: Snapshot) -> None:
-        try:
-            keeper.keep(visible, whole)
-        # A fault of the memory must not end the scans.
-        except Exception as error:
-            self._keeper = None
-            keeper.close()
-            self._fault = f"the past is kept no more: {type(error).__name__}: {error}"
+        self._memory.keep(visible, whole)
 
     def _without_suppressed(self, snapshot: Snapshot) -> Snapshot:
         if not self.suppressions or not snapshot.lock_order:

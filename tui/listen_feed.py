@@ -10,9 +10,10 @@ from locktop.tui.feed import Publish
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
+    from locktop.collector.recording.guarded_memory import GuardedMemory
     from locktop.collector.recording.history import History
-    from locktop.collector.recording.memory_keeper import MemoryKeeper
     from locktop.collector.stream.listener import Listener
+    from locktop.collector.stream.received_stream import ReceivedScan
 
 
 class ListenFeed:
@@ -21,11 +22,11 @@ class ListenFeed:
     def __init__(self, listener: Listener, history: History | None = None) -> None:
         """Args:
         listener: the bound address.
-        history: the memory that each snapshot goes to; None: nothing is kept.
+        history: the memory that all scans and ring records go to; None: nothing is kept.
         """
         self._listener = listener
         self._history = history
-        self._keeper: MemoryKeeper | None = None
+        self._memory: GuardedMemory | None = None
 
     @property
     def stale(self) -> str:
@@ -36,16 +37,21 @@ class ListenFeed:
         """See SnapshotFeed. The sender decides the interval."""
         self._publish = publish
         if self._history is not None:
+            from locktop.collector.recording.guarded_memory import GuardedMemory
             from locktop.collector.recording.memory_keeper import MemoryKeeper
 
-            self._keeper = MemoryKeeper(None, self._history)
-        self._listener.start(self._pass_on)
+            self._memory = GuardedMemory(MemoryKeeper(None, self._history))
+        self._listener.start(self._pass_on, memory=self)
 
     def _pass_on(self, snapshot: Snapshot) -> None:
-        self._publish(snapshot)
-        # A snapshot that is stale is in the memory already, or is the empty one.
-        if self._keeper is not None and not self._listener.stale:
-            self._keeper.keep(snapshot)
+        self._publish(self._memory.annotate(snapshot) if self._memory is not None else snapshot)
+
+    def keep_received(self, scan: ReceivedScan) -> None:
+        """See ScanMemory."""
+        if self._memory is not None:
+            self._memory.keep_records(scan.records)
+            if scan.time_ns is not None:
+                self._memory.keep(scan.snapshot, taken_ns=scan.time_ns)
 
     def set_interval(self, interval_s: float) -> None:
         """See SnapshotFeed. The screen leaves out the snapshots that it does not draw."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.linux import regular_file
 
 #: In bytes; no user writes so many rules, suppressions or colours.
@@ -38,7 +38,7 @@ def read(path: Path, *, is_named: bool = False) -> bytes:
     except (OSError, ValueError) as error:
         if not _exists(path):
             raise FileMissingError(f"there is no file {path}") from None
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = reason_of(error) if isinstance(error, OSError) else error
         raise LocktopError(f"cannot read {path}: {reason}") from None
     if len(data) > MAX_BYTES:
         raise LocktopError(f"cannot read {path}: larger than {MAX_BYTES} bytes")

@@ -9,6 +9,8 @@ import stat
 import tempfile
 from pathlib import Path
 
+from locktop.collector.errors import reason_of
+
 _TRIES = 100
 
 
@@ -89,9 +91,8 @@ def _write_new(path: Path, data: bytes, replace: bool) -> None:
 def words(error: OSError) -> str:
     """Return the system's reason in words, and a remedy if one is known. The path is left out,
     because the user may not have named it."""
-    said = error.strerror or "cannot be written"
     cure = "; make room there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return said[:1].lower() + said[1:] + cure
+    return reason_of(error) + cure
 
 
 def _forget(name: str) -> None:

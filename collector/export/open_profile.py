@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from locktop.collector.analysis.idle.rules import Rules
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export import snapshot_codec
+from locktop.collector.export.input_file import open_input
 from locktop.collector.format import units
 from locktop.collector.model import Snapshot
 from locktop.collector.profile import vsperf_report
@@ -22,8 +23,7 @@ def open_profile(path: str, rules: Rules | None = None) -> Profile:
         rules: The rules that classify the waits of a snapshot; None for the shipped rules.
 
     Raises:
-        LocktopError: The file has neither format, or is too large.
-        OSError: The file cannot be read.
+        LocktopError: The file cannot be read, is not regular, has neither format, or is too large.
     """
     data = _read(path)
     if snapshot_codec.is_snapshot(data):
@@ -37,8 +37,11 @@ def open_snapshot(path: str, rules: Rules | None = None) -> Snapshot:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
+    try:
+        with open_input(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise LocktopError(f"{path}: {reason_of(error)}") from None
     if len(data) > MAX_BYTES:
         raise LocktopError(f"{path} is larger than {units.size(MAX_BYTES)}")
     return data

@@ -157,6 +157,8 @@ def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
         exact_ns = begin_ns + by_ns if sign == "+" else end_ns - by_ns
         return _Given(exact_ns, exact_ns)
     if found := _SHARE.fullmatch(text):
+        if float(found[1]) > 100.0:
+            raise LocktopError(f"{text!r} is outside of the recording; {_there_are(moments)}")
         exact_ns = begin_ns + round((end_ns - begin_ns) * float(found[1]) / 100)
         return _Given(exact_ns, exact_ns)
     if found := _NOTABLE.fullmatch(text):

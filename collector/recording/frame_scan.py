@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -25,11 +25,11 @@ class Scanned(Struct, frozen=True):
     damage: str  # why the rest is left out; "" if there is no rest
 
 
-def scan(fd: int, size: int, checks: bool) -> Scanned:
+def scan(read: Callable[[int, int], bytes], size: int, checks: bool) -> Scanned:
     """Return the frames of a file.
 
     Args:
-        fd: the file.
+        read: returns so many bytes of the file at an offset, fewer at its end.
         size: its size, bytes.
         checks: whether to read the payloads too, for their checksums.
     """
@@ -40,7 +40,7 @@ def scan(fd: int, size: int, checks: bool) -> Scanned:
         if len(found) >= MAX_FRAMES:
             return Scanned(found, f"more than {MAX_FRAMES} frames: the rest is left out")
         if not begin <= at <= begin + len(chunk) - HEADER_SIZE:
-            begin, chunk = at, os.pread(fd, _CHUNK, at)
+            begin, chunk = at, read(_CHUNK, at)
         head = chunk[at - begin : at - begin + HEADER_SIZE]
         try:
             if len(head) < HEADER_SIZE:
@@ -52,7 +52,7 @@ def scan(fd: int, size: int, checks: bool) -> Scanned:
             if checks:
                 payload = chunk[at - begin + HEADER_SIZE : end - begin]
                 if len(payload) != header.stored:
-                    payload = os.pread(fd, header.stored, at + HEADER_SIZE)
+                    payload = read(header.stored, at + HEADER_SIZE)
                 frame_format.check(header, head, payload)
         except LocktopError:
             return Scanned(found, f"damaged at byte {at}: what follows is left out")

@@ -25,6 +25,8 @@ MAX_BYTES, SPAN_S = 64 << 20, 900.0
 LEAST_BYTES = 1 << 20
 _MAX_NOTABLES = 1000
 _MAX_LOSSES = 10_000
+#: Records that are read at once, as of a recording, and the latest time that one may have.
+MAX_RECORDS, _MAX_NS = 1 << 22, 1 << 62
 #: The part of the bytes that ring records may take.
 _SLOT_SHARE = 0.3
 _SLOTS = msgspec.msgpack.Decoder(SlotBatch)
@@ -231,7 +233,7 @@ class History:
             return sorted(self._notables, key=lambda one: one.time_ns)
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
-        """See Moments."""
+        """See Moments. Raises TooManyRecordsError, too."""
         with self._lock:
             # A batch has records from before its copy, so later batches may touch the span, too.
             batches = [
@@ -240,7 +242,16 @@ class History:
         found: list[WaitRecord] = []
         for one in batches:
             batch = _SLOTS.decode(frame_format.unpack(one.packed, one.unpacked))
-            found += slot_batch.decode_span(batch, from_ns, to_ns)
+            found += [
+                record
+                for record in slot_batch.decode_span(batch, from_ns, to_ns)
+                # The records of a stream may be forged.
+                if record.began_ns >= 0 and record.end_ns <= _MAX_NS
+            ]
+            if len(found) > MAX_RECORDS:
+                from locktop.collector.recording.time_lines import TooManyRecordsError
+
+                raise TooManyRecordsError((to_ns - from_ns) // 8, MAX_RECORDS)
         return sorted(found, key=lambda record: record.began_ns)
 
     def lost_records(self, from_ns: int, to_ns: int) -> int | None:

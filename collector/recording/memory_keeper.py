@@ -11,8 +11,10 @@ from locktop.collector.model import NotableKind, Snapshot
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_file import write_recording
 from locktop.collector.recording.notable_moments import NotableMoments
-from locktop.collector.recording.ring_keeper import RingKeeper
-from locktop.collector.shm.ring_drain import RingDrain
+from locktop.collector.recording.ring_keeper import MAX_LONG_BYTES, RingKeeper
+from locktop.collector.shm import slot_batch
+from locktop.collector.shm.ring_drain import LONG_WAIT_S, RingDrain
+from locktop.collector.shm.slot_batch import SlotBatch
 
 #: The share of a CPU that snapshots may take; and with moments that are worth a jump.
 _CPU_SHARE, _MAX_CPU_SHARE = 0.01, 0.05
@@ -40,7 +42,7 @@ class MemoryKeeper:
     ) -> None:
         """Args:
         source: the process; its ring records are kept from the first scan on. None: a stream,
-            which has no ring records.
+            whose ring records come with the snapshots.
         history: where the scans go.
         wall_ns: the time, nanoseconds since 1970.
         cpu_s: the CPU time of this thread, seconds.
@@ -51,24 +53,31 @@ class MemoryKeeper:
         self._cpu_s = cpu_s
         self._moments = NotableMoments()
         self._rings: RingKeeper | None = None
+        self._long_waits: SlotBatch | None = None  # of a stream
         self._last_ns = 0
         self._due_ns = self._urgent_ns = 0  # when the next snapshot may be added
 
-    def keep(self, snapshot: Snapshot, whole: Snapshot | None = None) -> None:
+    def keep(
+        self, snapshot: Snapshot, whole: Snapshot | None = None, taken_ns: int | None = None
+    ) -> None:
         """Look for moments in a scan, and add the scan unless that is too early.
 
         Args:
             snapshot: the scan, as the screen shows it.
             whole: the scan with the figures since the start; None: ``snapshot`` has these.
+            taken_ns: when it was taken, nanoseconds since 1970; None: now.
         """
         began_s = self._cpu_s()
-        time_ns = self._last_ns = max(self._wall_ns(), self._last_ns + 1)
+        at_ns = self._wall_ns() if taken_ns is None else taken_ns
+        time_ns = self._last_ns = max(at_ns, self._last_ns + 1)
         if self._source is not None:
             self._begin_rings(self._source)
         if self._rings is not None:
             # A time line ends at the newest snapshot, and is to have the waits until then.
             self._rings.flush() if snapshot.ended else self._rings.catch_up()
-        long_waits = self._rings.take_long_waits() if self._rings is not None else None
+        long_waits, self._long_waits = self._long_waits, None
+        if self._rings is not None:
+            long_waits = self._rings.take_long_waits()
         found = self._moments.find(whole or snapshot, time_ns, long_waits)
         is_urgent = any(one.kind is not NotableKind.MARK for one in found)
         if time_ns < (self._urgent_ns if is_urgent else self._due_ns) and not snapshot.ended:
@@ -80,6 +89,13 @@ class MemoryKeeper:
         pause_s = max(cost_s / _CPU_SHARE, size / self._history.snapshot_rate)
         self._due_ns = time_ns + round(pause_s * 1e9)
         self._urgent_ns = time_ns + round(cost_s / _MAX_CPU_SHARE * 1e9)
+
+    def add_slots(self, slots: SlotBatch) -> None:
+        """Add ring records of a stream, before the snapshot that came after them."""
+        self._history.add_slots(slots)
+        long_waits = slot_batch.waited(slots, LONG_WAIT_S)
+        if long_waits.records:
+            self._long_waits = slot_batch.joined(self._long_waits, long_waits, MAX_LONG_BYTES)
 
     def save(self, path: Path) -> None:
         """Write all that is kept to a new file. Raises NotWrittenError."""

@@ -14,6 +14,7 @@ from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorder import Recorder
 from locktop.collector.sources.base import Source
 
+_POLL_S = 0.2
 _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -53,6 +54,11 @@ class RecordLoop:
             self._recorder.finish(reason)
         if self._recorder.problem:
             raise LocktopError(self._recorder.problem)
+
+    def wait(self, is_over: Callable[[], bool]) -> None:
+        """Wait after ``run`` until ``is_over`` returns true, or until a signal arrives."""
+        while self._signal is None and not is_over():
+            self._wakeup.sleep(_POLL_S)
 
     def stop(self) -> None:
         """End the loop with a last scan, as a signal does. Another thread may call this."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Collection, Mapping
 
@@ -30,7 +31,8 @@ class RecordedSource:
         """See Source. The snapshot says why the recording ended early."""
         snapshot = self._source.scan(resolve)
         if snapshot is not self._last:
-            self._recorder.add(snapshot)
+            with contextlib.suppress(LocktopError):  # ``problem`` has the reason
+                self._recorder.add(snapshot)
             self._last = snapshot
         if self._recorder.problem:
             note = f"nothing is recorded any more: {self._recorder.problem}"

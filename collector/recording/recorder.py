@@ -28,7 +28,7 @@ Writer = RecordingWriter | SegmentWriter
 
 #: Seconds of ring records in one frame. After a SIGKILL so much is missing.
 _BATCH_S = 0.5
-#: Calls that empty the rings at the end; each takes as much as one batch may have.
+#: The most calls that empty the rings at the end. A busy process goes on to fill them.
 _LAST_CALLS = 1000
 
 
@@ -104,10 +104,16 @@ class Recorder:
         """Append a snapshot. A full disk ends the recording, see ``problem``.
 
         Raises:
-            LocktopError: the file cannot be made.
+            LocktopError: the file cannot be made. Later calls do nothing.
         """
+        if self.problem:
+            return
         if self._writer is None:
-            self._begin(snapshot)
+            try:
+                self._begin(snapshot)
+            except LocktopError as error:
+                self.problem = str(error)
+                raise
         time_ns = time.time_ns()
         with self._lock:
             self._write(lambda writer: writer.add_snapshot(snapshot, time_ns))
@@ -150,9 +156,15 @@ class Recorder:
 
     def _begin(self, snapshot: Snapshot) -> None:
         info = RecordingInfo.of(snapshot, __version__)
-        self._writer = self._destination.open(info, time.time_ns())
-        self._began = time.monotonic()
         self._drain = self._source.drain()
+        try:
+            self._writer = self._destination.open(info, time.time_ns())
+        except BaseException:
+            if self._drain is not None:
+                self._drain.close()
+                self._drain = None
+            raise
+        self._began = time.monotonic()
         if self._drain is not None:
             self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
             self._thread.start()
@@ -181,21 +193,20 @@ class Recorder:
 
     def _drain_rest(self, drain: RingDrain) -> None:
         for _ in range(_LAST_CALLS):
-            if not self._take(drain, 0.0):
+            if not self._take(drain, 0.0) or not drain.has_more:
                 return
 
     def _take(self, drain: RingDrain, within_s: float) -> bool:
-        """Add the ring records of ``within_s`` seconds; return whether there may be more."""
+        """Add the ring records of ``within_s`` seconds; return whether to go on."""
         try:
-            drained = drain.take(within_s)
-            self._add_slots(drained)
+            self._add_slots(drain.take(within_s))
         except LocktopError:
-            return False  # the next scan reports the damage
+            pass  # the next scan reports the damage, and another program may follow
         # A recording that lacks all later records must not end as if it were whole.
         except Exception as error:
             self.problem = f"the recording ends here: {type(error).__name__}: {error}"
             return False
-        return within_s > 0.0 or bool(drained.slots.packed)
+        return True
 
     def _add_slots(self, drained: Drained) -> None:
         slots = drained.slots

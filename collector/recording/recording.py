@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from locktop.collector.errors import LocktopError
-from locktop.collector.linux.regular_file import open_regular
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.model import Notable, Snapshot, WaitRecord
 from locktop.collector.recording import frame_format, frame_scan, snapshot_payload
+from locktop.collector.recording.file_pool import FilePool, PooledFile
 from locktop.collector.recording.frame_format import (
     FILE_HEADER,
     HEADER_SIZE,
@@ -47,19 +46,23 @@ _SNAPSHOTS = (FrameType.KEY, FrameType.CHANGE)
 class Recording:
     """One file, open for reading. See Moments for the reading methods."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, pool: FilePool | None = None) -> None:
         """Open the file and read its index.
+
+        Args:
+            path: the file.
+            pool: closes the file while other files of the pool are read; None: a pool of its own.
 
         Raises:
             LocktopError: the file is no recording, or of a version that is not known.
         """
         self.path = path
         try:
-            self._fd = open_regular(path, follow_link=True)
+            self._file = PooledFile(path, pool or FilePool())
         except OSError as error:
-            raise LocktopError(f"{path}: {error.strerror}") from None
+            raise self._broken(reason_of(error)) from None
         try:
-            self._size = os.fstat(self._fd).st_size
+            self._size = self._file.size
             #: The fault of the file, "" for none. Frames behind the fault are left out.
             self.damage = ""
             self._check_version()
@@ -72,9 +75,7 @@ class Recording:
 
     def close(self) -> None:
         """Close the file."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._file.close()
 
     def times_ns(self) -> Sequence[int]:
         """See Moments."""
@@ -176,13 +177,16 @@ class Recording:
     def _read(self, offset: int, size: int) -> bytes:
         if offset < 0 or offset + size > self._size:
             raise self._broken("damaged: a frame lies behind its end")
-        try:
-            data = os.pread(self._fd, size, offset)
-        except OSError as error:
-            raise self._broken(error.strerror or str(error)) from None
+        data = self._read_some(size, offset)
         if len(data) != size:
             raise self._broken("it became shorter while it was read")
         return data
+
+    def _read_some(self, size: int, offset: int) -> bytes:
+        try:
+            return self._file.read(size, offset)
+        except OSError as error:
+            raise self._broken(reason_of(error)) from None
 
     def _broken(self, reason: str) -> LocktopError:
         return LocktopError(f"{self.path}: {reason}")
@@ -190,7 +194,7 @@ class Recording:
     # ---- opening ----
 
     def _check_version(self) -> None:
-        head = os.pread(self._fd, FILE_HEADER.size, 0)
+        head = self._read_some(FILE_HEADER.size, 0)
         if len(head) < FILE_HEADER.size or head[: len(MAGIC)] != MAGIC:
             raise self._broken("not a recording of locktop")
         _, version, flags = FILE_HEADER.unpack(head)
@@ -229,7 +233,7 @@ class Recording:
 
     def _found(self) -> list[IndexEntry]:
         """Return the whole frames from the begin to the first damaged one."""
-        found = frame_scan.scan(self._fd, self._size, checks=self._size <= CHECKED_WHOLE)
+        found = frame_scan.scan(self._read_some, self._size, checks=self._size <= CHECKED_WHOLE)
         self.damage = found.damage
         return self._with_first_times(found.frames)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.export.files import words
 from locktop.collector.model import Notable, Snapshot
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FILE_HEADER, MAGIC, VERSION, FrameType
@@ -28,7 +29,15 @@ _MOMENTS = 1000
 
 
 class RecordingEndedError(LocktopError):
-    """The file can take no more; what it has is readable."""
+    """The file can take no more. Its frames are readable. A file without a snapshot is removed."""
+
+    def __init__(self, path: Path, error: OSError, has_snapshot: bool) -> None:
+        """``has_snapshot``: whether the recording has a snapshot."""
+        self.error = error
+        reason = f"cannot be made: {words(error)}"
+        if has_snapshot:
+            reason = f"{words(error)}; the recording ends here and can be read up to this moment"
+        super().__init__(f"{path}: {reason}")
 
 
 class RecordingWriter:
@@ -38,16 +47,19 @@ class RecordingWriter:
         """Make the file.
 
         Raises:
-            LocktopError: there is such a file, or it cannot be made.
+            LocktopError: there is such a file.
+            RecordingEndedError: the file cannot be made.
         """
         self.path = path
+        #: Whether the file has a snapshot.
+        self.has_snapshot = False
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             self._fd = os.open(path, flags, 0o600)
         except FileExistsError:
             raise LocktopError(f"{path} is there already; give another -o FILE") from None
         except OSError as error:
-            raise LocktopError(f"{path}: cannot be made: {os.strerror(error.errno or 0)}") from None
+            raise RecordingEndedError(path, error, False) from None
         self.size = 0  # bytes written
         self._packer = ChainPacker()
         self._entries: list[IndexEntry] = []
@@ -57,9 +69,7 @@ class RecordingWriter:
             self._append(FILE_HEADER.pack(MAGIC, VERSION, 0))
             self._add(FrameType.INFO, msgspec.msgpack.encode(info), None, time_ns)
         except BaseException:
-            self.close()
-            with contextlib.suppress(OSError):
-                path.unlink()  # nothing of it could be read
+            self._remove()
             raise
 
     def add_snapshot(self, snapshot: Snapshot, time_ns: int) -> None:
@@ -101,6 +111,13 @@ class RecordingWriter:
         finally:
             self.close()
 
+    def _remove(self) -> None:
+        """Close and remove a file of which nothing could be read."""
+        if self._fd >= 0:
+            self.close()
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+
     def close(self) -> None:
         """Close the file as it is."""
         if self._fd >= 0:
@@ -122,6 +139,7 @@ class RecordingWriter:
         time_ns = self._newest_ns = max(time_ns, self._newest_ns)
         entry = IndexEntry(self.size, type_, len(payload), whole, time_ns, first_ns)
         self._append(frame_format.pack(type_, payload, whole, time_ns))
+        self.has_snapshot = self.has_snapshot or type_ in (FrameType.KEY, FrameType.CHANGE)
         if type_ is FrameType.INDEX:
             return
         self._entries.append(entry)
@@ -142,8 +160,7 @@ class RecordingWriter:
         except OSError as error:
             with contextlib.suppress(OSError):  # readers leave half a frame out, too
                 os.ftruncate(self._fd, self.size)  # no half frame stays
-            raise RecordingEndedError(
-                f"{self.path}: {os.strerror(error.errno or 0)}; the recording ends here and can"
-                " be read up to this moment"
-            ) from None
+            if not self.has_snapshot:
+                self._remove()
+            raise RecordingEndedError(self.path, error, self.has_snapshot) from None
         self.size += len(data)

@@ -1,12 +1,13 @@
-"""Moves the ring records of a process into its memory, as far as their cost allows."""
+"""Moves the ring records of a process to its memory or to a stream, as far as the cost allows."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from typing import Protocol
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.recording.history import History
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.ring_drain import Drained, RingDrain
 from locktop.collector.shm.slot_batch import SlotBatch
@@ -22,7 +23,15 @@ _PATIENCE_S = 2.0
 #: Seconds that a scan waits for the records until then.
 _CATCH_UP_S = 0.1
 #: Long waits that nobody took, in bytes; the oldest are left out.
-_MAX_LONG_BYTES = 1000 * 64
+MAX_LONG_BYTES = 1000 * 64
+
+
+class TakesSlots(Protocol):
+    """A destination of ring records, such as a History."""
+
+    def add_slots(self, slots: SlotBatch) -> None:
+        """Add the ring records since the batch before, with the number of lost ones."""
+        ...
 
 
 class RingKeeper:
@@ -32,19 +41,19 @@ class RingKeeper:
     overwrites records, and the next batch counts these as lost.
     """
 
-    def __init__(self, drain: RingDrain, history: History, cpu_share: float = _CPU_SHARE) -> None:
+    def __init__(self, drain: RingDrain, to: TakesSlots, cpu_share: float = _CPU_SHARE) -> None:
         """Args:
         drain: the records; the keeper closes the drain.
-        history: where the records go.
+        to: where the records go.
         cpu_share: the part of a CPU that this may cost.
         """
         self._drain = drain
         self._cpu_share = cpu_share
-        self._history = history
+        self._to = to
         self._changed = threading.Condition()  # of the fields below
         self._long_waits: SlotBatch | None = None
         self._fault: Exception | None = None
-        self._batches = 0  # that are in the memory
+        self._batches = 0  # that were handed over
         self._is_hurried = self._is_pausing = self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name="ring records", daemon=True)
         self._thread.start()
@@ -67,7 +76,7 @@ class RingKeeper:
             self._wait_for_batches(1, _CATCH_UP_S)
 
     def flush(self) -> None:
-        """Return when the memory has the records that are there now."""
+        """Return when the destination has the records that are there now."""
         # The batch that is being taken may have begun before.
         self._wait_for_batches(2, _PATIENCE_S)
 
@@ -104,29 +113,32 @@ class RingKeeper:
             while not self._is_stopped:
                 began_s, now = time.thread_time(), time.monotonic()
                 # After a pause the rings alone are taken: they have the newest records.
-                self._add(self._drain.take(0.0 if has_paused else _BATCH_S))
+                self._add(self._take(0.0 if has_paused else _BATCH_S))
                 used_s = time.thread_time() - began_s
                 paid_at = max(paid_at, now - _ADVANCE_S) + used_s / self._cpu_share
                 has_paused = paid_at > time.monotonic()
                 self._pause(max(paid_at, now + _LEAST_PAUSE_S) if has_paused else 0.0)
-        except LocktopError:
-            pass  # the next scan reports the damage
         except Exception as error:
             self._fault = error
         finally:
             self._drain.close()
 
+    def _take(self, within_s: float) -> Drained:
+        while True:
+            # The next scan reports the damage of a file, and another program may follow.
+            with contextlib.suppress(LocktopError):
+                return self._drain.take(within_s)
+
     def _add(self, drained: Drained) -> None:
         if drained.slots.packed or drained.slots.lost:
-            self._history.add_slots(drained.slots)
+            self._to.add_slots(drained.slots)
         with self._changed:
             self._batches += 1
             self._changed.notify_all()
             if drained.long_waits.records:
-                before = self._long_waits.records if self._long_waits is not None else b""
-                records = (before + drained.long_waits.records)[-_MAX_LONG_BYTES:]
-                # One clock: the later batch tells the times of both.
-                self._long_waits = slot_batch.with_records(drained.long_waits, records)
+                self._long_waits = slot_batch.joined(
+                    self._long_waits, drained.long_waits, MAX_LONG_BYTES
+                )
 
     def _pause(self, until: float) -> None:
         with self._changed:

@@ -8,17 +8,18 @@ import os
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.model import Notable, Snapshot, WaitRecord
+from locktop.collector.recording.file_pool import FilePool
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
-from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.recording.recording_writer import RecordingEndedError, RecordingWriter
 from locktop.collector.shm.slot_batch import SlotBatch
 
 #: A ring has some nine segments: so much of the limit is one segment.
@@ -29,6 +30,8 @@ _MOST_BYTES = 256 << 20
 LEAST_BYTES = 1 << 20
 _NAME = re.compile(r"\d{6,9}\.locktop")
 _MAX_SEGMENTS = 10_000
+#: Faults that the line about the damage has.
+_MAX_FAULTS = 3
 
 
 class _Segment(Struct):
@@ -66,14 +69,16 @@ class SegmentWriter:
         except FileExistsError:
             raise LocktopError(f"{path} is there already; give another -o FILE") from None
         except OSError as error:
-            raise LocktopError(f"{path}: cannot be made: {os.strerror(error.errno or 0)}") from None
+            raise LocktopError(f"{path}: cannot be made: {reason_of(error)}") from None
         self._info = info
         self._max_bytes = max_bytes
         self._keep_ns = round(keep_s * 1e9) if keep_s is not None else None
         self._part_bytes = min(_MOST_BYTES, max_bytes // _PART if max_bytes else _MOST_BYTES)
         self._before: deque[_Segment] = deque()
         self._number = self._newest_ns = 0
-        self._begin(time_ns)
+        self._has_snapshot = False
+        with self._named():
+            self._begin(time_ns)
 
     @property
     def size(self) -> int:
@@ -83,9 +88,11 @@ class SegmentWriter:
     def add_snapshot(self, snapshot: Snapshot, time_ns: int) -> None:
         """Append a snapshot, in a new segment if the present one is full."""
         if self._is_full(time_ns):
-            self._end("the recording goes on in the next segment", time_ns)
-            self._begin(time_ns)
+            with self._named():
+                self._end("the recording goes on in the next segment", time_ns)
+                self._begin(time_ns)
         self._append(lambda writer: writer.add_snapshot(snapshot, time_ns), time_ns)
+        self._has_snapshot = True
 
     def add_slots(self, slots: SlotBatch) -> None:
         """Append ring records."""
@@ -97,7 +104,8 @@ class SegmentWriter:
 
     def finish(self, reason: str, time_ns: int) -> None:
         """End the last segment."""
-        self._writer.finish(reason, time_ns)
+        with self._named():
+            self._writer.finish(reason, time_ns)
 
     def close(self) -> None:
         """Close the last segment as it is."""
@@ -105,8 +113,20 @@ class SegmentWriter:
 
     def _append(self, add: Callable[[RecordingWriter], None], time_ns: int) -> None:
         self._newest_ns = max(self._newest_ns, time_ns)
-        add(self._writer)
+        with self._named():
+            add(self._writer)
         self._delete_old()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error of a segment name the directory, which has no segment without a snapshot."""
+        try:
+            yield
+        except RecordingEndedError as error:
+            if not self._has_snapshot:
+                with contextlib.suppress(OSError):
+                    self.path.rmdir()
+            raise RecordingEndedError(self.path, error.error, self._has_snapshot) from None
 
     def _is_full(self, time_ns: int) -> bool:
         if self._writer.size >= self._part_bytes:
@@ -141,7 +161,7 @@ class SegmentedRecording:
     """All segments of a directory as one recording. See Moments for the reading methods."""
 
     def __init__(self, path: Path) -> None:
-        """Open the segments.
+        """Open the segments, a few at a time.
 
         A segment that has no snapshot, because it was cut off at its begin, is left out.
 
@@ -150,11 +170,12 @@ class SegmentedRecording:
         """
         self.path = path
         self._parts: list[Recording] = []
+        pool = FilePool()
         faults: list[str] = []
         try:
             for name in _segment_names(path):
                 try:
-                    part = Recording(path / name)
+                    part = Recording(path / name, pool)
                 except LocktopError as error:
                     faults.append(str(error))
                     continue
@@ -168,7 +189,9 @@ class SegmentedRecording:
             raise
         self.info = self._parts[0].info
         #: The faults of the segments, "" for none. Frames behind a fault are left out.
-        self.damage = "; ".join(faults)
+        self.damage = "; ".join(faults[:_MAX_FAULTS])
+        if len(faults) > _MAX_FAULTS:
+            self.damage += f"; and {len(faults) - _MAX_FAULTS} more segments are damaged"
 
     def _index(self, faults: Sequence[str]) -> None:
         self._begins = [part.times_ns()[0] for part in self._parts if part.times_ns()]
@@ -213,7 +236,7 @@ def _segment_names(path: Path) -> list[str]:
         with os.scandir(path) as entries:
             names = sorted(entry.name for entry in entries if _NAME.fullmatch(entry.name))
     except OSError as error:
-        raise LocktopError(f"{path}: {error.strerror}") from None
+        raise LocktopError(f"{path}: {reason_of(error)}") from None
     if len(names) > _MAX_SEGMENTS:
         raise LocktopError(f"{path}: more than {_MAX_SEGMENTS} segments")
     return names

@@ -20,13 +20,14 @@ from msgspec import Struct
 
 from locktop.collector.analysis.figures_since import since
 from locktop.collector.errors import LocktopError
+from locktop.collector.export.files import words
 from locktop.collector.format.units import duration
 from locktop.collector.linux import procfs
 from locktop.collector.linux.target import find_process
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
-from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.recording.recording_writer import RecordingEndedError, RecordingWriter
 
 _NAME = re.compile(r"session-(\d{1,10})-(\d{1,20})")
 #: Files of the directory that are tried when ended processes are looked for.
@@ -231,8 +232,9 @@ def _write(path: Path, session: Session) -> None:
         finally:
             writer.close()
         new.rename(path)
-    except OSError as error:
-        raise LocktopError(f"{path}: {os.strerror(error.errno or 0)}") from None
+    except (OSError, RecordingEndedError) as error:
+        fault = error if isinstance(error, OSError) else error.error
+        raise LocktopError(f"{path}: {words(fault)}") from None
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)

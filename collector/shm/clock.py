@@ -9,6 +9,8 @@ from locktop.collector.shm.layout import Header
 
 #: Over a shorter time, two pairs of readings do not give a rate good to 1e-5.
 _BASELINE_NS = 10_000_000
+#: Readings of which the quickest counts.
+_READINGS = 3
 _SLOWEST_HZ, _FASTEST_HZ = 1e6, 1e11
 
 
@@ -49,6 +51,13 @@ class Clock:
     def now(self) -> int:
         """Return the current reading, in ticks."""
         return int(lib.lt_reader_ticks(self.kind))
+
+    def with_wall_time(self) -> tuple[int, int]:
+        """Return the ticks and the time since 1970 in nanoseconds, of the same moment."""
+        # The kernel may suspend this thread between two readings, even for milliseconds.
+        found = [(time.time_ns(), self.now(), time.time_ns()) for _ in range(_READINGS)]
+        before_ns, ticks, after_ns = min(found, key=lambda one: abs(one[2] - one[0]))
+        return ticks, (before_ns + after_ns) // 2
 
     def ticks(self, seconds: float) -> int:
         """Return a span of seconds in ticks."""

@@ -9,7 +9,7 @@ import threading
 import time
 
 from locktop.collector import native
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.linux.target import user_name
 from locktop.collector.native import lib
 from locktop.collector.shm import layout
@@ -104,7 +104,7 @@ def set_level(memory: SharedMemory, name: str) -> str:
         page.put("base_level", level)
         page.put("mode", _mode(control, level))  # last: the hooks read the mode
     except OSError as error:
-        raise LocktopError(f"cannot set the level: {memory.path}: {error.strerror}") from error
+        raise LocktopError(f"cannot set the level: {memory.path}: {reason_of(error)}") from error
     finally:
         page.close()
     return level_name(control)
@@ -140,7 +140,7 @@ def counts_calls(calls: int) -> bool:
 
 def _not_writable_reason(memory: SharedMemory, error: OSError) -> str:
     if error.errno not in (errno.EACCES, errno.EPERM):
-        return f"{memory.path}: {error.strerror}"
+        return f"{memory.path}: {reason_of(error)}"
     owner = user_name(os.fstat(memory.fd).st_uid)
     return f"{memory.path} belongs to user {owner}; run locktop as that user or as root"
 

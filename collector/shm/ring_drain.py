@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 import time
 from array import array
 from collections import deque
@@ -10,6 +12,7 @@ from collections import deque
 from msgspec import Struct
 
 from locktop.collector import native
+from locktop.collector.errors import LocktopError
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import event_ring, layout, slot_batch
 from locktop.collector.shm.clock import Clock
@@ -17,7 +20,7 @@ from locktop.collector.shm.segment import GrowingArray, SharedMemory
 from locktop.collector.shm.slot_batch import SlotBatch
 
 #: Records that one batch may have, and records with which it is handed over at once.
-_CAPACITY, _ENOUGH = 1 << 17, 1 << 16
+CAPACITY, _ENOUGH = 1 << 17, 1 << 16
 _MAX_LONG = 100
 #: A damaged head of a ring may name any number; msgpack has room for 64 bits.
 _MAX_LOST = (1 << 63) - 1
@@ -43,12 +46,17 @@ class RingDrain:
         """``first_calls``: how many batches may be taken at once of the records that are there."""
         self._rings = _FileRings(memory, False, first_calls)
         self._later: deque[_FileRings] = deque()  # files of programs that the process executed
+        self._is_damaged = False  # the file of the present program
+        self._woken = threading.Event()  # ends a call of ``take`` while the file is damaged
         self._is_closed = False
 
     def follow(self, memory: SharedMemory) -> None:
         """Go on with the file of another program after the records of the present one."""
-        if not self._is_closed:
+        if self._is_closed:
+            return
+        with contextlib.suppress(LocktopError):  # the next scan reports the damage
             self._later.append(_FileRings(memory, True, FIRST_CALLS))
+        self._woken.set()
 
     def take(self, within_s: float) -> Drained:
         """Return the records of the next ``within_s`` seconds, or sooner if there are many.
@@ -58,19 +66,38 @@ class RingDrain:
                 Python's lock.
 
         Raises:
-            LocktopError: the shared memory is damaged.
+            LocktopError: the shared memory is damaged. One call for each file raises this.
+                Later calls return no records until another program follows.
         """
         while self._later:
-            last = self._rings.take(0.0)
-            if last.slots.packed or last.slots.lost:
+            last = None if self._is_damaged else self._take_present(0.0)
+            if last is not None and (last.slots.packed or last.slots.lost):
                 return last
             self._rings.close()
-            self._rings = self._later.popleft()
-        return self._rings.take(within_s)
+            self._rings, self._is_damaged = self._later.popleft(), False
+        if self._is_damaged:
+            self._woken.wait(within_s)
+            self._woken.clear()
+            return self._rings.nothing()
+        return self._take_present(within_s)
+
+    def _take_present(self, within_s: float) -> Drained:
+        try:
+            return self._rings.take(within_s)
+        except LocktopError:
+            self._is_damaged = True
+            self._woken.clear()
+            raise
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another call of ``take`` returns records that are there already."""
+        return bool(self._later) or (not self._is_damaged and self._rings.has_more)
 
     def hurry(self) -> None:
         """Let a call of ``take`` return soon. Any thread may call this."""
         self._rings.hurry()
+        self._woken.set()
 
     @property
     def is_closed(self) -> bool:
@@ -91,23 +118,32 @@ class _FileRings:
         """``counts_from_begin``: whether records that are overwritten already count as lost."""
         # A descriptor of its own: the scanning thread may close its one at any time.
         self._memory = SharedMemory(os.dup(memory.fd), memory.path)
+        try:
+            self._begin(counts_from_begin, first_calls)
+        except BaseException:
+            self._memory.close()
+            raise
+
+    def _begin(self, counts_from_begin: bool, first_calls: int) -> None:
         self._clock = Clock(self._memory.header())
         self._threads = GrowingArray(self._memory, layout.THREADS_AT, layout.THREAD.size)
         self._next = array("Q")
-        self._records = _new_uncleared("uint8_t[]", _CAPACITY * event_ring.SIZE)
-        self._packed = _new_uncleared("uint8_t[]", _CAPACITY * lib.LT_PACKED_RECORD_MAX)
+        self._records = _new_uncleared("uint8_t[]", CAPACITY * event_ring.SIZE)
+        self._packed = _new_uncleared("uint8_t[]", CAPACITY * lib.LT_PACKED_RECORD_MAX)
         self._args = ffi.new("struct lt_drain *")
         self._args.fd, self._args.threads_at = self._memory.fd, _COUNT_AT
-        self._args.records, self._args.capacity = self._records, _CAPACITY
+        self._args.records, self._args.capacity = self._records, CAPACITY
         self._args.enough = _ENOUGH
         self._first: deque[Drained] = deque()  # records from before this moment
+        #: Whether another call of ``take`` returns records that are there already.
+        self.has_more = True
         for _ in range(first_calls):
             self._copy(0.0)
             if not counts_from_begin:
                 self._args.lost = 0
             if self._args.count or self._args.lost:
                 self._first.append(self._drained())
-            if self._args.count < _CAPACITY:
+            if not self._args.has_more:
                 break
 
     def close(self) -> None:
@@ -121,6 +157,12 @@ class _FileRings:
         if self._first:
             return self._first.popleft()
         self._copy(within_s)
+        self.has_more = bool(self._args.has_more)
+        return self._drained()
+
+    def nothing(self) -> Drained:
+        """Return no records."""
+        self._args.count = self._args.damaged = self._args.lost = 0
         return self._drained()
 
     def _copy(self, within_s: float) -> None:
@@ -145,9 +187,10 @@ class _FileRings:
         number = lib.lt_long_waits(
             self._records, count, clock.ticks(LONG_WAIT_S), long_ones, _MAX_LONG
         )
+        ticks, time_ns = clock.with_wall_time()
         slots = SlotBatch(
-            ticks=clock.now(),
-            time_ns=time.time_ns(),
+            ticks=ticks,
+            time_ns=time_ns,
             hz=clock.hz,
             lost=min(int(self._args.lost) + int(self._args.damaged), _MAX_LOST),
             records=bytes(ffi.buffer(self._packed, size)),

@@ -66,6 +66,24 @@ def packed(batch: SlotBatch) -> SlotBatch:
     return replace(batch, records=bytes(ffi.buffer(to, size)), first=int(first), packed=count)
 
 
+def parts(batch: SlotBatch, count: int) -> Iterator[SlotBatch]:
+    """Yield a batch in parts of at most ``count`` records, packed. The first has the losses."""
+    if packed(batch).packed <= count:
+        yield packed(batch)
+        return
+    data, size = slots(batch), count * event_ring.SIZE
+    for at in range(0, len(data), size):
+        part = packed(with_records(batch, data[at : at + size]))
+        yield part if at else replace(part, lost=batch.lost)
+
+
+def joined(before: SlotBatch | None, later: SlotBatch, max_bytes: int) -> SlotBatch:
+    """Return the last ``max_bytes`` of two batches of one clock, which are not packed."""
+    records = (before.records if before is not None else b"") + later.records
+    # The later batch tells the times of both.
+    return with_records(later, records[-max_bytes:])
+
+
 def slots(batch: SlotBatch) -> bytes:
     """Return the slots of a batch, unpacked.
 

@@ -10,7 +10,7 @@ import stat
 from msgspec import Struct
 
 from locktop.collector import native
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.linux import procfs, ptrace_access
 from locktop.collector.linux.target import Target, check_proc, find_process, user_name
 from locktop.collector.sanitize import clean
@@ -70,7 +70,7 @@ def open_memory(target: Target) -> SharedMemory:
         except PermissionError:
             refused = refused or _not_opened(path, target)
         except OSError as error:
-            refused = LocktopError(f"cannot open {path}: {error.strerror}")
+            refused = LocktopError(f"cannot open {path}: {reason_of(error)}")
     raise refused or NotPreloadedError(target, why_no_memory(target))
 
 

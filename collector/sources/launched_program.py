@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.sources import launch
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class LaunchedProgram:
         except OSError as error:
             self._restore_handlers()
             self._close_output()
-            raise LocktopError(f"cannot start {self._program}: {error.strerror}") from None
+            raise LocktopError(f"cannot start {self._program}: {reason_of(error)}") from None
         try:
             self._may_leave = True
             if self._end_signal is not None:
@@ -126,6 +126,10 @@ class LaunchedProgram:
             self.leave_running()
         elif not self._keep:
             self._ask_to_end()
+
+    def has_ended(self) -> bool:
+        """Return whether the program has ended."""
+        return self._process.poll() is not None
 
     def kill(self) -> None:
         """End the program at once, unless it is left running."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.linux.signal_wakeup import SignalWakeup
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.base import Source
 
@@ -28,20 +29,20 @@ class Poller:
         self._source = source
         self._interval_s = interval_s
         self._publish = publish
-        self._wake = threading.Event()
+        self._wakeup = SignalWakeup()
         self._stopped = False
         self._last: Snapshot | None = None
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)
 
     @property
     def interval_s(self) -> float:
-        """Seconds from the start of one scan to the next."""
+        """Seconds from the start of one scan to the next. A signal handler may change them."""
         return self._interval_s
 
     @interval_s.setter
     def interval_s(self, value: float) -> None:
         self._interval_s = value
-        self._wake.set()
+        self._wakeup.wake()
 
     def start(self) -> None:
         """Begin with the first scan."""
@@ -54,7 +55,7 @@ class Poller:
             timeout_s: how long to wait for the current scan, seconds.
         """
         self._stopped = True
-        self._wake.set()
+        self._wakeup.wake()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
 
@@ -87,11 +88,12 @@ class Poller:
 
     def _pause(self, began: float) -> None:
         """Wait for the rest of the interval, however often the interval changes meanwhile."""
+        earliest = time.monotonic() + _SHORTEST_S
         while not self._stopped:
-            self._wake.clear()
-            left = began + self._interval_s - time.monotonic()
-            if not self._wake.wait(max(left, _SHORTEST_S)):
+            left_s = max(began + self._interval_s, earliest) - time.monotonic()
+            if left_s <= 0.0:
                 return
+            self._wakeup.sleep(left_s)
 
 
 def _empty_snapshot(note: str) -> Snapshot:

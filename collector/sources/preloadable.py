@@ -8,7 +8,8 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
+from locktop.collector.linux.regular_file import open_regular
 
 _PT_INTERP = 3
 _HEADER64 = struct.Struct("=HHIQQQIHHHHHH")  # e_type .. e_shstrndx, after e_ident
@@ -17,10 +18,15 @@ _MAX_HEADERS = 512
 _MAX_SCRIPT_DEPTH = 4  # the kernel follows about as many interpreters of scripts
 
 
+def _opened(path: str) -> BinaryIO:
+    """Open a program. To open a FIFO of that name would wait for ever. Raises OSError."""
+    return os.fdopen(open_regular(path, follow_link=True), "rb")
+
+
 def is_of_32_bits(path: str) -> bool:
     """Return whether a file is a 32-bit program; False if it cannot be read."""
     try:
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             return file.read(5) == b"\x7fELF\1"
     except OSError:
         return False
@@ -33,7 +39,7 @@ def why_not_preloadable(path: str) -> str:
         OSError: the file cannot be read.
         ValueError: the file is no ELF file.
     """
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         ident = file.read(16)
         if ident[:4] != b"\x7fELF":
             raise ValueError("not an ELF file")
@@ -83,7 +89,7 @@ def _own_machine() -> int:
 def interpreted_by(path: str) -> str:
     """Return the program that runs a script (its ``#!`` line), or ``path`` itself."""
     for _ in range(_MAX_SCRIPT_DEPTH):
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             first = file.readline(256)
         if not first.startswith(b"#!") or not first[2:].split():
             break
@@ -132,6 +138,6 @@ def check(path: str) -> None:
     except ValueError:
         raise LocktopError(f"{name} is not a program that can be watched: {path}") from None
     except OSError as error:
-        raise LocktopError(f"cannot read {path}: {error.strerror}") from None
+        raise LocktopError(f"cannot read {path}: {reason_of(error)}") from None
     if reason:
         raise LocktopError(f"{name} cannot be watched: {reason}")

@@ -13,7 +13,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.recording.frame_format import HEADER_SIZE
 from locktop.collector.stream import greeting, stream_frames, unix_socket
 from locktop.collector.stream.received_stream import ReceivedStream
-from locktop.collector.stream.stream_frames import FrameUnpacker
+from locktop.collector.stream.stream_intake import StreamIntake
 from locktop.collector.stream.stream_security import handshake_error
 
 #: Connections at one time. One is shown; the others are about to be refused, or strange.
@@ -36,6 +36,7 @@ class PeerConnection:
         self.name = name
         self.began_at = time.monotonic()
         self.deadline = self.began_at + GREETING_S
+        self.is_late = False  # dropped, which is one line
         self.socket = opened
         # A second descriptor of the connection: TLS takes the first, and shutdown needs one.
         self._control = socket.socket(fileno=os.dup(opened.fileno()))
@@ -95,8 +96,9 @@ class ConnectionReceiver:
             time.sleep(_PAUSE_S)
         now = time.monotonic()
         with self._lock:
-            late = [peer for peer in self._peers if now > peer.deadline]
+            late = [peer for peer in self._peers if now > peer.deadline and not peer.is_late]
         for peer in late:
+            peer.is_late = True
             self._received.line(f"{peer.name} was dropped: it took too long")
             peer.shut_down()
         if opened is not None:
@@ -142,10 +144,10 @@ class ConnectionReceiver:
             if self._greet(peer):
                 reason = self._read_frames(peer)
         except LocktopError as error:
-            self._received.line(f"{peer.name} was dropped: {error}")
+            self._dropped(peer, str(error))
             reason = "the sender sent damaged data"
         except (OSError, ValueError) as error:
-            self._received.line(f"{peer.name} was dropped: {handshake_error(error)}")
+            self._dropped(peer, handshake_error(error))
             reason = "the connection broke"
         # Strangers send the data: a fault of locktop must not end the thread in silence.
         except Exception as error:
@@ -162,6 +164,10 @@ class ConnectionReceiver:
             if was_followed:
                 self._received.waiting(f"the stream ended: {reason}")
 
+    def _dropped(self, peer: PeerConnection, reason: str) -> None:
+        if not peer.is_late:  # else the end of the time is the reason
+            self._received.line(f"{peer.name} was dropped: {reason}")
+
     def _greet(self, peer: PeerConnection) -> bool:
         """Exchange the first bytes; return False if another process is shown."""
         with self._lock:
@@ -177,21 +183,20 @@ class ConnectionReceiver:
 
     def _read_frames(self, peer: PeerConnection) -> str:
         """Read until the stream ends; return the reason."""
-        unpacker = FrameUnpacker()
+        intake = StreamIntake(self._received)
         peer.deadline = time.monotonic() + FIRST_S
-        while unpacker.ended is None:
+        while intake.unpacker.ended is None:
             head = peer.read(HEADER_SIZE)
             if not head:
                 return "its sender closed the connection"
             header = stream_frames.parse_header(head)
             if self._followed is peer:
                 peer.deadline = time.monotonic() + _REST_S
-            snapshot = unpacker.snapshot(head, peer.read(header.stored))
-            if snapshot is not None:
+            if intake.take(head, peer.read(header.stored)):
                 self._follow(peer)
-                self._received.snapshot(snapshot)
+                intake.publish()
                 peer.deadline = time.monotonic() + _NEXT_S
-        return unpacker.ended
+        return intake.unpacker.ended
 
     def _follow(self, peer: PeerConnection) -> None:
         with self._lock:

@@ -6,12 +6,12 @@ from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.format.units import counted
-from locktop.collector.model import Snapshot
 from locktop.collector.recording.frame_format import HEADER_SIZE
 from locktop.collector.stream import datagrams
 from locktop.collector.stream.datagrams import DatagramCounts, DatagramHeader, Reassembly
 from locktop.collector.stream.received_stream import ReceivedStream
-from locktop.collector.stream.stream_frames import FrameUnpacker, parse_header
+from locktop.collector.stream.stream_frames import has_records, parse_header
+from locktop.collector.stream.stream_intake import StreamIntake
 
 #: A stream is silent after so many seconds: its sender gives a sign of life every 2 s.
 SILENT_S = 7.0
@@ -19,6 +19,8 @@ SILENT_S = 7.0
 _MAY_FOLLOW_S = 3.5
 #: Streams that may follow at one time; the oldest of them goes first.
 _MAX_CANDIDATES = 2
+#: Bytes of unfinished frames of ring records. Such a frame has less than a megabyte.
+_MAX_RECORD_BYTES = 4 << 20
 
 
 class _Arriving(Struct):
@@ -26,8 +28,15 @@ class _Arriving(Struct):
 
     counts: DatagramCounts
     frames: Reassembly
-    unpacker: FrameUnpacker
+    record_frames: Reassembly
+    intake: StreamIntake
     heard_at: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of unfinished frames, and of ring records that wait for a snapshot."""
+        return self.frames.size + self.record_frames.size + self.intake.held_bytes
+
     last_frame: int = -1  # the newest frame that was unpacked
     frames_lost: int = 0
 
@@ -44,8 +53,8 @@ class DatagramReceiver:
 
     @property
     def size(self) -> int:
-        """Bytes of unfinished frames."""
-        return sum(stream.frames.size for stream in self._streams.values())
+        """Bytes of unfinished frames, and of ring records that wait for a snapshot."""
+        return sum(stream.size for stream in self._streams.values())
 
     @property
     def losses(self) -> str:
@@ -75,12 +84,20 @@ class DatagramReceiver:
             self.ignored += 1
             return
         header, data = parsed
+        if 2 * header.frame > header.number:  # each frame has at least two datagrams
+            self.ignored += 1
+            return
         key = host, header.stream
         stream = self._stream(key, header, now)
         if stream is None or not stream.counts.add(header.number):
             self.ignored += 1
             return
         stream.heard_at = now
+        if header.channel == datagrams.RECORDS:
+            frame = stream.record_frames.add(header, data)
+            if frame is not None:
+                self._take_records(stream, frame)
+            return
         frame = stream.frames.add(header, data)
         if frame is not None:
             self._take_frame(key, stream, header.frame, frame)
@@ -102,37 +119,53 @@ class DatagramReceiver:
         followed = self._streams.get(self._key) if self._key is not None else None
         if (
             followed is not None
-            and followed.unpacker.ended is None
+            and followed.intake.unpacker.ended is None
             and now - followed.heard_at < _MAY_FOLLOW_S
         ):
             return None
         candidates = [other for other in self._streams if other != self._key]
         if len(candidates) >= _MAX_CANDIDATES:
             del self._streams[candidates[0]]
-        made = _Arriving(DatagramCounts(header.number), Reassembly(), FrameUnpacker(), now)
+        made = _Arriving(
+            counts=DatagramCounts(header.number),
+            frames=Reassembly(),
+            record_frames=Reassembly(_MAX_RECORD_BYTES),
+            intake=StreamIntake(self._received),
+            heard_at=now,
+        )
         self._streams[key] = made
         return made
+
+    def _take_records(self, stream: _Arriving, frame: bytes) -> None:
+        try:
+            if not has_records(frame):
+                raise LocktopError("damaged: another frame in the channel of ring records")
+            _take(stream.intake, frame)
+        except LocktopError:
+            self.ignored += 1
 
     def _take_frame(
         self, key: tuple[str, int], stream: _Arriving, number: int, frame: bytes
     ) -> None:
         if number != stream.last_frame + 1:
-            stream.unpacker.forget()
-            stream.frames_lost += number - stream.last_frame - 1 if key == self._key else 0
+            stream.intake.unpacker.forget()
+            missing = max(0, number - stream.last_frame - 1)
+            stream.frames_lost += missing if key == self._key else 0
         try:
-            snapshot = _unpacked(stream.unpacker, frame)
+            has_snapshot = _take(stream.intake, frame)
         except LocktopError:
             self.ignored += 1
-            stream.unpacker.forget()
+            stream.intake.unpacker.forget()
             return
         stream.last_frame = number
-        if snapshot is not None:
+        ended = stream.intake.unpacker.ended
+        if has_snapshot:
             self._follow(key)
             self._is_waiting = False
-            self._received.snapshot(snapshot, self.losses)
-        elif stream.unpacker.ended is not None and key == self._key:
+            stream.intake.publish(self.losses)
+        elif ended is not None and key == self._key:
             self._is_waiting = True
-            self._received.waiting(f"the stream ended: {stream.unpacker.ended}")
+            self._received.waiting(f"the stream ended: {ended}")
 
     def _follow(self, key: tuple[str, int]) -> None:
         if key == self._key:
@@ -142,8 +175,8 @@ class DatagramReceiver:
             del self._streams[other]
 
 
-def _unpacked(unpacker: FrameUnpacker, frame: bytes) -> Snapshot | None:
-    """Return the snapshot of a frame, which may have zeros behind it."""
+def _take(intake: StreamIntake, frame: bytes) -> bool:
+    """Take a frame, which may have zeros behind it; return whether it has a snapshot."""
     head = frame[:HEADER_SIZE]
     end = HEADER_SIZE + parse_header(head).stored
-    return unpacker.snapshot(head, frame[HEADER_SIZE:end])
+    return intake.take(head, frame[HEADER_SIZE:end])

@@ -18,7 +18,7 @@ DEFAULT_SIZE = 1200
 SMALLEST, LARGEST = 200, 60_000
 MAGIC = b"LTDG"
 VERSION = 1
-#: magic, version, 0, 0, stream, datagram number, frame number, part, parts, CRC-32.
+#: magic, version, channel, 0, stream, datagram number, frame number, part, parts, CRC-32.
 _HEADER = struct.Struct("<4sBBHQQIHHI")
 _CRC_AT = _HEADER.size - 4
 #: So many parts have one parity part, from which one lost part of them can be made again.
@@ -30,6 +30,12 @@ _MAX_OPEN = 4
 #: Missing numbers that may still arrive; a number this far ahead is forged.
 _MAX_MISSING = 4096
 _MAX_LEAP = 1 << 20
+#: So many datagrams or frames in a row seem to be old, each newer than the one before. Then a
+#: forged number was far ahead, and the stream goes on with the last of these.
+_FORGED_DATAGRAMS, _FORGED_FRAMES = 16, 4
+
+#: Each channel numbers its own frames. So a lost batch of ring records costs no snapshot.
+SNAPSHOTS, RECORDS = 0, 1
 
 
 class DatagramHeader(Struct, frozen=True, gc=False):
@@ -40,17 +46,21 @@ class DatagramHeader(Struct, frozen=True, gc=False):
     frame: int  # number of the frame in its stream, from 0 on
     part: int  # of the frame, from 0 on; the parity parts follow
     parts: int  # without the parity parts
+    channel: int = SNAPSHOTS
 
 
-def split(frame: bytes, stream: int, frame_number: int, first: int, size: int) -> Iterator[bytes]:
+def split(
+    frame: bytes, stream: int, frame_number: int, first: int, size: int, channel: int = SNAPSHOTS
+) -> Iterator[bytes]:
     """Yield the datagrams of a frame.
 
     Args:
         frame: a whole frame.
         stream: the id of the stream.
-        frame_number: of this frame.
+        frame_number: of this frame in its channel.
         first: the number of the first datagram.
         size: bytes of a datagram at most.
+        channel: SNAPSHOTS or RECORDS.
     """
     room = size - _HEADER.size
     data_parts = [frame[at : at + room] for at in range(0, len(frame), room)]
@@ -61,7 +71,7 @@ def split(frame: bytes, stream: int, frame_number: int, first: int, size: int) -
     ]
     for part, data in enumerate((*data_parts, *parities)):
         head = _HEADER.pack(
-            MAGIC, VERSION, 0, 0, stream, first + part, frame_number, part, parts, 0
+            MAGIC, VERSION, channel, 0, stream, first + part, frame_number, part, parts, 0
         )[:_CRC_AT]
         checksum = zlib.crc32(data, zlib.crc32(head))
         yield b"".join((head, checksum.to_bytes(4, "little"), data))
@@ -88,17 +98,22 @@ def parse(datagram: bytes) -> tuple[DatagramHeader, bytes] | None:
     """Return the header and the part of the frame; None for a damaged or foreign datagram."""
     if len(datagram) <= _HEADER.size:
         return None
-    magic, version, flags, more, stream, number, frame, part, parts, checksum = _HEADER.unpack_from(
-        datagram
+    magic, version, channel, more, stream, number, frame, part, parts, checksum = (
+        _HEADER.unpack_from(datagram)
     )
-    if magic != MAGIC or version != VERSION or flags or more:
+    if magic != MAGIC or version != VERSION or channel > RECORDS or more:
         return None
     if not 0 < parts <= _MAX_PARTS or part >= parts + groups_of(parts):
         return None
     data = datagram[_HEADER.size :]
     if zlib.crc32(data, zlib.crc32(datagram[:_CRC_AT])) != checksum:
         return None
-    return DatagramHeader(stream, number, frame, part, parts), data
+    return (
+        DatagramHeader(
+            stream=stream, number=number, frame=frame, part=part, parts=parts, channel=channel
+        ),
+        data,
+    )
 
 
 def max_frame(size: int) -> int:
@@ -106,12 +121,37 @@ def max_frame(size: int) -> int:
     return min(MAX_FRAME, _MAX_PARTS * (size - _HEADER.size))
 
 
+class _OldRun:
+    """Counts numbers in a row that seem to be old, each above the one before."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._count, self._last = 0, -1
+
+    def clear(self) -> None:
+        """Begin anew: a number was as expected."""
+        self._count, self._last = 0, -1
+
+    def is_forged(self, number: int) -> bool:
+        """Count an old number; return whether the newer number before was a forged one."""
+        if number > self._last:
+            self._count += 1
+        elif number < self._last:
+            self._count = 1
+        self._last = number
+        return self._count >= self._limit
+
+
 class DatagramCounts:
     """Counts the datagrams of one stream: received, lost, in another order."""
 
     def __init__(self, first: int) -> None:
-        self._first = first
-        self._next = first
+        self._old = _OldRun(_FORGED_DATAGRAMS)
+        self.lost = self.reordered = 0
+        self._begin(first)
+
+    def _begin(self, first: int) -> None:
+        self._first = self._next = first
         self._missing: dict[int, None] = {}  # in order of number
         self.lost = 0  # those that may still arrive too
         self.reordered = 0
@@ -131,8 +171,12 @@ class DatagramCounts:
         if self._first - _MAX_MISSING <= number < self._first:
             return True  # sent before the first that arrived, so it is neither lost nor counted
         gap = number - self._next
+        if gap < 0 and self._old.is_forged(number):
+            self._begin(number)
+            gap = 0
         if not 0 <= gap <= _MAX_LEAP:
             return False
+        self._old.clear()
         self.lost += gap
         for missing in range(max(self._next, number - _MAX_MISSING), number):
             self._missing[missing] = None
@@ -149,10 +193,10 @@ class _OpenFrame:
         self.parts = parts
         self.size = 0  # bytes
         self._data: dict[int, bytes] = {}
-        groups = groups_of(parts)
-        #: For each group: parts that are still needed, of all data and parity parts of the group.
-        self._needed = [len(range(group, parts, groups)) for group in range(groups)]
-        self._groups_open = groups
+        #: Parts of each group that have arrived. A header may promise thousands of groups, so a
+        #: group takes memory when its first part arrives.
+        self._arrived: dict[int, int] = {}
+        self._groups = self._groups_open = groups_of(parts)
 
     def add(self, part: int, data: bytes) -> bool:
         """Add a part; return False for one that is there already."""
@@ -160,9 +204,9 @@ class _OpenFrame:
             return False
         self._data[part] = data
         self.size += len(data)
-        group = part % len(self._needed)
-        self._needed[group] -= 1
-        self._groups_open -= self._needed[group] == 0
+        group = part % self._groups
+        arrived = self._arrived[group] = self._arrived.get(group, 0) + 1
+        self._groups_open -= arrived == len(range(group, self.parts, self._groups))
         return True
 
     @property
@@ -172,7 +216,7 @@ class _OpenFrame:
 
     def frame(self) -> bytes:
         """Return the frame, maybe with zeros behind it. Each group misses one part at most."""
-        groups = len(self._needed)
+        groups = self._groups
         for group in range(groups):
             members = range(group, self.parts + groups, groups)
             missing = [part for part in members if part not in self._data]
@@ -191,12 +235,18 @@ class Reassembly:
         self._max_bytes = max_bytes
         self._open: dict[int, _OpenFrame] = {}
         self._done = -1
+        self._old = _OldRun(_FORGED_FRAMES)
         self.size = 0  # bytes of unfinished frames
 
     def add(self, header: DatagramHeader, data: bytes) -> bytes | None:
         """Add one part; return the frame if it can be made now, maybe with zeros behind it."""
         if header.frame <= self._done:
-            return None
+            # The parts of the newest frame that come when the frame is whole already are no sign.
+            if header.frame == self._done or not self._old.is_forged(header.frame):
+                return None
+            self._done = header.frame - 1
+            for number in list(self._open):
+                self._forget(number)
         found = self._open.get(header.frame)
         if found is None:
             found = self._open[header.frame] = _OpenFrame(header.parts)
@@ -205,11 +255,13 @@ class Reassembly:
         self.size += len(data)
         if found.is_whole:
             self._done = header.frame
+            self._old.clear()
             for number in [number for number in self._open if number <= header.frame]:
                 self._forget(number)
             return found.frame()
         while len(self._open) > _MAX_OPEN or (self._open and self.size > self._max_bytes):
-            self._forget(min(self._open))
+            # In the order of arrival: a forged number far ahead must not stay for ever.
+            self._forget(next(iter(self._open)))
         return None
 
     def _forget(self, frame: int) -> None:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.stream import datagrams, greeting, unix_socket
-from locktop.collector.stream.stream_frames import MAX_FRAME
+from locktop.collector.stream.stream_frames import MAX_FRAME, has_records
 from locktop.collector.stream.stream_security import (
     TlsFiles,
     check_allowed,
@@ -83,13 +83,14 @@ class DatagramDestination:
         self._endpoint = endpoint
         self._size = size
         self._socket: socket.socket | None = None
-        self._stream = self._frames = self._datagrams = 0
+        self._stream = self._datagrams = 0
+        self._frames = [0, 0]  # of each channel
 
     def open(self) -> None:
         """See StreamDestination."""
         self.close()
         self._stream = secrets.randbits(64)
-        self._frames = self._datagrams = 0
+        self._frames, self._datagrams = [0, 0], 0
         try:
             self._socket = socket.socket(self._endpoint.family, socket.SOCK_DGRAM)
             self._socket.connect(self._endpoint.address)
@@ -100,8 +101,11 @@ class DatagramDestination:
     def send(self, frame: bytes) -> None:
         """See StreamDestination."""
         assert self._socket is not None
-        parts = datagrams.split(frame, self._stream, self._frames, self._datagrams, self._size)
-        self._frames += 1
+        channel = datagrams.RECORDS if has_records(frame) else datagrams.SNAPSHOTS
+        parts = datagrams.split(
+            frame, self._stream, self._frames[channel], self._datagrams, self._size, channel
+        )
+        self._frames[channel] += 1
         for number, datagram in enumerate(parts, 1):
             self._send(self._socket, datagram)
             self._datagrams += 1

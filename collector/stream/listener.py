@@ -11,7 +11,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.stream.connection_receiver import ConnectionReceiver
 from locktop.collector.stream.datagram_receiver import DatagramReceiver
-from locktop.collector.stream.received_stream import ReceivedStream
+from locktop.collector.stream.received_stream import ReceivedStream, ScanMemory
 from locktop.collector.stream.stream_security import TlsFiles, check_allowed, listener_context
 from locktop.collector.stream.stream_url import (
     Endpoint,
@@ -64,10 +64,13 @@ class Listener:
         return self._received.stale if self._received is not None else ""
 
     def start(
-        self, publish: Callable[[Snapshot], None], log: Callable[[str], None] | None = None
+        self,
+        publish: Callable[[Snapshot], None],
+        log: Callable[[str], None] | None = None,
+        memory: ScanMemory | None = None,
     ) -> None:
         """Begin; see ReceivedStream for the parameters."""
-        self._received = received = ReceivedStream(publish, log)
+        self._received = received = ReceivedStream(publish, log, memory)
         run = self._run_datagrams if self._transport is Transport.UDP else self._run_connections
         if log is None:
             received.waiting(f"for `locktop stream -p PID --to {self.url}`")

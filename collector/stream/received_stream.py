@@ -6,10 +6,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.model import Process, Snapshot
+from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.watch.rate_limit import RateLimit
 
 #: Lines about peers: so many of them in so many seconds, and so many of them as notes.
@@ -17,16 +20,38 @@ _LINES, _PERIOD_S = 5, 10.0
 _KEPT = 3
 
 
+class ReceivedScan(Struct, frozen=True):
+    """A snapshot as it arrived."""
+
+    snapshot: Snapshot
+    #: When it was taken, by the clock here, nanoseconds since 1970; None: it was repeated.
+    time_ns: int | None
+    records: tuple[SlotBatch, ...] = ()  # the ring records since the snapshot before
+
+
+class ScanMemory(Protocol):
+    """Keeps what arrives."""
+
+    def keep_received(self, scan: ReceivedScan) -> None:
+        """Keep a scan, whose snapshot has the notes of the listener, too. Raises nothing."""
+        ...
+
+
 class ReceivedStream:
     """Publishes snapshots with notes on the stream. Any thread may call the methods."""
 
     def __init__(
-        self, publish: Callable[[Snapshot], None], log: Callable[[str], None] | None = None
+        self,
+        publish: Callable[[Snapshot], None],
+        log: Callable[[str], None] | None = None,
+        memory: ScanMemory | None = None,
     ) -> None:
         """Args:
         publish: gets each snapshot.
         log: gets each line about a peer; None: these lines are notes of the next snapshots.
+        memory: gets each scan with its ring records, after ``publish``.
         """
+        self._memory = memory
         self._publish = publish
         self._log = log
         self._lines: deque[str] = deque(maxlen=_KEPT)
@@ -36,12 +61,14 @@ class ReceivedStream:
         #: The reason that no snapshot comes for now; "" while they come.
         self.stale = ""
 
-    def snapshot(self, snapshot: Snapshot, losses: str = "") -> None:
+    def scan(self, scan: ReceivedScan, losses: str = "") -> None:
         """Publish a snapshot; ``losses``: a note on what was lost before, "" for none."""
         with self._lock:
-            self._newest = snapshot
+            self._newest = scan.snapshot
             self.stale = ""
-            self._publish_with(losses)
+            published = self._publish_with(losses)
+            if self._memory is not None:
+                self._memory.keep_received(replace(scan, snapshot=published))
 
     def waiting(self, reason: str) -> None:
         """Publish the last snapshot again as ``stale``; before the first one, an empty one."""
@@ -60,11 +87,15 @@ class ReceivedStream:
                 self._log(text)
             elif text not in self._lines:
                 self._lines.append(text)
+                if self.stale:  # no snapshot comes soon that could carry the note
+                    self._publish_with("")
 
-    def _publish_with(self, note: str) -> None:
+    def _publish_with(self, note: str) -> Snapshot:
         assert self._newest is not None
         own = (*((note,) if note else ()), *self._lines)
-        self._publish(replace(self._newest, notes=(*self._newest.notes, *own)))
+        published = replace(self._newest, notes=(*self._newest.notes, *own))
+        self._publish(published)
+        return published
 
 
 def _nothing_yet() -> Snapshot:

@@ -1,11 +1,12 @@
-"""Snapshots as the frames of a stream: a whole one, then changes, as in a recording."""
+"""The frames of a stream: a whole snapshot, then changes, and ring records, as in a recording."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
+from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
@@ -13,12 +14,34 @@ from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import HEADER_SIZE, FrameHeader, FrameType
 from locktop.collector.recording.snapshot_chain import ChainPacker
 from locktop.collector.sanitize import clean
+from locktop.collector.shm import slot_batch
+from locktop.collector.shm.slot_batch import SlotBatch
 
 #: Bytes of a frame with its header, and of its payload when unpacked. A snapshot of 10,000 busy
 #: threads has some 20 MB. These are smaller than those of a file: strangers may send a stream.
 MAX_FRAME = 16 << 20
 MAX_UNPACKED = 64 << 20
 _LONGEST_REASON = 200
+#: Ring records of one frame that a sender makes, and that a listener takes.
+RECORDS_OF_FRAME, MAX_RECORDS = 1 << 14, 1 << 17
+_MAX_TICKS, _MAX_COUNT = (1 << 64) - 1, (1 << 62)
+
+
+class _StreamedSlots(SlotBatch, frozen=True):
+    """A batch as a stream carries it."""
+
+    #: Records of the stream before this batch, with the lost ones: a gap tells of a lost frame.
+    before: int = 0
+
+
+_SLOTS = msgspec.msgpack.Decoder(_StreamedSlots)
+
+
+class RecordFrame(Struct, frozen=True):
+    """A frame of ring records."""
+
+    data: bytes
+    count: int  # records
 
 
 class FramePacker:
@@ -40,13 +63,42 @@ class FramePacker:
         self._key_every_s = key_every_s
         self._max_frame = max_frame
         self._key_at = 0.0
+        self._records = 0  # in the frames of this stream, with the lost ones
 
     def begin_anew(self) -> None:
-        """Make the next frame a whole snapshot."""
+        """Begin a stream: the next snapshot is a whole one."""
         self._packer.begin_anew()
+        self._records = 0
 
-    def frame(self, snapshot: Snapshot) -> bytes:
-        """Return the frame of a snapshot. Raises LocktopError if the snapshot is too large."""
+    def record_frames(self, batch: SlotBatch) -> Iterator[RecordFrame]:
+        """Yield the frames of a batch of ring records, each with RECORDS_OF_FRAME at most."""
+        for part in slot_batch.parts(batch, RECORDS_OF_FRAME):
+            streamed = _StreamedSlots(
+                ticks=part.ticks,
+                time_ns=part.time_ns,
+                hz=part.hz,
+                lost=part.lost,
+                records=part.records,
+                packed=part.packed,
+                first=part.first,
+                before=self._records,
+            )
+            self._records += part.packed + part.lost
+            data = msgspec.msgpack.encode(streamed)
+            packed = frame_format.packed(data)
+            frame = frame_format.pack(FrameType.SLOTS, packed, len(data), time.time_ns())
+            yield RecordFrame(data=frame, count=part.packed)
+
+    def frame(self, snapshot: Snapshot, time_ns: int | None = None) -> bytes:
+        """Return the frame of a snapshot.
+
+        Args:
+            snapshot: the scan.
+            time_ns: when it was taken, nanoseconds since 1970; None: now.
+
+        Raises:
+            LocktopError: the snapshot is too large.
+        """
         now = self._now()
         payload = snapshot_payload.encode(snapshot)
         if now - self._key_at >= self._key_every_s:
@@ -57,7 +109,13 @@ class FramePacker:
             raise LocktopError(f"a snapshot of {len(payload):,} bytes is too large for the stream")
         if link.type is FrameType.KEY:
             self._key_at = now
-        return frame_format.pack(link.type, link.packed, link.unpacked, time.time_ns())
+        at_ns = time.time_ns() if time_ns is None else time_ns
+        return frame_format.pack(link.type, link.packed, link.unpacked, at_ns)
+
+
+def has_records(frame: bytes) -> bool:
+    """Return whether a frame has ring records. Raises LocktopError if it is damaged."""
+    return parse_header(frame[:HEADER_SIZE]).type == FrameType.SLOTS
 
 
 def end_frame(reason: str) -> bytes:
@@ -81,14 +139,17 @@ class FrameUnpacker:
 
     def __init__(self) -> None:
         self._before: bytes | None = None
+        self._records: int | None = None  # of the stream until now, None before the first batch
         self.ended: str | None = None  # why the stream ended, as its sender says
 
     def forget(self) -> None:
         """Take no change before the next whole snapshot: a frame is missing."""
         self._before = None
 
-    def snapshot(self, head: bytes, stored: bytes) -> Snapshot | None:
-        """Return the snapshot of a frame; None for a frame without one.
+    def content(self, head: bytes, stored: bytes) -> Snapshot | SlotBatch | None:
+        """Return the snapshot or the ring records of a frame; None for another frame.
+
+        The ring records that were lost on the way count as lost.
 
         Args:
             head: the header, HEADER_SIZE bytes.
@@ -104,6 +165,8 @@ class FrameUnpacker:
         if header.type == FrameType.END:
             self.ended = _reason(stored)
             return None
+        if header.type == FrameType.SLOTS:
+            return self._slots(frame_format.unpack(stored, header.unpacked))
         if header.type not in (FrameType.KEY, FrameType.CHANGE):
             return None
         before = self._before if header.type == FrameType.CHANGE else None
@@ -114,6 +177,33 @@ class FrameUnpacker:
         snapshot = snapshot_payload.decode(payload)
         self._before = payload
         return snapshot
+
+    def _slots(self, payload: bytes) -> SlotBatch:
+        try:
+            found = _SLOTS.decode(payload)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise LocktopError(f"damaged: ring records: {error}") from None
+        numbers = (found.ticks, found.time_ns, found.lost, found.first, found.packed, found.before)
+        if (
+            not 1 <= found.hz <= 1e12
+            or not all(0 <= number <= _MAX_TICKS for number in numbers)
+            or max(found.time_ns, found.lost, found.before) > _MAX_COUNT
+            or found.packed > MAX_RECORDS
+            or bool(found.packed) is not bool(found.records)
+        ):
+            raise LocktopError("damaged: a batch of ring records has an impossible number")
+        slot_batch.slots(found)  # so that damage ends this frame, and no time line later
+        missing = max(0, found.before - self._records) if self._records is not None else 0
+        self._records = found.before + found.packed + found.lost
+        return SlotBatch(
+            ticks=found.ticks,
+            time_ns=found.time_ns,
+            hz=found.hz,
+            lost=min(found.lost + missing, _MAX_COUNT),
+            records=found.records,
+            packed=found.packed,
+            first=found.first,
+        )
 
 
 def _reason(payload: bytes) -> str:

@@ -114,11 +114,17 @@ def handshake_error(error: Exception) -> str:
         reason = (error.reason or "").upper()
         if "PEER_DID_NOT_RETURN" in reason or "CERTIFICATE_REQUIRED" in reason:
             return "no certificate was shown"
+        if "CERTIFICATE_EXPIRED" in reason:
+            return "this side's certificate is refused: it has expired"
         if "UNKNOWN_CA" in reason or "BAD_CERTIFICATE" in reason:
             return "this side's certificate is refused: the other side's --ca did not sign it"
         if "WRONG_VERSION" in reason or "HTTP_REQUEST" in reason or "UNEXPECTED_EOF" in reason:
             return "the other side does not use TLS"
+        if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+            return "the other side closed the connection"
         return f"TLS failed: {reason.replace('_', ' ').lower() or error}"
+    if isinstance(error, (BrokenPipeError, ConnectionResetError)):
+        return "the other side closed the connection"
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Mapping
 
+from locktop.collector.errors import reason_of
+
 #: The time between SIGTERM and SIGKILL.
 GRACE_S = 2.0
 _POLL_S = 0.02
@@ -57,7 +59,7 @@ class AlertCommand:
                 start_new_session=True,
             )
         except OSError as error:
-            return f"the command cannot be started: {error.strerror}"
+            return f"the command cannot be started: {reason_of(error)}"
         self._process, self._started_at = process, time.monotonic()
         assert process.stdin is not None
         # One line fits into the pipe even if the command never reads it.

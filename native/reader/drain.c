@@ -94,8 +94,10 @@ static int drain_thread(struct lt_drain *drain, uint32_t index)
     drain->lost += first - *next;
     *next = first;
     count = from.head - first;
-    if (count > drain->capacity - drain->count)
+    if (count > drain->capacity - drain->count) {
         count = drain->capacity - drain->count;
+        drain->has_more = 1;
+    }
     if (count && !drain_ring(drain, &from, first, count, head_at))
         return -1;
     *next = first + count;
@@ -158,13 +160,16 @@ int lt_drain_rings(struct lt_drain *drain)
     drain->lost = 0;
     for (;;) {
         uint64_t began = now_ns(), now, left;
-        int fullest = drain_all(drain);
         uint32_t threads;
+        int fullest;
 
+        drain->has_more = 0;
+        fullest = drain_all(drain);
         if (fullest < 0 || !copy(drain->fd, &threads, sizeof threads, drain->threads_at))
             return LT_DRAIN_DAMAGED;
         now = now_ns();
         adapt(drain, fullest, now - began);
+        drain->has_more |= threads != drain->threads;
         if (threads != drain->threads || drain->count >= drain->enough || now >= drain->deadline_ns)
             return LT_DRAIN_DONE;
         left = drain->deadline_ns - now;

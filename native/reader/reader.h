@@ -293,6 +293,7 @@ struct lt_drain {
     uint32_t damaged;  /* out: other records, without marks */
     uint64_t lost;     /* out: overwritten before this call could copy them */
     uint64_t pause_ns; /* between two rounds; the rounds adapt it */
+    uint32_t has_more; /* out: 1 if there was no room for all, or there are new threads */
 };
 
 enum lt_drain_result {

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import random
+import struct
 import time
 from pathlib import Path
 
 import pytest
 
 from fuzz import hostile_streams as hostile
+from fuzz.mutate import damaged
 from fuzz.test_damaged_files import FIRST, MAX_S, ROUNDS
 
 _ROUNDS, _FIRST = int(ROUNDS), int(FIRST or 0)
@@ -41,5 +43,20 @@ def test_strange_parts_do_no_harm() -> None:
 def test_strange_frames_do_no_harm() -> None:
     published = 0
     for seed in range(_FIRST, _FIRST + _ROUNDS // 10):
-        published += len(hostile.examine(b"S" + seed.to_bytes(8, "little")))
+        published += len(hostile.examine(b"S" + seed.to_bytes(8, "little")).snapshots)
     assert published  # the sound snapshots come through
+
+
+def test_strange_ring_records_do_no_harm() -> None:
+    sound = (Path(__file__).parent / "corpus" / "streams" / "records").read_bytes()
+    assert len(hostile.examine(sound).records) == 40
+    kept = 0
+    for seed in range(_FIRST, _FIRST + _ROUNDS // 10):
+        kept += len(hostile.examine(sound[:1] + damaged(sound[1:], seed)).records)
+    assert kept
+
+
+def test_batches_that_unpack_to_much_are_left_out() -> None:
+    """A few bytes announce a million records."""
+    batch = struct.pack("<QHBHIHH", 10**9, 1, 0, 0, 0, 65535, 60_000) + bytes(60_000)
+    assert hostile.examine(b"Q" + 3 * batch).records == []

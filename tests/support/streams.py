@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -121,9 +122,22 @@ class Authority:
         self.path = directory / "ca.pem"
         self._authority.cert_pem.write_to_path(str(self.path))
 
-    def files(self, name: str, ca: Path | None = None, host: str = "127.0.0.1") -> TlsFiles:
-        """Return the files of one side; ``ca``: the authority that this side trusts."""
-        made = self._authority.issue_cert(host)
+    def files(
+        self,
+        name: str,
+        ca: Path | None = None,
+        host: str = "127.0.0.1",
+        until: datetime | None = None,
+    ) -> TlsFiles:
+        """Return the files of one side.
+
+        Args:
+            name: of the files.
+            ca: the authority that this side trusts.
+            host: what the certificate names.
+            until: the end of its validity; None: in many years.
+        """
+        made = self._authority.issue_cert(host, not_after=until)
         cert, key = (self._directory / f"{name}.{end}" for end in ("pem", "key"))
         cert.write_bytes(b"".join(part.bytes() for part in made.cert_chain_pems))
         made.private_key_pem.write_to_path(str(key))

@@ -26,7 +26,8 @@ Shows where the waits come from: as a tree from the entry of each thread to the 
 
 FILE is a recording, a saved snapshot (JSON or msgpack), or a caller/callee summary report of the
 profiler of Visual Studio (CSV). Of a recording the command shows the waits up to its end or up to
---at T, or with --from T and --to T those of that span.
+--at T, or with --from T and --to T those of that span. With --session it shows the waits of the
+session of a process.
 
 On a terminal the tree opens on the screen, unless --format, --function or -o is given. Elsewhere
 the command prints text."""
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="text (the default), json, or csv: a caller/callee summary report",
     )
+    recorded.add_session(parser, "the waits of the session")
     add_scan_options(parser)
     add_output(parser)
     add_screen(parser)
@@ -70,12 +72,12 @@ def execute(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     from locktop.collector.profile import profile
 
-    if arguments.file is None:
+    if arguments.file is None and not arguments.session:
         from locktop.tui.commands.attach import watch
 
         weight = profile.weight_of(profile.SNAPSHOT_WEIGHTS, arguments.weight)
         return watch(attached(arguments.pid, arguments), arguments, (weight.name, arguments.idle))
-    found = _of_file(arguments)
+    found = _profile(arguments)
     weight = profile.weight_of(found.weights, arguments.weight)
     from locktop.tui.app import CallTreeApp
     from locktop.tui.themed_app import run_app
@@ -94,6 +96,8 @@ def _profile(arguments: argparse.Namespace) -> Profile:
 
     if arguments.file is not None:
         return _of_file(arguments)
+    if arguments.session:
+        return profile.SnapshotProfile(recorded.of_session(arguments).figures())
     source = attached(arguments.pid, arguments)
     try:
         return profile.SnapshotProfile(source.scan(resolve=True))

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import TYPE_CHECKING
 
 from locktop.collector.sources import levels
 from locktop.tui.commands.options import add_pid
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from locktop.collector.model import Snapshot
 
 NAME = "ctl"
 HELP = "set how much the library does in a process, or measure from zero"
@@ -55,7 +62,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _session(arguments: argparse.Namespace) -> str:
     """Begin or end the session; return what was done."""
-    from locktop.collector.errors import LocktopError
     from locktop.collector.format.units import duration
     from locktop.collector.recording import sessions
     from locktop.collector.sources.attach import attach
@@ -71,9 +77,23 @@ def _session(arguments: argparse.Namespace) -> str:
         session = sessions.stop(path, snapshot)
         lasted = duration(snapshot.duration_s - session.baseline.duration_s)
         return f"{who}: session ended after {lasted}"
-    if arguments.start:
-        session_before = sessions.load(path)
-        if session_before is not None and session_before.end is None:
-            raise LocktopError(f"a session of {who} goes on; --reset begins it anew")
+    how = " anew" if arguments.reset else _unless_one_goes_on(path, snapshot, who)
     sessions.start(path, snapshot)
-    return f"{who}: session begins{' anew' if arguments.reset else ''}"
+    return f"{who}: session begins{how}"
+
+
+def _unless_one_goes_on(path: Path, snapshot: Snapshot, who: str) -> str:
+    """Return what there is to say of the session before. Raises LocktopError if it goes on."""
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.recording import sessions
+
+    try:
+        before = sessions.load(path)
+    except LocktopError as error:
+        print(f"locktop: {error}; the new session replaces that file", file=sys.stderr)
+        return ""
+    if before is None or before.end is not None:
+        return ""
+    if not before.is_of(snapshot):
+        return "; the session before ended when the process executed another program"
+    raise LocktopError(f"a session of {who} goes on; --reset begins it anew")

@@ -91,7 +91,8 @@ def _print_first(listener: Listener, signals: Sequence[int]) -> int:
     outbox, newest, until = Outbox(), None, math.inf
     listener.start(outbox.put, _say)
     while not signals:
-        newest = outbox.take(_POLL_S) or newest
+        scan = outbox.take(_POLL_S)
+        newest = scan.snapshot if scan is not None else newest
         if newest is None:
             continue
         until = min(until, time.monotonic() + _NAMES_S)

@@ -73,10 +73,15 @@ def rate(text: str) -> float:
 _SIZE_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
+def size_of(text: str) -> int:
+    """Return a number of bytes with its unit (500M, 2G); 0 for another text."""
+    found = re.fullmatch(r"(\d{1,9})([KMG])", text)
+    return int(found[1]) * _SIZE_UNITS[found[2]] if found else 0
+
+
 def history_size(text: str) -> int:
     """The bytes of a memory (64M, 1G); 0 for none."""
-    found = re.fullmatch(r"(\d{1,9})([KMG])", text)
-    size = int(found[1]) * _SIZE_UNITS[found[2]] if found else 0
+    size = size_of(text)
     if (size < _MIN_HISTORY and text != "0") or size > _MAX_HISTORY:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size from 1M to 16G, as 64M, or 0")
     return size
@@ -84,14 +89,25 @@ def history_size(text: str) -> int:
 
 def add_history(parser: argparse.ArgumentParser) -> None:
     """Declare --history SIZE; history() makes the memory."""
+    says = "keep the last 15 minutes in so many bytes (default 64M; 0 keeps nothing)"
+    _add_anywhere(parser, "--history", history_size, "SIZE", says)
+
+
+def _add_anywhere(
+    parser: argparse.ArgumentParser,
+    name: str,
+    type_: Callable[[str], object],
+    metavar: str,
+    says: str,
+) -> None:
+    """Declare an option that may stand before the command and behind the command."""
     # Without a default a command does not override the same option before it.
-    parser.add_argument(
-        "--history",
-        type=history_size,
-        default=argparse.SUPPRESS,
-        metavar="SIZE",
-        help="keep the last 15 minutes in so many bytes (default 64M; 0 keeps nothing)",
-    )
+    parser.add_argument(name, type=type_, default=argparse.SUPPRESS, metavar=metavar, help=says)
+
+
+def add_theme(parser: argparse.ArgumentParser) -> None:
+    """Declare --theme NAME."""
+    _add_anywhere(parser, "--theme", theme, "NAME", "the colours; key t goes through all themes")
 
 
 def history(arguments: argparse.Namespace) -> History | None:
@@ -144,21 +160,8 @@ def _add_pid(parser: argparse.ArgumentParser, name: str, required: bool) -> None
 
 def add_screen(parser: argparse.ArgumentParser) -> None:
     """The options of the screen; set_defaults() has their defaults."""
-    # Without a default a command does not override the same option before it.
-    parser.add_argument(
-        "--theme",
-        type=theme,
-        default=argparse.SUPPRESS,
-        metavar="NAME",
-        help="the colours; key t goes through all themes",
-    )
-    parser.add_argument(
-        "--rate",
-        type=rate,
-        default=argparse.SUPPRESS,
-        metavar="N",
-        help="snapshots a second (default 2)",
-    )
+    add_theme(parser)
+    _add_anywhere(parser, "--rate", rate, "N", "snapshots a second (default 2)")
     add_history(parser)
 
 
@@ -222,13 +225,8 @@ def add_level(parser: argparse.ArgumentParser) -> None:
 
 def add_suppressions(parser: argparse.ArgumentParser) -> None:
     """Declare --suppressions FILE; suppressions() reads the file."""
-    parser.add_argument(
-        "--suppressions",
-        type=Path,
-        default=argparse.SUPPRESS,
-        metavar="FILE",
-        help="potential deadlocks to leave out (default .locktop-suppressions, if it exists here)",
-    )
+    says = "potential deadlocks to leave out (default .locktop-suppressions, if it exists here)"
+    _add_anywhere(parser, "--suppressions", Path, "FILE", says)
 
 
 def suppressions(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from locktop.tui.commands.options import (
     attached,
     duration,
     seconds,
+    size_of,
 )
 
 if TYPE_CHECKING:
@@ -34,15 +34,13 @@ disk ends the recording, which stays readable.
 
 exit status: 0; 2 the process cannot be recorded, or the recording ended early."""
 
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
 
 def size(text: str) -> int:
     """A number of bytes with its unit: 500M, 2G."""
-    found = re.fullmatch(r"([1-9]\d{0,6})([KMG])", text)
+    found = size_of(text)
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; 500M and 2G are")
-    return int(found[1]) * _UNITS[found[2]]
+    return found
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:

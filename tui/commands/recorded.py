@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import stat
 import sys
 from contextlib import contextmanager
 from itertools import islice
@@ -46,6 +45,15 @@ def add_span(parser: argparse.ArgumentParser, from_help: str, to_help: str) -> N
     parser._negative_number_matcher = options.BEFORE_THE_END
 
 
+def add_session(parser: argparse.ArgumentParser, says: str) -> None:
+    """Declare --session; ``says``: what the command shows of the session."""
+    parser.add_argument(
+        "--session",
+        action="store_true",
+        help=f"{says} that `locktop ctl --start` or key R began",
+    )
+
+
 def check_use(arguments: argparse.Namespace, name: str) -> None:
     """Raise LocktopError unless there is one of -p PID and FILE, with options that fit."""
     from locktop.collector.errors import LocktopError
@@ -53,12 +61,25 @@ def check_use(arguments: argparse.Namespace, name: str) -> None:
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError(f"{name} needs one of -p PID and FILE; see `locktop {name} --help`")
     given = [one for one in _TIMES if getattr(arguments, one) is not None]
+    if given and arguments.file is not None:
+        _check_opens(arguments.file)
     if given and (arguments.file is None or not is_recording(arguments.file)):
         raise LocktopError("--at, --from and --to need a recording")
     if "at" in given and len(given) > 1:
         raise LocktopError("--at is one moment, --from and --to are a span; give one of both")
-    if arguments.file is not None and getattr(arguments, "duration", None):
+    has_duration = bool(getattr(arguments, "duration", None))
+    if getattr(arguments, "session", False) and (arguments.file is not None or has_duration):
+        raise LocktopError("--session needs -p PID, without -d")
+    if arguments.file is not None and has_duration:
         raise LocktopError("-d needs -p PID; a recording has --from and --to")
+
+
+def _check_opens(path: str) -> None:
+    """Raise LocktopError if FILE cannot be opened."""
+    from locktop.collector.export.input_file import open_input
+
+    if not os.path.isdir(path):
+        open_input(path).close()
 
 
 def has_span(arguments: argparse.Namespace) -> bool:
@@ -80,20 +101,22 @@ def is_recording(path: str) -> bool:
 
 
 def _begins_as_recording(path: str) -> bool:
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.export.input_file import open_input
     from locktop.collector.recording.frame_format import MAGIC
 
-    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe can be read once
-        return False
-    with open(path, "rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+    try:
+        with open_input(path) as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except LocktopError:
+        return False  # another file of the directory may do so
 
 
 def scanned(arguments: argparse.Namespace) -> Span:
     """Return the snapshot of FILE, or the two snapshots of a span.
 
     Raises:
-        LocktopError: FILE is no snapshot and no recording, or the times do not fit.
-        OSError: FILE cannot be read.
+        LocktopError: FILE cannot be read, is no snapshot and no recording, or the times do not fit.
     """
     from locktop.collector.recording import chosen_moment
 
@@ -108,6 +131,31 @@ def scanned(arguments: argparse.Namespace) -> Span:
         span = chosen_moment.span_between(recording, arguments.begin, arguments.end)
     before = _classified(span.before, arguments) if span.before is not None else None
     return chosen_moment.Span(_classified(span.snapshot, arguments), before)
+
+
+def of_session(arguments: argparse.Namespace) -> Span:
+    """Return the snapshots at both ends of the session of -p PID, or of now if it goes on.
+
+    Raises:
+        LocktopError: there is no session, or locktop cannot read the process.
+    """
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.recording import sessions
+    from locktop.collector.recording.chosen_moment import Span
+
+    session = sessions.load(sessions.path_of(arguments.pid))
+    if session is not None and session.end is not None:
+        return Span(session.end, session.baseline)
+    source = options.attached(arguments.pid, arguments)
+    try:
+        found = source.scan(resolve=True)
+    finally:
+        source.close()
+    if session is None or not session.is_of(found):
+        raise LocktopError(
+            f"there is no session; `locktop ctl -p {arguments.pid} --start` begins one"
+        )
+    return Span(found, session.baseline)
 
 
 def snapshots(arguments: argparse.Namespace) -> Iterator[Snapshot]:

@@ -23,13 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="the recording")
     parser.add_argument("--at", metavar="T", help="begin at this time (default the first moment)")
-    parser.add_argument(
-        "--theme",
-        type=options.theme,
-        default=argparse.SUPPRESS,
-        metavar="NAME",
-        help="the colours; key t goes through all themes",
-    )
+    options.add_theme(parser)
     # Without this argparse takes -35s for an option.
     parser._negative_number_matcher = options.BEFORE_THE_END
 

@@ -40,7 +40,7 @@ screen fails.
 
 --record also writes a recording, see `locktop record --help`. If LOCKTOP_RING is not set, each
 thread then keeps more records in memory. With --record the command needs no terminal: it then
-records without a screen until CMD ends.
+records without a screen until CMD ends. A full disk ends the recording, and CMD goes on.
 
 exit status: that of CMD (128 + N if signal N ended CMD), also if CMD ended before the first scan;
 0 if closing the screen ended CMD or left it running; 2 if CMD could not be started or watched;
@@ -156,6 +156,7 @@ def _destination(arguments: argparse.Namespace) -> RecordingPath:
 
 def _recorded(source: Source, started: LaunchedProgram, arguments: argparse.Namespace) -> int:
     """Record the program, beside the screen if there is a terminal. Raises LocktopError."""
+    from locktop.collector.errors import LocktopError
     from locktop.collector.recording.record_loop import RecordLoop
     from locktop.collector.recording.recorded_source import RecordedSource
     from locktop.collector.recording.recorder import Recorder
@@ -165,15 +166,25 @@ def _recorded(source: Source, started: LaunchedProgram, arguments: argparse.Name
     recorder = Recorder(source, _destination(arguments))
     try:
         if not no_terminal():
-            return watch(
+            status = watch(
                 RecordedSource(source, recorder),
                 arguments,
                 launched=started,
                 asks_at_quit=not arguments.keep,
                 mark_listener=recorder.add_mark,
             )
+            if recorder.problem:
+                say(f"locktop: {recorder.problem}")
+            return status
+        loop = RecordLoop(source, recorder, say)
         try:
-            RecordLoop(source, recorder, say).run(1.0 / arguments.rate)
+            loop.run(1.0 / arguments.rate)
+        except LocktopError as error:
+            if not recorder.figures.snapshots:
+                raise
+            # The program must not end because the disk is full.
+            say(f"locktop: {error}")
+            loop.wait(started.has_ended)
         finally:
             source.close()
         return 0

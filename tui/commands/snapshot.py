@@ -38,11 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d", "--duration", type=seconds, metavar="SECONDS", help="scan again after this time"
     )
-    parser.add_argument(
-        "--session",
-        action="store_true",
-        help='with "interval" of the session that `locktop ctl --start` or key R began',
-    )
+    recorded.add_session(parser, 'with "interval" of the session')
     add_scan_options(parser)
     parser.add_argument("--calls", action="store_true", help="with the function calls")
     parser.add_argument(
@@ -76,8 +72,6 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.export import rendered_files
 
     recorded.check_use(arguments, NAME)
-    if arguments.session and (arguments.file is not None or arguments.duration):
-        raise LocktopError("--session needs -p PID, without -d")
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
@@ -85,7 +79,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.file is not None:
         found, before = _read(arguments)
     elif arguments.session:
-        found, before = _of_session(arguments)
+        span = recorded.of_session(arguments)
+        found, before = span.snapshot, span.before
     else:
         found, before = _scanned(arguments)
     snapshot = suppressions.apply(found, left_out)
@@ -122,19 +117,3 @@ def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
         return span.snapshot, None
     # A reader of the document may ask whether the process still exists.
     return replace(span.snapshot, source="recording"), span.before
-
-
-def _of_session(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot]:
-    """Return the snapshot at the end of the session, or now, and the one at its begin."""
-    from locktop.collector.errors import LocktopError
-    from locktop.collector.recording import sessions
-
-    session = sessions.load(sessions.path_of(arguments.pid))
-    if session is not None and session.end is not None:
-        return session.end, session.baseline
-    found, _ = _scanned(arguments)
-    if session is None or not session.is_of(found):
-        raise LocktopError(
-            f"there is no session; `locktop ctl -p {arguments.pid} --start` begins one"
-        )
-    return found, session.baseline

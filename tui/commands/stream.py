@@ -68,6 +68,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.sources.poller import Poller
     from locktop.collector.stream import stream_url
     from locktop.collector.stream.destinations import destination_of
+    from locktop.collector.stream.scan_outlet import ScanOutlet
     from locktop.collector.stream.stream_sender import Outbox, StreamSender
 
     url = stream_url.parse(arguments.to)
@@ -77,6 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
     left_out = options.suppressions(arguments)
     source = attached(arguments.pid, arguments)
     outbox = Outbox()
+    outlet = ScanOutlet(source, outbox, _say)
     try:
         stream_options.warn_of_udp(url)
         sender = StreamSender(outbox, destination, _say)
@@ -88,7 +90,7 @@ def execute(arguments: argparse.Namespace) -> int:
         poller = Poller(
             source,
             1.0 / arguments.rate,
-            lambda snapshot: outbox.put(suppressions.apply(snapshot, left_out)),
+            lambda snapshot: outlet.put(suppressions.apply(snapshot, left_out)),
         )
         poller.start()
         try:
@@ -96,8 +98,12 @@ def execute(arguments: argparse.Namespace) -> int:
         finally:
             poller.stop()
     finally:
+        outlet.close()
         source.close()
-    _say(f"sent {sender.sent_frames:,} snapshots, {sender.sent_bytes:,} bytes")
+    _say(
+        f"sent {sender.sent_frames:,} snapshots, {sender.sent_records:,} ring records,"
+        f" {sender.sent_bytes:,} bytes"
+    )
     return 0
 
 

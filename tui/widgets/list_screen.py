@@ -12,7 +12,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Input
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export.files import NotWrittenError
 from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import make_line
@@ -62,7 +62,7 @@ class ListScreen(Screen[None]):
         try:
             path = await asyncio.to_thread(write)
         except (NotWrittenError, LocktopError, OSError) as error:
-            reason = getattr(error, "strerror", None) or error
+            reason = reason_of(error) if isinstance(error, OSError) else error
             self.show_message(f"Not saved: {reason}", style="stuck")
             return
         begin = "Saved "

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.rules import Rules
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.linux import procfs, ptrace_access, thread_files
 from locktop.collector.model import Snapshot, ThreadState
 from locktop.collector.sources import discover, gc_pause
@@ -190,7 +190,7 @@ class SamplingSource:
         if isinstance(error, PermissionError):
             return discover.not_traceable_error(target)
         if thread_files.is_ours(error):
-            return LocktopError(f"cannot read process {target}: {error.strerror}")
+            return LocktopError(f"cannot read process {target}: {reason_of(error)}")
         return LocktopError(f"process {target} has ended")
 
 

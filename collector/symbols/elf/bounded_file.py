@@ -6,8 +6,9 @@ here, and such a stream ends where they end.
 
 from __future__ import annotations
 
-import os
 from typing import Protocol
+
+from locktop.collector.errors import reason_of
 
 #: Bytes of one read, and of all reads of one file.
 MAX_READ = 512 << 20
@@ -58,7 +59,7 @@ class BoundedFile:
         try:
             return self._source.read_at(offset, min(size, MAX_READ))
         except OSError as error:
-            raise ValueError(f"cannot be read: {os.strerror(error.errno or 0)}") from None
+            raise ValueError(f"cannot be read: {reason_of(error)}") from None
 
     def reserve(self, size: int) -> None:
         """Count bytes that are read, or that compressed content unpacks to.

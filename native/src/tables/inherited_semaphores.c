@@ -25,6 +25,8 @@ enum {
     THREADS_MAX = 4096,
     PROBES_MAX = 64,
     DEPTH_MAX = 64,
+    FIRST_TABLE = 64, /* descriptors that each process of Linux has room for */
+    FROM_END = 8,
     NOT_COUNTED =
         LT_NOTE_NO_ROOM | LT_NOTE_NO_THREAD_BLOCK | LT_NOTE_LOCKS_FOLDED | LT_NOTE_NO_CLOCK
 };
@@ -178,14 +180,42 @@ static bool is_of_parent(long file)
            pid == parent.pid && created == parent.created_real_ns;
 }
 
+/* A number near the end of the kernel's table of descriptors, whose first free number is `lowest`.
+ * The table has a power of two of entries. To let that table grow takes the kernel long. */
+static long far_from(long lowest)
+{
+    long end = FIRST_TABLE;
+    while (end <= lowest + FROM_END)
+        end *= 2;
+    return end - FROM_END;
+}
+
+/* Opens the parent's file under a high number. Returns a negative number on failure.
+ *
+ * The kernel gives a program the lowest free number. Another thread may close all descriptors at
+ * any time, open a file, and rely on the number. If that were the number here, the library would
+ * close the file of the program. So a low number is taken for the time of two system calls only. */
+static long open_file(void)
+{
+    long low = sys_call6(SYS_openat, AT_FDCWD, (long)parent.path,
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, 0, 0);
+    if (low < 0)
+        return low;
+    long file = sys_call3(SYS_fcntl, low, F_DUPFD_CLOEXEC, far_from(low));
+    sys_call3(SYS_close, low, 0, 0);
+    return file;
+}
+
 /* The posts of a lock of one unit by the parent's file, 0 if that cannot be known. */
 static uint32_t posts_in_file(uint64_t key, uint32_t generation)
 {
-    long file = sys_call6(SYS_openat, AT_FDCWD, (long)parent.path,
-                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, 0, 0);
+    long file = open_file();
     if (file < 0)
         return 0;
     uint32_t posts = is_of_parent(file) ? posts_as_lock(file, key, generation) : 0;
+    /* Again: the number may be of another file by now. Then that file is not closed. */
+    if (!is_of_parent(file))
+        return 0;
     sys_call3(SYS_close, file, 0, 0);
     return posts;
 }

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from support import tool
 from support.screen import Screen
-from support.targets import StartTarget
+from support.targets import Compiler, StartTarget, Target
+
+from locktop.collector.sources.launch import preload_environment
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +48,60 @@ def test_a_session_has_the_waits_after_its_start_alone(start_target: StartTarget
     assert ended == session(target.pid), "a session that ended never changes"
     done = tool.run("ctl", "-p", target.pid, "--stop")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_session_begins_after_another_program_was_executed(compiler: Compiler) -> None:
+    script = f"echo ready; read go; exec {compiler.program('ring_of_three')}"
+    with Target(["sh", "-c", script], preload_environment()) as target:
+        target.expect("ready")
+        ctl(target.pid, "--start")
+        target.go_on()
+        target.expect("ready")
+        assert "another program" in ctl(target.pid, "--start")
+        assert tool.run("ctl", "-p", target.pid, "--start").returncode == 2
+        assert session(target.pid)["duration_s"] > 0
+
+
+def test_a_damaged_session_is_replaced_with_a_warning(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("ring_of_three")
+    target.expect("ready")
+    ctl(target.pid, "--start")
+    (file,) = (tmp_path / "locktop").glob("session-*")
+    file.write_bytes(file.read_bytes()[:-1])
+    done = tool.run("ctl", "-p", target.pid, "--start")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "the new session replaces" in done.stderr
+    assert "session begins" in done.stdout
+    assert "session ended" in ctl(target.pid, "--stop")
+
+
+def test_callers_has_the_waits_of_the_session_alone(start_target: StartTarget) -> None:
+    def waits(*options: str) -> int:
+        chosen = ("--weight", "count", "--format", "json", *options)
+        done = tool.run("callers", "-p", target.pid, *chosen)
+        assert (done.returncode, done.stderr) == (0, "")
+        return sum(one["value"] for one in json.loads(done.stdout)["nodes"] if not one["depth"])
+
+    def rounds(count: int) -> None:
+        for _ in range(count):
+            target.go_on()
+            target.truth()
+
+    target = start_target("one_contended_hold_of_three")
+    target.expect("ready")
+    wrong = tool.run("callers", "-p", target.pid, "--session")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    rounds(1)
+    ctl(target.pid, "--start")
+    rounds(2)
+    assert (waits("--session"), waits()) == (2, 3)
+    ctl(target.pid, "--stop")
+    rounds(1)
+    assert (waits("--session"), waits()) == (2, 4)
+    wrong = tool.run("callers", "--session", "none.json")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
 
 def test_without_a_session_one_line_says_how_to_begin(start_target: StartTarget) -> None:

@@ -37,7 +37,7 @@ def test_wrong_use_is_one_line(tmp_path: Path) -> None:
         ((), "needs one of -p PID and FILE"),
         (("-p", "1", "x"), "needs one of -p PID and FILE"),
         (("x", "--width", "10"), "needs 60 columns"),
-        ((str(tmp_path / "none"),), "No such file"),
+        ((str(tmp_path / "none"),), "no such file"),
     ):
         done = tool.run("timeline", *arguments)
         assert done.returncode == 2

@@ -67,3 +67,20 @@ def test_other_waits_in_a_child_are_no_certain_deadlock(
     if way in ("shared", "own"):
         target.go_on()
         target.expect("got it")
+
+
+def test_reading_the_parents_file_leaves_the_programs_descriptors_alone(
+    start_target: StartTarget,
+) -> None:
+    truth = start_target("child_reads_parents_file", "watch").truth()
+    assert truth["reads"] > 0
+    assert truth["lowest"] > 32, "the numbers that the program gets next stay free"
+    assert truth["left"] == 0
+
+
+def test_a_program_that_closes_the_descriptor_loses_no_file_of_its_own(
+    start_target: StartTarget,
+) -> None:
+    truth = start_target("child_reads_parents_file", "closed").truth()
+    assert truth["reads"] > 0
+    assert (truth["intact"], truth["left"]) == (8, 0)

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec import Struct
 from support.eventually import until
 from support.targets import Compiler, StartTarget, Target
 
@@ -39,43 +40,37 @@ def turns(target: Target) -> int:
     return int(target.truth()["turns"])
 
 
-def test_a_busy_process_has_as_many_records_as_turns(start_target: StartTarget) -> None:
-    """A scan copies 8,192 records: most of these would be lost."""
+class Kept(Struct):
+    """The memory of a target that took turns."""
+
+    history: History
+    records: int
+    lost: int
+
+
+@contextmanager
+def kept_turns(
+    start_target: StartTarget, count: int, cpu_share: float | None = None
+) -> Iterator[Kept]:
+    """Keep so many turns, and compare their records with the truth that the target reports.
+
+    Args:
+        start_target: starts the target.
+        count: turns to keep at least.
+        cpu_share: of the thread that copies the records; None: as on the screen.
+    """
     target = start_target("threads_take_turns", "lock", str(_THREADS), level="all")
     target.expect("ready")
     source, history = attach(target.pid, only_exact=True), History()
+    drain = source.drain(1) if cpu_share is not None else None
+    keeper = MemoryKeeper(source if drain is None else None, history)
     before = turns(target)
-    keeper = MemoryKeeper(source, history)
+    rings: MemoryKeeper | RingKeeper = keeper
+    if drain is not None and cpu_share is not None:
+        rings = RingKeeper(drain, history, cpu_share=cpu_share)
     keeper.keep(source.scan())
     begin = turns(target)
-    until(lambda: turns(target) > begin + 50_000, "many turns")
-    end = turns(target)
-    keeper.flush()
-    keeper.keep(source.scan())
-    with stopped(target):
-        keeper.flush()
-        keeper.close()
-    after = turns(target)
-    lost = history.lost_records(*_ALWAYS)
-    assert lost is not None
-    kept = len(history.records(*_ALWAYS))
-    assert end - begin <= kept + lost <= after - before + _THREADS * _RING
-    assert kept > 3 * 8192  # also on a machine with much else to do
-    source.close()
-
-
-def test_records_that_cost_too_much_are_left_out_and_counted(start_target: StartTarget) -> None:
-    target = start_target("threads_take_turns", "lock", str(_THREADS), level="all")
-    target.expect("ready")
-    source, history = attach(target.pid, only_exact=True), History()
-    drain = source.drain(1)
-    assert drain is not None
-    keeper = MemoryKeeper(None, history)
-    before = turns(target)
-    rings = RingKeeper(drain, history, cpu_share=1e-6)
-    keeper.keep(source.scan())
-    begin = turns(target)
-    until(lambda: turns(target) > begin + 15 * _THREADS * _RING, "rings that were overwritten")
+    until(lambda: turns(target) > begin + count, "many turns")
     end = turns(target)
     rings.flush()
     keeper.keep(source.scan())
@@ -85,15 +80,26 @@ def test_records_that_cost_too_much_are_left_out_and_counted(start_target: Start
     after = turns(target)
     lost = history.lost_records(*_ALWAYS)
     assert lost is not None
-    kept = len(history.records(*_ALWAYS))
-    assert end - begin <= kept + lost <= after - before + _THREADS * _RING
-    assert lost > 5 * _THREADS * _RING
-    reader = TimeLineReader(history, max_records=10**7)
-    from_ns, to_ns = reader.bounds()
-    assert reader.read(from_ns, to_ns).lost_records > _THREADS * _RING
-    middle_ns = (from_ns + to_ns) // 2
-    assert reader.read(middle_ns, middle_ns + 10_000_000).lost_records > 0
+    records = len(history.records(*_ALWAYS))
+    assert end - begin <= records + lost <= after - before + _THREADS * _RING
+    yield Kept(history, records, lost)
     source.close()
+
+
+def test_a_busy_process_has_as_many_records_as_turns(start_target: StartTarget) -> None:
+    """A scan copies 8,192 records: most of these would be lost."""
+    with kept_turns(start_target, 50_000) as kept:
+        assert kept.records > 3 * 8192  # also on a machine with much else to do
+
+
+def test_records_that_cost_too_much_are_left_out_and_counted(start_target: StartTarget) -> None:
+    with kept_turns(start_target, 15 * _THREADS * _RING, cpu_share=1e-6) as kept:
+        assert kept.lost > 5 * _THREADS * _RING
+        reader = TimeLineReader(kept.history, max_records=10**7)
+        from_ns, to_ns = reader.bounds()
+        assert reader.read(from_ns, to_ns).lost_records > _THREADS * _RING
+        middle_ns = (from_ns + to_ns) // 2
+        assert reader.read(middle_ns, middle_ns + 10_000_000).lost_records > 0
 
 
 def test_a_memory_beside_a_recording_follows_into_another_program(compiler: Compiler) -> None:

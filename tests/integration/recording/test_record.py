@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -17,7 +18,12 @@ from support import recordings, tool
 from support.recordings import end_of
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
+from locktop.collector import native
+from locktop.collector.linux.target import find_process
 from locktop.collector.recording.segments import open_recording
+from locktop.collector.shm import layout
+from locktop.collector.shm.segment import GrowingArray
+from locktop.collector.sources import discover
 from locktop.collector.sources.launch import preload_environment
 
 _FAST = ("--every", "20ms")
@@ -117,6 +123,36 @@ def test_a_recording_follows_into_another_program(compiler: Compiler, tmp_path: 
     opened = open_recording(tmp_path / "r")
     programs = {opened.at(time_ns).process.comm for time_ns in opened.times_ns()}
     assert programs == {"sh", "paced_pairs"}
+
+
+def damage_rings(pid: int) -> None:
+    """Let each ring of a process have records behind the end of the file."""
+    memory = discover.open_memory(find_process(pid))
+    threads = GrowingArray(memory, layout.THREADS_AT, layout.THREAD.size)
+    threads.refresh()
+    with open(memory.path, "r+b") as file:
+        for block in threads.offsets():
+            for field, value in (("ring", 1 << 40), ("ring_capacity", 64), ("ring_head", 5)):
+                at = block + native.offset_of("struct lt_thread", field)
+                size = 4 if field == "ring_capacity" else 8
+                os.pwrite(file.fileno(), value.to_bytes(size, "little"), at)
+    memory.close()
+
+
+def test_a_recording_follows_after_a_damaged_file(compiler: Compiler, tmp_path: Path) -> None:
+    script = f"echo ready; read go; exec {compiler.program('paced_pairs')} 4 5000 0 5"
+    environment = preload_environment("all") | {"LOCKTOP_RING": "32768"}
+    with Target(["sh", "-c", script], environment) as target:
+        target.expect("ready")
+        with recordings.recording(target.pid, tmp_path / "r", "--every", "1h") as recorder:
+            damage_rings(target.pid)
+            target.go_on()
+            target.expect("ready")
+            target.go_on()
+            pairs = target.truth()["pairs"]
+            recorder.process.send_signal(signal.SIGTERM)
+            end = end_of(recorder)
+    assert end.records >= pairs
 
 
 def test_a_duration_ends_the_recording(start_target: StartTarget, tmp_path: Path) -> None:
@@ -250,6 +286,23 @@ def test_a_full_disk_ends_the_recording_with_one_line_and_a_readable_file(
     _record_until_full(target.pid, tmpfs(64 << 10) / "r")
 
 
+@pytest.mark.parametrize("limits", [(), ("--keep", "10m")])
+def test_a_disk_without_room_for_a_snapshot_has_no_recording(
+    start_target: StartTarget, tmpfs: Callable[[int], Path], limits: tuple[str, ...]
+) -> None:
+    target = without_end(start_target)
+    disk = tmpfs(64 << 10)
+    (disk / "other").write_bytes(bytes(64 << 10))
+    done = tool.run("record", "-p", target.pid, "-o", str(disk / "r"), "-d", "1", *limits)
+    line = f"locktop: {disk}/r: cannot be made: no space left on device; make room there\n"
+    assert (done.returncode, done.stderr) == (2, line)
+    session = {"XDG_RUNTIME_DIR": str(disk)}
+    done = tool.run("ctl", "-p", target.pid, "--start", environment=session)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no space left on device; make room there" in done.stderr
+    assert [path.name for path in disk.iterdir() if path.name != "locktop"] == ["other"]
+
+
 def test_a_limit_of_the_file_size_ends_the_recording_in_the_same_way(
     start_target: StartTarget, tmp_path: Path
 ) -> None:
@@ -301,3 +354,23 @@ def test_run_records_without_a_terminal(compiler: Compiler, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "recorded " in done.stderr
     assert open_recording(tmp_path / "r").at(_EVER).ended
+
+
+def test_a_full_disk_does_not_end_the_program_of_run(
+    compiler: Compiler, tmp_path: Path, tmpfs: Callable[[int], Path]
+) -> None:
+    (tmp_path / "go").write_text("\n")
+    program = f"exec {compiler.program('paced_pairs')} 4 100000000 100000 50 < {tmp_path}/go"
+    options = ["--rate", "10", "--level", "all", "--output", "/dev/null"]
+    command = [
+        tool.COMMAND, "run", "--record", str(tmpfs(64 << 10) / "r"), *options, "--", "sh", "-c",
+        program,
+    ]  # fmt: skip
+    with Target(["sh", "-c", f"exec {shlex.join(command)} 2>&1"]) as recorder:
+        pid = int(recorder.line().split()[2])
+        assert "the recording ends here" in recorder.line()
+        os.kill(pid, signal.SIGUSR1)
+        lines = [recorder.line(), recorder.line()]
+        assert recorder.process.wait(PATIENCE_S) == 128 + signal.SIGUSR1
+    assert lines[0].startswith("recorded ")
+    assert "was ended by" in lines[1]

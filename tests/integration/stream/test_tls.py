@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from support.targets import StartTarget
 from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.stream import connection_receiver
 from locktop.collector.stream.stream_security import TlsFiles
 
 HERE = "tcp://127.0.0.1:0"
@@ -87,6 +89,44 @@ def test_a_certificate_of_another_authority_is_refused(
             Mouth(ear.url, authority.files("peer", ca=stranger.path))
         assert ear.snapshots == []
         is_taken(ear, authority)
+
+
+def test_an_expired_certificate_is_refused_on_both_sides(authority: Authority) -> None:
+    expired = datetime(2021, 1, 1, tzinfo=UTC)
+    with Ear(HERE, authority.files("listener")) as ear:
+        with pytest.raises(LocktopError, match="this side's certificate is refused: it has exp"):
+            Mouth(ear.url, authority.files("peer", until=expired))
+        ear.wait_line("its certificate is refused: certificate has expired")
+        is_taken(ear, authority)
+    with Ear(HERE, authority.files("listener", until=expired)) as ear:
+        with pytest.raises(LocktopError, match="its certificate is refused: certificate has exp"):
+            Mouth(ear.url, authority.files("peer"))
+        ear.wait_line("this side's certificate is refused: it has expired")
+        assert len(ear.lines) == 1
+
+
+def test_a_peer_without_tls_is_one_line(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_receiver, "GREETING_S", 0.2)
+    with Ear(HERE, authority.files("listener")) as ear:
+        with pytest.raises(LocktopError, match="does it need --cert"):
+            Mouth(ear.url)  # waits for the greeting until the listener gives up
+        ear.wait_line("was dropped: it took too long")
+        monkeypatch.undo()
+        is_taken(ear, authority)
+        assert len(ear.lines) == 1
+
+
+def test_a_listener_that_goes_is_one_plain_line(authority: Authority) -> None:
+    with Ear(HERE, authority.files("listener")) as ear:
+        mouth = Mouth(ear.url, authority.files("sender"))
+        mouth.say(scenarios.normal())
+        ear.wait_snapshots(1)
+    with pytest.raises(LocktopError) as caught:
+        mouth.say(*[scenarios.normal()] * 1000)
+    assert "_ssl.c" not in str(caught.value)
+    assert "violation" not in str(caught.value)
 
 
 def test_a_listener_with_another_name_is_refused(authority: Authority) -> None:

@@ -203,3 +203,14 @@ def test_wrong_use_is_one_line_and_status_2(arguments: list[str], words: str) ->
     done = tool.run(*own)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_a_port_in_use_is_one_line_and_status_2(kind: str) -> None:
+    with Ear(f"{kind}://127.0.0.1:0") as ear:
+        done = tool.run("listen", ear.url, "--once", "--plain")
+    assert (done.returncode, done.stdout) == (2, "")
+    where = ear.url.partition("://")[2]
+    assert done.stderr == (
+        f"locktop: cannot listen at {where}: address already in use; name another port\n"
+    )

@@ -30,10 +30,10 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def moments(notables: Sequence[Notable] = ()) -> History:
+def moments(notables: Sequence[Notable] = (), count: int = _COUNT) -> History:
     """Two minutes with a scan in each second; the recorder notes each 2 ms after its begin."""
     history, made = History(), scenarios.normal()
-    for number in range(_COUNT):
+    for number in range(count):
         began = _BEGIN + timedelta(seconds=number)
         taken = f"{began:%Y-%m-%dT%H:%M:%S}.{began.microsecond // 1000:03}Z"
         ns = round(began.timestamp()) * _NS + 252_000_000
@@ -89,6 +89,14 @@ def test_a_time_not_recorded_gives_its_span(text: str) -> None:
     with pytest.raises(LocktopError) as error:
         snapshot_at(moments(), text)
     assert "121 snapshots, from 2026-11-23 23:59:30 to 2026-11-24 00:01:30" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["100.5%", "101 %", "150%", "999%"])
+def test_a_share_above_all_of_a_short_recording_is_refused(text: str) -> None:
+    short = moments(count=2)
+    with pytest.raises(LocktopError, match="outside of the recording"):
+        snapshot_at(short, text)
+    assert number_of(snapshot_at(short, "100%")) == 1
 
 
 @pytest.mark.parametrize(

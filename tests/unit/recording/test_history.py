@@ -12,6 +12,7 @@ from unit.recording.test_recording import scans
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
 from locktop.collector.recording.history import LEAST_BYTES, History
+from locktop.collector.recording.time_lines import TooManyRecordsError
 from locktop.collector.shm.slot_batch import SlotBatch
 
 _SECOND = 1_000_000_000
@@ -102,3 +103,25 @@ def _noise(second: int, count: int) -> SlotBatch:
         for _ in range(count)
     )
     return SlotBatch(ticks=ticks, time_ns=_at(second), hz=1e9, lost=0, records=raw)
+
+
+def test_more_records_than_one_reading_may_have_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The records of a stranger's stream may pack to nearly nothing."""
+    monkeypatch.setattr("locktop.collector.recording.history.MAX_RECORDS", 100)
+    history = History()
+    for second in range(9):
+        history.add_slots(_slots(second, 20))
+    assert len(history.records(_at(0), _at(2))) == 41
+    with pytest.raises(TooManyRecordsError, match="choose a shorter one") as caught:
+        history.records(_at(0), _at(8))
+    assert caught.value.span_ns == _SECOND
+
+
+def test_records_at_impossible_times_are_left_out() -> None:
+    history = History()
+    strange = record(tid=7, start=5, wait=(1 << 64) - 1) + record(tid=8, start=5, wait=1)
+    history.add_slots(SlotBatch(ticks=10, time_ns=20, hz=1.0, lost=0, records=strange))
+    history.add_slots(_slots(1, 3))
+    assert len(history.records(0, 1 << 62)) == 3

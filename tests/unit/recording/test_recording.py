@@ -227,7 +227,7 @@ def test_a_disk_that_is_full_at_once_keeps_no_file_and_no_descriptor(
     before = os.listdir("/proc/self/fd")
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)
-        with pytest.raises(LocktopError, match="No space left on device"):
+        with pytest.raises(LocktopError, match="no space left on device"):
             RecordingWriter(tmp_path / "r", RecordingInfo.of(scans(1)[0], "1.0"), _BEGIN)
     assert os.listdir("/proc/self/fd") == before
     assert os.listdir(tmp_path) == []
@@ -242,7 +242,9 @@ def test_an_index_with_an_impossible_size_gives_an_error_line(
     path = write(tmp_path / "r", scans(2), is_ended=False)
     size = path.stat().st_size
     with path.open("rb") as file:
-        frames = frame_scan.scan(file.fileno(), size, checks=True).frames
+        frames = frame_scan.scan(
+            lambda count, at: os.pread(file.fileno(), count, at), size, True
+        ).frames
     forged = [replace(one, stored=stored) if one.type == FrameType.KEY else one for one in frames]
     index = msgspec.msgpack.encode(IndexPart(before=0, frames=tuple(forged)))
     with path.open("ab") as file:

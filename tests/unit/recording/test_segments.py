@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+import os
 import random
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -52,6 +56,36 @@ def test_the_bytes_are_bounded_and_the_newest_stay(tmp_path: Path) -> None:
     first = scans(1)[0].duration_s
     assert [opened.at(t).duration_s - first for t in opened.times_ns()] == seconds
     assert [int(one.text) for one in opened.notables()] == seconds
+
+
+def test_a_disk_that_is_full_at_any_write_leaves_what_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write of ten snapshots in two segments fails in turn."""
+    real_write = os.write
+    for failing in itertools.count():
+        writes = itertools.count()
+
+        def full(fd: int, data: bytes, failing: int = failing, writes: count[int] = writes) -> int:
+            if next(writes) >= failing:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real_write(fd, data)
+
+        path = tmp_path / str(failing)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", full)
+            try:
+                write(path, 10, keep_s=40.0).finish("over", _BEGIN)
+            except LocktopError as error:
+                said = str(error)
+            else:
+                break
+        if path.exists():
+            assert said.startswith(f"{path}: no space left on device; make room there;")
+            assert open_recording(path).times_ns()
+        else:
+            assert said == f"{path}: cannot be made: no space left on device; make room there"
+    assert failing > 20
 
 
 def test_the_newest_seconds_stay(tmp_path: Path) -> None:

@@ -102,3 +102,13 @@ def test_the_real_counter_gives_real_seconds() -> None:
     assert abs(ns - time.monotonic_ns()) < 60 * 1e9
     assert ticks <= clock.clock_pair(lib.LT_CLOCK_COUNTER)[0]
     assert one.kind == lib.LT_CLOCK_MONOTONIC
+
+
+def test_ticks_and_wall_time_are_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel suspends the thread in the first and in the last of three readings."""
+    wall = iter((0, 5 * MS, 10 * MS, 10 * MS + 200, 20 * MS, 22 * MS))
+    monkeypatch.setattr(clock.time, "time_ns", lambda: next(wall))
+    ticks = iter((1, 2, 3))
+    found = Clock(SharedFile().header_record())
+    monkeypatch.setattr(found, "now", lambda: next(ticks))
+    assert found.with_wall_time() == (2, 10 * MS + 100)

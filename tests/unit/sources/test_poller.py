@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import queue
+import sys
+import threading
 
 import pytest
 from msgspec.structs import replace
@@ -85,3 +87,21 @@ def test_nothing_is_published_after_the_end() -> None:
     assert published.get(timeout=PATIENCE_S).ended
     worker.stop()
     assert published.empty()
+
+
+def test_a_handler_may_interrupt_a_change_of_the_interval_anywhere() -> None:
+    """The profiler calls the handler at each call within the change, as a signal may."""
+    poller = Poller(GivenSource(NOTHING), 3600, lambda _: None)
+
+    def handle(*_: object) -> None:
+        poller.interval_s = 7.0
+
+    def change() -> None:
+        sys.setprofile(handle)
+        poller.interval_s = 8.0
+        sys.setprofile(None)
+
+    changing = threading.Thread(target=change, daemon=True)
+    changing.start()
+    changing.join(PATIENCE_S)
+    assert not changing.is_alive(), "the handler waits for a lock that its thread has"

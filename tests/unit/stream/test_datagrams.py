@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 
@@ -119,3 +120,71 @@ def test_a_number_far_ahead_is_forged_and_missing_numbers_are_bounded() -> None:
     assert not counts.add(5), "too old: it stays lost"
     assert counts.add((1 << 20) - 1)
     assert counts.lost == (1 << 20) - 2
+
+
+def test_a_header_that_promises_much_takes_no_memory() -> None:
+    """A frame of 58,000 parts has 7,250 groups."""
+    found = Reassembly()
+    tracemalloc.start()
+    try:
+        assert found.add(DatagramHeader(7, 0, 0, 0, 58_000), b"x") is None
+        assert tracemalloc.get_traced_memory()[1] < 5_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_forged_frame_number_silences_a_stream_for_a_few_frames_only() -> None:
+    found = Reassembly()
+    assert joined(found, cut(b"a" * 1000, 0)) == [b"a" * 1000]
+    assert joined(found, cut(b"forged" * 100, 100_000)) == [b"forged" * 100]
+    sent = [bytes([number]) * 1000 for number in range(1, 10)]
+    came = [
+        frame for number, one in enumerate(sent, 1) for frame in joined(found, cut(one, number))
+    ]
+    assert came == sent[-len(came) :]
+    assert len(came) >= 6
+
+
+def test_parts_of_old_frames_are_no_sign_of_a_forged_number() -> None:
+    found, late = Reassembly(), []
+    for number in range(20):
+        parts = cut(b"%03d" % number * 400, number)
+        # The last part of each frame comes with the next frame.
+        assert joined(found, [*parts[:-1], *late]) == [b"%03d" % number * 400]
+        late = parts[-1:]
+
+
+def test_forged_frames_far_ahead_that_never_finish_give_way() -> None:
+    found = Reassembly()
+    for number in range(100_000, 100_010):
+        assert joined(found, cut(bytes(1000), number)[:1]) == []
+    sent = [bytes([number]) * 1000 for number in range(1, 10)]
+    assert [joined(found, cut(one, number)) for number, one in enumerate(sent)] == [
+        [one] for one in sent
+    ]
+
+
+def test_a_forged_number_silences_a_stream_for_a_few_datagrams_only() -> None:
+    counts = DatagramCounts(0)
+    assert all(counts.add(number) for number in range(10))
+    assert counts.add(1 << 20)
+    taken = [counts.add(number) for number in range(10, 100)]
+    assert taken.count(False) < 16
+    assert all(taken[16:])
+    assert counts.lost == 0
+
+
+def test_datagrams_that_come_twice_are_no_sign_of_a_forged_number() -> None:
+    counts = DatagramCounts(0)
+    taken = [counts.add(number) for number in range(100) for _ in range(2)]
+    assert taken == [True, False] * 100
+
+
+def test_the_channels_come_back() -> None:
+    for channel in (datagrams.SNAPSHOTS, datagrams.RECORDS):
+        (first, *_) = datagrams.split(b"x", 1, 0, 0, 200, channel)
+        parsed = datagrams.parse(first)
+        assert parsed is not None
+        assert parsed[0].channel == channel
+    (other, *_) = datagrams.split(b"x", 1, 0, 0, 200, 2)
+    assert datagrams.parse(other) is None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from unit.builders import scenarios
 
 from locktop.collector.model import Snapshot
-from locktop.collector.stream.received_stream import ReceivedStream
+from locktop.collector.stream.received_stream import ReceivedScan, ReceivedStream
+
+SCAN = ReceivedScan(snapshot=scenarios.normal(), time_ns=1)
 
 
 def test_before_the_first_snapshot_the_screen_is_empty_and_says_why() -> None:
@@ -15,7 +17,7 @@ def test_before_the_first_snapshot_the_screen_is_empty_and_says_why() -> None:
     (found,) = published
     assert (found.process.pid, found.threads, found.notes) == (0, (), ())
     assert received.stale == "for a sender"
-    received.snapshot(scenarios.normal())
+    received.scan(SCAN)
     received.waiting("again")
     assert published[1:] == [scenarios.normal(), scenarios.normal()]
     assert published[1] is not published[2], "the screen draws a new one alone"
@@ -26,7 +28,7 @@ def test_lines_about_peers_are_notes_of_the_next_snapshot_and_bounded() -> None:
     received = ReceivedStream(published.append)
     for number in range(100):
         received.line(f"peer {number} was dropped")
-    received.snapshot(scenarios.normal(), "lost 1 of 9 datagrams")
+    received.scan(SCAN, "lost 1 of 9 datagrams")
     own = published[-1].notes[len(scenarios.normal().notes) :]
     assert own[0] == "lost 1 of 9 datagrams"
     assert len(own) == 4
@@ -38,6 +40,19 @@ def test_a_log_gets_the_lines_instead() -> None:
     received = ReceivedStream(published.append, lines.append)
     for _ in range(100):
         received.line("dropped")
-    received.snapshot(scenarios.normal())
+    received.scan(SCAN)
     assert published == [scenarios.normal()]
     assert lines == ["dropped"] * 5
+
+
+def test_a_refused_peer_is_a_note_at_once_while_no_snapshot_comes() -> None:
+    published: list[Snapshot] = []
+    received = ReceivedStream(published.append)
+    received.waiting("for a sender")
+    received.line("a peer was dropped: no certificate was shown")
+    assert published[-1].notes == ("a peer was dropped: no certificate was shown",)
+    assert received.stale == "for a sender"
+    received.scan(SCAN)
+    count = len(published)
+    received.line("another peer was dropped")
+    assert len(published) == count, "the next snapshot carries the note"

@@ -26,7 +26,7 @@ from locktop.collector.stream.stream_frames import (
 
 
 def taken(unpacker: FrameUnpacker, frame: bytes) -> object:
-    return unpacker.snapshot(frame[:HEADER_SIZE], frame[HEADER_SIZE:])
+    return unpacker.content(frame[:HEADER_SIZE], frame[HEADER_SIZE:])
 
 
 def type_of(frame: bytes) -> int:

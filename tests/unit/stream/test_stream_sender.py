@@ -12,6 +12,7 @@ from unit.recording.test_recording import scans
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.frame_format import HEADER_SIZE
+from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.stream import stream_sender
 from locktop.collector.stream.stream_frames import FrameUnpacker
 from locktop.collector.stream.stream_sender import Outbox, StreamSender
@@ -27,6 +28,7 @@ class Network:
         self.opened = 0
         self.calls = 0
         self.received: list[Snapshot] = []
+        self.records: list[SlotBatch] = []
         self.ended: str | None = None
         self._fails = fails
         self.on_frame = threading.Event()
@@ -39,9 +41,11 @@ class Network:
         self.calls += 1
         if self.calls in self._fails:
             raise LocktopError("the wire broke")
-        snapshot = self._unpacker.snapshot(frame[:HEADER_SIZE], frame[HEADER_SIZE:])
-        if snapshot is not None:
-            self.received.append(snapshot)
+        content = self._unpacker.content(frame[:HEADER_SIZE], frame[HEADER_SIZE:])
+        if isinstance(content, Snapshot):
+            self.received.append(content)
+        elif content is not None:
+            self.records.append(content)
         self.ended = self._unpacker.ended
         self.on_frame.set()
 
@@ -53,7 +57,9 @@ def test_only_the_newest_snapshot_is_sent() -> None:
     outbox, made = Outbox(), scans(3)
     for snapshot in made:
         outbox.put(snapshot)
-    assert outbox.take(10.0) == made[2]
+    taken = outbox.take(10.0)
+    assert taken is not None
+    assert taken.snapshot == made[2]
     assert outbox.take(0.01) is None
 
 

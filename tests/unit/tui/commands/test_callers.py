@@ -241,7 +241,7 @@ def test_wrong_use_of_callers_is_a_one_line_error(saved: Path, tmp_path: Path) -
     assert "one of -p PID and FILE" in complaint()
     assert "one of -p PID and FILE" in complaint("-p", "1", saved)
     assert "no such file" in complaint(tmp_path / "nothing")
-    assert "is a directory" in complaint(tmp_path)
+    assert "a directory, not a regular file" in complaint(tmp_path)
     assert "no function is called 'nobody'" in complaint(saved, "--function", "nobody")
     assert "3 functions are called like 'serve_'" in complaint(saved, "--function", "serve_")
     assert "needs the name of a file" in complaint(saved, "-o", "")

@@ -244,7 +244,7 @@ async def test_an_error_of_saving_is_notified(
         await screen.keys("w")
         await screen.app.workers.wait_for_complete()
         await screen.settle()
-        await screen.says("Not saved: No such file or directory")
+        await screen.says("Not saved: no such file or directory")
 
 
 async def test_help_lists_every_key_and_closes() -> None:
