@@ -64,23 +64,27 @@ CALL_TREE_KEYMAP: tuple[Keys, ...] = (
     Keys("weight", ("v",), "v"),
 )
 
-#: The actions of the call tree.
-CALL_TREE_ACTIONS: tuple[str, ...] = (
+#: The actions of each screen over the monitor.
+LIST_ACTIONS: tuple[str, ...] = (
     "help",
     "quit",
-    "next_panel",
-    "previous_panel",
     "back",
     "filter",
-    "idle",
-    "pause",
-    "save",
-    "save_text",
     "theme",
     "up",
     "down",
     "page_up",
     "page_down",
+)
+#: The actions of the call tree.
+CALL_TREE_ACTIONS: tuple[str, ...] = (
+    *LIST_ACTIONS,
+    "next_panel",
+    "previous_panel",
+    "idle",
+    "pause",
+    "save",
+    "save_text",
     "start",
     "end",
     "oldest",

@@ -221,6 +221,10 @@ class Past:
         self.is_playing = True
         return ""
 
+    def pause(self) -> None:
+        """Stay at this moment."""
+        self.is_playing = False
+
     def faster(self, steps: int) -> None:
         """Play that many steps faster, or slower if negative."""
         self._speed = max(0, min(len(SPEEDS) - 1, self._speed + steps))

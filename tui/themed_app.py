@@ -6,11 +6,14 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType
 
@@ -24,6 +27,8 @@ Result = TypeVar("Result")
 
 #: Textual's own status after an exception. An error outside Textual's main task gives None.
 _TEXTUAL_FAULT = 1
+#: Tracebacks of faults that the app keeps for its end.
+_MAX_FAULTS = 5
 
 
 class ThemedApp(App[Result]):
@@ -55,6 +60,7 @@ class ThemedApp(App[Result]):
         self.theme = wanted if wanted in self._themes else fallback
         self._colourless = colourless
         self._handlers: dict[int, Any] = {}
+        self._faults: dict[str, None] = {}  # different tracebacks, the oldest first
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The CSS variables of locktop for a theme without them, which is one of Textual's."""
@@ -68,6 +74,25 @@ class ThemedApp(App[Result]):
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             self._handlers = _close_on_end_signals(self, loop) | _pass_on_user_signal(self, loop)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Clear the message before the key that may cause the next one."""
+        if isinstance(event, events.Key) and not event.is_forwarded and self.is_running:
+            screen = self.screen
+            if isinstance(screen, ListScreen):
+                screen.footer.key_pressed()
+        await super().on_event(event)
+
+    @on(ListScreen.Fault)
+    def _keep_fault(self, message: ListScreen.Fault) -> None:
+        if len(self._faults) < _MAX_FAULTS:
+            self._faults["".join(traceback.format_exception(message.error))] = None
+
+    def print_faults(self) -> None:
+        """Print the tracebacks of the faults that did not end the app, on the standard error."""
+        with suppress(OSError):  # the terminal may be gone
+            for text in self._faults:
+                sys.stderr.write(text)
 
     def on_user_signal(self) -> None:
         """SIGUSR2 came. An app without snapshots ignores the signal."""
@@ -128,6 +153,7 @@ def run_app(
         return EXIT_SCREEN_FAULT
     finally:
         app.restore_handlers()
+        app.print_faults()
     status = app.return_code
     return EXIT_SCREEN_FAULT if status is None or status == _TEXTUAL_FAULT else status
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.tui.keymap import Keys
+from locktop.tui.keymap import LIST_ACTIONS, Keys
 
 #: Keys that only the time line and the heat map have.
 TIMELINE_KEYMAP: tuple[Keys, ...] = (
@@ -33,18 +33,7 @@ HEAT_MAP_KEYMAP: tuple[Keys, ...] = (
 )
 
 #: The actions of the time line and of the heat map.
-_OF_BOTH: tuple[str, ...] = (
-    "help",
-    "quit",
-    "back",
-    "filter",
-    "idle",
-    "theme",
-    "up",
-    "down",
-    "page_up",
-    "page_down",
-)
+_OF_BOTH: tuple[str, ...] = (*LIST_ACTIONS, "idle")
 _MOVES: tuple[str, ...] = tuple(keys.action for keys in TIMELINE_KEYMAP[:9])
 TIMELINE_ACTIONS: tuple[str, ...] = (
     *_OF_BOTH,
@@ -86,17 +75,5 @@ HEAT_MAP_FOOTER: tuple[str, ...] = (
 )
 
 #: The actions of the difference of two spans.
-DIFFERENCE_ACTIONS: tuple[str, ...] = (
-    "help",
-    "quit",
-    "back",
-    "filter",
-    "theme",
-    "up",
-    "down",
-    "page_up",
-    "page_down",
-    "start",
-    "end",
-)
+DIFFERENCE_ACTIONS: tuple[str, ...] = (*LIST_ACTIONS, "start", "end")
 DIFFERENCE_FOOTER: tuple[str, ...] = ("help", "quit", "back", "filter", "theme")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from locktop.collector.model import Lane, LaneState, Window
+from locktop.collector.model import Lane, LaneSpan, LaneState, Window
 
 #: Nanoseconds of a second.
 SECOND_NS = 1_000_000_000
@@ -19,7 +19,7 @@ def by_lock(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
                 row = sums.get(span.lock)
                 if row is None:
                     row = sums[span.lock] = [0] * window.count
-                _add(row, window, span.from_ns, span.to_ns)
+                _add(row, window, span)
     return _sorted(sums)
 
 
@@ -30,7 +30,7 @@ def by_thread(lanes: Iterable[Lane], window: Window) -> dict[int, list[int]]:
         row = sums[lane.tid] = [0] * window.count
         for span in lane.spans:
             if span.state is LaneState.WAITING:
-                _add(row, window, span.from_ns, span.to_ns)
+                _add(row, window, span)
     return _sorted(sums)
 
 
@@ -55,20 +55,13 @@ def by_offset(
     for lane in lanes:
         for span in lane.spans:
             if span.state is LaneState.WAITING and lock in (0, span.lock):
-                _add(sums, window, span.from_ns, span.to_ns)
+                _add(sums, window, span)
     return [sums[row::rows] for row in range(rows)]
 
 
-def _add(row: list[int], window: Window, from_ns: int, to_ns: int) -> None:
-    begin, end = max(from_ns, window.from_ns), min(to_ns, window.to_ns)
-    if begin >= end:
-        return
-    cell = window.cell_at(begin)
-    while begin < end:
-        edge = min(end, window.edge_ns(cell + 1))
-        row[cell] += edge - begin
-        begin = edge
-        cell += 1
+def _add(row: list[int], window: Window, span: LaneSpan) -> None:
+    for cell, ns in window.parts(span.from_ns, span.to_ns):
+        row[cell] += ns
 
 
 def _sorted(sums: dict[int, list[int]]) -> dict[int, list[int]]:

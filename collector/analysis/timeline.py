@@ -162,22 +162,10 @@ def cells(spans: Sequence[LaneSpan], window: Window) -> list[dict[CellKey, int]]
         span = spans[number]
         if span.from_ns >= window.to_ns:
             break
-        _add(found, window, span)
+        key = span.state, span.lock
+        for cell, ns in window.parts(span.from_ns, span.to_ns):
+            found[cell][key] = found[cell].get(key, 0) + ns
     return found
-
-
-def _add(found: list[dict[CellKey, int]], window: Window, span: LaneSpan) -> None:
-    begin, end = max(span.from_ns, window.from_ns), min(span.to_ns, window.to_ns)
-    if begin >= end:
-        return
-    key = span.state, span.lock
-    cell = window.cell_at(begin)
-    while begin < end:
-        edge = min(end, window.edge_ns(cell + 1))
-        if edge > begin:
-            found[cell][key] = found[cell].get(key, 0) + edge - begin
-        begin = edge
-        cell += 1
 
 
 def by_state(cell: Cell) -> dict[LaneState, int]:

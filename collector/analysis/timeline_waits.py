@@ -72,7 +72,7 @@ def _beside_waits(thread: Thread) -> LaneState:
     return LaneState.RUNNING if runs > sleeps else LaneState.SLEEPING
 
 
-class _Seen(Struct):
+class _ScannedWait(Struct):
     """A wait while scans are read."""
 
     tid: int
@@ -82,15 +82,15 @@ class _Seen(Struct):
     is_open: bool = False
 
 
-def seen_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
+def waits_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
     """Return the waits that scans showed, in order of their begin.
 
     Two scans in a row that show the same wait (by its number and its lock) show one wait. A wait of
     a sampled process is an estimate. Its begin is the middle between the scan before and the
     first scan that shows the wait. Its end is the middle between the last one and the next.
     """
-    found: list[_Seen] = []
-    current: dict[int, _Seen] = {}
+    found: list[_ScannedWait] = []
+    current: dict[int, _ScannedWait] = {}
     for number, one in enumerate(samples):
         half_ns = (one.time_ns - samples[number - 1].time_ns) // 2 if number else 0
         before, current = current, {}
@@ -110,11 +110,11 @@ def seen_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
                 began_ns = min(began_ns, one.time_ns - half_ns)
             if last is not None:
                 began_ns = max(began_ns, last.end_ns)
-            current[tid] = _Seen(tid, wait, began_ns, one.time_ns)
+            current[tid] = _ScannedWait(tid, wait, began_ns, one.time_ns)
             found.append(current[tid])
-    for seen in current.values():
-        seen.is_open = True
-    return [_timed(seen) for seen in sorted(found, key=lambda seen: seen.began_ns)]
+    for scanned in current.values():
+        scanned.is_open = True
+    return [_timed(scanned) for scanned in sorted(found, key=lambda scanned: scanned.began_ns)]
 
 
 def _is_same(one: Wait, other: Wait) -> bool:
@@ -125,48 +125,48 @@ def _nanoseconds(seconds: float) -> int:
     return max(0, round(seconds * 1e9))
 
 
-def _timed(seen: _Seen) -> TimedWait:
-    wait = seen.wait
+def _timed(scanned: _ScannedWait) -> TimedWait:
+    wait = scanned.wait
     holder = wait.holder_seen or (wait.holders[0] if wait.holders else 0)
     record = WaitRecord(
-        tid=seen.tid,
+        tid=scanned.tid,
         lock=wait.lock,
         kind=wait.kind,
-        began_ns=seen.began_ns,
-        wait_ns=seen.end_ns - seen.began_ns,
+        began_ns=scanned.began_ns,
+        wait_ns=scanned.end_ns - scanned.began_ns,
         hold_ns=None,
         stack=wait.stack,
         holder=holder,
         site=wait.site,
         is_sampled=True,
     )
-    return TimedWait(record=record, idle=wait.idle, is_open=seen.is_open)
+    return TimedWait(record=record, idle=wait.idle, is_open=scanned.is_open)
 
 
-def joined(records: Iterable[TimedWait], seen: Iterable[TimedWait]) -> list[TimedWait]:
+def joined(records: Iterable[TimedWait], scanned: Iterable[TimedWait]) -> list[TimedWait]:
     """Return the waits of both, each once, in order of their begin.
 
     Args:
         records: waits from ring records, which may be holds without a wait.
-        seen: waits from scans. One that is also a record is left out.
+        scanned: waits from scans. One that is also a record is left out.
     """
     found = list(records)
     by_lock_of_thread: dict[tuple[int, int], list[WaitRecord]] = {}
     for one in found:
         if one.record.wait_ns:
             by_lock_of_thread.setdefault((one.record.tid, one.record.lock), []).append(one.record)
-    for one in seen:
+    for one in scanned:
         exact = by_lock_of_thread.get((one.record.tid, one.record.lock), ())
         if not any(_is_recorded(one.record, record) for record in exact):
             found.append(one)
     return sorted(found, key=lambda one: one.record.began_ns)
 
 
-def _is_recorded(seen: WaitRecord, record: WaitRecord) -> bool:
+def _is_recorded(scanned: WaitRecord, record: WaitRecord) -> bool:
     """Return whether ``record`` is the wait that scans showed."""
     return (
-        abs(record.began_ns - seen.began_ns) <= TOLERANCE_NS
-        and record.got_ns >= seen.got_ns - TOLERANCE_NS
+        abs(record.began_ns - scanned.began_ns) <= TOLERANCE_NS
+        and record.got_ns >= scanned.got_ns - TOLERANCE_NS
     )
 
 

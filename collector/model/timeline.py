@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -99,6 +99,19 @@ class Window(Struct, frozen=True, gc=False):
         # The greatest number whose edge is not behind the moment.
         cell = ((time_ns - self.from_ns + 1) * self.count - 1) // self.span_ns
         return min(cell, self.count - 1)
+
+    def parts(self, from_ns: int, to_ns: int) -> Iterator[tuple[int, int]]:
+        """Yield each cell that a span touches, with the nanoseconds of the span in the cell."""
+        begin, end = max(from_ns, self.from_ns), min(to_ns, self.to_ns)
+        if begin >= end:
+            return
+        cell = self.cell_at(begin)
+        while begin < end:
+            edge = min(end, self.edge_ns(cell + 1))
+            if edge > begin:
+                yield cell, edge - begin
+            begin = edge
+            cell += 1
 
 
 class ThreadSample(Struct, frozen=True):

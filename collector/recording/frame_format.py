@@ -121,13 +121,21 @@ def unpack(stored: bytes, unpacked: int, before: bytes | None = None) -> bytes:
 def packed(payload: bytes, before: bytes | None = None) -> bytes:
     """Return a payload packed with zstd; with ``before``, only what differs from that payload."""
     if before is None:
-        return zstandard.ZstdCompressor(level=1).compress(payload)
+        return _exact(zstandard.ZstdCompressor(level=1).compress(payload))
     window = max(10, min(27, (len(before) + len(payload)).bit_length()))
     parameters = zstandard.ZstdCompressionParameters.from_level(
         1, window_log=window, hash_log=min(18, window)
     )
     packer = zstandard.ZstdCompressor(compression_params=parameters, dict_data=_dictionary(before))
-    return packer.compress(payload)
+    return _exact(packer.compress(payload))
+
+
+def _exact(data: bytes) -> bytes:
+    """Return a copy that takes no more memory than its length.
+
+    The result of zstandard keeps the memory for the longest possible result.
+    """
+    return bytes(memoryview(data))
 
 
 def _dictionary(before: bytes) -> zstandard.ZstdCompressionDict:

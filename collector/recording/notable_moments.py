@@ -98,6 +98,7 @@ class NotableMoments:
 
     def _alerted(self, scan: _Scan, time_ns: int) -> Iterator[Notable]:
         snapshot = scan.snapshot
+        in_cycles = {edge.tid for one in snapshot.deadlocks if one.certain for edge in one.cycle}
         for alert in self._alerts.due(snapshot):
             if alert.kind is AlertKind.DEADLOCK:
                 self._alerts.mark_reported(alert)
@@ -105,6 +106,8 @@ class NotableMoments:
             elif not 0 < self._unnamed <= _PATIENCE:
                 self._alerts.mark_reported(alert)
                 began_ns = time_ns - round(alert.waited_s * 1e9)
+                if in_cycles.issuperset(tid for tid, _, _ in alert.waits):
+                    continue  # the deadlock is a moment already
                 if self._is_new_episode(alert.lock, began_ns, time_ns):
                     text = _going_on_text(scan, alert)
                     yield _notable(time_ns, NotableKind.WAIT, text, alert)

@@ -10,39 +10,10 @@ from typing import Protocol, runtime_checkable
 from msgspec.structs import replace
 
 from locktop.collector.analysis import timeline, timeline_waits
-from locktop.collector.analysis.heat_map import by_lock, by_offset, by_thread
 from locktop.collector.analysis.span_snapshot import span_snapshot
-from locktop.collector.analysis.timeline import (
-    LaneEvent,
-    by_state,
-    cells,
-    event_after,
-    event_before,
-    events,
-    longest_lock,
-    wait_in,
-)
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Frame, Notable, ScanSample, Snapshot, TimeLine, WaitRecord
 from locktop.collector.recording.moments import Moments
-
-__all__ = [
-    "KnowsLosses",
-    "LaneEvent",
-    "TimeLineReader",
-    "TooManyRecordsError",
-    "by_lock",
-    "by_offset",
-    "by_state",
-    "by_thread",
-    "cells",
-    "event_after",
-    "event_before",
-    "events",
-    "longest_lock",
-    "span_snapshot",
-    "wait_in",
-]
 
 #: With ring records, scans show what a thread does beside waits, and so many of them are enough.
 MAX_SCANS = 300
@@ -127,7 +98,7 @@ class TimeLineReader:
             )
             waits = timeline_waits.joined(
                 timeline_waits.classified(records, snapshot),
-                timeline_waits.seen_in_scans(samples),
+                timeline_waits.waits_in_scans(samples),
             )
             return TimeLine(
                 from_ns=from_ns,
@@ -143,6 +114,21 @@ class TimeLineReader:
                 snapshot=snapshot,
                 lost_records=self._lost(samples, from_ns, to_ns),
             )
+
+    def read_span(self, from_ns: int, to_ns: int, lock: int = 0) -> Snapshot:
+        """Return a snapshot with the waits of a span alone.
+
+        Args:
+            from_ns: the begin of the span.
+            to_ns: its end.
+            lock: the only lock that counts; 0: all.
+
+        Raises:
+            LocktopError: as ``read``.
+        """
+        line = self.read(from_ns, to_ns)
+        waits = [one for lane in line.lanes for one in lane.waits]
+        return span_snapshot(line.snapshot, waits, from_ns, to_ns, lock=lock)
 
     def _records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """Return the records of a span, unless there are too many."""

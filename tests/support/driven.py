@@ -13,6 +13,7 @@ from unit.builders import scenarios
 
 from locktop.collector.model import Snapshot
 from locktop.tui.app import LocktopApp
+from locktop.tui.themed_app import ThemedApp
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE
@@ -32,7 +33,7 @@ async def settle(pilot: Pilot[int]) -> None:
 class Screen:
     """The app under test; the test controls its feed and its clock."""
 
-    app: LocktopApp
+    app: ThemedApp[int]
     pilot: Pilot[int]
     feed: HandFeed
     clock: list[float]

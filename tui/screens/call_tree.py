@@ -20,7 +20,6 @@ from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_FOOTER
-from locktop.tui.screens.past_screen import PastScreen
 from locktop.tui.views.call_tree import Branches, Row
 from locktop.tui.views.call_tree_rows import (
     WingRow,
@@ -36,7 +35,7 @@ from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.list_screen import ListScreen, Travel
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 #: From this size callers and callees are beside the tree.
@@ -60,6 +59,7 @@ class CallTreeScreen(ListScreen):
         weight: Weight | None = None,
         idle: bool = False,
         pause: Callable[[], None] | None = None,
+        travel: Travel | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen.
@@ -70,9 +70,10 @@ class CallTreeScreen(ListScreen):
             weight: one of the profile's weights, None for its first.
             idle: whether to show waits for work.
             pause: pauses the snapshots, None where there are none.
+            travel: see ListScreen.
             now: a monotonic clock in seconds.
         """
-        super().__init__()
+        super().__init__(travel)
         self._profile = profile
         self._status = status
         self._weight = weight or profile.weights[0]
@@ -286,20 +287,20 @@ class CallTreeScreen(ListScreen):
             if row.side == "itself":
                 self._wing_list.choose(self._wing_id(row))
 
-    def action_back(self) -> None:
-        """Close the filter, go back one function, clear the filter, or leave the call tree."""
-        if self.has_class("filtering"):
-            self.filter.value = ""
-            self.filter.close()
-        elif self.has_class("on-wings"):
-            self._walked.pop()
-            if self._walked:
-                self._to_the_middle()
-            else:
-                self._use(False)
-        elif self.filter_words:
-            self.filter.value = ""
-        elif self._pause is not None:
+    def leave_part(self) -> bool:
+        """Go back one function, if callers and callees have the focus."""
+        if not self.has_class("on-wings"):
+            return False
+        self._walked.pop()
+        if self._walked:
+            self._to_the_middle()
+        else:
+            self._use(False)
+        return True
+
+    def leave(self) -> None:
+        """Leave the call tree, if there is a screen below."""
+        if self._pause is not None:
             self.dismiss()
 
     def action_open(self) -> None:
@@ -362,35 +363,3 @@ class CallTreeScreen(ListScreen):
         """Hold the screen still; the scans go on."""
         if self._pause is not None:
             self._pause()
-
-    # The past: the screen below goes there, and this one follows.
-
-    def _travels(self) -> PastScreen | None:
-        below = self.app.screen_stack[0]
-        return below if isinstance(below, PastScreen) else None
-
-    def action_step(self, count: int) -> None:
-        """Go one snapshot back or forth."""
-        if below := self._travels():
-            below.action_step(count)
-
-    def action_jump(self, direction: int) -> None:
-        """Go to the alert or mark before, or to the next."""
-        if below := self._travels():
-            below.action_jump(direction)
-
-    def action_oldest(self) -> None:
-        """Go to the first line; in the past to the oldest moment."""
-        below = self._travels()
-        if below is not None and below.past.is_active:
-            below.action_oldest()
-        else:
-            self.action_start()
-
-    def action_newest(self) -> None:
-        """Go to the last line; in the past to now."""
-        below = self._travels()
-        if below is not None and below.past.is_active:
-            below.action_newest()
-        else:
-            self.action_end()

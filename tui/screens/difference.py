@@ -78,16 +78,6 @@ class DifferenceScreen(ListScreen):
         """Show the keys."""
         self.app.push_screen(HelpScreen())
 
-    def action_back(self) -> None:
-        """Close the filter, clear it, or leave the screen."""
-        if self.has_class("filtering"):
-            self.filter.value = ""
-            self.filter.close()
-        elif self.filter_words:
-            self.filter.value = ""
-        else:
-            self.dismiss()
-
 
 def _sums(root: DifferenceNode) -> Line:
     more = signed(root.more_wait, duration(abs(root.more_wait)))

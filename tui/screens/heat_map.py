@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.binding import BindingType
 
-from locktop.collector.errors import LocktopError
+from locktop.collector.analysis.heat_map import by_lock, by_offset, by_thread
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot, TimeLine, Window
 from locktop.collector.profile.call_tree_difference import DifferenceNode, difference
 from locktop.collector.profile.profile import SnapshotProfile
-from locktop.collector.recording.time_lines import (
-    TimeLineReader,
-    by_lock,
-    by_offset,
-    by_thread,
-    span_snapshot,
-)
+from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.tui.bindings import bindings, footer_line, heat_map_help_lines
 from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.screens.difference import DifferenceScreen
-from locktop.tui.screens.time_screen import TimeScreen
+from locktop.tui.screens.time_screen import OpenedPast, TimeScreen
 from locktop.tui.time_keymap import HEAT_MAP_ACTIONS, HEAT_MAP_FOOTER
 from locktop.tui.views.heat_map import (
     ChosenSpan,
@@ -39,12 +31,15 @@ from locktop.tui.views.heat_map import (
     spans_line,
 )
 from locktop.tui.views.styled_line import Line, cut, make_line
+from locktop.tui.views.timeline import losses
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import ListScreen
 
 _NS = 1_000_000_000
 _MAX_SPANS = 2
-_ERROR_S = 15.0
+#: The message while a span is read, and the seconds after which it goes in any case.
+_READING, _LONG_S = "reading the span …", 60.0
 
 
 class HeatMapScreen(TimeScreen):
@@ -53,20 +48,15 @@ class HeatMapScreen(TimeScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*HEAT_MAP_ACTIONS)]
     WHAT = "heat map"
 
-    def __init__(
-        self,
-        reader: TimeLineReader,
-        *,
-        at_ns: int | None = None,
-        is_replay: bool = False,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, past: OpenedPast) -> None:
         """Make the screen; see TimeScreen."""
-        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, now=now)
+        super().__init__(past)
         self._of_threads = False
         self._offsets_of: int | None = None  # rows are parts of a second: of this lock, 0 all
         self._parts = 0  # of a second
         self._shows_idle = False
+        #: The rows that were summed up last, with what they were summed up of.
+        self._sums: tuple[TimeLine, Window, bool, dict[int, list[int]]] | None = None
         self._begin: int | None = None  # of the span that is being chosen
         self._spans: list[ChosenSpan] = []
 
@@ -82,7 +72,8 @@ class HeatMapScreen(TimeScreen):
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """See TimeScreen."""
-        self._headline.show((spans_line(self._spans, self._begin, self.size.width),))
+        headline = spans_line(losses(line), self._spans, self._begin, self.size.width)
+        self._headline.show((headline,))
         if self._offsets_of is None:
             self._draw_rows(line, index, window)
         else:
@@ -90,7 +81,7 @@ class HeatMapScreen(TimeScreen):
         self._draw_cell(line, index)
 
     def _draw_rows(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
-        sums = (by_thread if self._of_threads else by_lock)(line.lanes, window)
+        sums = self._sums_of(line, window)
         name = index.thread_name if self._of_threads else index.lock_name
         found = {
             id_: row
@@ -108,6 +99,14 @@ class HeatMapScreen(TimeScreen):
         self._lanes.show(
             list(found), lambda id_: heat_row(name(id_), found[id_], most, window.count)
         )
+
+    def _sums_of(self, line: TimeLine, window: Window) -> dict[int, list[int]]:
+        """The sums of the rows, which a key that moves the cursor alone does not change."""
+        known, of_threads = self._sums, self._of_threads
+        if known is None or known[0] is not line or known[1:3] != (window, of_threads):
+            found = (by_thread if of_threads else by_lock)(line.lanes, window)
+            known = self._sums = line, window, of_threads, found
+        return known[3]
 
     def _seconds(self, window: Window) -> tuple[int, int, int]:
         """The first second, the number of seconds, and the characters of one, in this window."""
@@ -245,15 +244,11 @@ class HeatMapScreen(TimeScreen):
         """Show the call tree of the span that was chosen last, else of what is in sight."""
         view = self._view
         span = self._spans[-1] if self._spans else ChosenSpan(view.from_ns, view.to_ns)
-        self._show_callers(span)
+        self.start(self._show_callers(span), "callers")
 
-    @work(exclusive=True, group="callers")
     async def _show_callers(self, span: ChosenSpan) -> None:
-        try:
-            snapshot = await asyncio.to_thread(_snapshot_of, self._reader, span)
-        except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
-            return
+        self.show_message(_READING, seconds=_LONG_S)
+        snapshot = await asyncio.to_thread(_snapshot_of, self._reader, span)
         process = snapshot.process
 
         def title(width: int) -> Line:
@@ -261,30 +256,30 @@ class HeatMapScreen(TimeScreen):
             return cut(make_line((text, "strong")), width)
 
         screen = CallTreeScreen(SnapshotProfile(snapshot), title, pause=lambda: None, now=self._now)
-        self.app.push_screen(screen)
+        self._show_above(screen)
 
     def action_span_difference(self) -> None:
         """Show what the second span has more than the first."""
         if len(self._spans) < _MAX_SPANS:
             self.show_message("Choose two spans: m begins one, m again ends it; then d.")
             return
-        self._show_difference(self._spans[0], self._spans[1])
+        self.start(self._show_difference(*self._spans), "callers")
 
-    @work(exclusive=True, group="callers")
     async def _show_difference(self, before: ChosenSpan, after: ChosenSpan) -> None:
-        try:
-            root = await asyncio.to_thread(_difference, self._reader, before, after)
-        except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
-            return
+        self.show_message(_READING, seconds=_LONG_S)
+        root = await asyncio.to_thread(_difference, self._reader, before, after)
         title = f"B {after.says} minus A {before.says}"
-        self.app.push_screen(DifferenceScreen(title, root))
+        self._show_above(DifferenceScreen(title, root))
+
+    def _show_above(self, screen: ListScreen) -> None:
+        """Show what was read, unless the user has gone elsewhere meanwhile."""
+        self.footer.clear()
+        if self.app.screen is self:
+            self.app.push_screen(screen)
 
 
 def _snapshot_of(reader: TimeLineReader, span: ChosenSpan) -> Snapshot:
-    line = reader.read(span.from_ns, span.to_ns)
-    waits = [one for lane in line.lanes for one in lane.waits]
-    return span_snapshot(line.snapshot, waits, span.from_ns, span.to_ns, lock=span.lock)
+    return reader.read_span(span.from_ns, span.to_ns, span.lock)
 
 
 def _difference(reader: TimeLineReader, before: ChosenSpan, after: ChosenSpan) -> DifferenceNode:

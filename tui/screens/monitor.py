@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,18 +13,23 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.geometry import Size
-from textual.message import Message
 
 from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.model import Snapshot
 from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import bindings, footer_line
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
+from locktop.tui.keymap import FOOTER, PAST_FOOTER
+from locktop.tui.new_notes import NewNotes
+from locktop.tui.past import Past
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
+from locktop.tui.screens.level_control import LevelControl
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
-from locktop.tui.screens.session_keys import SessionKeys
+from locktop.tui.screens.newest_snapshots import NewestSnapshots
+from locktop.tui.screens.past_travel import PastTravel
+from locktop.tui.screens.screen_above import ScreenAbove
+from locktop.tui.screens.session_control import SessionControl
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.headline import headline, most_waited_now, waiting_line
@@ -33,9 +37,11 @@ from locktop.tui.views.lock_list import HOLDER_NOW
 from locktop.tui.views.status import notes, status_line
 from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.details import Details
+from locktop.tui.widgets.filter import MomentEntry
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 #: From this size the details are beside the lists.
@@ -45,23 +51,15 @@ MEDIUM_HEIGHT = 34
 _EMPTY_AFTER_S = 0.3
 #: How long a note stays in the last line.
 _NOTES_S = 15.0
-_NUMBERS = re.compile(r"[\d.]+")
 
 
-class MonitorScreen(SessionKeys):
+class MonitorScreen(ListScreen):
     """Draws the newest snapshot of a feed, at a pace that the terminal can follow.
 
-    Or draws a moment of the past.
+    Or draws a moment of the past. Other objects do what is no work of the panels.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
-
-    class Arrived(Message):
-        """A new snapshot is in the slot."""
-
-        def can_replace(self, message: Message) -> bool:
-            """One message is enough: the slot holds only the newest snapshot."""
-            return isinstance(message, MonitorScreen.Arrived)
 
     def __init__(
         self,
@@ -86,12 +84,21 @@ class MonitorScreen(SessionKeys):
             moments: the memory of the process, or the recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
         """
-        super().__init__(feed, asks_for_level, moments, meter, now, is_replay=is_replay)
-        self._pacer = pacer
+        self.past = Past(moments, is_replay)
+        self.travel = PastTravel(self.past, self, self, meter, now)
+        super().__init__(self.travel)
+        self._feed = feed
+        self._newest = NewestSnapshots(feed, pacer, meter, self)
+        self._now = now
+        slot = self._newest.slot
+        self._level = LevelControl(feed, slot, self, asks=asks_for_level, is_replay=is_replay)
+        self._session = SessionControl(feed, slot, self, is_replay=is_replay)
+        self.above = ScreenAbove(self, self.past, self._above_closed, now)
+        self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
-        self._noted: set[str] = set()
+        self._new_notes = NewNotes()
         self._begins_with = call_tree
         self._curtain = ExitStack()
 
@@ -107,7 +114,10 @@ class MonitorScreen(SessionKeys):
                 yield ItemList(id="locks")
                 yield ItemList(id="threads")
             yield Details(id="details")
-        yield from self.compose_footer()
+        with Container(id="footer"):
+            yield self.footer
+            yield self.filter
+            yield self._time_entry
 
     def on_mount(self) -> None:
         """Find the widgets and start the feed."""
@@ -120,8 +130,8 @@ class MonitorScreen(SessionKeys):
         self._locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
-        self._feed.start(self._publish, self._pacer.interval_s)
-        self._moved_in_time()
+        self._newest.start()
+        self.travel.refresh()
 
     def on_unmount(self) -> None:
         """Stop the feed."""
@@ -134,12 +144,12 @@ class MonitorScreen(SessionKeys):
 
         Textual would paint a screen below the call tree whole with each snapshot.
         """
-        return self._above is None and super().is_current
+        return not self.above.is_open and super().is_current
 
     @property
     def has_ended(self) -> bool:
         """Whether the process has ended."""
-        newest = self._slot.newest
+        newest = self._newest.slot.newest
         return newest is not None and newest.ended
 
     @property
@@ -152,31 +162,15 @@ class MonitorScreen(SessionKeys):
 
     # Snapshots
 
-    def _publish(self, snapshot: Snapshot) -> None:
-        """Take a snapshot from the thread of the feed."""
-        self._slot.put(snapshot)
-        self.post_message(self.Arrived())
-
-    @on(Arrived)
+    @on(NewestSnapshots.Arrived)
     def _take(self) -> None:
         if self.past.is_active:
-            self.show_position()
-            return
-        if self._paused:
-            return
-        before = self._pacer.interval_s
-        # The first snapshot is drawn in any case: the user waits for it.
-        drawn = self._index is None or self._pacer.may_draw(self._meter.drained)
-        if self._pacer.interval_s != before:
-            self._feed.set_interval(self._pacer.interval_s)
-        if drawn:
+            self.travel.scan_arrived(self.has_ended)
+        elif not self._paused and self._newest.may_draw(is_first=self._index is None):
             self._take_newest()
-        else:
-            # This one may be the last: the process may have ended.
-            self.set_timer(self._pacer.interval_s, lambda: self.post_message(self.Arrived()))
 
     def _take_newest(self) -> None:
-        newest = self._slot.newest
+        newest = self._newest.slot.newest
         if newest is None or (self._index is not None and newest is self._index.snapshot):
             return
         # Of another process the screen keeps no row where it was: a listener may get the next one.
@@ -189,47 +183,48 @@ class MonitorScreen(SessionKeys):
         self._threads.sort_now()
 
     def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
-        """See PastScreen."""
+        """See DrawsMoments."""
         if not keeps_order:
             self._sort_now()
         self._show_index(index)
 
     def show_now(self) -> None:
-        """See PastScreen."""
+        """See DrawsMoments."""
         self._sort_now()
         self._take_newest()
 
     def show_position(self) -> None:
-        """See PastScreen."""
-        if self._index is not None and self._above is None:
+        """See DrawsMoments."""
+        self._show_keys()
+        self._draw_status()
+
+    def _draw_status(self) -> None:
+        if not self.above.is_open:
             self._status.show((self._status_line(self.size.width),))
+
+    def _show_keys(self) -> None:
+        actions = PAST_FOOTER if self.past.is_active else FOOTER
+        self.footer.set_keys(footer_line(self.size.width, actions))
 
     def _show_index(self, index: SnapshotIndex) -> None:
         self._index = index
-        self._show_new_notes(index.snapshot)
+        if new := self._new_notes.of(index.snapshot.notes):
+            self.show_message(*new, style="waiting", seconds=_NOTES_S)
         self._draw()
         if self._begins_with is not None:
-            self._show_call_tree(*self._begins_with)
+            self.action_callers(*self._begins_with)
             self._begins_with = None
         self._curtain.close()
-
-    def _show_new_notes(self, snapshot: Snapshot) -> None:
-        """Show each note once. Notes that differ only in numbers are one note."""
-        alike = {note: _NUMBERS.sub("#", note) for note in snapshot.notes}
-        new = [note for note in snapshot.notes if alike[note] not in self._noted]
-        if new:
-            self._noted.update(alike.values())
-            self.show_message(*new, style="waiting", seconds=_NOTES_S)
 
     def _draw(self) -> None:
         """Update every panel; each sends only the rows that changed."""
         index = self._index
         if index is None:
             return
-        if self._above is not None:
-            self._above.show_snapshot(index.snapshot)
+        if self.above.is_open:
+            self.above.show_snapshot(index.snapshot)
             return
-        self._status.show((self._status_line(self.size.width),))
+        self._draw_status()
         self._headline.show(self._top_lines(index))
         now = self._now()
         for panel in (self._locks, self._threads):
@@ -242,10 +237,10 @@ class MonitorScreen(SessionKeys):
             return ()
         return status_line(
             self._index.snapshot,
-            self._pacer.pace,
+            self._newest.pace,
             self._paused,
             width,
-            self.position,
+            self.travel.position,
             self.past.alerts,
         )
 
@@ -296,7 +291,7 @@ class MonitorScreen(SessionKeys):
         self.set_class(not wide and not medium, "small")
 
     def _redraw(self) -> None:
-        self.footer.set_keys(footer_line(self.size.width, self.footer_actions))
+        self._show_keys()
         self._draw()
 
     @on(ItemList.Moved)
@@ -310,13 +305,16 @@ class MonitorScreen(SessionKeys):
         """Let the details follow the panel with the focus."""
         widget = event.widget
         if isinstance(widget, ItemList):
-            self.set_class(widget is self._locks.widget, "on-locks")
-            self.set_class(widget is self._threads.widget, "on-threads")
+            self._use(widget)
             if self._index is not None and (widget.chosen or not self._target.is_in_no_list):
                 self._target.clear()
             self.call_after_refresh(self._draw)
         elif isinstance(widget, Details):
             self.call_after_refresh(self._draw)
+
+    def _use(self, used: ItemList) -> None:
+        self.set_class(used is self._locks.widget, "on-locks")
+        self.set_class(used is self._threads.widget, "on-threads")
 
     def _panel(self) -> AnyPanel:
         """The panel of the list in use, or used last."""
@@ -357,8 +355,7 @@ class MonitorScreen(SessionKeys):
         if isinstance(target, ItemList):
             self._target.clear()  # the row under the cursor there is the next target
             # The small layout displays one list, and only a displayed list takes the focus.
-            self.set_class(target is self._locks.widget, "on-locks")
-            self.set_class(target is self._threads.widget, "on-threads")
+            self._use(target)
         self.call_after_refresh(target.focus)
 
     def action_details(self) -> None:
@@ -369,18 +366,18 @@ class MonitorScreen(SessionKeys):
         self.set_focus(self._details)
         self.call_after_refresh(self._draw)
 
-    def action_back(self) -> None:
-        """Close the filter, leave the details, or clear the filter."""
-        if self.has_class("filtering"):
-            self.filter.value = ""
-            self.filter.close()
-        elif self.has_class("zoomed") or self._reads_details:
-            self.remove_class("zoomed")
-            if self._target.is_about(Topic.LOCK_ORDERS):
-                self._target.clear()
-            self.call_after_refresh(self._panel().widget.focus)
-        elif self.filter_words:
-            self.filter.value = ""
+    def leave_part(self) -> bool:
+        """Leave the details."""
+        if not (self.has_class("zoomed") or self._reads_details):
+            return False
+        self.remove_class("zoomed")
+        if self._target.is_about(Topic.LOCK_ORDERS):
+            self._target.clear()
+        self.call_after_refresh(self._panel().widget.focus)
+        return True
+
+    def leave(self) -> None:
+        """Stay: there is no screen below."""
 
     def action_deadlock(self) -> None:
         """Show the deadlock with all its stacks; there, or without one, the potential ones."""
@@ -430,7 +427,7 @@ class MonitorScreen(SessionKeys):
     def action_pause(self) -> None:
         """Hold the screen still; the scans go on. In the past: play or pause."""
         if self.past.is_active:
-            self.play_or_pause()
+            self.travel.play_or_pause()
             return
         self._paused = not self._paused
         if not self._paused:
@@ -442,36 +439,61 @@ class MonitorScreen(SessionKeys):
         if self._index is not None:
             self.save(partial(save_snapshot, self._index.snapshot, form))
 
-    def action_callers(self) -> None:
-        """Show the call tree."""
-        self._show_call_tree(None, False)
-
-    def _show_call_tree(self, weight: str | None, idle: bool) -> None:
+    def action_callers(self, weight: str | None = None, idle: bool = False) -> None:
+        """Show the call tree, by this weight, and with idle waits or without."""
         if self._index is None:
             return
-        from locktop.collector.profile.profile import SnapshotProfile, weight_of
-        from locktop.tui.screens.call_tree import CallTreeScreen
-
-        profile = SnapshotProfile(self._index.snapshot)
-        self._above = CallTreeScreen(
-            profile,
+        self.above.open_call_tree(
+            self._index.snapshot,
             self._status_line,
-            weight=weight_of(profile.weights, weight),
+            weight=weight,
             idle=idle,
             pause=self.action_pause,
-            now=self._now,
+            travel=self.travel,
         )
-        self.app.push_screen(self._above, self.above_closed)
 
-    def draw_again(self) -> None:
-        """See OverTimeScreen."""
-        self._draw()
+    def action_timeline(self) -> None:
+        """Show the time line."""
+        self.above.open_timeline()
+
+    def action_heat_map(self) -> None:
+        """Show the heat map of waiting."""
+        self.above.open_heat_map()
+
+    def _above_closed(self, chosen_ns: int | None) -> None:
+        self.call_after_refresh(self._draw)
+        if chosen_ns is not None:
+            self.travel.go_to_time(chosen_ns)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """In an entry the keys of the entries are letters."""
+        is_open = self.filter.is_open or self._time_entry.is_open
+        return action not in ("filter", "choose_time") or not is_open
+
+    def action_choose_time(self) -> None:
+        """Ask for a time to go to."""
+        self._time_entry.open()
+
+    def action_mark(self) -> None:
+        """Mark the moment on the screen."""
+        self.travel.mark()
+
+    def action_save_past(self) -> None:
+        """Save the memory as a recording."""
+        self.travel.save()
+
+    def action_level(self) -> None:
+        """Open the dialogue for the level of the library."""
+        self._level.open()
+
+    def action_session(self, word: str) -> None:
+        """Begin the session anew (``start``), or end it (``stop``)."""
+        self._session.begin_or_end(word == "start")
 
     def action_rate(self, steps: int) -> None:
         """Change the rate of snapshots. In the past: the speed of the player."""
         if self.past.is_active:
-            self.play_faster(steps)
+            self.travel.play_faster(steps)
             return
-        self._pacer.step(steps)
-        self._feed.set_interval(self._pacer.interval_s)
+        self._newest.change_rate(steps)
         self._draw()

@@ -120,7 +120,7 @@ class ProcessPickerScreen(ListScreen):
         try:
             self.app.exit(self._open_source(candidate.pid))
         except LocktopError as error:
-            self.show_message(str(error), style="waiting", seconds=10)
+            self.show_error(error)
             self.action_rescan()
 
 

@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from textual import events, work
+from msgspec import Struct
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container
 
@@ -29,39 +30,31 @@ _RARER = 9.0
 _ERROR_S = 15.0
 
 
+class OpenedPast(Struct, frozen=True):
+    """The past that a screen over time shows, and the moment where its cursor begins."""
+
+    reader: TimeLineReader
+    at_ns: int | None = None  # nanoseconds since 1970; None: the newest moment
+    is_replay: bool = False  # the past has an end, because there is no live process
+    now: Callable[[], float] = time.monotonic  # a monotonic clock in seconds
+
+
 class TimeScreen(ListScreen):
     """Reads the past in another thread, and moves over it."""
 
     WHAT = ""  # the title in the first line
 
-    def __init__(
-        self,
-        reader: TimeLineReader,
-        *,
-        at_ns: int | None = None,
-        is_replay: bool = False,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Make the screen.
-
-        Args:
-            reader: reads the past.
-            at_ns: where the cursor begins, nanoseconds since 1970; None: at the newest moment.
-            is_replay: whether the past has an end, because there is no live process.
-            now: a monotonic clock in seconds.
-
-        Raises:
-            LocktopError: there is no past yet.
-        """
+    def __init__(self, past: OpenedPast) -> None:
+        """Make the screen. Raises LocktopError if there is no past yet."""
         super().__init__()
-        self._reader = reader
-        self._is_replay = is_replay
+        self._reader = past.reader
+        self._is_replay = past.is_replay
         #: The moment that the screen below is to show, nanoseconds since 1970.
         self.chosen_ns: int | None = None
         #: Whether the user goes on to the other screen over time.
         self.wants_other = False
-        self._now = now
-        self._view = TimeView.of(*reader.bounds(), at_ns)
+        self._now = past.now
+        self._view = TimeView.of(*past.reader.bounds(), past.at_ns)
         self._line: TimeLine | None = None  # what was read last
         self._index: SnapshotIndex | None = None
         self._is_reading = False
@@ -123,21 +116,20 @@ class TimeScreen(ListScreen):
         try:
             self._view.set_bounds(*self._reader.bounds())
         except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
+            self.show_error(error)
 
     def refresh_view(self) -> None:
-        """Draw the visible part, and read it before if that was not done yet."""
-        self.draw()
+        """Draw what is known of the visible part, and read the rest."""
         if not self._is_covered() and not self._is_reading:
             self._is_reading = True
-            self._read()
+            self.start(self._read(), "read")
+        self.draw()
 
     def _is_covered(self) -> bool:
         """Whether what was read has the whole visible part."""
         line, view = self._line, self._view
         return line is not None and line.from_ns <= view.from_ns and view.to_ns <= line.to_ns
 
-    @work(group="read")
     async def _read(self) -> None:
         """Read until the visible part is there; keys are handled meanwhile."""
         try:
@@ -163,8 +155,6 @@ class TimeScreen(ListScreen):
                 self.draw()
                 if self._is_covered():
                     break
-        except LocktopError as error:
-            self.show_message(str(error), style="stuck", seconds=_ERROR_S)
         finally:
             self._is_reading = False
         self.draw()
@@ -184,7 +174,8 @@ class TimeScreen(ListScreen):
             (
                 position_line(
                     self.WHAT, f"{process.comm} {process.pid}", self._view,
-                    self.window.count, width, self._is_replay,
+                    self.window.count, width, is_replay=self._is_replay,
+                    is_reading=self._is_reading and not self._is_covered(),
                 ),
             )
         )  # fmt: skip
@@ -251,16 +242,6 @@ class TimeScreen(ListScreen):
         """Close this screen, and let the other screen over time open with the same view."""
         self.wants_other = True
         self.dismiss()
-
-    def action_back(self) -> None:
-        """Close the filter, clear it, or leave the screen."""
-        if self.has_class("filtering"):
-            self.filter.value = ""
-            self.filter.close()
-        elif self.filter_words:
-            self.filter.value = ""
-        else:
-            self.dismiss()
 
 
 def _read(reader: TimeLineReader, from_ns: int, to_ns: int) -> tuple[TimeLine, SnapshotIndex]:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
 from textual.binding import BindingType
 
+from locktop.collector.analysis.timeline import event_after, event_before, events, wait_in
 from locktop.collector.export.text.timeline import waited_by_lock
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.timeline import letters_of
 from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
-from locktop.collector.recording.time_lines import (
-    TimeLineReader,
-    event_after,
-    event_before,
-    events,
-    wait_in,
-)
 from locktop.tui.bindings import bindings, footer_line, timeline_help_lines
-from locktop.tui.screens.time_screen import TimeScreen
+from locktop.tui.screens.time_screen import OpenedPast, TimeScreen
 from locktop.tui.time_keymap import TIMELINE_ACTIONS, TIMELINE_FOOTER
 from locktop.tui.views.styled_line import Line, line_text
 from locktop.tui.views.timeline import (
@@ -48,16 +41,9 @@ class TimelineScreen(TimeScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*TIMELINE_ACTIONS)]
     WHAT = "time line"
 
-    def __init__(
-        self,
-        reader: TimeLineReader,
-        *,
-        at_ns: int | None = None,
-        is_replay: bool = False,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, past: OpenedPast) -> None:
         """Make the screen; see TimeScreen."""
-        super().__init__(reader, at_ns=at_ns, is_replay=is_replay, now=now)
+        super().__init__(past)
         self._shows_letters = False
         self._shows_idle = False
         self._by_tid: dict[int, Lane] = {}
@@ -249,7 +235,9 @@ class TimelineScreen(TimeScreen):
         if chosen is None:
             self.show_message(f"No alert or mark {'after' if direction > 0 else 'before'} this.")
             return
-        self.show_message(f"{chosen[0].kind}: {chosen[0].text}", style="waiting", seconds=15.0)
+        kind, text = chosen[0].kind, chosen[0].text
+        said = text if text.startswith(kind) else f"{kind}: {text}"
+        self.show_message(said, style="waiting", seconds=15.0)
         self._view.go_to(chosen[0].time_ns)
         self.refresh_view()
 

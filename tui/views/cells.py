@@ -63,6 +63,14 @@ def fit(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…"
 
 
+def fit_name(name: str, width: int) -> str:
+    """Fit the name of a lane, with the number at its end: that alone may tell it from others."""
+    head, colon, number = name.rpartition(":")
+    if not head or not number.isdigit() or len(number) > width - 3 or cell_len(name) <= width:
+        return fit(name, width)
+    return fit(head, width - 1 - len(number)) + colon + number
+
+
 def fit_right(text: str, width: int) -> str:
     """``text`` in exactly ``width`` cells, aligned to the right."""
     return text.rjust(width) if len(text) <= width else fit(text, width)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.timeline import SHADES, axis, shade, time_of_day
 from locktop.collector.model import Lane, Window
-from locktop.tui.views.cells import duration, fit
+from locktop.tui.views.cells import duration, fit_name
 from locktop.tui.views.styled_line import Line, Span, cut, make_line
 from locktop.tui.views.timeline import CELLS_FROM
 
@@ -52,7 +52,7 @@ def heat_row(name: str, sums: Sequence[int], most: int, count: int, columns: int
     whole = sum(sums)
     text = duration(whole / 1e9) if whole else "-"
     return (
-        ("  " + fit(name, CELLS_FROM - 3) + " ", "strong"),
+        ("  " + fit_name(name, CELLS_FROM - 3) + " ", "strong"),
         (signs, "waiting"),
         (f" {text:>{_WAIT_WIDTH}}", "text"),
     )
@@ -101,9 +101,11 @@ def _with_cursor(text: str, cursor: int) -> Line:
     )
 
 
-def spans_line(spans: Sequence[ChosenSpan], begin: int | None, width: int) -> Line:
-    """The chosen spans, and the effect of the next key."""
-    said: list[Span | str] = [" "]
+def spans_line(
+    flags: Sequence[Span | str], spans: Sequence[ChosenSpan], begin: int | None, width: int
+) -> Line:
+    """The flags, the chosen spans, and the effect of the next key."""
+    said: list[Span | str] = [" ", *flags]
     for letter, span in zip("AB", spans, strict=False):
         said += [(f"{letter} ", "key"), f"{span.says}  "]
     if begin is not None:

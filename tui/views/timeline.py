@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from rich.cells import cell_len
 
+from locktop.collector.analysis.timeline import cells
 from locktop.collector.export.text.timeline import wait_sentence
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.timeline import (
@@ -17,11 +19,10 @@ from locktop.collector.format.timeline import (
     time_zone,
 )
 from locktop.collector.model import Flow, Lane, LaneState, Notable, TimedWait, TimeLine, Window
-from locktop.collector.recording.time_lines import cells
 from locktop.tui.time_view import TimeView
-from locktop.tui.views.cells import duration, fit, percent
+from locktop.tui.views.cells import duration, fit_name, percent
 from locktop.tui.views.detail_parts import stack_of
-from locktop.tui.views.styled_line import Line, Span, cut, make_line
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 
 #: A mark of two cells and the name of the thread, before the cells of a lane.
 _NAME_WIDTH = 13
@@ -76,7 +77,7 @@ def lane_line(lane: Lane, name: str, view: LaneView) -> Line:
     mark = view.marks.get(lane.tid, "  ")
     return (
         (mark, "key"),
-        (fit(name, _NAME_WIDTH) + " ", "strong"),
+        (fit_name(name, _NAME_WIDTH) + " ", "strong"),
         *_joined(spans),
         (f" {sum_text:>{_WAIT_WIDTH}}", "text"),
     )
@@ -108,39 +109,70 @@ def axis_line(window: Window, cursor: int, notables: Sequence[Notable]) -> Line:
 
 
 def position_line(
-    what: str, process: str, view: TimeView, count: int, width: int, is_replay: bool
+    what: str,
+    process: str,
+    view: TimeView,
+    count: int,
+    width: int,
+    *,
+    is_replay: bool,
+    is_reading: bool = False,
 ) -> Line:
-    """The first line: the process, the visible span, the length of a cell, and the cursor."""
+    """The first line: the process, the visible span, the length of a cell, and the cursor.
+
+    In a small width some parts give way. The first is the length of a cell, then come the process
+    and the end of the span.
+
+    Args:
+        what: the name of the screen.
+        process: name and pid.
+        view: the visible span and the cursor.
+        count: the visible cells.
+        width: characters.
+        is_replay: whether the past has an end.
+        is_reading: whether a part of the span is not on the screen yet.
+    """
     cell_ns = max(1, view.span_ns // count)
     digits = max(3, digits_for(cell_ns))
     behind_s = (view.last_ns - view.to_ns) / 1e9
     newest = "the end" if is_replay else "now"
     end = newest if behind_s <= 0 else f"{duration(behind_s)} before {newest}"
-    return cut(
-        make_line(
-            (f" {process}", "strong"),
-            (f"  {what} ", "title"),
-            (f" {duration(view.span_ns / 1e9)}", "strong"),
-            (f" up to {end}, ", "label"),
-            f"{duration(cell_ns / 1e9)}",
-            (" a cell  ", "label"),
-            ("▼ ", "key"),
-            (time_of_day(view.at_ns, digits), "strong"),
-            (f" {time_zone(view.at_ns)}" if width >= _ZONE_FROM else "", "label"),
-        ),
-        width,
+    head: list[Span | str] = [(f" {process}", "strong")]
+    span: list[Span | str] = [
+        (f"  {what} ", "title"), (f" {duration(view.span_ns / 1e9)}", "strong"),
+        (f" up to {end}", "label"),
+    ]  # fmt: skip
+    cell: list[Span | str] = [(", ", "label"), duration(cell_ns / 1e9), (" a cell", "label")]
+    cursor: list[Span | str] = [("  ▼ ", "key"), (time_of_day(view.at_ns, digits), "strong")]
+    if width >= _ZONE_FROM:
+        cursor.append((f" {time_zone(view.at_ns)}", "label"))
+    if is_reading:
+        cursor += ["  ", (" reading … ", "flag")]
+    fitting = (
+        [*head, *span, *cell, *cursor],
+        [*head, *span, *cursor],
+        [*span, *cursor],
+        [*span[:-1], *cursor],
     )
+    lines = [make_line(*spans) for spans in fitting]
+    return cut(next((one for one in lines if cell_len(line_text(one)) <= width), lines[-1]), width)
+
+
+def losses(found: TimeLine) -> list[Span | str]:
+    """Return flags with the reasons that a picture of the past is less than exact."""
+    spans: list[Span | str] = []
+    if found.is_sampled:
+        spans += [(" estimates from samples ", "flag"), " "]
+    if found.lost_records:
+        spans += [(f" {found.lost_records} records lost ", "flag"), " "]
+    return spans
 
 
 def legend_line(
     found: TimeLine, index: SnapshotIndex, letters: Mapping[int, str], width: int
 ) -> Line:
     """The locks with their letters, the most waited first; or why there is none."""
-    spans: list[Span | str] = []
-    if found.is_sampled:
-        spans += [(" estimates from samples ", "flag"), " "]
-    if found.lost_records:
-        spans += [(f" {found.lost_records} records lost ", "flag"), " "]
+    spans = losses(found)
     if not letters:
         return cut(make_line(*spans, (" nobody waited for a lock", "label")), width)
     spans.append((" Locks  ", "label"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any, Protocol
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -21,15 +23,44 @@ from locktop.tui.widgets.footer import Footer
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
-#: How long the path of a new file stays in the last line.
-_SAVED_S = 15.0
+#: How long an error, and the path of a new file, stay in the last line.
+_ERROR_S, _SAVED_S = 15.0, 15.0
+
+
+class Travel(Protocol):
+    """Shows moments of the past."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the screen shows a moment of the past."""
+
+    def step(self, count: int) -> None:
+        """Go that many snapshots forth, or back if negative."""
+
+    def jump(self, direction: int) -> None:
+        """Go to the next alert or mark, or with a negative ``direction`` to the one before."""
+
+    def to_oldest(self) -> None:
+        """Go to the oldest moment."""
+
+    def to_newest(self) -> None:
+        """Go to now; in a replay to the last moment."""
 
 
 class ListScreen(Screen[None]):
     """A screen with a list, a filter and a footer."""
 
-    def __init__(self) -> None:
+    class Fault(Message):
+        """Work of the screen failed by a fault of locktop; the app goes on."""
+
+        def __init__(self, error: Exception) -> None:
+            super().__init__()
+            self.error = error
+
+    def __init__(self, travel: Travel | None = None) -> None:
+        """``travel``: what the keys of the past move; None: these keys do nothing."""
         super().__init__()
+        self._travel = travel
         self.footer = Footer()
         self.filter = Filter(self.active_list, self._set_filter_words)
         self.filter_words = ""  # the words of the filter
@@ -53,17 +84,46 @@ class ListScreen(Screen[None]):
         raise NotImplementedError
 
     def show_message(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
-        """Show a message for that many ``seconds``, each text on a line of its own."""
-        self.footer.show_message(tuple(make_line((f" {text}", style)) for text in texts), seconds)
+        """Show a message until the next key, each text on a line of its own.
 
-    @work(exclusive=True, group="save")
-    async def save(self, write: Callable[[], Path]) -> None:
+        A message stays for that many ``seconds`` at most. One with the style ``stuck`` stays that
+        long in any case, for it tells of an error.
+        """
+        lines = tuple(make_line((f" {text}", style)) for text in texts)
+        self.footer.show_message(lines, seconds, outlasts_keys=style == "stuck")
+
+    def show_error(self, error: Exception, prefix: str = "", suffix: str = "") -> None:
+        """Show an error as one message. The app keeps the traceback of a fault of locktop."""
+        text = str(error)
+        if isinstance(error, OSError) and not isinstance(error, LocktopError):
+            text = reason_of(error)
+        elif not isinstance(error, (LocktopError, NotWrittenError)):
+            self.post_message(self.Fault(error))
+            text = f"fault: {type(error).__name__}: {text}; its traceback is printed at the end"
+        self.show_message(f"{prefix}{text}{suffix}", style="stuck", seconds=_ERROR_S)
+
+    def start(self, work: Coroutine[Any, Any, None], group: str) -> None:
+        """Run ``work`` beside the keys, in place of earlier work of the group.
+
+        An exception ends the work alone and becomes a message.
+        """
+        self.run_worker(self._guarded(work), group=group, exclusive=True)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.show_error(error)
+
+    def save(self, write: Callable[[], Path]) -> None:
         """Show where ``write``, which runs in another thread, has put a file, or why it did not."""
+        self.start(self._save(write), "save")
+
+    async def _save(self, write: Callable[[], Path]) -> None:
         try:
             path = await asyncio.to_thread(write)
-        except (NotWrittenError, LocktopError, OSError) as error:
-            reason = reason_of(error) if isinstance(error, OSError) else error
-            self.show_message(f"Not saved: {reason}", style="stuck")
+        except Exception as error:
+            self.show_error(error, prefix="Not saved: ")
             return
         begin = "Saved "
         text = begin + path_in(path, self.size.width - len(begin) - 1)
@@ -86,6 +146,25 @@ class ListScreen(Screen[None]):
         """Open the filter."""
         self.filter.open()
 
+    def action_back(self) -> None:
+        """Close the filter, clear it, or leave the screen."""
+        if self.has_class("filtering"):
+            self.filter.value = ""
+            self.filter.close()
+        elif not self.leave_part():
+            if self.filter_words:
+                self.filter.value = ""
+            else:
+                self.leave()
+
+    def leave_part(self) -> bool:
+        """Leave a part of the screen, if it is in use; return whether it was."""
+        return False
+
+    def leave(self) -> None:
+        """Leave the screen."""
+        self.dismiss()
+
     def action_move(self, rows: int) -> None:
         """Go up or down."""
         self.focused_panel().move(rows)
@@ -103,10 +182,26 @@ class ListScreen(Screen[None]):
         """Go to the last line."""
         self.focused_panel().to_end()
 
+    def action_step(self, count: int) -> None:
+        """Go one snapshot back or forth."""
+        if self._travel is not None:
+            self._travel.step(count)
+
+    def action_jump(self, direction: int) -> None:
+        """Go to the alert or mark before, or to the next."""
+        if self._travel is not None:
+            self._travel.jump(direction)
+
     def action_oldest(self) -> None:
-        """Go to the first line, as long as the screen is at now."""
-        self.action_start()
+        """Go to the first line; in the past to the oldest moment."""
+        if self._travel is not None and self._travel.is_active:
+            self._travel.to_oldest()
+        else:
+            self.action_start()
 
     def action_newest(self) -> None:
-        """Go to the last line, as long as the screen is at now."""
-        self.action_end()
+        """Go to the last line; in the past to now, in a replay to the last moment."""
+        if self._travel is not None and self._travel.is_active:
+            self._travel.to_newest()
+        else:
+            self.action_end()

@@ -9,10 +9,11 @@ import pytest
 from support.eventually import until
 from support.targets import StartTarget, Target
 
+from locktop.collector.analysis.timeline import cells
 from locktop.collector.model import Kind, LaneState, TimeLine, WaitRecord, Window
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_keeper import MemoryKeeper
-from locktop.collector.recording.time_lines import TimeLineReader, cells
+from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.collector.sources.attach import attach
 
 #: The rate of the library's clock is known to some digits, and the target rounds its times.

@@ -7,7 +7,7 @@ from unit.builders import records
 from unit.builders.time_lines import at, record, scan
 
 from locktop.collector.analysis import timeline_waits
-from locktop.collector.analysis.timeline_waits import joined, seen_in_scans
+from locktop.collector.analysis.timeline_waits import joined, waits_in_scans
 from locktop.collector.model import (
     Kind,
     LaneState,
@@ -31,7 +31,7 @@ def times(found: list[TimedWait]) -> list[tuple[float, float]]:
 
 def test_one_wait_in_several_scans_is_one_wait() -> None:
     scans = [scan(100, 1, waits={1: wait(30)}), scan(200, 1, waits={1: wait(130)}), scan(300, 1)]
-    found = seen_in_scans(scans)
+    found = waits_in_scans(scans)
     assert times(found) == [(70, 200)]
     assert not found[0].is_open
     assert found[0].record.is_sampled
@@ -44,11 +44,11 @@ def test_another_number_or_another_lock_is_another_wait() -> None:
         scan(200, 1, waits={1: wait(20, seq=4)}),
         scan(300, 1, waits={1: wait(10, seq=4, lock=2)}),
     ]
-    assert times(seen_in_scans(scans)) == [(70, 100), (180, 200), (290, 300)]
+    assert times(waits_in_scans(scans)) == [(70, 100), (180, 200), (290, 300)]
 
 
 def test_a_wait_in_the_newest_scan_is_open() -> None:
-    found = seen_in_scans([scan(100, 1), scan(200, 1, 2, waits={1: wait(50), 2: wait(10)})])
+    found = waits_in_scans([scan(100, 1), scan(200, 1, 2, waits={1: wait(50), 2: wait(10)})])
     assert [one.is_open for one in found] == [True, True]
     assert times(found) == [(150, 200), (190, 200)]
 
@@ -60,7 +60,7 @@ def test_an_estimate_begins_and_ends_between_two_scans() -> None:
         scan(200, 1, is_sampled=True, waits={1: wait(100)}),
         scan(300, 1, is_sampled=True),
     ]
-    assert times(seen_in_scans(scans)) == [(50, 250)]
+    assert times(waits_in_scans(scans)) == [(50, 250)]
 
 
 def test_estimates_of_two_waits_in_a_row_do_not_overlap() -> None:
@@ -70,12 +70,12 @@ def test_estimates_of_two_waits_in_a_row_do_not_overlap() -> None:
         scan(200, 1, is_sampled=True, waits={1: wait(80, seq=4)}),
         scan(300, 1, is_sampled=True),
     ]
-    assert times(seen_in_scans(scans)) == [(50, 150), (150, 250)]
+    assert times(waits_in_scans(scans)) == [(50, 150), (150, 250)]
 
 
 def test_a_recorded_wait_that_a_scan_met_counts_once() -> None:
     exact = TimedWait(record(1, 68, 150, 10), idle=False)
-    seen = seen_in_scans([scan(100, 1, waits={1: wait(30)}), scan(300, 1)])
+    seen = waits_in_scans([scan(100, 1, waits={1: wait(30)}), scan(300, 1)])
     assert joined([exact], seen) == [exact]
 
 
@@ -83,7 +83,7 @@ def test_a_wait_without_its_record_counts_beside_another_record() -> None:
     before = TimedWait(record(1, 60, 5, 10), idle=False)
     of_another = TimedWait(record(2, 70, 500), idle=False)
     of_another_lock = TimedWait(record(1, 70, 500, lock=2), idle=False)
-    seen = seen_in_scans([scan(100, 1, waits={1: wait(30)}), scan(300, 1, waits={1: wait(230)})])
+    seen = waits_in_scans([scan(100, 1, waits={1: wait(30)}), scan(300, 1, waits={1: wait(230)})])
     recorded = [before, of_another, of_another_lock]
     assert [one for one in joined(recorded, seen) if one not in recorded] == seen
 

@@ -47,6 +47,16 @@ def test_a_deadlock_is_one_moment_at_the_scan_that_found_it() -> None:
     assert moments.find(scenarios.deadlock(), _NOW + _SECOND) == []
 
 
+def test_the_waits_of_a_deadlock_are_no_moments_beside_it() -> None:
+    moments = NotableMoments()
+    stuck = replace(scenarios.deadlock(), names_left=0)
+    for second in range(3):
+        found = moments.find(stuck, _NOW + second * _SECOND)
+        cycle = {edge.tid for edge in stuck.deadlocks[0].cycle}
+        assert not [one for one in found if one.kind is NotableKind.WAIT and one.tid in cycle]
+        assert (NotableKind.DEADLOCK in _kinds(found)) == (second == 0)
+
+
 def test_a_long_wait_is_one_moment_while_it_goes_on() -> None:
     moments = NotableMoments()
     assert moments.find(waiting(t1=wait(duration_s=0.9)), _NOW) == []

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.driven import row_under_cursor, settle
-from support.feed import HandFeed, text_of
-from textual.app import App
-from textual.pilot import Pilot
+from support.driven import Screen, row_under_cursor
+from support.feed import HandFeed
 from unit.builders import records, scenarios
 
 from locktop.collector.model import Snapshot, WaitStack
@@ -37,39 +33,8 @@ Caller,other
 """
 
 
-@dataclass
-class View:
-    """The app under test; the test controls its feed and its clock."""
-
-    app: App[int]
-    pilot: Pilot[int]
-    feed: HandFeed
-    clock: list[float]
-
-    async def keys(self, *keys: str) -> None:
-        for key in keys:
-            await self.pilot.press(key)
-            await self.settle()
-
-    async def settle(self) -> None:
-        await settle(self.pilot)
-
-    async def show(self, snapshot: Snapshot, after_s: float = 1.0) -> None:
-        self.clock[0] += after_s
-        self.feed.publish(snapshot)
-        await self.settle()
-
-    async def says(self, text: str) -> None:
-        deadline = time.monotonic() + 60.0
-        while time.monotonic() < deadline:
-            if text in self.text:
-                return
-            await self.pilot.pause()
-        raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
-
-    @property
-    def text(self) -> str:
-        return text_of(self.app)
+class View(Screen):
+    """The app under test with the call tree."""
 
     def row(self, text: str) -> str:
         found = [line for line in self.text.splitlines() if text in line]

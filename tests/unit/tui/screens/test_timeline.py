@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,7 +14,7 @@ from support.feed import HandFeed
 from unit.builders.time_lines import FixedPast, at, relay
 from unit.builders.waits import wait, waiting
 
-from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.model import Notable, NotableKind, Snapshot, WaitRecord
 from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.tui.app import LocktopApp
 from locktop.tui.screens.call_tree import CallTreeScreen
@@ -160,6 +162,45 @@ async def test_zoom_and_pan_move_the_window() -> None:
         assert "15.0s up to now" in screen.text
 
 
+async def test_the_first_line_has_the_cursor_at_any_width() -> None:
+    """The length of a cell and the process give way."""
+    for width in (80, 60, 40):
+        async with live(relay(60), size=(width, 24)) as screen:
+            await screen.open("T")
+            await screen.keys("plus", "home")
+            first = screen.lines[0]
+            assert re.search(r"15\.0s.*  ▼ \d\d:\d\d:\d\d\.\d{3}$", first), first
+
+
+async def test_a_part_that_is_not_read_yet_is_said_to_be_missing() -> None:
+    past, may_read = relay(60), threading.Event()
+    async with live(past) as screen:
+        await screen.open("T")
+        read = past.records
+
+        def slowly(from_ns: int, to_ns: int) -> list[WaitRecord]:
+            may_read.wait(60.0)
+            return read(from_ns, to_ns)
+
+        past.records = slowly  # type: ignore[method-assign]
+        try:
+            await screen.keys("a")
+            assert "reading …" in screen.lines[0]
+        finally:
+            may_read.set()
+        await screen.until(lambda: "reading" not in screen.lines[0])
+        assert "60.0s up to now" in screen.text
+
+
+async def test_the_heat_map_tells_of_lost_records() -> None:
+    past = relay()
+    times = past.times_ns()
+    past.snapshots[times[-1]] = replace(past.at(times[-1]), lost_events=123)
+    async with live(past) as screen:
+        await screen.open("H")
+        assert " 123 records lost " in screen.text
+
+
 async def test_enter_shows_the_moment_on_the_monitor() -> None:
     async with live() as screen:
         await screen.open("T")
@@ -278,11 +319,33 @@ async def test_a_second_span_is_compared_with_the_first() -> None:
         await screen.until(lambda: isinstance(screen.app.screen, HeatMapScreen))
 
 
+async def test_callers_that_come_late_do_not_cover_another_screen() -> None:
+    past, may_read = relay(), threading.Event()
+    async with live(past) as screen:
+        await screen.open("H")
+        heat_map, read = screen.app.screen, past.records
+
+        def slowly(from_ns: int, to_ns: int) -> list[WaitRecord]:
+            may_read.wait(60.0)
+            return read(from_ns, to_ns)
+
+        past.records = slowly  # type: ignore[method-assign]
+        try:
+            await screen.keys("c")
+            await screen.says("reading the span …")
+            await screen.keys("question_mark")
+        finally:
+            may_read.set()
+        await screen.until(lambda: all(one.is_finished for one in heat_map.workers))
+        await screen.keys("escape")
+        assert screen.app.screen is heat_map
+
+
 async def test_over_too_many_records_the_view_gets_shorter() -> None:
     async with live(relay(100)) as screen:
         monitor = screen.app.screen
         assert isinstance(monitor, MonitorScreen)
-        monitor.reader = TimeLineReader(relay(100), max_records=60)
+        monitor.above.reader = TimeLineReader(relay(100), max_records=60)
         await screen.open("T")
         await screen.says("Too many waits and holds for one picture")
         view = screen.app.screen

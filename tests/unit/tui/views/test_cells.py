@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from locktop.tui.views.cells import bar, fit
+from locktop.tui.views.cells import bar, fit, fit_name
 
 
 def test_a_bar_has_its_width_and_shows_small_shares() -> None:
@@ -23,3 +23,17 @@ def test_fit_returns_printable_text_of_the_exact_width(text: str) -> None:
         fitted = fit(text, width)
         assert cell_len(fitted) == width
         assert fitted.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "fitted"),
+    [
+        ("worker-1", "worker-1     "),
+        ("a_long_name_of_it", "a_long_name_…"),
+        ("busy_cro:10571", "busy_c…:10571"),
+        ("busy_crowd_of_many:7", "busy_crowd…:7"),
+        ("a::12345678901234", "a::123456789…"),
+    ],
+)
+def test_the_name_of_a_lane_keeps_its_number(name: str, fitted: str) -> None:
+    assert fit_name(name, 13) == fitted

@@ -24,6 +24,7 @@ from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.tui.app import LocktopApp
 from locktop.tui.feed import ReplayFeed
+from locktop.tui.screens.monitor import MonitorScreen
 
 _SECOND = 1_000_000_000
 _BEGIN = 1_790_000_000 * _SECOND
@@ -82,10 +83,15 @@ async def _until_first_line(screen: Screen, text: str) -> None:
 async def _reached(screen: Screen, time_ns: int) -> None:
     """Wait until the snapshot of a time is on the screen."""
     deadline = time.monotonic() + PATIENCE_S
-    while getattr(screen.app.screen, "drawn_ns", None) != time_ns:
+    while not _shows(screen, time_ns):
         assert time.monotonic() < deadline, screen.text
         await screen.pilot.pause(0.01)
     await settle(screen.pilot)
+
+
+def _shows(screen: Screen, time_ns: int) -> bool:
+    visible = screen.app.screen
+    return isinstance(visible, MonitorScreen) and visible.travel.drawn_ns == time_ns
 
 
 def _cells(screen: Screen) -> list[Strip]:
@@ -183,6 +189,19 @@ async def test_the_player_shows_one_moment_after_the_other(tmp_path: Path) -> No
     recording.close()
 
 
+async def test_the_player_pauses_while_a_screen_over_time_is_open(tmp_path: Path) -> None:
+    recording = Recording(_record(tmp_path / "r", _run()))
+    async with _opened(ReplayFeed(), recording) as screen:
+        await _reached(screen, _BEGIN)
+        await screen.keys("p", "T")
+        await screen.says("WAITED")
+        screen.clock[0] += 5.0
+        await screen.keys("escape")
+        await _reached(screen, _BEGIN)
+        assert "1x" not in screen.lines[0]
+    recording.close()
+
+
 async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +229,24 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         await screen.keys("end")
         assert "PAST" not in screen.lines[0]
         assert "g_table_lock" in screen.text
+
+
+async def test_a_screen_in_the_past_tells_that_the_process_has_ended() -> None:
+    history = History()
+    for second in range(4):
+        history.add(scenarios.normal(), _BEGIN + second * _SECOND)
+    async with _opened(HandFeed(scenarios.normal()), history) as screen:
+        await screen.keys("left_square_bracket")
+        await _until_first_line(screen, "PAST")
+        await screen.show(scenarios.ended())
+        await screen.says("The process has ended. End shows its last snapshot.")
+        assert " PAST " in screen.lines[0]
+        await screen.keys("left_square_bracket")
+        assert "The process has ended." not in screen.text
+        await screen.keys("R")
+        await screen.says("there is nothing more to measure")
+        await screen.keys("end")
+        await _until_first_line(screen, "ENDED")
 
 
 async def test_the_call_tree_goes_back_too() -> None:

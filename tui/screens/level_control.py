@@ -1,0 +1,54 @@
+"""Sets the level of the library, which is of now, whatever moment the screen shows."""
+
+from __future__ import annotations
+
+import asyncio
+
+from locktop.tui.feed import Slot, SnapshotFeed
+from locktop.tui.widgets.level_dialog import LevelDialog
+from locktop.tui.widgets.list_screen import ListScreen
+
+
+class LevelControl:
+    """Asks for a level in a dialogue, and sets it."""
+
+    def __init__(
+        self, feed: SnapshotFeed, slot: Slot, screen: ListScreen, *, asks: bool, is_replay: bool
+    ) -> None:
+        """Args:
+        feed: sets the level.
+        slot: has the newest snapshot.
+        screen: has the messages and the worker.
+        asks: whether the user must confirm a new level.
+        is_replay: whether there is a recording and no process.
+        """
+        self._feed = feed
+        self._slot = slot
+        self._screen = screen
+        self._asks = asks
+        self._is_replay = is_replay
+
+    def open(self) -> None:
+        """Open the dialogue, or say why there is none."""
+        snapshot = self._slot.newest  # the level is of now
+        if self._is_replay:
+            self._screen.show_message("There is no level to set: this is a recording.")
+        elif snapshot is None:
+            return
+        elif snapshot.ended:
+            self._screen.show_message("The process has ended: there is no level to set.")
+        elif snapshot.is_sampled:
+            said = "There is no level to set: the process runs without the library."
+            self._screen.show_message(said)
+        else:
+            dialog = LevelDialog(snapshot.process, snapshot.level, self._asks)
+            self._screen.app.push_screen(dialog, self._chosen)
+
+    def _chosen(self, level: str | None) -> None:
+        if level is not None:
+            self._screen.start(self._set(level), "level")
+
+    async def _set(self, wanted: str) -> None:
+        before = await asyncio.to_thread(self._feed.set_level, wanted)
+        was = f"was {before}" if before != wanted else "as it was"
+        self._screen.show_message(f"Level {wanted}, {was}")

@@ -1,0 +1,70 @@
+"""Takes the snapshots of a feed, and tells when the screen may draw the newest one."""
+
+from __future__ import annotations
+
+from textual.message import Message
+from textual.screen import Screen
+
+from locktop.collector.model import Snapshot
+from locktop.tui.feed import Slot, SnapshotFeed
+from locktop.tui.frame_pacer import Pacer
+from locktop.tui.terminal.driver import Meter
+from locktop.tui.views.status import Pace
+
+
+class NewestSnapshots:
+    """Runs the feed at a rate that the terminal can follow."""
+
+    class Arrived(Message):
+        """A new snapshot is in the slot."""
+
+        def can_replace(self, message: Message) -> bool:
+            """One message is enough: the slot holds only the newest snapshot."""
+            return isinstance(message, NewestSnapshots.Arrived)
+
+    def __init__(
+        self, feed: SnapshotFeed, pacer: Pacer, meter: Meter, screen: Screen[None]
+    ) -> None:
+        """Args:
+        feed: where snapshots come from.
+        pacer: decides which snapshots are drawn.
+        meter: tells whether the terminal has taken the output.
+        screen: gets the message ``Arrived``.
+        """
+        self._feed = feed
+        self._pacer = pacer
+        self._meter = meter
+        self._screen = screen
+        self.slot = Slot()
+
+    @property
+    def pace(self) -> Pace:
+        """How often the screen is drawn."""
+        return self._pacer.pace
+
+    def start(self) -> None:
+        """Start the feed."""
+        self._feed.start(self._publish, self._pacer.interval_s)
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        """Take a snapshot from the thread of the feed."""
+        self.slot.put(snapshot)
+        self._screen.post_message(self.Arrived())
+
+    def may_draw(self, is_first: bool) -> bool:
+        """Return whether the snapshot that arrived is drawn. If not, the message comes again."""
+        before = self._pacer.interval_s
+        # The first snapshot is drawn in any case: the user waits for it.
+        drawn = is_first or self._pacer.may_draw(self._meter.drained)
+        if self._pacer.interval_s != before:
+            self._feed.set_interval(self._pacer.interval_s)
+        if not drawn:
+            # This one may be the last: the process may have ended.
+            interval_s = self._pacer.interval_s
+            self._screen.set_timer(interval_s, lambda: self._screen.post_message(self.Arrived()))
+        return drawn
+
+    def change_rate(self, steps: int) -> None:
+        """Have that many steps more snapshots a second."""
+        self._pacer.step(steps)
+        self._feed.set_interval(self._pacer.interval_s)
