@@ -9,6 +9,8 @@ from locktop.collector.sources.attach import attach
 
 #: Extra flags of an instrumented target.
 INSTRUMENTED = ("-finstrument-functions", "-O2")
+#: Functions of target.h.
+_OF_TARGET = frozenset({"hear", "must", "say", "start"})
 
 
 def scanned(pid: int) -> Snapshot:
@@ -29,7 +31,8 @@ def tree_of(snapshot: Snapshot, tid: int) -> CallTree:
 
 def function_name(snapshot: Snapshot, node: CallNode) -> str:
     """Return the name of a node's function, without parameters."""
-    return snapshot.stacks[node.function][-1].function.partition("(")[0]
+    whole = snapshot.stacks[node.function][-1].function
+    return whole.replace("(anonymous namespace)::", "").partition("(")[0]
 
 
 def by_path(snapshot: Snapshot, tree: CallTree) -> Mapping[str, CallNode]:
@@ -49,3 +52,8 @@ def check_sums(snapshot: Snapshot) -> None:
         assert abs(own_s - tree.traced_s) <= 0.01 * tree.traced_s + 1e-6
         for node in tree.nodes:
             assert 0 <= node.own_s <= node.total_s + 1e-9
+
+
+def counts(nodes: Mapping[str, CallNode]) -> dict[str, int]:
+    """Return the counts of nodes by their paths, without the functions of target.h."""
+    return {path: node.count for path, node in nodes.items() if not _OF_TARGET & {*path.split("/")}}

@@ -42,7 +42,7 @@ struct lt_call_frame {
     uint64_t site;         /* return address of the call */
     uint64_t hook_site;    /* the library's own: return address of the hook */
     uint32_t index;        /* of the node */
-    uint32_t reserved;
+    uint32_t return_above; /* the library's own: bytes from `frame` up to the return address */
 };
 
 /* The call tree of one thread, or of all threads that ended. The library writes a frame, then

@@ -64,10 +64,10 @@ static uint32_t max_frames(void)
 static bool frames_grow(struct lt_calls *calls)
 {
     struct call_tree *tree = call_tree_of(calls);
-    uint32_t count = tree->depth_limit ? tree->depth_limit * 2 : FRAMES_FIRST;
+    uint32_t count = calls->depth_room ? calls->depth_room * 2 : FRAMES_FIRST;
     if (count > max_frames())
         count = max_frames();
-    if (count <= tree->depth_limit)
+    if (count <= calls->depth_room)
         return false;
     uint64_t offset = shm_alloc(sizeof(struct lt_call_frame) * count);
     if (!offset)
@@ -75,6 +75,8 @@ static bool frames_grow(struct lt_calls *calls)
     struct lt_call_frame *frames = shm_ptr(offset);
     if (tree->frames)
         memcpy(frames, tree->frames, sizeof *frames * calls->depth);
+    for (uint32_t i = calls->depth; i < count; i++) /* a handler finds a node in any frame */
+        frames[i].node = (uint64_t)(uintptr_t)call_root(calls);
     tree->frames = frames;
     tree->depth_limit = count;
     calls->depth_room = count;
@@ -92,6 +94,7 @@ static void close_all(struct lt_calls *calls, uint64_t now)
     while (calls->depth > 1)
         call_pop(calls, now);
     call_tree_of(calls)->skipped = 0;
+    call_tree_of(calls)->depth_limit = calls->depth_room;
 }
 
 static struct lt_calls *calls_make(struct lt_thread *t)
@@ -103,7 +106,6 @@ static struct lt_calls *calls_make(struct lt_thread *t)
     struct lt_calls *calls = offset ? shm_ptr(offset) : NULL;
     if (calls && frames_grow(calls)) {
         struct lt_call_frame *root = call_tree_of(calls)->frames;
-        root->node = (uint64_t)(uintptr_t)call_root(calls);
         root->frame = UINT64_MAX;
         calls->depth = 1;
         call_tree_of(calls)->min_ticks = min_ticks;
@@ -148,11 +150,17 @@ struct lt_calls *calls_begin(bool counts)
 
 /* ---- the begin of a call ---- */
 
-/* A function that the compiler put into another one has the same frame and the same call site. A
- * call that a longjmp() left, and that was repeated, also has the same address of the hook. */
+/* Whether the stack of the call above ended before this one began, as it does for a callee. */
+static bool is_callee(const struct lt_call_frame *above, const struct traced *call)
+{
+    return above->frame >= call->return_at;
+}
+
+/* A function that the compiler put into another one has the same return address. A call that a
+ * longjmp() left, and that was repeated, also has the same address of the hook. */
 static bool is_inlined(const struct lt_call_frame *above, const struct traced *call)
 {
-    return above->frame == call->frame && above->site == call->site &&
+    return above->frame + above->return_above == call->return_at && above->site == call->site &&
            above->hook_site != call->hook_site;
 }
 
@@ -174,42 +182,65 @@ static void end_left_calls(struct lt_calls *calls, const struct traced *call)
     uint64_t now = lt_now();
     while (calls->depth > 1) {
         const struct lt_call_frame *frame = upper_frame(calls);
-        if (frame->frame > call->frame ||
+        if (is_callee(frame, call) || is_inlined(frame, call) ||
             (stack.ss_size && frame->frame - (uintptr_t)stack.ss_sp >= stack.ss_size))
             break;
         call_pop(calls, now);
     }
 }
 
-static void skip(struct lt_calls *calls, const struct traced *call)
+static void count_skipped(struct lt_calls *calls)
+{
+    if (call_tree_of(calls)->is_too_deep)
+        calls->too_deep++;
+    else
+        calls->left_out++;
+}
+
+/* Neither the call nor its callees are counted. */
+static void skip(struct lt_calls *calls, const struct traced *call, bool is_too_deep)
 {
     struct call_tree *tree = call_tree_of(calls);
-    if (!tree->skipped)
-        tree->skipped = call->frame;
+    tree->skipped = call->frame;
+    tree->skipped_return = call->return_at;
+    tree->is_too_deep = is_too_deep;
+    tree->depth_limit = 0;
+    count_skipped(calls);
+}
+
+static void skip_no_more(struct lt_calls *calls)
+{
+    call_tree_of(calls)->skipped = 0;
+    call_tree_of(calls)->depth_limit = calls->depth_room;
+}
+
+/* Whether the call is a callee of the one that is not counted. If not, that one has been left. */
+static bool is_in_skipped(const struct call_tree *tree, const struct traced *call)
+{
+    return call->return_at <= tree->skipped || call->return_at == tree->skipped_return;
 }
 
 void call_begin_slow(struct lt_calls *calls, const struct traced *call)
 {
-    struct call_tree *tree = call_tree_of(calls);
+    const struct call_tree *tree = call_tree_of(calls);
     const struct lt_call_frame *above = upper_frame(calls);
-    if (above->frame <= call->frame && !is_inlined(above, call))
+    if (tree->skipped && is_in_skipped(tree, call)) {
+        count_skipped(calls);
+        return;
+    }
+    if (tree->skipped)
+        skip_no_more(calls);
+    if (!is_callee(above, call) && !is_inlined(above, call))
         end_left_calls(calls, call);
-    if (tree->skipped && tree->skipped < call->frame)
-        tree->skipped = 0; /* that call has been left */
     uint32_t mode = thread_busy(lt_own.block);
     bool fits = calls->depth < tree->depth_limit || frames_grow(calls);
     struct lt_call *node =
         fits ? call_child(calls, node_of(upper_frame(calls)), call->function) : NULL;
     thread_ready(lt_own.block, mode);
-    if (node) {
+    if (node)
         call_push(calls, node, call);
-        return;
-    }
-    if (!fits && tree->depth_limit == max_frames())
-        calls->too_deep++;
     else
-        calls->left_out++;
-    skip(calls, call);
+        skip(calls, call, !fits && calls->depth_room == max_frames());
 }
 
 /* ---- the end of a call ---- */
@@ -229,13 +260,16 @@ static bool ends(const struct lt_call_frame *frame, const struct traced *call)
 /* Whether the call that ends was not counted, though the call above it is. */
 static bool was_skipped(struct lt_calls *calls, const struct traced *call)
 {
-    struct call_tree *tree = call_tree_of(calls);
+    const struct call_tree *tree = call_tree_of(calls);
     uint64_t outermost = tree->skipped;
     if (!outermost)
         return false;
-    if (call->frame >= outermost)
-        tree->skipped = 0;
-    return call->frame <= outermost && outermost < upper_frame(calls)->frame;
+    /* A callee's return address may lie where the hook's did. */
+    if (call->frame > outermost || (call->frame == outermost && !is_tail(call)))
+        skip_no_more(calls);
+    uint64_t above = upper_frame(calls)->frame;
+    return outermost < above &&
+           (call->frame <= outermost || (is_tail(call) && call->frame <= above));
 }
 
 void call_end_slow(struct lt_calls *calls, const struct traced *call, uint64_t now)
@@ -292,7 +326,7 @@ void calls_retire(struct lt_thread *t)
     call_tree_clear(calls);
     struct lt_call_frame *root = call_tree_of(calls)->frames;
     root->callee_ticks = 0;
-    call_tree_of(calls)->skipped = 0;
+    skip_no_more(calls);
     calls->control = 0;
 }
 

@@ -19,6 +19,7 @@ struct traced {
     uint64_t site;      /* return address of the traced function */
     uint64_t hook_site; /* return address of the hook */
     uint64_t frame;     /* where the hook's return address lies */
+    uint64_t return_at; /* where the function's return address lies, at least */
 };
 
 /* Prepares for the watch, with the settings. */
@@ -64,24 +65,27 @@ static ALWAYS_INLINE void frame_fill(struct lt_call_frame *frame, struct lt_call
     frame->frame = call->frame;
     frame->site = call->site;
     frame->hook_site = call->hook_site;
+    frame->return_above = (uint32_t)(call->return_at - call->frame);
     frame->callee_ticks = 0;
     frame->waited = waited;
 }
 
-/* Adds a frame. A signal handler may come between any two of these steps. Its calls end before this
- * goes on, but they may have overwritten the frame before `depth` rose. */
+/* Adds a frame. A signal handler may come between any two of these steps. The handler's calls end
+ * before this goes on, but they may have overwritten the frame before `depth` rose. If so, they
+ * have overwritten `begin`, which is written first. */
 static ALWAYS_INLINE void call_push(struct lt_calls *calls, struct lt_call *node,
                                     const struct traced *call)
 {
     uint32_t depth = calls->depth;
     struct lt_call_frame *frame = &call_tree_of(calls)->frames[depth];
-    uint64_t waited = lt_own.block->waited;
-    frame_fill(frame, node, call, waited);
-    uint64_t now = lt_now();
+    uint64_t waited = lt_own.block->waited, now = lt_now();
     frame->begin = now;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    frame_fill(frame, node, call, waited);
     __atomic_store_n(&calls->depth, depth + 1, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (UNLIKELY(*(volatile uint64_t *)&frame->begin != now)) {
+    frame = &call_tree_of(calls)->frames[depth]; /* the handler may have moved the frames */
+    if (UNLIKELY(frame->begin != now)) {
         frame_fill(frame, node, call, waited);
         frame->begin = now;
     }
@@ -116,7 +120,7 @@ static ALWAYS_INLINE void call_begins(struct lt_calls *calls, const struct trace
     const struct call_tree *tree = call_tree_of(calls);
     const struct lt_call_frame *above = &tree->frames[calls->depth - 1];
     struct lt_call *node = (struct lt_call *)(uintptr_t)node_of(above)->latest;
-    if (LIKELY(node->function == call->function && above->frame > call->frame &&
+    if (LIKELY(node->function == call->function && above->frame >= call->return_at &&
                calls->depth < tree->depth_limit))
         call_push(calls, node, call);
     else
@@ -129,12 +133,17 @@ static inline bool is_tail(const struct traced *call)
     return call->hook_site == call->site;
 }
 
+/* The stack at the end of a function is as at its begin, or ends at its return address. */
+static inline bool ends_as_begun(const struct lt_call_frame *frame, const struct traced *call)
+{
+    return frame->frame + (is_tail(call) ? frame->return_above : 0) == call->frame;
+}
+
 static ALWAYS_INLINE void call_ends(struct lt_calls *calls, const struct traced *call, uint64_t now)
 {
     const struct lt_call_frame *frame = &call_tree_of(calls)->frames[calls->depth - 1];
     if (LIKELY(node_of(frame)->function == call->function && frame->site == call->site &&
-               (frame->frame == call->frame ||
-                (is_tail(call) && frame->frame < call->frame && frame[-1].frame >= call->frame))))
+               ends_as_begun(frame, call)))
         call_pop(calls, now);
     else
         call_end_slow(calls, call, now);

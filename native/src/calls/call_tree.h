@@ -17,10 +17,11 @@ struct call_tree {
     uint32_t table_bits;    /* log2 of the capacity */
     uint32_t nodes_max;
     struct lt_call_frame *frames;
-    uint64_t min_ticks;   /* shorter calls are only counted */
-    uintptr_t skipped;    /* frame of the outermost open call that is not counted, 0 none */
-    uint32_t depth_limit; /* frames that have room, with that of the root */
-    uint32_t unused;
+    uint64_t min_ticks;      /* shorter calls are only counted */
+    uint64_t skipped;        /* frame of the outermost open call that is not counted, 0 none */
+    uint64_t skipped_return; /* where its return address lies */
+    uint32_t depth_limit;    /* frames that have room; 0 in a call that is not counted */
+    uint32_t is_too_deep;    /* why it is not counted */
 };
 
 static inline struct call_tree *call_tree_of(struct lt_calls *calls)

@@ -98,10 +98,12 @@ static bool read_file(long fd, uint64_t load_address,
         read_part(fd, header.e_shoff, (uint64_t)header.e_shnum * sizeof(ElfW(Shdr)));
     const ElfW(Shdr) *first = sections.data;
     const ElfW(Shdr) *table = first ? find_table(first, header.e_shnum, SHT_SYMTAB) : NULL;
+    bool is_whole = table != NULL;
     if (first && !table)
         table = find_table(first, header.e_shnum, SHT_DYNSYM);
     bool complete =
-        table && read_symbols(fd, table, &first[table->sh_link], load_address, found, argument);
+        table && read_symbols(fd, table, &first[table->sh_link], load_address, found, argument) &&
+        is_whole;
     release(&sections);
     return complete;
 }
