@@ -26,6 +26,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("filter", ("slash",), "/"),
     Keys("idle", ("i",), "i"),
     Keys("callers", ("c",), "c"),
+    Keys("calls", ("C",), "C"),
     Keys("timeline", ("T",), "T"),
     Keys("heat_map", ("H",), "H"),
     Keys("level", ("L",), "L"),

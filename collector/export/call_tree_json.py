@@ -82,12 +82,13 @@ def _figures(node: Node | Wing | Butterfly, whole: float) -> dict[str, Any]:
         "function": node.step.name,
         "module": node.step.module,
         "part": str(node.step.kind),
-        "place": _location(node.location),
+        "place": location_entry(node.location),
         "value": node.value,
         "share": node.value / whole if whole > 0 else 0.0,
         "idle": node.idle,
     }
 
 
-def _location(line: SourceLine | None) -> dict[str, Any] | None:
+def location_entry(line: SourceLine | None) -> dict[str, Any] | None:
+    """Return a line of the source."""
     return {"file": line.file, "line": line.line} if line is not None else None

@@ -60,6 +60,7 @@ class CallTreeScreen(ListScreen):
         idle: bool = False,
         pause: Callable[[], None] | None = None,
         travel: Travel | None = None,
+        profile_of: Callable[[Snapshot], Profile] = SnapshotProfile,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen.
@@ -71,6 +72,7 @@ class CallTreeScreen(ListScreen):
             idle: whether to show waits for work.
             pause: pauses the snapshots, None where there are none.
             travel: see ListScreen.
+            profile_of: makes the profile of a newer snapshot.
             now: a monotonic clock in seconds.
         """
         super().__init__(travel)
@@ -79,6 +81,7 @@ class CallTreeScreen(ListScreen):
         self._weight = weight or profile.weights[0]
         self._show_idle = idle
         self._pause = pause
+        self._profile_of = profile_of
         self._now = now
         self._later: Timer | None = None  # draws a snapshot that came too early
         self._next_at = float("-inf")
@@ -113,7 +116,7 @@ class CallTreeScreen(ListScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot of the same process."""
-        self._profile, self._root = SnapshotProfile(snapshot), None
+        self._profile, self._root = self._profile_of(snapshot), None
         if not (self.is_mounted and self.is_current) or self._later is not None:
             return
         wait_s = self._next_at - self._now()

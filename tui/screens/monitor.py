@@ -23,6 +23,7 @@ from locktop.tui.frame_pacer import Pacer
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
+from locktop.tui.screens.calls_control import CallsControl
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
 from locktop.tui.screens.level_control import LevelControl
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
@@ -31,8 +32,8 @@ from locktop.tui.screens.past_travel import PastTravel
 from locktop.tui.screens.screen_above import ScreenAbove
 from locktop.tui.screens.session_control import SessionControl
 from locktop.tui.terminal.driver import Meter
-from locktop.tui.views.banner import banner, no_deadlock
-from locktop.tui.views.headline import headline, most_waited_now, waiting_line
+from locktop.tui.views.banner import no_deadlock, top_lines
+from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
 from locktop.tui.views.status import notes, status_line
 from locktop.tui.views.styled_line import Line
@@ -67,7 +68,6 @@ class MonitorScreen(ListScreen):
         meter: Meter,
         pacer: Pacer,
         now: Callable[[], float] = time.monotonic,
-        call_tree: tuple[str, bool] | None = None,
         asks_for_level: bool = True,
         moments: Moments | None = None,
         is_replay: bool = False,
@@ -79,7 +79,6 @@ class MonitorScreen(ListScreen):
             meter: tells whether the terminal has taken the output.
             pacer: decides which snapshots are drawn.
             now: a monotonic clock in seconds.
-            call_tree: see LocktopApp.
             asks_for_level: whether the user must confirm a new level.
             moments: the memory of the process, or the recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
@@ -94,12 +93,13 @@ class MonitorScreen(ListScreen):
         self._level = LevelControl(feed, slot, self, asks=asks_for_level, is_replay=is_replay)
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
         self.above = ScreenAbove(self, self.past, self._above_closed, now)
+        self._calls = CallsControl(feed, self.travel, self.above)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
         self._new_notes = NewNotes()
-        self._begins_with = call_tree
+        self.begins_with: Callable[[], None] | None = None  # what to show above at the start
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
@@ -211,9 +211,9 @@ class MonitorScreen(ListScreen):
         if new := self._new_notes.of(index.snapshot.notes):
             self.show_message(*new, style="waiting", seconds=_NOTES_S)
         self._draw()
-        if self._begins_with is not None:
-            self.action_callers(*self._begins_with)
-            self._begins_with = None
+        if self.begins_with is not None:
+            self.begins_with()
+            self.begins_with = None
         self._curtain.close()
 
     def _draw(self) -> None:
@@ -225,7 +225,8 @@ class MonitorScreen(ListScreen):
             self.above.show_snapshot(index.snapshot)
             return
         self._draw_status()
-        self._headline.show(self._top_lines(index))
+        stale = "" if self.past.is_active else self._feed.stale
+        self._headline.show(top_lines(index, stale, self.size))
         now = self._now()
         for panel in (self._locks, self._threads):
             panel.draw(index, self.filter_words, self._show_idle, now)
@@ -243,14 +244,6 @@ class MonitorScreen(ListScreen):
             self.travel.position,
             self.past.alerts,
         )
-
-    def _top_lines(self, index: SnapshotIndex) -> tuple[Line, ...]:
-        max_lines = max(3, self.size.height // 5)
-        found = banner(index, max_lines, self.size.width) or (headline(index, self.size.width),)
-        if not self._feed.stale or self.past.is_active:
-            return found
-        is_empty = not index.snapshot.process.pid
-        return (waiting_line(self._feed.stale, self.size.width), *(() if is_empty else found))
 
     def _draw_details(self) -> None:
         index = self._index
@@ -452,6 +445,11 @@ class MonitorScreen(ListScreen):
             travel=self.travel,
         )
 
+    def action_calls(self) -> None:
+        """Show the function calls."""
+        if self._index is not None:
+            self._calls.open(self._index.snapshot, self._status_line, self.action_pause)
+
     def action_timeline(self) -> None:
         """Show the time line."""
         self.above.open_timeline()
@@ -461,6 +459,7 @@ class MonitorScreen(ListScreen):
         self.above.open_heat_map()
 
     def _above_closed(self, chosen_ns: int | None) -> None:
+        self._calls.close()
         self.call_after_refresh(self._draw)
         if chosen_ns is not None:
             self.travel.go_to_time(chosen_ns)

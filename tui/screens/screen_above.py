@@ -81,6 +81,35 @@ class ScreenAbove:
         )
         self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
 
+    def open_calls(
+        self,
+        snapshot: Snapshot,
+        status: StatusLine,
+        *,
+        missing: Callable[[Snapshot], str],
+        pause: Callable[[], None],
+        travel: Travel,
+    ) -> None:
+        """Open the function calls of a snapshot; for the other arguments see CallTreeScreen.
+
+        ``missing`` returns the note on a snapshot without function calls.
+        """
+        from locktop.collector.profile.calls_profile import CallsProfile
+        from locktop.tui.screens.call_tree import CallTreeScreen
+
+        def profile_of(newer: Snapshot) -> CallsProfile:
+            return CallsProfile(newer, missing=missing(newer))
+
+        self._screen = CallTreeScreen(
+            profile_of(snapshot),
+            status,
+            pause=pause,
+            travel=travel,
+            profile_of=profile_of,
+            now=self._now,
+        )
+        self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
+
     def open_timeline(self, view: TimeView | None = None) -> None:
         """Open the time line; ``view``: what it shows first, None for the newest part."""
         from locktop.tui.screens.timeline import TimelineScreen

@@ -8,17 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
+from textual.geometry import Size
 
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
+from locktop.tui.views.headline import headline, waiting_line
 from locktop.tui.views.shorten import location_in, middle
 from locktop.tui.views.styled_line import Line, make_line
 
 #: A name in fewer cells cannot be recognized.
 _MIN_NAME = 8
+
+
+def top_lines(index: SnapshotIndex, stale: str, size: Size) -> tuple[Line, ...]:
+    """The lines below the first one: the deadlock, or what matters most.
+
+    Args:
+        index: the snapshot.
+        stale: the reason that no newer snapshot comes; "" while they come.
+        size: the cells of the screen.
+    """
+    max_lines = max(3, size.height // 5)
+    found = banner(index, max_lines, size.width) or (headline(index, size.width),)
+    if not stale:
+        return found
+    is_empty = not index.snapshot.process.pid
+    return (waiting_line(stale, size.width), *(() if is_empty else found))
 
 
 def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
