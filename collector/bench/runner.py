@@ -25,6 +25,10 @@ FLAVOURS: dict[str, tuple[str, str] | None] = {
     "blocks": ("", "blocks"),
     "all": ("", "all"),
 }
+#: Variables that a run sets itself.
+_OF_A_RUN = frozenset(
+    {"LOCKTOP_LEVEL", "LOCKTOP_CALLS", "LOCKTOP_CALLS_MATCH", "LOCKTOP_CALLS_MIN_US"}
+)
 _PATIENCE_S = 300  # the warm-up of "deep-wait" takes a minute on a busy machine
 
 
@@ -91,6 +95,18 @@ def step_ns() -> float:
         raise _failed(command, error) from error
 
 
+def call_pair_ns(variables: dict[str, str], seconds: float) -> float:
+    """Return what the begin and the end of an instrumented function cost, ns. Raises LocktopError.
+
+    ``variables``: the environment of the run.
+    """
+    command = [str(path()), "calls", str(seconds)]
+    try:
+        return float(_answer(command, variables, _PATIENCE_S + 10 * seconds)["ns"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _failed(command, error) from error
+
+
 def cost(case: Case, flavour: str, seconds: float) -> RunFigures:
     """Measure a case for about ``seconds``. Raises LocktopError.
 
@@ -133,7 +149,7 @@ def way_through(command: str) -> Way:
 
 def environment(flavour: str) -> dict[str, str]:
     """Return the environment of a run. Preloads of other libraries stay in every environment."""
-    variables = {key: value for key, value in os.environ.items() if key != "LOCKTOP_LEVEL"}
+    variables = {key: value for key, value in os.environ.items() if key not in _OF_A_RUN}
     names = variables.pop("LD_PRELOAD", "").replace(":", " ").split()
     preloads = [name for name in names if not Path(name).name.startswith("liblocktop")]
     if chosen := FLAVOURS[flavour]:

@@ -37,6 +37,20 @@ static void taken(void)
     read_one("LOCKTOP_ORDER=mark");
     CHECK(!*wrong);
     CHECK_EQUAL(lt_settings.order, ORDER_COOKIES);
+    CHECK(lt_settings.calls && !*lt_settings.calls_match);
+    CHECK_EQUAL(lt_settings.calls_depth, LT_CALLS_DEPTH);
+    read_one("LOCKTOP_CALLS=off");
+    CHECK(!*wrong && !lt_settings.calls);
+    read_one("LOCKTOP_CALLS=on");
+    CHECK(!*wrong && lt_settings.calls);
+    read_one("LOCKTOP_CALLS_DEPTH=12");
+    CHECK(!*wrong);
+    CHECK_EQUAL(lt_settings.calls_depth, 12);
+    read_one("LOCKTOP_CALLS_MIN_US=7");
+    CHECK(!*wrong);
+    CHECK_EQUAL(lt_settings.calls_min_us, 7);
+    read_one("LOCKTOP_CALLS_MATCH=ns::,f*");
+    CHECK(!*wrong && !strcmp(lt_settings.calls_match, "ns::,f*"));
     CHECK(!lt_settings.any_tracer);
     read_one("LOCKTOP_PTRACER=any");
     CHECK(!*wrong && lt_settings.any_tracer);
@@ -47,11 +61,27 @@ static void taken(void)
 static void refused(void)
 {
     static char *const variables[] = {
-        "LOCKTOP_DIR=here",      "LOCKTOP_LEVEL=loud", "LOCKTOP_RING=3",
-        "LOCKTOP_RING=99999999", "LOCKTOP_RING=64K",   "LOCKTOP_MEMORY=",
-        "LOCKTOP_MEMORY=-1",     "LOCKTOP_MEMORY=1MB", "LOCKTOP_MEMORY=99999999999999999999",
-        "LOCKTOP_QUIET=yes",     "LOCKTOP_CHILDREN=",  "LOCKTOP_ORDER=on",
-        "LOCKTOP_PTRACER=ANY",   "LOCKTOP_PTRACER=",   "LOCKTOP_PTRACER=1",
+        "LOCKTOP_DIR=here",
+        "LOCKTOP_LEVEL=loud",
+        "LOCKTOP_RING=3",
+        "LOCKTOP_RING=99999999",
+        "LOCKTOP_RING=64K",
+        "LOCKTOP_MEMORY=",
+        "LOCKTOP_MEMORY=-1",
+        "LOCKTOP_MEMORY=1MB",
+        "LOCKTOP_MEMORY=99999999999999999999",
+        "LOCKTOP_QUIET=yes",
+        "LOCKTOP_CHILDREN=",
+        "LOCKTOP_ORDER=on",
+        "LOCKTOP_CALLS=",
+        "LOCKTOP_CALLS=1",
+        "LOCKTOP_CALLS_DEPTH=0",
+        "LOCKTOP_CALLS_DEPTH=65537",
+        "LOCKTOP_CALLS_MIN_US=0.5",
+        "LOCKTOP_CALLS_MIN_US=",
+        "LOCKTOP_PTRACER=ANY",
+        "LOCKTOP_PTRACER=",
+        "LOCKTOP_PTRACER=1",
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         read_one(variables[i]);

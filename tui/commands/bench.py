@@ -17,6 +17,12 @@ points."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=("calls",),
+        help="`calls`: what the begin and the end of an instrumented function cost, instead",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument("--markdown", action="store_true", help="as tables in Markdown")
@@ -72,6 +78,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     from locktop.collector.bench import report, tables
 
+    if arguments.what == "calls":
+        return _measure_calls(arguments)
     if arguments.contention:
         return _measure_grid(arguments)
     effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
@@ -84,6 +92,22 @@ def execute(arguments: argparse.Namespace) -> int:
         print(json.dumps(report.as_json(found), indent=1))
     else:
         print(tables.markdown(found) if arguments.markdown else tables.text(found))
+    return 0
+
+
+def _measure_calls(arguments: argparse.Namespace) -> int:
+    from locktop.collector.bench import call_costs
+
+    rounds, seconds = (1, 0.05) if arguments.quick else (11 if arguments.full else 5, 0.5)
+    found = call_costs.measure(
+        arguments.rounds or rounds, seconds, _show_progress if sys.stderr.isatty() else None
+    )
+    if arguments.json:
+        import json
+
+        print(json.dumps(call_costs.as_json(found), indent=1))
+    else:
+        print(call_costs.text(found, arguments.markdown))
     return 0
 
 

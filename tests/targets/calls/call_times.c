@@ -57,7 +57,7 @@ int main(void)
 {
     char line[256];
     int sum = 0;
-    for (int round = 0; round < 2; round++) {
+    for (;;) {
         for (int i = 0; i < 200; i++)
             sum += batch();
         snprintf(line, sizeof line,
@@ -66,5 +66,4 @@ int main(void)
         say(line);
         hear();
     }
-    return 0;
 }
