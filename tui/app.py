@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from locktop.collector.errors import LocktopError
@@ -38,6 +39,7 @@ class LocktopApp(ThemedApp[int]):
         leave_running: Callable[[], None] | None = None,
         moments: Moments | None = None,
         is_replay: bool = False,
+        shows_calls: bool = False,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -53,6 +55,7 @@ class LocktopApp(ThemedApp[int]):
                 None: the app does not ask.
             moments: the memory of the process, or a recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
+            shows_calls: begin with the function calls.
             environ: the environment variables.
             now: a monotonic clock in seconds.
         """
@@ -63,11 +66,14 @@ class LocktopApp(ThemedApp[int]):
             self.meter,
             Pacer(rate),
             now,
-            call_tree,
             asks_for_level=not is_own_program,
             moments=moments,
             is_replay=is_replay,
         )
+        if call_tree is not None:
+            self._monitor.begins_with = partial(self._monitor.action_callers, *call_tree)
+        elif shows_calls:
+            self._monitor.begins_with = self._monitor.action_calls
 
     def begin_at(self, text: str) -> None:
         """Begin at a time of the recording. Raises LocktopError for another text."""

@@ -41,6 +41,9 @@ class SnapshotFeed(Protocol):
         ``tid`` 0 is no thread. Returns at once.
         """
 
+    def want_calls(self, wanted: bool) -> None:
+        """Have the function calls in the snapshots, from the next scan on. Returns at once."""
+
     def set_level(self, name: str) -> str:
         """Set the level of the library in the process; return the level before.
 
@@ -114,6 +117,10 @@ class PollerFeed:
         """See SnapshotFeed."""
         self._source.follow(tid, locks)
 
+    def want_calls(self, wanted: bool) -> None:
+        """See SnapshotFeed."""
+        self._source.want_calls(wanted)
+
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""
         return self._source.set_level(name)
@@ -177,6 +184,9 @@ class ReplayFeed:
 
     def follow(self, tid: int, locks: Collection[int]) -> None:
         """See SnapshotFeed."""
+
+    def want_calls(self, wanted: bool) -> None:
+        """See SnapshotFeed. A recording has what was recorded."""
 
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""

@@ -27,6 +27,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("idle", ("i",), "i"),
     Keys("callers", ("c",), "c"),
     Keys("inside", ("I",), "I"),
+    Keys("calls", ("C",), "C"),
     Keys("timeline", ("T",), "T"),
     Keys("heat_map", ("H",), "H"),
     Keys("level", ("L",), "L"),

@@ -59,6 +59,9 @@ class ListenFeed:
     def follow(self, tid: int, locks: Collection[int]) -> None:
         """See SnapshotFeed. The sender measures the same whatever the screen shows."""
 
+    def want_calls(self, wanted: bool) -> None:
+        """See SnapshotFeed. The sender decides that, too."""
+
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""
         raise LocktopError("the level is set where the process runs: `locktop ctl -p PID --level`")

@@ -11,6 +11,7 @@ from locktop.collector.export.files import save_new
 if TYPE_CHECKING:
     from locktop.collector.model import Lock, Process, Snapshot
     from locktop.collector.profile.call_tree import Step
+    from locktop.collector.profile.calls_profile import CallsProfile
     from locktop.collector.profile.profile import Profile, Weight
 
 
@@ -76,6 +77,20 @@ def inside_file(snapshot: Snapshot, lock: Lock, form: str, width: int = 100) -> 
     from locktop.collector.export.text.inside import render
 
     return encoded(render(snapshot, lock, width))
+
+
+def calls_file(profile: CallsProfile, flat: bool, form: str, width: int = 100) -> bytes:
+    """Return function calls as ``json`` or ``text``; with ``flat`` without the tree."""
+    if form == "json":
+        import json
+
+        from locktop.collector.export.calls_json import document
+
+        whole = document(profile, flat)
+        return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    from locktop.collector.export.text.calls import render
+
+    return encoded(render(profile, flat, width))
 
 
 def call_tree_name(profile: Profile) -> str:

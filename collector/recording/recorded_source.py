@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
 from locktop.collector.model.inside import RATE
+from locktop.collector.recording.recorded_calls import RecordedCalls
 from locktop.collector.recording.recorder import Recorder
 from locktop.collector.shm.ring_drain import FIRST_CALLS, RingDrain
 from locktop.collector.sources.base import OngoingWait, Source
@@ -27,10 +28,11 @@ class RecordedSource:
         self._recorder = recorder
         self._last: Snapshot | None = None
         self._is_closed = False
+        self._calls = RecordedCalls(source)
 
     def scan(self, resolve: bool = False) -> Snapshot:
         """See Source. The snapshot says why the recording ended early."""
-        snapshot = self._source.scan(resolve)
+        snapshot = self._calls.scan(resolve)
         if snapshot is not self._last:
             with contextlib.suppress(LocktopError):  # ``problem`` has the reason
                 self._recorder.add(snapshot)
@@ -53,7 +55,8 @@ class RecordedSource:
         self._source.follow(tid, locks)
 
     def want_calls(self, wanted: bool) -> None:
-        """See Source. A recording has what was recorded."""
+        """See Source. The recording has them from time to time in any case."""
+        self._calls.is_wanted = wanted
 
     def set_level(self, name: str) -> str:
         """See Source."""

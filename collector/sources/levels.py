@@ -66,6 +66,14 @@ def set_level(pid: int, name: str) -> ProcessLevel:
         return ProcessLevel(str(target), control.set_level(memory, name))
 
 
+def counts_calls(pid: int) -> bool:
+    """Return whether a process counts its function calls. Raises LocktopError."""
+    from locktop.collector.shm import control
+
+    with _opened(pid) as (_, memory):
+        return control.counts_calls(memory.control().calls)
+
+
 class ProcessCalls(NamedTuple):
     """Whether the function calls of one process are counted."""
 

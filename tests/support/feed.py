@@ -25,6 +25,7 @@ class HandFeed:
         self.sessions: list[bool] = []  # True: one was begun, False: one was ended
         self.profiled: list[tuple[int, ...]] = []  # locks of each profile, () at its end
         self.followed = 0  # tid
+        self.wants_calls = False
         self.followed_locks: frozenset[int] = frozenset()
 
     def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
@@ -38,6 +39,9 @@ class HandFeed:
 
     def follow(self, tid: int, locks: Collection[int]) -> None:
         self.followed, self.followed_locks = tid, frozenset(locks)
+
+    def want_calls(self, wanted: bool) -> None:
+        self.wants_calls = wanted
 
     def set_level(self, name: str) -> str:
         if self.refusal:

@@ -55,6 +55,7 @@ def watch(
     launched: LaunchedProgram | None = None,
     asks_at_quit: bool = False,
     mark_listener: Callable[[Notable], None] | None = None,
+    shows_calls: bool = False,
 ) -> int:
     """Show ``source`` on the screen, and close it; return the exit status.
 
@@ -65,6 +66,7 @@ def watch(
         launched: the program, if locktop started it.
         asks_at_quit: whether the user chooses at the end what becomes of the program.
         mark_listener: gets each mark of the user.
+        shows_calls: begin with the function calls.
     """
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
@@ -87,6 +89,7 @@ def watch(
             is_own_program=launched is not None,
             leave_running=launched.leave_running if launched and asks_at_quit else None,
             moments=history,
+            shows_calls=shows_calls,
         )
         app.add_warnings(warnings)
         return run_app(app, launched=launched)

@@ -112,23 +112,29 @@ def _begins_as_recording(path: str) -> bool:
         return False  # another file of the directory may do so
 
 
-def scanned(arguments: argparse.Namespace) -> Span:
+def scanned(arguments: argparse.Namespace, with_calls: bool = False) -> Span:
     """Return the snapshot of FILE, or the two snapshots of a span.
+
+    Args:
+        arguments: those of the command line.
+        with_calls: a snapshot of a recording has the newest function calls of its moment.
 
     Raises:
         LocktopError: FILE cannot be read, is no snapshot and no recording, or the times do not fit.
     """
     from locktop.collector.recording import chosen_moment
+    from locktop.collector.recording.recorded_calls import MomentsWithCalls
 
     if not is_recording(arguments.file):
         from locktop.collector.export.open_profile import open_snapshot
 
         return chosen_moment.Span(open_snapshot(arguments.file, options.rules(arguments)))
     with opened(arguments.file) as recording:
+        moments = MomentsWithCalls(recording) if with_calls else recording
         if not has_span(arguments):
-            found = chosen_moment.snapshot_at(recording, arguments.at)
+            found = chosen_moment.snapshot_at(moments, arguments.at)
             return chosen_moment.Span(_classified(found, arguments))
-        span = chosen_moment.span_between(recording, arguments.begin, arguments.end)
+        span = chosen_moment.span_between(moments, arguments.begin, arguments.end)
     before = _classified(span.before, arguments) if span.before is not None else None
     return chosen_moment.Span(_classified(span.snapshot, arguments), before)
 

@@ -64,6 +64,7 @@ class CallTreeScreen(ListScreen):
         idle: bool = False,
         pause: Callable[[], None] | None = None,
         travel: Travel | None = None,
+        profile_of: Callable[[Snapshot], Profile] = SnapshotProfile,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen.
@@ -75,6 +76,7 @@ class CallTreeScreen(ListScreen):
             idle: whether to show waits for work.
             pause: pauses the snapshots, None where there are none.
             travel: see ListScreen.
+            profile_of: makes the profile of a newer snapshot.
             now: a monotonic clock in seconds.
         """
         super().__init__(travel)
@@ -83,6 +85,7 @@ class CallTreeScreen(ListScreen):
         self._weight = weight or profile.weights[0]
         self._show_idle = idle
         self._pause = pause
+        self._profile_of = profile_of
         self._now = now
         self._later: Timer | None = None  # draws a snapshot that came too early
         self._next_at = float("-inf")
@@ -133,7 +136,7 @@ class CallTreeScreen(ListScreen):
 
     def profile_of(self, snapshot: Snapshot) -> Profile:
         """The profile of a newer snapshot."""
-        return SnapshotProfile(snapshot)
+        return self._profile_of(snapshot)
 
     def _draw_later(self) -> None:
         self._later = None

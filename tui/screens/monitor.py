@@ -23,6 +23,7 @@ from locktop.tui.frame_pacer import Pacer
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
+from locktop.tui.screens.calls_control import CallsControl
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
 from locktop.tui.screens.level_control import LevelControl
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
@@ -68,7 +69,6 @@ class MonitorScreen(ListScreen):
         meter: Meter,
         pacer: Pacer,
         now: Callable[[], float] = time.monotonic,
-        call_tree: tuple[str, bool] | None = None,
         asks_for_level: bool = True,
         moments: Moments | None = None,
         is_replay: bool = False,
@@ -80,7 +80,6 @@ class MonitorScreen(ListScreen):
             meter: tells whether the terminal has taken the output.
             pacer: decides which snapshots are drawn.
             now: a monotonic clock in seconds.
-            call_tree: see LocktopApp.
             asks_for_level: whether the user must confirm a new level.
             moments: the memory of the process, or the recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
@@ -96,12 +95,13 @@ class MonitorScreen(ListScreen):
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
         below = Below(self._status_line, self.action_pause, self.travel, self._above_closed)
         self.above = ScreenAbove(self, feed, self.past, below, now)
+        self._calls = CallsControl(feed, self.travel, self.above)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
         self._new_notes = NewNotes()
-        self._begins_with = call_tree
+        self.begins_with: Callable[[], None] | None = None  # what to show above at the start
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
@@ -216,9 +216,9 @@ class MonitorScreen(ListScreen):
         if new := self._new_notes.of(index.snapshot.notes):
             self.show_message(*new, style="waiting", seconds=_NOTES_S)
         self._draw()
-        if self._begins_with is not None:
-            self.action_callers(*self._begins_with)
-            self._begins_with = None
+        if self.begins_with is not None:
+            self.begins_with()
+            self.begins_with = None
         self._curtain.close()
 
     def _draw(self) -> None:
@@ -231,7 +231,7 @@ class MonitorScreen(ListScreen):
             return
         self._draw_status()
         stale = "" if self.past.is_active else self._feed.stale
-        self._headline.show(top_lines(index, self.size.width, self.size.height, stale))
+        self._headline.show(top_lines(index, stale, self.size))
         now = self._now()
         for panel in (self._locks, self._threads):
             panel.draw(index, self.filter_words, self._show_idle, now)
@@ -451,6 +451,11 @@ class MonitorScreen(ListScreen):
         else:
             self.above.open_inside(index.snapshot, lock)
 
+    def action_calls(self) -> None:
+        """Show the function calls."""
+        if self._index is not None:
+            self._calls.open(self._index.snapshot)
+
     def action_timeline(self) -> None:
         """Show the time line."""
         self.above.open_timeline()
@@ -460,6 +465,7 @@ class MonitorScreen(ListScreen):
         self.above.open_heat_map()
 
     def _above_closed(self, chosen_ns: int | None) -> None:
+        self._calls.close()
         self.call_after_refresh(self._draw)
         if chosen_ns is not None:
             self.travel.go_to_time(chosen_ns)

@@ -12,6 +12,7 @@ from textual.timer import Timer
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.recording.moments import Moments
+from locktop.collector.recording.recorded_calls import calls_at
 from locktop.tui.past import Past
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.past_flag import Position
@@ -69,6 +70,7 @@ class PastTravel:
         self._player: Timer | None = None
         self._ticked_at = 0.0
         self._announced_end = False
+        self._wants_calls = False
 
     @property
     def is_active(self) -> bool:
@@ -113,7 +115,9 @@ class PastTravel:
     async def _read_one(self, time_ns: int) -> None:
         assert self._past.moments is not None
         try:
-            index = await asyncio.to_thread(_index_at, self._past.moments, time_ns)
+            index = await asyncio.to_thread(
+                _index_at, self._past.moments, time_ns, self._wants_calls
+            )
         except Exception as error:
             # The user can go on from here: what follows may be sound.
             self.drawn_ns, self._past.is_playing = time_ns, False
@@ -125,6 +129,13 @@ class PastTravel:
         if self._past.is_active:
             self.drawn_ns = time_ns
             self._draws.show_moment(index, self._past.is_playing)
+
+    def want_calls(self, wanted: bool) -> None:
+        """Have the moments with function calls; if ``wanted``, also the moment on the screen."""
+        self._wants_calls = wanted
+        if wanted and self._past.is_active:
+            self.drawn_ns = None
+            self.refresh()
 
     def _wind_up(self) -> None:
         """Start or stop the timer of the player."""
@@ -211,8 +222,8 @@ class PastTravel:
         self._draws.show_position()
 
 
-def _index_at(moments: Moments, time_ns: int) -> SnapshotIndex:
+def _index_at(moments: Moments, time_ns: int, with_calls: bool) -> SnapshotIndex:
     """Read a snapshot, and compute there what takes longest of its index."""
-    index = SnapshotIndex(moments.at(time_ns))
+    index = SnapshotIndex(calls_at(moments, time_ns) if with_calls else moments.at(time_ns))
     _ = index.groups, index.class_of
     return index

@@ -102,6 +102,27 @@ class ScreenAbove:
         )
         self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
 
+    def open_calls(self, snapshot: Snapshot, missing: Callable[[Snapshot], str]) -> None:
+        """Open the function calls of a snapshot.
+
+        ``missing`` returns the note on a snapshot without function calls.
+        """
+        from locktop.collector.profile.calls_profile import CallsProfile
+        from locktop.tui.screens.call_tree import CallTreeScreen
+
+        def profile_of(newer: Snapshot) -> CallsProfile:
+            return CallsProfile(newer, missing=missing(newer))
+
+        self._screen = CallTreeScreen(
+            profile_of(snapshot),
+            self._below.status,
+            pause=self._below.pause,
+            travel=self._below.travel,
+            profile_of=profile_of,
+            now=self._now,
+        )
+        self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
+
     def open_timeline(self, view: TimeView | None = None) -> None:
         """Open the time line; ``view``: what it shows first, None for the newest part."""
         from locktop.tui.screens.timeline import TimelineScreen

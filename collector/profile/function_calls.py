@@ -1,0 +1,233 @@
+"""The function calls of one thread, or of all threads, as one tree and as a list of functions.
+
+The library has a tree for each thread. Trees are added up by the names of the functions, so that
+the trees of several threads, and of scans at different times, fit together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from locktop.collector.model import CallNode, CallTree, Frame, Snapshot
+from locktop.collector.profile.call_tree import SourceLine, Step, function
+
+#: The tid of the tree of all threads that have ended.
+ENDED = 0
+_UNKNOWN = Step("a function without a known address")
+
+
+class CallSum(Struct):
+    """A function in one context, with the sums over several threads. Times are seconds."""
+
+    step: Step
+    location: SourceLine | None = None
+    count: int = 0  # calls, also those that go on
+    total_s: float = 0.0  # with callees
+    own_s: float = 0.0
+    wait_s: float = 0.0  # of total_s, in waits for locks
+    short_count: int = 0
+    active: bool = False
+    children: dict[Step, CallSum] = field(default_factory=dict)
+
+    def add(self, node: CallNode) -> None:
+        """Add the figures of a node."""
+        self.count += node.count
+        self.total_s += node.total_s
+        self.own_s += node.own_s
+        self.wait_s += node.wait_s
+        self.short_count += node.short_count
+        self.active = self.active or node.active
+
+    def subtract(self, before: CallSum) -> None:
+        """Take the figures of an earlier scan away. A smaller figure belongs to another thread."""
+        self.count = _less(self.count, before.count)
+        self.short_count = _less(self.short_count, before.short_count)
+        self.total_s = max(self.total_s - before.total_s, 0.0)
+        self.own_s = max(self.own_s - before.own_s, 0.0)
+        self.wait_s = max(self.wait_s - before.wait_s, 0.0)
+
+
+class Context(Struct, frozen=True):
+    """A node of the tree with its place. The tree is in depth-first order."""
+
+    node: CallSum
+    depth: int  # 0: the outermost call
+    caller: CallSum | None
+    is_nested: bool  # the function is among its callers already
+
+
+class FunctionSum(Struct):
+    """All calls of one function. Times are seconds.
+
+    The time of a recursive call is in the call around it, so total_s and wait_s count it once.
+    """
+
+    step: Step
+    location: SourceLine | None = None
+    count: int = 0
+    total_s: float = 0.0
+    own_s: float = 0.0
+    wait_s: float = 0.0
+    short_count: int = 0
+    active: bool = False
+
+
+class Calls(Struct, frozen=True):
+    """The added trees, and what the library could not count."""
+
+    root: CallSum  # no function
+    threads: tuple[int, ...]  # their tids; ENDED: those that have ended
+    traced_s: float = 0.0  # seconds in counted functions, of all these threads
+    too_deep: int = 0
+    left_out: int = 0
+    unmatched: int = 0
+
+
+def calls_of(snapshot: Snapshot, tid: int | None = None, before: Snapshot | None = None) -> Calls:
+    """Return the calls of a snapshot.
+
+    Args:
+        snapshot: a scan with function calls.
+        tid: one thread, or ENDED; None: all threads.
+        before: an earlier scan of the same process: only the calls since then count.
+    """
+    trees = _chosen(snapshot.calls, tid)
+    root = _added(snapshot, trees)
+    earlier: Sequence[CallTree] = ()
+    if before is not None:
+        earlier = _chosen(before.calls, tid)
+        if tid == ENDED:
+            # The calls of a thread that has ended meanwhile are those of ended threads now.
+            alive = {tree.tid for tree in snapshot.calls}
+            earlier = [tree for tree in before.calls if tree.tid == ENDED or tree.tid not in alive]
+        _subtract(root, _added(before, earlier))
+    return Calls(
+        root=root,
+        threads=tuple(tree.tid for tree in trees),
+        traced_s=sum(child.total_s for child in root.children.values()),
+        too_deep=_difference("too_deep", trees, earlier),
+        left_out=_difference("left_out", trees, earlier),
+        unmatched=_difference("unmatched", trees, earlier),
+    )
+
+
+def _chosen(trees: Sequence[CallTree], tid: int | None) -> Sequence[CallTree]:
+    return trees if tid is None else [tree for tree in trees if tree.tid == tid]
+
+
+def _difference(name: str, trees: Iterable[CallTree], before: Iterable[CallTree]) -> int:
+    whole = sum(getattr(tree, name) for tree in trees)
+    return _less(whole, sum(getattr(tree, name) for tree in before))
+
+
+def _less(figure: int, before: int) -> int:
+    return figure - before if figure >= before else figure
+
+
+def _added(snapshot: Snapshot, trees: Iterable[CallTree]) -> CallSum:
+    root = CallSum(Step(""))
+    known: dict[int, Step] = {}
+    for tree in trees:
+        sums: list[CallSum | None] = []
+        for index, node in enumerate(tree.nodes):
+            # A file may come from a stranger. A caller stands before its callees.
+            above = root if node.parent < 0 else None
+            if 0 <= node.parent < index:
+                above = sums[node.parent]
+            if above is None:
+                sums.append(None)
+                continue
+            frame = _frame(snapshot, node.function)
+            step = known.get(node.function)
+            if step is None:
+                step = known[node.function] = _step(frame)
+            found = above.children.get(step)
+            if found is None:
+                found = above.children[step] = CallSum(step, _location(frame))
+            found.add(node)
+            sums.append(found)
+    return root
+
+
+def _frame(snapshot: Snapshot, stack: int) -> Frame | None:
+    frames = snapshot.stacks.get(stack)
+    return frames[-1] if frames else None
+
+
+def _step(frame: Frame | None) -> Step:
+    return function(frame) if frame is not None else _UNKNOWN
+
+
+def _location(frame: Frame | None) -> SourceLine | None:
+    if frame is None or not frame.file:
+        return None
+    return SourceLine(frame.file, frame.line or 0)
+
+
+def _subtract(root: CallSum, before: CallSum) -> None:
+    """Take an earlier tree away, and drop the branches in which nothing happened since."""
+    pending = [(root, before)]
+    order = []
+    while pending:
+        node, earlier = pending.pop()
+        node.subtract(earlier)
+        order.append(node)
+        pending += [
+            (child, earlier.children[step])
+            for step, child in node.children.items()
+            if step in earlier.children
+        ]
+    for node in reversed(order):
+        node.children = {
+            step: child
+            for step, child in node.children.items()
+            if child.count or child.active or child.total_s > 0 or child.children
+        }
+
+
+# ---- walks ----
+
+
+def contexts(root: CallSum) -> Iterator[Context]:
+    """Yield the nodes below ``root``, depth first; the largest total comes first."""
+    path: list[Step] = []
+    open_: dict[Step, int] = {}  # how often a function is on the path
+    line: list[tuple[CallSum, int, CallSum | None]] = [(child, 0, None) for child in _ordered(root)]
+    while line:
+        node, depth, caller = line.pop()
+        while len(path) > depth:
+            open_[path.pop()] -= 1
+        yield Context(node, depth, caller, open_.get(node.step, 0) > 0)
+        path.append(node.step)
+        open_[node.step] = open_.get(node.step, 0) + 1
+        line += [(child, depth + 1, node) for child in _ordered(node)]
+
+
+def _ordered(node: CallSum) -> list[CallSum]:
+    """Return the callees, the last one first: the largest total comes first."""
+    return sorted(node.children.values(), key=lambda one: (one.total_s, one.count, one.step))
+
+
+def functions(root: CallSum) -> list[FunctionSum]:
+    """Return all functions; the one with the largest own time first."""
+    found: dict[Step, FunctionSum] = {}
+    for context in contexts(root):
+        node = context.node
+        one = found.get(node.step)
+        if one is None:
+            one = found[node.step] = FunctionSum(node.step, node.location)
+        one.count += node.count
+        one.own_s += node.own_s
+        one.short_count += node.short_count
+        one.active = one.active or node.active
+        if not context.is_nested:
+            one.total_s += node.total_s
+            one.wait_s += node.wait_s
+    return sorted(found.values(), key=lambda one: (-one.own_s, -one.count, one.step))
+
+
+def names_of(snapshot: Snapshot) -> Mapping[int, str]:
+    """Return the names of the threads that have calls, by tid."""
+    return {tree.tid: tree.name for tree in snapshot.calls}

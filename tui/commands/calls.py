@@ -1,0 +1,149 @@
+"""``locktop calls``: the function calls of a program built with -finstrument-functions."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+from locktop.tui.commands import recorded
+from locktop.tui.commands.options import (
+    add_scan_options,
+    add_screen,
+    attached,
+    has_terminal,
+    seconds,
+)
+from locktop.tui.commands.output import add_output, destination, text_width, write
+
+if TYPE_CHECKING:
+    from locktop.collector.profile.calls_profile import CallsProfile
+    from locktop.collector.recording.chosen_moment import Span
+
+NAME = "calls"
+HELP = "the function calls of an instrumented program: counts, times, lock waits"
+DESCRIPTION = """\
+Shows the function calls of a program that was built with -finstrument-functions and runs with the
+library: a list of functions, then the call tree. For each there are the number of calls, the time
+with callees (total) and without (own), and the wait for locks inside.
+
+The figures are those since the process started. With -d they are those of these seconds. FILE is a
+recording, or a snapshot that `locktop snapshot --calls` has saved. Of a recording the command shows
+the calls up to its end or up to --at T, or with --from T and --to T those of that span.
+
+On a terminal the tree opens on the screen, unless --format, --flat, --tid, -d or -o is given.
+
+exit status: 0; 2 if there are no function calls."""
+
+FORMATS = ("text", "json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    recorded.add_file(parser, "or a recording, or a saved snapshot")
+    parser.add_argument(
+        "-d", "--duration", type=seconds, metavar="SECONDS", help="only the calls of this time"
+    )
+    parser.add_argument(
+        "--tid",
+        type=_tid,
+        metavar="N",
+        help="one thread (0: all threads that have ended); default all together",
+    )
+    parser.add_argument(
+        "--flat", action="store_true", help="only the list of functions, without the tree"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="text (the default) or json")
+    add_scan_options(parser)
+    add_output(parser)
+    add_screen(parser)
+
+
+def _tid(text: str) -> int:
+    """A thread id, or 0."""
+    if not (text.isdecimal() and len(text) < 12):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a thread id")
+    return int(text)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Show the function calls, or write them."""
+    recorded.check_use(arguments, NAME)
+    explicit = (arguments.format, arguments.output, arguments.tid, arguments.duration)
+    if all(one is None for one in explicit) and not arguments.flat and has_terminal():
+        return _show(arguments)
+    path = destination(arguments)
+    from locktop.collector.export.rendered_files import calls_file
+
+    found = _profile(arguments)
+    form = arguments.format or "text"
+    write(calls_file(found, arguments.flat, form, text_width()), path, arguments)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    if arguments.file is None:
+        from locktop.tui.commands.attach import watch
+
+        _check_counted(arguments.pid)
+        return watch(attached(arguments.pid, arguments), arguments, shows_calls=True)
+    found = _profile(arguments)
+    from locktop.tui.app import CallTreeApp
+    from locktop.tui.themed_app import run_app
+
+    return run_app(CallTreeApp(found, arguments.theme))
+
+
+def _profile(arguments: argparse.Namespace) -> CallsProfile:
+    """Return the calls that the user asks for. Raises LocktopError if there are none."""
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.profile.calls_profile import NO_CALLS, CallsProfile
+
+    if arguments.file is None:
+        span = _scanned(arguments)
+    else:
+        span = recorded.scanned(arguments, with_calls=True)
+    snapshot = span.snapshot
+    if not snapshot.calls:
+        if arguments.file is None:
+            _check_counted(arguments.pid)
+            raise LocktopError(f"{snapshot.process.comm} {snapshot.process.pid} has {NO_CALLS}")
+        raise LocktopError(f"{arguments.file}: there are no function calls in it")
+    if arguments.file is not None and span.before is not None and not span.before.calls:
+        raise LocktopError(f"{arguments.file}: there are no function calls at --from")
+    found = CallsProfile(snapshot, arguments.tid, span.before)
+    if not found.calls.threads:
+        raise LocktopError(f"there are no function calls of thread {arguments.tid}")
+    return found
+
+
+def _scanned(arguments: argparse.Namespace) -> Span:
+    from locktop.collector.recording.chosen_moment import Span
+
+    source = attached(arguments.pid, arguments)
+    source.want_calls(True)
+    try:
+        before = None
+        if arguments.duration:
+            # The names take time, so the interval begins afterwards.
+            source.scan(resolve=True)
+            before = source.scan()
+            time.sleep(arguments.duration)
+        return Span(source.scan(resolve=True), before)
+    finally:
+        source.close()
+
+
+def _check_counted(pid: int) -> None:
+    """Raise LocktopError if the library was told to count no calls."""
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.sources import levels
+
+    try:
+        counted = levels.counts_calls(pid)
+    except LocktopError:
+        return  # without the library, the caller says what to do
+    if not counted:
+        raise LocktopError(
+            f"function calls are off; `locktop ctl -p {pid} --calls on` counts them from now on"
+        )
