@@ -3,15 +3,27 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include "base/compiler.h"
 #include "base/sys.h"
 #include "shm/segment.h"
 
+enum { PAUSE_NS = 20000 };
+
 /* While a thread has the lock, no signal handler runs in the thread. So a handler may use profiles,
  * and the program cannot delay a thread that has the lock. A program that confined itself may be
  * killed by a system call, so then the lock makes none. */
 static uint64_t owner; /* pthread_self(), 0: free */
+
+void profile_lock_pause(void)
+{
+    struct timespec span = {0, PAUSE_NS};
+    if (shm_is_sealed())
+        cpu_relax();
+    else
+        sys_call3(SYS_nanosleep, (long)&span, 0, 0);
+}
 
 static void mask_restore(const uint64_t *blocked)
 {
@@ -22,9 +34,8 @@ static void mask_restore(const uint64_t *blocked)
 bool profile_lock_take(uint64_t *blocked)
 {
     uint64_t all = UINT64_MAX, self = (uint64_t)pthread_self(), expected = 0;
-    bool is_sealed = shm_is_sealed();
     *blocked = all;
-    if (!is_sealed)
+    if (!shm_is_sealed())
         sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)blocked, sizeof all, 0, 0);
     while (!__atomic_compare_exchange_n(&owner, &expected, self, false, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
@@ -33,10 +44,7 @@ bool profile_lock_take(uint64_t *blocked)
             return false;
         }
         expected = 0;
-        if (is_sealed)
-            cpu_relax();
-        else
-            sys_call3(SYS_sched_yield, 0, 0, 0);
+        profile_lock_pause();
     }
     return true;
 }

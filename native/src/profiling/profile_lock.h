@@ -12,6 +12,10 @@
 bool profile_lock_take(uint64_t *blocked);
 void profile_lock_give(const uint64_t *blocked);
 
+/* Waits a moment for another thread. A sleep, for a thread of a real-time priority that only yields
+ * would keep that other thread from its CPU. */
+void profile_lock_pause(void);
+
 /* Frees the lock in a forked child, whatever thread had it in the parent. */
 void profile_lock_reset(void);
 

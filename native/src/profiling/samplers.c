@@ -13,6 +13,7 @@
 
 #include "base/sys.h"
 #include "profiling/perf_ring.h"
+#include "profiling/profile_lock.h"
 #include "shm/segment.h"
 
 enum {
@@ -51,10 +52,7 @@ static void sampler_leave(struct sampler *sampler)
 static void sampler_seize(struct sampler *sampler)
 {
     while (!sampler_enter(sampler))
-        if (shm_is_sealed())
-            cpu_relax();
-        else
-            sys_call3(SYS_sched_yield, 0, 0, 0);
+        profile_lock_pause();
 }
 
 static uintptr_t instruction_of(const ucontext_t *context)

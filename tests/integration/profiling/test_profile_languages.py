@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import tool
-from support.targets import TARGETS
+from support.targets import TARGETS, Target
 
 from locktop.collector.sources.launch import preload_environment
 
@@ -77,25 +77,38 @@ def test_a_python_program_can_tell_that_the_library_is_not_there() -> None:
     assert python({}) == "not loaded"
 
 
-def built(output: Path, *flags: str, compiler: str = "cc") -> Path:
-    """Build the program of a known split with flags."""
-    subprocess.run(
-        [compiler, *flags, str(_SOURCE), "-o", str(output), "-pthread", "-D_GNU_SOURCE"],
-        check=True,
-    )
+def built(output: Path, *flags: str, after: tuple[str, ...] = ()) -> Path:
+    """Build the program of a known split with flags, and with flags ``after`` its file."""
+    command = ["cc", "-pthread", "-D_GNU_SOURCE", *flags, str(_SOURCE), "-o", str(output), *after]
+    subprocess.run(command, check=True)
     return output
 
 
-def test_a_linked_program_needs_no_environment(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of a known split, linked with the library."""
     flags = tool.run("env", "--link")
     assert flags.returncode == 0, flags.stderr
-    program = tmp_path / "linked"
-    command = ["cc", str(_SOURCE), "-o", str(program), "-pthread", "-D_GNU_SOURCE"]
-    subprocess.run([*command, "-Wl,--as-needed", *flags.stdout.split()], check=True)
-    said = subprocess.run([program, "0", "0", "2"], input=b"\n", capture_output=True, check=True)
+    program = tmp_path_factory.mktemp("linked") / "linked"
+    return built(program, "-Wl,--as-needed", after=tuple(flags.stdout.split()))
+
+
+def test_a_linked_program_needs_no_environment(linked: Path) -> None:
+    said = subprocess.run([linked, "0", "0", "2"], input=b"\n", capture_output=True, check=True)
     truth = json.loads(said.stdout)
     assert truth["code"] == 0
     assert truth["samples"] > 0
+
+
+def test_a_linked_program_that_preloads_another_copy_has_one_library(
+    linked: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "liblocktop.so"
+    copy.write_bytes(Path(preload_environment()["LD_PRELOAD"].split(":")[0]).read_bytes())
+    with Target([linked, "0", "0", "1"], {"LD_PRELOAD": str(copy)}) as target:
+        assert target.truth()["code"] == 0
+        maps = Path(f"/proc/{target.pid}/maps").read_text().split()
+    assert {name for name in maps if name.endswith("liblocktop.so")} == {str(copy)}
 
 
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-no-pie", "-O2"), ("-fPIE", "-pie")])

@@ -93,12 +93,12 @@ def test_a_profile_is_of_one_thread_or_of_all(
     assert own["thread"] == 0
     assert own["main"] > 0
     # Two threads work as long as the main thread, and forty short ones twice as long.
-    assert every["thread"] > 2 * every["main"] > 0
+    assert every["thread"] > 1.5 * every["main"] > 0
     assert every["main"] == pytest.approx(own["main"], rel=0.4, abs=6)
     assert (own["threads"], every["threads"], every["left_out"]) == (1, 1, 0)
     profiles = tool.snapshot(target.pid)["profiles"]
-    assert [(one["name"], one["all_threads"]) for one in profiles] == [
-        ("all threads", True), ("this", False),
+    assert [(one["name"], one["all_threads"], one["state"]) for one in profiles] == [
+        ("all threads", True, "running"), ("this", False, "running"),
     ]  # fmt: skip
     target.go_on()
     assert target.finish() == (0, ["ok"])
@@ -114,7 +114,7 @@ def test_threads_that_block_signals_children_and_executed_programs(
 ) -> None:
     target = start_target("profiled_threads", *part)
     status, lines = target.finish()
-    if str(NOT_PERMITTED) in lines[0]:
+    if f'"code": {NOT_PERMITTED}' in lines[0]:
         pytest.skip(lines[0])
     assert (status, lines) == (0, ["ok"])
 
@@ -131,6 +131,11 @@ def test_the_programs_own_sigprof_and_handlers_go_on(start_target: StartTarget) 
         # Its timer counts whole ticks of the kernel, and a pending signal takes the next along.
         assert 0 < truth["profs"] <= truth["cpu_ns"] / 20e6 * 1.5 + 5
     assert profiled["profs"] > alone["profs"] / 3
+
+
+@pytest.mark.parametrize("level", ["dormant", "contended"])
+def test_threads_may_use_profiles_at_the_same_time(level: str, start_target: StartTarget) -> None:
+    assert start_target("profiled_storm", level=level).finish() == (0, ["ok"])
 
 
 def test_wrong_arguments_have_codes_and_a_line_that_names_them(start_target: StartTarget) -> None:
