@@ -30,6 +30,7 @@ ACTIONS: dict[str, Action] = {
     "callers": Action("callers", "where the waiting comes from: callers", "callers"),
     "timeline": Action("timeline", "what each thread did when, and who woke whom", "time line"),
     "heat_map": Action("heat_map", "when the waiting was: choose spans, compare them"),
+    "profiles": Action("profiles", "profiles that the program makes of its own code"),
     "level": Action("level", "how much the library does in the program", "level"),
     "start_session": Action("session('start')", "measure from zero: begin a session", "zero"),
     "stop_session": Action("session('stop')", "end the session: figures since the start"),
@@ -81,5 +82,7 @@ ACTIONS: dict[str, Action] = {
     "offsets": Action("offsets", "parts of a second as rows: of this lock, of all", "seconds"),
     "choose_span": Action("choose_span", "begin of a span; again: its end", "span"),
     "span_callers": Action("span_callers", "the callers of the chosen span", "callers"),
+    "show_profile": Action("show_profile", "the buckets; beside A: compare", "show"),
+    "choose_profile": Action("choose_profile", "choose profile A, to compare with", "A"),
     "span_difference": Action("span_difference", "the second span minus the first", "compare"),
 }

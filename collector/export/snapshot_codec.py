@@ -250,7 +250,7 @@ def parse_document(data: bytes, kind: type[_Document], version: int) -> _Documen
     try:
         whole = _bounded(msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")))
         _check_version(whole, version)
-        return msgspec.convert(whole, kind, dec_hook=_read)
+        return msgspec.convert(whole, kind, dec_hook=_read_text)
     except msgspec.MsgspecError as error:
         raise ValueError(_explained(error)) from None
     except (RecursionError, MemoryError) as error:
@@ -338,6 +338,11 @@ def _read(kind: type, value: object) -> Any:
     """Return a value of our own types, from the model or from a document."""
     if isinstance(value, int) and not isinstance(value, bool):
         return kind(value)
+    return Address(_address(value)) if kind is Address else StackKey(_number(value))
+
+
+def _read_text(kind: type, value: object) -> Any:
+    """Return a value of our own types from a document alone."""
     return Address(_address(value)) if kind is Address else StackKey(_number(value))
 
 

@@ -13,7 +13,11 @@
  *       WITH and WITHOUT: steps of work with the lock and without it, if several threads fight
  *   locktop-bench mix SHARE CYCLES
  *       one acquisition of SHARE waits; prints the numbers, as JSON, and runs until its input
- * ends */
+ *       ends
+ *   locktop-bench clocks
+ *       the clocks that a profile of the program's own code can use, as JSON
+ *   locktop-bench profile SOURCE INTERVAL PAIRS
+ *       times of the same work without and with such a profile, as JSON */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +26,7 @@
 
 #include "mix.h"
 #include "primitives.h"
+#include "profile_cost.h"
 
 static int list(void)
 {
@@ -113,10 +118,14 @@ int main(int argc, char **argv)
     if ((argc == 5 || has_work) && !strcmp(command, "cost") && number(argv[3]) &&
         duration(argv[4]) > 0)
         return cost(argv[2], number(argv[3]), duration(argv[4]));
+    if (argc == 2 && !strcmp(command, "clocks"))
+        return list_clocks();
+    if (argc == 5 && !strcmp(command, "profile") && number(argv[4]))
+        return profile_cost((int)number(argv[2]), strtoull(argv[3], NULL, 10), number(argv[4]));
     if (argc == 4 && !strcmp(command, "mix") && number(argv[2]) >= 2 && number(argv[3]))
         return mix(number(argv[2]), number(argv[3]));
     fputs("usage: locktop-bench list | step | cost PRIMITIVE THREADS SECONDS [WITH WITHOUT] |"
-          " mix SHARE CYCLES\n",
+          " mix SHARE CYCLES | clocks | profile SOURCE INTERVAL PAIRS\n",
           stderr);
     return 2;
 }

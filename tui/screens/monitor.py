@@ -25,7 +25,7 @@ from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
-from locktop.tui.screens.session_keys import SessionKeys
+from locktop.tui.screens.profile_keys import ProfileKeys
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.headline import headline, most_waited_now, waiting_line
@@ -48,7 +48,7 @@ _NOTES_S = 15.0
 _NUMBERS = re.compile(r"[\d.]+")
 
 
-class MonitorScreen(SessionKeys):
+class MonitorScreen(ProfileKeys):
     """Draws the newest snapshot of a feed, at a pace that the terminal can follow.
 
     Or draws a moment of the past.
@@ -462,6 +462,10 @@ class MonitorScreen(SessionKeys):
             now=self._now,
         )
         self.app.push_screen(self._above, self.above_closed)
+
+    def shown_snapshot(self) -> Snapshot | None:
+        """See ProfileKeys."""
+        return self._index.snapshot if self._index is not None else None
 
     def draw_again(self) -> None:
         """See OverTimeScreen."""

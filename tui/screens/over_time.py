@@ -10,6 +10,7 @@ from locktop.tui.screens.past_screen import PastScreen
 if TYPE_CHECKING:
     from locktop.collector.recording.time_lines import TimeLineReader
     from locktop.tui.screens.call_tree import CallTreeScreen
+    from locktop.tui.screens.profiles import ProfilesScreen
     from locktop.tui.screens.time_screen import TimeScreen
     from locktop.tui.time_view import TimeView
 
@@ -22,7 +23,7 @@ class OverTimeScreen(PastScreen):
     """A screen with another one above; a subclass draws the snapshots."""
 
     #: The screen above, which shows each new snapshot; None: the monitor itself is visible.
-    _above: CallTreeScreen | TimeScreen | None = None
+    _above: CallTreeScreen | TimeScreen | ProfilesScreen | None = None
     #: Reads the past; None until a screen over time was opened.
     reader: TimeLineReader | None = None
 
@@ -55,7 +56,7 @@ class OverTimeScreen(PastScreen):
 
         self._show_over_time(HeatMapScreen)
 
-    def _show_other(self, above: CallTreeScreen | TimeScreen | None) -> None:
+    def _show_other(self, above: CallTreeScreen | TimeScreen | ProfilesScreen | None) -> None:
         from locktop.tui.screens.heat_map import HeatMapScreen
         from locktop.tui.screens.timeline import TimelineScreen
 
