@@ -73,7 +73,7 @@ class LocktopApp(ThemedApp[int]):
         if call_tree is not None:
             self._monitor.begins_with = partial(self._monitor.action_callers, *call_tree)
         elif shows_calls:
-            self._monitor.begins_with = self._monitor.action_calls
+            self._monitor.begins_with = partial(self._monitor.action_view, "calls")
 
     def begin_at(self, text: str) -> None:
         """Begin at a time of the recording. Raises LocktopError for another text."""

@@ -11,12 +11,14 @@ from locktop.tui.keymap import CALL_TREE_KEYMAP, FOOTER, KEYMAP
 from locktop.tui.time_keymap import (
     HEAT_MAP_ACTIONS,
     HEAT_MAP_KEYMAP,
+    PROFILES_ACTIONS,
+    PROFILES_KEYMAP,
     TIMELINE_ACTIONS,
     TIMELINE_KEYMAP,
 )
 from locktop.tui.views.styled_line import Line, Span, make_line
 
-_ALL_KEYS = (*KEYMAP, *CALL_TREE_KEYMAP, *TIMELINE_KEYMAP, *HEAT_MAP_KEYMAP)
+_ALL_KEYS = (*KEYMAP, *CALL_TREE_KEYMAP, *TIMELINE_KEYMAP, *HEAT_MAP_KEYMAP, *PROFILES_KEYMAP)
 
 
 def bindings(*actions: str) -> list[Binding]:
@@ -67,6 +69,11 @@ def timeline_help_lines() -> list[tuple[str, str]]:
 def heat_map_help_lines() -> list[tuple[str, str]]:
     """The same for the heat map."""
     return _lines_of(HEAT_MAP_ACTIONS)
+
+
+def profiles_help_lines() -> list[tuple[str, str]]:
+    """The same for the profiles of a program's own code."""
+    return _lines_of(PROFILES_ACTIONS)
 
 
 def _lines_of(actions: Sequence[str]) -> list[tuple[str, str]]:

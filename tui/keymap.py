@@ -30,6 +30,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("calls", ("C",), "C"),
     Keys("timeline", ("T",), "T"),
     Keys("heat_map", ("H",), "H"),
+    Keys("profiles", ("P",), "P"),
     Keys("level", ("L",), "L"),
     Keys("start_session", ("R",), "R"),
     Keys("stop_session", ("E",), "E"),

@@ -1,4 +1,4 @@
-"""The keys of the screens over time: the time line, the heat map, and the difference."""
+"""The keys of the screens above the monitor: time line, heat map, difference, and profiles."""
 
 from __future__ import annotations
 
@@ -77,3 +77,34 @@ HEAT_MAP_FOOTER: tuple[str, ...] = (
 #: The actions of the difference of two spans.
 DIFFERENCE_ACTIONS: tuple[str, ...] = (*LIST_ACTIONS, "start", "end")
 DIFFERENCE_FOOTER: tuple[str, ...] = ("help", "quit", "back", "filter", "theme")
+
+#: Keys that only the screen of profiles has.
+PROFILES_KEYMAP: tuple[Keys, ...] = (
+    Keys("show_profile", ("enter",), "Enter"),
+    Keys("choose_profile", ("m", "space"), "m Space"),
+)
+PROFILES_ACTIONS: tuple[str, ...] = (
+    "help",
+    "quit",
+    "next_panel",
+    "previous_panel",
+    "back",
+    "filter",
+    "theme",
+    "up",
+    "down",
+    "page_up",
+    "page_down",
+    "start",
+    "end",
+    *(keys.action for keys in PROFILES_KEYMAP),
+)
+PROFILES_FOOTER: tuple[str, ...] = (
+    "help",
+    "show_profile",
+    "choose_profile",
+    "back",
+    "next_panel",
+    "filter",
+    "theme",
+)

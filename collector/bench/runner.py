@@ -130,6 +130,11 @@ def run(case: Case, way: Way, seconds: float, work: Work | None = None) -> RunFi
         raise _failed(command, error) from error
 
 
+def profile_answer(*arguments: str) -> Any:
+    """Return what the program says of profiles, with the library preloaded. Raises LocktopError."""
+    return _answer([str(path()), *arguments], environment("contended"), _PATIENCE_S)
+
+
 def way(flavour: str) -> Way:
     """Return the way to run with a flavour of this library, a key of FLAVOURS."""
     return Way((), environment(flavour))

@@ -7,7 +7,7 @@ first wrong field in one line. Unknown keys are accepted; a missing or null key 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -45,6 +45,7 @@ from locktop.collector.model import (
 )
 from locktop.collector.sanitize import clean
 
+_Document = TypeVar("_Document")
 #: Ids, counters and addresses have 64 bits.
 _MAX_INTEGER = (1 << 64) - 1
 _MAX_NUMBER = 1e18
@@ -232,7 +233,28 @@ def _written(value: object) -> str:
     raise NotImplementedError(type(value).__name__)
 
 
+def encode_document(whole: msgspec.Struct) -> bytes:
+    """Return another document with fields as in snapshot_fields.py as JSON text."""
+    return msgspec.json.format(msgspec.json.encode(whole, enc_hook=_written), indent=1) + b"\n"
+
+
 # ---- reading ----
+
+
+def parse_document(data: bytes, kind: type[_Document], version: int) -> _Document:
+    """Return another document with fields as in snapshot_fields.py from JSON text.
+
+    Raises:
+        ValueError: the text is no such document; the message is one line.
+    """
+    try:
+        whole = _bounded(msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")))
+        _check_version(whole, version)
+        return msgspec.convert(whole, kind, dec_hook=_read_text)
+    except msgspec.MsgspecError as error:
+        raise ValueError(_explained(error)) from None
+    except (RecursionError, MemoryError) as error:
+        raise ValueError(type(error).__name__) from None
 
 
 def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
@@ -278,11 +300,11 @@ def _decoded(data: bytes) -> object:
     return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
 
 
-def _check_version(whole: object) -> None:
+def _check_version(whole: object, known: int = VERSION) -> None:
     """Raise ValueError for the document of a later locktop, which may differ in every field."""
-    version = whole.get("version") if isinstance(whole, dict) else VERSION
-    if version not in (None, VERSION):
-        raise ValueError(f"version is {version}; this locktop knows version {VERSION}")
+    version = whole.get("version") if isinstance(whole, dict) else known
+    if version not in (None, known):
+        raise ValueError(f"version is {version}; this locktop knows version {known}")
 
 
 def _bounded(value: object) -> object:
@@ -296,7 +318,7 @@ def _bounded(value: object) -> object:
         return {
             key: _bounded(part)
             for key, part in value.items()
-            if part is not None and key not in _DERIVED
+            if part is not None and not _is_derived(key, part)
         }
     if isinstance(value, list):
         return [_bounded(part) for part in value]
@@ -307,10 +329,20 @@ def _bounded(value: object) -> object:
     return value
 
 
+def _is_derived(key: object, part: object) -> bool:
+    # The interval of a profile is a number, and no part of the figures.
+    return key in _DERIVED and not (key == "interval" and isinstance(part, int))
+
+
 def _read(kind: type, value: object) -> Any:
     """Return a value of our own types, from the model or from a document."""
     if isinstance(value, int) and not isinstance(value, bool):
         return kind(value)
+    return Address(_address(value)) if kind is Address else StackKey(_number(value))
+
+
+def _read_text(kind: type, value: object) -> Any:
+    """Return a value of our own types from a document alone."""
     return Address(_address(value)) if kind is Address else StackKey(_number(value))
 
 

@@ -15,7 +15,11 @@
  *       what the begin and the end of an instrumented function cost, as JSON: ns, ticks_read_ns
  *   locktop-bench mix SHARE CYCLES
  *       one acquisition of SHARE waits; prints the numbers, as JSON, and runs until its input
- * ends */
+ *       ends
+ *   locktop-bench clocks
+ *       the clocks that a profile of the program's own code can use, as JSON
+ *   locktop-bench profile SOURCE INTERVAL PAIRS
+ *       times of the same work without and with such a profile, as JSON */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +28,7 @@
 
 #include "mix.h"
 #include "primitives.h"
+#include "profile_cost.h"
 #include "traced.h"
 
 static int list(void)
@@ -125,10 +130,14 @@ int main(int argc, char **argv)
         return cost(argv[2], number(argv[3]), duration(argv[4]));
     if (argc == 3 && !strcmp(command, "calls") && duration(argv[2]) > 0)
         return calls(duration(argv[2]));
+    if (argc == 2 && !strcmp(command, "clocks"))
+        return list_clocks();
+    if (argc == 5 && !strcmp(command, "profile") && number(argv[4]))
+        return profile_cost((int)number(argv[2]), strtoull(argv[3], NULL, 10), number(argv[4]));
     if (argc == 4 && !strcmp(command, "mix") && number(argv[2]) >= 2 && number(argv[3]))
         return mix(number(argv[2]), number(argv[3]));
     fputs("usage: locktop-bench list | step | cost PRIMITIVE THREADS SECONDS [WITH WITHOUT] |"
-          " calls SECONDS | mix SHARE CYCLES\n",
+          " calls SECONDS | mix SHARE CYCLES | clocks | profile SOURCE INTERVAL PAIRS\n",
           stderr);
     return 2;
 }

@@ -12,7 +12,7 @@ DESCRIPTION = """\
 Measures the cost of every lock and wait: without the library (unprepared), with a library that only
 passes calls through (nop), and with the real library at each level, in turns. Prints a table.
 Takes about a minute. With --contention: what fighting threads keep of their rate, at a grid of
-points."""
+points. `locktop bench profile`: what a profile of the program's own code costs, by its interval."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("calls",),
-        help="`calls`: what the begin and the end of an instrumented function cost, instead",
+        choices=("locks", "calls", "profile"),
+        default="locks",
+        help="locks and waits (default), function calls, or profiles by their interval",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
@@ -80,6 +81,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if arguments.what == "calls":
         return _measure_calls(arguments)
+    if arguments.what == "profile":
+        return _measure_profiles(arguments)
     if arguments.contention:
         return _measure_grid(arguments)
     effort = report.FULL if arguments.full else report.QUICK if arguments.quick else report.USUAL
@@ -129,6 +132,24 @@ def _measure_grid(arguments: argparse.Namespace) -> int:
     else:
         form = contention_tables.markdown if arguments.markdown else contention_tables.text
         print(form(grid))
+    return 0
+
+
+def _measure_profiles(arguments: argparse.Namespace) -> int:
+    from locktop.collector.bench import profile_costs
+    from locktop.collector.errors import LocktopError
+
+    if arguments.contention or arguments.only or arguments.beside:
+        raise LocktopError("bench profile takes neither --only nor --contention nor --beside")
+    pairs = 2 if arguments.quick else (200 if arguments.full else 60)
+    progress = _show_progress if sys.stderr.isatty() else None
+    found = profile_costs.measure(arguments.rounds or pairs, progress)
+    if arguments.json:
+        import json
+
+        print(json.dumps(profile_costs.as_json(found), indent=1))
+    else:
+        print((profile_costs.markdown if arguments.markdown else profile_costs.text)(found))
     return 0
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from locktop.collector.model import Snapshot
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.screens.past_travel import PastTravel
-from locktop.tui.screens.screen_above import ScreenAbove
+
+if TYPE_CHECKING:
+    from locktop.tui.screens.screen_above import ScreenAbove
 
 
 class CallsControl:

@@ -23,7 +23,6 @@ from locktop.tui.frame_pacer import Pacer
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
-from locktop.tui.screens.calls_control import CallsControl
 from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
 from locktop.tui.screens.level_control import LevelControl
 from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
@@ -95,7 +94,6 @@ class MonitorScreen(ListScreen):
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
         below = Below(self._status_line, self.action_pause, self.travel, self._above_closed)
         self.above = ScreenAbove(self, feed, self.past, below, now)
-        self._calls = CallsControl(feed, self.travel, self.above)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
@@ -442,19 +440,10 @@ class MonitorScreen(ListScreen):
         if self._index is not None:
             self.above.open_call_tree(self._index.snapshot, weight, idle)
 
-    def action_inside(self) -> None:
-        """Show what runs inside the lock under the cursor."""
-        index = self._index
-        lock = self._panel().lock(index) if index is not None else None
-        if index is None or lock is None:
-            self.show_message("Choose one lock, or a thread at a lock: I shows what runs inside.")
-        else:
-            self.above.open_inside(index.snapshot, lock)
-
-    def action_calls(self) -> None:
-        """Show the function calls."""
+    def action_view(self, name: str) -> None:
+        """Show another screen: ``inside`` (the chosen lock), ``calls`` or ``profiles``."""
         if self._index is not None:
-            self._calls.open(self._index.snapshot)
+            self.above.open_view(name, self._index.snapshot, self._panel().lock(self._index))
 
     def action_timeline(self) -> None:
         """Show the time line."""
@@ -465,7 +454,6 @@ class MonitorScreen(ListScreen):
         self.above.open_heat_map()
 
     def _above_closed(self, chosen_ns: int | None) -> None:
-        self._calls.close()
         self.call_after_refresh(self._draw)
         if chosen_ns is not None:
             self.travel.go_to_time(chosen_ns)

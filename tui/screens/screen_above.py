@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, Snapshot
-from locktop.tui.feed import SnapshotFeed
+from locktop.tui.feed import PollerFeed, SnapshotFeed
 from locktop.tui.past import Past
-from locktop.tui.widgets.list_screen import ListScreen, Travel
+from locktop.tui.screens.calls_control import CallsControl
+from locktop.tui.screens.past_travel import PastTravel
+from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.recording.time_lines import TimeLineReader
     from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
+    from locktop.tui.screens.profiles import ProfilesScreen
     from locktop.tui.screens.time_screen import TimeScreen
     from locktop.tui.time_view import TimeView
 
@@ -27,7 +30,7 @@ class Below(NamedTuple):
 
     status: StatusLine  # the first line, for a width
     pause: Callable[[], None]
-    travel: Travel  # see ListScreen
+    travel: PastTravel
     closed: Callable[[int | None], None]  # the user is back, with the moment that he chose, or None
 
 
@@ -54,7 +57,8 @@ class ScreenAbove:
         self._past = past
         self._below = below
         self._now = now
-        self._screen: CallTreeScreen | TimeScreen | None = None
+        self._calls = CallsControl(feed, below.travel, self)
+        self._screen: CallTreeScreen | TimeScreen | ProfilesScreen | None = None
         #: Reads the past; None until the time line or the heat map was opened.
         self.reader: TimeLineReader | None = None
 
@@ -83,6 +87,33 @@ class ScreenAbove:
             travel=self._below.travel,
             now=self._now,
         )
+        self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
+
+    def open_view(self, name: str, snapshot: Snapshot, lock: Lock | None) -> None:
+        """Open ``inside``, ``calls`` or ``profiles`` of a snapshot.
+
+        ``lock`` is the chosen one, None for none.
+        """
+        if name == "calls":
+            self._calls.open(snapshot)
+        elif name == "profiles":
+            self._open_profiles(snapshot)
+        elif lock is not None:
+            self.open_inside(snapshot, lock)
+        else:
+            text = "Choose one lock, or a thread at a lock: I shows what runs inside."
+            self._monitor.show_message(text)
+
+    def _open_profiles(self, snapshot: Snapshot) -> None:
+        if not snapshot.profiles:
+            text = "This program makes no profile of its own code (docs/profile.md)."
+            self._monitor.show_message(text)
+            return
+        from locktop.tui.screens.profiles import ProfilesScreen
+
+        # The code is read from the process, which must run on this machine.
+        is_here = isinstance(self._feed, PollerFeed) and not self._past.is_active
+        self._screen = ProfilesScreen(snapshot, reads_code=is_here and not snapshot.ended)
         self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
 
     def open_inside(self, snapshot: Snapshot, lock: Lock) -> None:
@@ -166,4 +197,5 @@ class ScreenAbove:
 
     def _back(self, chosen_ns: int | None) -> None:
         self._screen = None
+        self._calls.close()
         self._below.closed(chosen_ns)

@@ -10,6 +10,7 @@ from functools import partial
 from rich.cells import cell_len, set_cell_size
 
 from locktop.collector.format import units
+from locktop.collector.format.plot import bar
 from locktop.collector.format.units import clock, count, counted, exact
 
 __all__ = [
@@ -33,14 +34,6 @@ duration = partial(units.duration, width=units.DURATION_WIDTH)
 lasting = partial(units.lasting, width=units.DURATION_WIDTH)
 percent = partial(units.percent, width=units.PERCENT_WIDTH)
 size = partial(units.size, width=units.SIZE_WIDTH)
-
-
-def bar(share: float, width: int) -> str:
-    """``share`` 0..1 as a bar of ``width`` cells in halves; a little is at least half a cell."""
-    halves = round(min(1.0, max(0.0, share)) * width * 2)
-    if share > 0.005:
-        halves = max(1, halves)
-    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(width)
 
 
 def plain(text: str) -> str:

@@ -8,20 +8,22 @@ from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_KEYMAP, FOOTER, KEYM
 from locktop.tui.time_keymap import (
     HEAT_MAP_ACTIONS,
     HEAT_MAP_KEYMAP,
+    PROFILES_ACTIONS,
+    PROFILES_KEYMAP,
     TIMELINE_ACTIONS,
     TIMELINE_KEYMAP,
 )
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.widgets.help import WIDTH, help_text
 
-ALL_KEYS = (*KEYMAP, *CALL_TREE_KEYMAP, *TIMELINE_KEYMAP, *HEAT_MAP_KEYMAP)
+ALL_KEYS = (*KEYMAP, *CALL_TREE_KEYMAP, *TIMELINE_KEYMAP, *HEAT_MAP_KEYMAP, *PROFILES_KEYMAP)
 
 
 def test_every_action_has_keys_and_no_key_of_a_screen_has_two() -> None:
     assert {keys.action for keys in ALL_KEYS} == set(ACTIONS)
     assert len(bindings()) == len(KEYMAP)
     screens = [KEYMAP]
-    for actions in (CALL_TREE_ACTIONS, TIMELINE_ACTIONS, HEAT_MAP_ACTIONS):
+    for actions in (CALL_TREE_ACTIONS, TIMELINE_ACTIONS, HEAT_MAP_ACTIONS, PROFILES_ACTIONS):
         found = tuple(keys for keys in ALL_KEYS if keys.action in actions)
         assert len(bindings(*actions)) == len(found) == len(actions)
         screens.append(found)

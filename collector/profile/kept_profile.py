@@ -1,0 +1,95 @@
+"""A profile that a program made of its own code, with what explains its buckets."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import SelfProfile
+
+#: Bytes of the code of one profile that are kept. Larger regions have counts and lines alone.
+MAX_CODE = 256 << 10
+#: Addresses of one profile whose source lines are kept.
+MAX_LINES = 4096
+
+
+#: Buckets before and behind one with samples that are shown, too.
+BESIDE = 2
+
+
+class CodeLine(Struct, frozen=True, gc=False):
+    """The source line of an address."""
+
+    address: int
+    function: str
+    file: str = ""  # path; "": not known
+    line: int = 0
+
+
+class RegionCode(Struct, frozen=True, gc=False):
+    """The machine code of a region."""
+
+    start: int  # address
+    data: bytes
+
+
+class KeptProfile(Struct, frozen=True):
+    """A profile with the code and the source lines of its regions."""
+
+    profile: SelfProfile
+    comm: str  # name of the process
+    pid: int
+    taken_at: str  # ISO 8601
+    machine: str = ""  # of the code: "x86_64" or "aarch64"; "": not known
+    code: tuple[RegionCode, ...] = ()
+    lines: tuple[CodeLine, ...] = ()
+
+
+def position(profile: SelfProfile, address: int) -> tuple[int, int] | None:
+    """Return the index of the region that has an address, and the offset there; None: no region."""
+    for index, region in enumerate(profile.regions):
+        if region.start <= address < region.start + region.size:
+            return index, address - region.start
+    return None
+
+
+def counts(profile: SelfProfile) -> dict[tuple[int, int], int]:
+    """Return the samples by region and offset: of the buckets with samples and of those beside
+    them, for a sample often counts at the instruction behind the one that took the time."""
+    found: dict[tuple[int, int], int] = {}
+    size = profile.bucket_size
+    for bucket in profile.buckets:
+        at = position(profile, bucket.address)
+        if at is None:
+            continue
+        index, offset = at
+        found[at] = bucket.count
+        for beside in range(max(0, offset - BESIDE * size), offset + (BESIDE + 1) * size, size):
+            if beside < profile.regions[index].size:
+                found.setdefault((index, beside), 0)
+    return found
+
+
+def profile_named(profiles: tuple[SelfProfile, ...], name: str, of: str) -> SelfProfile:
+    """Return the profile with a name, or with a number as in ``2``.
+
+    Args:
+        profiles: those of a process or of a snapshot.
+        name: the name that the program gave, or the number.
+        of: what an error calls the process or the file.
+
+    Raises:
+        LocktopError: none or several profiles have the name.
+    """
+    found = [one for one in profiles if one.name == name]
+    if not found and name.isdecimal() and len(name) < 10:
+        found = [one for one in profiles if one.number == int(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        numbers = ", ".join(str(one.number) for one in found)
+        raise LocktopError(f"{of}: several profiles are called {name!r}: choose one of {numbers}")
+    if not profiles:
+        raise LocktopError(f"{of}: there is no profile; docs/profile.md says how to make one")
+    there_are = ", ".join(one.name or str(one.number) for one in profiles[:10])
+    raise LocktopError(f"{of}: there is no profile {name!r}; there are {there_are}")

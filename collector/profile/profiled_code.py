@@ -1,0 +1,105 @@
+"""Reads the code of a profile's regions from the process, and finds its source lines."""
+
+from __future__ import annotations
+
+import platform
+
+from locktop.collector.linux import process_memory
+from locktop.collector.model import Frame, SelfProfile, Snapshot
+from locktop.collector.profile.instructions import instructions
+from locktop.collector.profile.kept_profile import (
+    MAX_CODE,
+    MAX_LINES,
+    CodeLine,
+    KeptProfile,
+    RegionCode,
+    counts,
+    position,
+)
+from locktop.collector.symbols.resolver import Resolver
+
+#: Debug information of a large program may take some seconds.
+_PATIENCE_S = 30.0
+
+
+def without_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
+    """Return a profile of a snapshot, of which nothing but the counts is known."""
+    return KeptProfile(
+        profile=profile,
+        comm=snapshot.process.comm,
+        pid=snapshot.process.pid,
+        taken_at=snapshot.taken_at,
+    )
+
+
+def with_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
+    """Return a profile of a running process with the code and the lines of its buckets.
+
+    What cannot be read is left out. May take some seconds.
+    """
+    pid = snapshot.process.pid
+    machine = platform.machine()
+    code = _code(pid, profile)
+    return KeptProfile(
+        profile=profile,
+        comm=snapshot.process.comm,
+        pid=pid,
+        taken_at=snapshot.taken_at,
+        machine=machine,
+        code=code,
+        lines=_lines(pid, profile, _addresses(profile, code, machine)),
+    )
+
+
+def _code(pid: int, profile: SelfProfile) -> tuple[RegionCode, ...]:
+    found, room = [], MAX_CODE
+    for region in profile.regions:
+        if region.size > room:
+            continue
+        data = process_memory.read(pid, region.start, region.size)
+        if len(data) == region.size:
+            found.append(RegionCode(start=region.start, data=data))
+            room -= region.size
+    return tuple(found)
+
+
+def _addresses(profile: SelfProfile, code: tuple[RegionCode, ...], machine: str) -> list[int]:
+    """Return the addresses of the buckets that are shown, and of their instructions.
+
+    The buckets with most samples come first.
+    """
+    shown = counts(profile)
+    of_bucket: dict[tuple[int, int], list[int]] = {
+        at: [profile.regions[at[0]].start + at[1]] for at in shown
+    }
+    for region in code:
+        for one in instructions(region.data, region.start, machine):
+            at = position(profile, one.address)
+            if at is not None:
+                bucket = at[0], at[1] // profile.bucket_size * profile.bucket_size
+                of_bucket.get(bucket, []).append(one.address)
+    by_count = sorted(shown, key=lambda at: -shown[at])
+    every = (address for at in by_count for address in of_bucket[at])
+    return list(dict.fromkeys(every))[:MAX_LINES]
+
+
+def _lines(pid: int, profile: SelfProfile, addresses: list[int]) -> tuple[CodeLine, ...]:
+    resolver = Resolver(pid)
+    try:
+        # The resolver expects return addresses.
+        for address in addresses:
+            resolver.frame(address + 1)
+        resolver.wait(_PATIENCE_S)
+        frames = {address: resolver.frame(address + 1) for address in addresses}
+    finally:
+        resolver.close()
+    return tuple(_line(address, frames[address]) for address in sorted(frames))
+
+
+def _line(address: int, frame: Frame) -> CodeLine:
+    return CodeLine(
+        address=address,
+        function=frame.function,
+        file=frame.file or "",
+        line=frame.line or 0,
+    )

@@ -1,0 +1,164 @@
+"""``locktop profile``: the profiles that a program makes of its own code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from locktop.tui.commands import options, recorded
+from locktop.tui.commands.output import add_output, destination, text_width, write
+
+if TYPE_CHECKING:
+    from locktop.collector.model import SelfProfile, Snapshot
+    from locktop.collector.profile.kept_profile import KeptProfile
+
+NAME = "profile"
+HELP = "profiles that a program makes of its own code, also two beside each other"
+DESCRIPTION = """\
+Shows the profiles that a program makes of its own code through locktop.h (docs/profile.md).
+
+  locktop profile list -p PID          all profiles of a process
+  locktop profile show -p PID NAME     one of them: counts, plot, instructions, source lines
+  locktop profile show -p PID A B      two profiles of the same region beside each other
+  locktop profile save -p PID NAME -o FILE
+  locktop profile show FILE [FILE]     saved ones
+
+NAME is the name that the program gave, or the number of the list."""
+
+FORMATS = ("text", "json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.set_defaults(at=None, begin=None, end=None)
+    parts = parser.add_subparsers(metavar="list|save|show", required=True)
+    listing = parts.add_parser("list", help="all profiles of a process or of a snapshot")
+    options.add_pid_or(listing)
+    listing.add_argument("file", nargs="?", metavar="FILE", help="or a snapshot, or a recording")
+    saving = parts.add_parser("save", help="save a profile with its code, for `show`")
+    options.add_pid(saving)
+    saving.add_argument("profile", metavar="NAME", help="its name or its number")
+    showing = parts.add_parser("show", help="one profile, or two beside each other")
+    options.add_pid_or(showing)
+    showing.add_argument(
+        "profiles",
+        nargs="+",
+        metavar="PROFILE",
+        help="with -p a name or a number; else a saved profile, or SNAPSHOT:NAME",
+    )
+    for part, run in ((listing, _list), (saving, _save), (showing, _show)):
+        add_output(part)
+        part.set_defaults(part=run)
+        if part is not saving:
+            part.add_argument("--format", choices=FORMATS, default="text", help="default text")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do one of the parts."""
+    status: int = arguments.part(arguments)
+    return status
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.export import profile_report, rendered_files
+    from locktop.collector.export.text import self_profile
+
+    if (arguments.pid is None) == (arguments.file is None):
+        raise LocktopError("profile list needs one of -p PID and FILE")
+    path = destination(arguments)
+    if arguments.pid is not None:
+        found = _scanned(arguments).profiles
+    else:
+        found = _profiles_of(arguments.file, arguments)
+    if arguments.format == "json":
+        data = profile_report.encode_list(found)
+    else:
+        data = rendered_files.encoded(self_profile.render_list(found, text_width()))
+    write(data, path, arguments)
+    return 0
+
+
+def _save(arguments: argparse.Namespace) -> int:
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.export import saved_profile
+
+    if arguments.output is None:
+        raise LocktopError("profile save needs -o FILE; - is the standard output")
+    path = destination(arguments)
+    kept = _live(_scanned(arguments), arguments.profile)
+    write(saved_profile.encode(kept), path, arguments)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.export import profile_report, rendered_files
+    from locktop.collector.export.text import self_profile
+    from locktop.collector.profile.profile_listing import listing
+
+    names = arguments.profiles
+    if len(names) > 2:
+        raise LocktopError("profile show takes one profile, or two to compare")
+    path = destination(arguments)
+    if arguments.pid is not None:
+        snapshot = _scanned(arguments)
+        found = listing([_live(snapshot, name) for name in names])
+    else:
+        found = listing([_of_file(name, arguments) for name in names])
+    if arguments.format == "json":
+        data = profile_report.encode(found)
+    else:
+        data = rendered_files.encoded(self_profile.render(found, text_width()))
+    write(data, path, arguments)
+    return 0
+
+
+def _scanned(arguments: argparse.Namespace) -> Snapshot:
+    source = options.attached(arguments.pid, arguments)
+    try:
+        return source.scan(resolve=True)
+    finally:
+        source.close()
+
+
+def _live(snapshot: Snapshot, name: str) -> KeptProfile:
+    from locktop.collector.profile.kept_profile import profile_named
+    from locktop.collector.profile.profiled_code import with_code
+
+    process = snapshot.process
+    profile = profile_named(snapshot.profiles, name, f"{process.comm} {process.pid}")
+    return with_code(snapshot, profile)
+
+
+def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
+    """Return a saved profile, or the profile of a snapshot: SNAPSHOT:NAME."""
+    from locktop.collector.export import saved_profile
+    from locktop.collector.profile.kept_profile import profile_named
+    from locktop.collector.profile.profiled_code import without_code
+
+    path, colon, name = text.rpartition(":")
+    if not colon or os.path.lexists(text):
+        path, name = text, ""
+    if not recorded.is_recording(path):
+        data = saved_profile.read_file(path)
+        if not name or saved_profile.is_saved_profile(data):
+            return saved_profile.parse(data, path)
+    snapshot = _snapshot_of(path, arguments)
+    return without_code(snapshot, profile_named(snapshot.profiles, name, path))
+
+
+def _profiles_of(path: str, arguments: argparse.Namespace) -> tuple[SelfProfile, ...]:
+    from locktop.collector.export import saved_profile
+
+    if not recorded.is_recording(path):
+        data = saved_profile.read_file(path)
+        if saved_profile.is_saved_profile(data):
+            return (saved_profile.parse(data, path).profile,)
+    return _snapshot_of(path, arguments).profiles
+
+
+def _snapshot_of(path: str, arguments: argparse.Namespace) -> Snapshot:
+    arguments.file = path
+    return recorded.scanned(arguments).snapshot

@@ -1,0 +1,196 @@
+"""The profiles that a program makes of its own code: one by bucket, or two beside each other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from msgspec.structs import replace
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.format.self_profile import profile_name
+from locktop.collector.model import SelfProfile, Snapshot
+from locktop.collector.profile.kept_profile import KeptProfile
+from locktop.collector.profile.profile_listing import Listing, listing
+from locktop.tui.bindings import bindings, footer_line, profiles_help_lines
+from locktop.tui.time_keymap import PROFILES_ACTIONS, PROFILES_FOOTER
+from locktop.tui.views.profile_list import listing_lines, profile_columns
+from locktop.tui.views.styled_line import cut, make_line
+from locktop.tui.views.table import lay_out
+from locktop.tui.widgets.details import Details
+from locktop.tui.widgets.fixed_lines import FixedLines
+from locktop.tui.widgets.help import HelpScreen
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.scroll_panel import ScrollPanel
+
+_ERROR_S = 15.0
+
+
+class ProfilesScreen(ListScreen):
+    """A list of profiles over the buckets of the chosen ones."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*PROFILES_ACTIONS)]
+
+    def __init__(self, snapshot: Snapshot, *, reads_code: bool) -> None:
+        """Make the screen.
+
+        Args:
+            snapshot: the one to begin with.
+            reads_code: whether the process runs here, so that its code can be read.
+        """
+        super().__init__()
+        self._snapshot = snapshot
+        self._reads_code = reads_code
+        self._first: int | None = None  # the number of profile A of a contrast
+        self._shown: tuple[KeptProfile, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """The widgets from the top."""
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
+        with Container(id="profiles-body"):
+            yield ItemList(id="profiles")
+            yield Details(id="buckets")
+        yield from self.compose_footer()
+
+    def on_mount(self) -> None:
+        """Find the widgets."""
+        self._status = self.query_one("#status", FixedLines)
+        self._headline = self.query_one("#headline", FixedLines)
+        self._list = self.query_one("#profiles", ItemList)
+        self._buckets = self.query_one("#buckets", Details)
+        self._list.focus()
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Draw for the new size."""
+        self.call_after_refresh(self.apply_filter)
+
+    def active_list(self) -> ItemList:
+        """See ListScreen."""
+        return self._list
+
+    def focused_panel(self) -> ScrollPanel:
+        """See ListScreen."""
+        return self._buckets if self.focused is self._buckets else self._list
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show a newer snapshot of the same process: the counts go on."""
+        self._snapshot = snapshot
+        newer = {_key(one): one for one in snapshot.profiles}
+        self._shown = tuple(
+            replace(kept, profile=newer.get(_key(kept.profile), kept.profile))
+            for kept in self._shown
+        )
+        if self.is_mounted and self.is_current:
+            self.apply_filter()
+
+    def apply_filter(self) -> None:
+        """See ListScreen."""
+        width = self.size.width
+        process = self._snapshot.process
+        self.footer.set_keys(footer_line(width, PROFILES_FOOTER))
+        title = make_line((f" {process.comm} {process.pid}  profiles of its own code", "strong"))
+        self._status.show((cut(title, width),))
+        self._headline.show((cut(make_line((f" {self._says()}", "label")), width),))
+        words = self.filter_words.lower()
+        found = {
+            one.number: one
+            for one in self._snapshot.profiles
+            if words in profile_name(one).lower() or words in one.source
+        }
+        table = lay_out(profile_columns(), self._list.size.width)
+        self._list.set_heads("Profiles", "", table.heading())
+        self._list.show(
+            list(found),
+            lambda number: table.line(
+                found[number], ("A" if number == self._first else " ", "title")
+            ),
+        )
+        self._draw_buckets()
+
+    def _says(self) -> str:
+        first = self._profile(self._first)
+        if first is None:
+            return "Enter shows a profile; m chooses A, and Enter on another one compares"
+        return f"A is {profile_name(first)}; Enter on another profile compares"
+
+    def _profile(self, number: int | None) -> SelfProfile | None:
+        return next((one for one in self._snapshot.profiles if one.number == number), None)
+
+    def _draw_buckets(self) -> None:
+        found = self._listing()
+        title = " and ".join(profile_name(kept.profile) for kept in self._shown)
+        self._buckets.set_heads("Buckets", title)
+        width = max(40, self._buckets.size.width - 1)
+        subject = tuple(_key(kept.profile) for kept in self._shown)
+        self._buckets.show(subject, listing_lines(found, width) if found is not None else ())
+
+    def _listing(self) -> Listing | None:
+        if not self._shown:
+            return None
+        try:
+            return listing(self._shown)
+        except LocktopError as error:
+            self.show_message(str(error), style="waiting", seconds=_ERROR_S)
+            self._shown = ()
+            return None
+
+    @work(exclusive=True, group="profile")
+    async def _show(self, profiles: tuple[SelfProfile, ...]) -> None:
+        """Read the code of the profiles, which may take some seconds, and show them."""
+        # Here, for the first screen must not wait for this import.
+        from locktop.collector.profile import profiled_code
+
+        read = profiled_code.with_code if self._reads_code else profiled_code.without_code
+        snapshot = self._snapshot
+        shown = [await asyncio.to_thread(read, snapshot, one) for one in profiles]
+        self._shown = tuple(shown)
+        self.apply_filter()
+
+    # Actions, as named in actions.py
+
+    def action_show_profile(self) -> None:
+        """Show the profile under the cursor, beside A if one was chosen."""
+        current = self._profile(self._list.current)
+        first = self._profile(self._first)
+        if current is None:
+            return
+        pair = first is not None and first.number != current.number
+        self._show((first, current) if pair and first is not None else (current,))
+
+    def action_choose_profile(self) -> None:
+        """Choose the profile under the cursor as A, or choose none."""
+        current = self._list.current
+        self._first = None if current == self._first else current
+        self.apply_filter()
+
+    def action_panel(self, step: int) -> None:
+        """Go to the other panel."""
+        self.set_focus(self._list if self.focused is self._buckets else self._buckets)
+        self.call_after_refresh(self.apply_filter)
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.app.push_screen(HelpScreen(keys=profiles_help_lines()))
+
+    def action_back(self) -> None:
+        """Close the filter, clear it, or leave the screen."""
+        if self.has_class("filtering"):
+            self.filter.value = ""
+            self.filter.close()
+        elif self.filter_words:
+            self.filter.value = ""
+        elif self.focused is self._buckets:
+            self.action_panel(-1)
+        else:
+            self.dismiss()
+
+
+def _key(profile: SelfProfile) -> tuple[object, ...]:
+    """Return what stays the same of a profile while its counts go on."""
+    return profile.number, profile.name, profile.regions, profile.bucket_size
