@@ -26,7 +26,7 @@ _NS = 1e-9
 
 
 class IntervalCost(Struct, frozen=True):
-    """What one interval of one source costs."""
+    """The cost of one interval of one source."""
 
     source: str
     interval_ns: int
