@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from locktop.collector.model import Snapshot
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.screens.past_travel import PastTravel
 
-if TYPE_CHECKING:
-    from locktop.tui.screens.screen_above import ScreenAbove
+Show = Callable[[Snapshot, Callable[[Snapshot], str]], None]
 
 
 class CallsControl:
     """Opens and closes the screen of the function calls."""
 
-    def __init__(self, feed: SnapshotFeed, travel: PastTravel, above: ScreenAbove) -> None:
+    def __init__(self, feed: SnapshotFeed, travel: PastTravel, show: Show) -> None:
         """Args:
         feed: where snapshots come from.
         travel: brings the moments of the past.
-        above: opens the screen.
+        show: opens the screen with a snapshot. The second argument is the note on a snapshot
+            without function calls.
         """
         self._feed = feed
         self._travel = travel
-        self._above = above
+        self._show = show
         self._first: Snapshot | None = None  # what the screen began with
 
     def open(self, snapshot: Snapshot) -> None:
         """Open the screen with this snapshot."""
         self._first = snapshot
-        self._above.open_calls(snapshot, self._missing)
+        self._show(snapshot, self._missing)
         self._want(True)
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ class ScreenAbove:
         self._past = past
         self._below = below
         self._now = now
-        self._calls = CallsControl(feed, below.travel, self)
+        self._calls = CallsControl(feed, below.travel, self.open_calls)
         self._screen: CallTreeScreen | TimeScreen | ProfilesScreen | None = None
         #: Reads the past; None until the time line or the heat map was opened.
         self.reader: TimeLineReader | None = None
