@@ -105,9 +105,15 @@ def inside_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     yield labelled("", (f"of {counted(found.samples, 'sample')}; I shows all", "dim"))
 
 
-def pressure_details(phases: Sequence[PressurePhase]) -> Iterator[Line]:
-    """The pressure of the last minute, in phases, in the details of a lock."""
-    if phases:
+def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:
+    """The pressure of the last minute in the details of a lock.
+
+    Args:
+        phases: the oldest first; () until they are known; None: nothing is kept.
+    """
+    if phases is not None and not phases:
+        yield labelled("pressure", ("of the last minute: not known", "dim"))
+    elif phases:
         shares = "  ".join(percent(phase.share) for phase in phases)
         longest = duration(max(phase.duration_s for phase in phases))
         yield labelled(
