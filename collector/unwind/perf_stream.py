@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import mmap
 import os
+import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -23,6 +25,8 @@ from locktop.collector.unwind.stack_memory import StackCopy
 #: little memory.
 _RINGS = (1 << 17, 1 << 16)
 _BATCH = 16  # samples
+#: perf_event_open(2), PERF_EVENT_IOC_*.
+_ENABLE, _DISABLE, _SET_PERIOD = 0x2400, 0x2401, 0x40082404
 
 
 class TimedCopy(NamedTuple):
@@ -102,6 +106,19 @@ class SampleStream:
         ring = self._rings.pop(tid)
         ring.memory.close()
         os.close(ring.fd)
+
+    def switch(self, on: bool) -> None:
+        """Sample all threads or none. The rest of a period goes on later."""
+        for ring in self._rings.values():
+            with contextlib.suppress(OSError):  # the thread has ended
+                fcntl.ioctl(ring.fd, _ENABLE if on else _DISABLE, 0)
+
+    def set_period(self, period_s: float) -> None:
+        """Sample each ``period_s`` of a thread's processor time. A new period begins."""
+        period = struct.pack("=Q", round(1e9 * period_s))
+        for ring in self._rings.values():
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(ring.fd, _SET_PERIOD, period)
 
     def read(self) -> Iterator[TimedCopy]:
         """Yield the samples since the last call. Those of one thread are in the order of time."""

@@ -16,6 +16,7 @@ from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Frame, HolderSample
 from locktop.collector.model.inside import RATE
+from locktop.collector.sources.probes.duty_cycle import DutyCycle
 from locktop.collector.sources.probes.native_stacks import SAMPLES_FIRST_ID, visible_frames
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.unwind.arch import architecture
@@ -69,6 +70,7 @@ class HolderSampler:
         self._cache = SampleCache(processor)
         self._tasks = KernelThreads(pid, own_pid, _FILES_SHARE)
         self._stream = SampleStream(processor, rate)
+        self._duty = DutyCycle(self._stream, self.period_s)
         self._resolver = resolver
         self._changed = threading.Lock()  # of the fields below
         self._samples: list[HolderSample] = []
@@ -149,6 +151,7 @@ class HolderSampler:
         try:
             while not self._is_stopped:
                 pause = max(busy_pause, _CALM_PAUSE if self.is_calm else 1)
+                pause = 1 if self._duty.begin() else pause
                 due += pause * self.period_s
                 # At a random moment of each period: a program of the same rhythm would always
                 # show the same functions.
@@ -157,7 +160,7 @@ class HolderSampler:
                 periods = pause + max(0, int((time.monotonic() - due) / self.period_s))
                 due += (periods - pause) * self.period_s
                 cpu_s = time.thread_time()
-                self._round(periods)
+                self._round(periods, self._duty.end())
                 used_s += time.thread_time() - cpu_s
                 passed_s = time.monotonic() - began
                 if passed_s > 1.0:
@@ -170,17 +173,19 @@ class HolderSampler:
             self._stream.close()
             self._tasks.close()
 
-    def _round(self, periods: int) -> None:
+    def _round(self, periods: int, periods_of_sample: int) -> None:
         kernel_tids = {self._tasks.kernel_tid(tid): tid for tid in self._wanted}
         if kernel_tids.keys() != self._stream.threads and not self._stream.refused:
             self._stream.follow(kernel_tids)
             self._tasks.keep_only(kernel_tids)
+            self._duty.restart()
         found = [
             HolderSample(
                 tid=kernel_tids[one.tid],
                 time_ns=one.time_ns,
                 stack=self._id(self._cache.unwound(one.copy, self._unwinder), running=True),
                 on_cpu=True,
+                count=periods_of_sample,
             )
             for one in self._stream.read()
         ]
@@ -196,6 +201,7 @@ class HolderSampler:
             moments = self._tasks.moments(tids)
         except OSError:
             return []
+        self._duty.count({tid: moment.counts[2] for tid, moment in moments.items()})
         before, self._seen = self._seen, {}
         calls = [
             one.call
