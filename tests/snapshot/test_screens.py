@@ -13,6 +13,7 @@ import pytest
 from support.feed import HandFeed
 from textual.app import App
 from unit.builders import scenarios
+from unit.builders.inside_samples import with_samples
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
@@ -64,6 +65,16 @@ def test_the_monitor_draws_each_situation(situation: str, snap_compare: SnapComp
 )
 def test_a_key_opens_a_panel(keys: list[str], snap_compare: SnapCompare) -> None:
     assert snap_compare(app_over(scenarios.deadlock()), terminal_size=SMALL, press=keys)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=lambda size: f"{size[0]}x{size[1]}")
+def test_the_functions_inside_a_lock_fit_the_terminal(
+    size: tuple[int, int], snap_compare: SnapCompare
+) -> None:
+    snapshot = scenarios.normal()
+    for lock in snapshot.locks:
+        snapshot = with_samples(snapshot, lock.id)
+    assert snap_compare(app_over(snapshot), terminal_size=size, press=["I", "down"])
 
 
 def test_a_lock_class_opens(snap_compare: SnapCompare) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
@@ -76,6 +77,7 @@ class InsideLockScreen(CallTreeScreen):
             InsideLockProfile(snapshot, lock), status, pause=pause, travel=travel, now=now
         )
         self._sampling = sampling
+        self._is_gone = False
         self._shares: dict[int, FunctionShare] = {}
         self._ids: dict[Step, int] = {}  # of rows
         self._sorter = StableSorter()
@@ -106,7 +108,9 @@ class InsideLockScreen(CallTreeScreen):
     def profile_of(self, snapshot: Snapshot) -> Profile:
         """See CallTreeScreen. A lock that is not there has no samples."""
         found = next((lock for lock in snapshot.locks if lock.id == self._lock.id), None)
-        return InsideLockProfile(snapshot, found or self._lock)
+        self._is_gone = found is None
+        self._lock = found or replace(self._lock, inside=None)
+        return InsideLockProfile(snapshot, self._lock)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """See CallTreeScreen."""
@@ -132,7 +136,7 @@ class InsideLockScreen(CallTreeScreen):
         if not reason:
             is_sampling = self._sampling.is_on and not self._is_past
             return (samples_line(self._profile.snapshot, self._profile.lock, is_sampling, width),)
-        line = (*inside_title(self._lock), *make_line((reason, "waiting")))
+        line = (*inside_title(self._profile.lock), *make_line((reason, "waiting")))
         return wrap(line, width, _INDENT)
 
     def _reason(self) -> str:
@@ -143,11 +147,13 @@ class InsideLockScreen(CallTreeScreen):
             return ""
         if sampling.refusal and not self._is_past:
             return sampling.refusal
+        if self._is_gone:
+            return "the lock is not in this snapshot"
         if snapshot.inside is None:
             if self._is_past or sampling.is_replay:
                 return "no samples at this moment: locktop takes them only while asked to"
             return "no samples: the process has ended" if snapshot.ended else "sampling begins"
-        return f"no sample yet: nobody held {self._lock.name} while a thread waited"
+        return f"no sample yet: nobody held {self._profile.lock.name} while a thread waited"
 
     def draw_tree(self, root: Node) -> None:
         """Draw the functions and the tree."""
@@ -156,16 +162,17 @@ class InsideLockScreen(CallTreeScreen):
 
     def _draw_functions(self) -> None:
         weight = self._weight.name
+        key = sort_key_named(SORT_KEYS, self._sort_by)
         rows = {
             self._ids.setdefault(one.step, len(self._ids)): one
-            for one in self._profile.functions(weight)
+            for one in sorted(self._profile.functions(weight), key=key.key)
             if matches(location_of(one.step, one.location), self.filter_words)
         }
+        # A moment of the past may be far from the one before, and no drawing follows.
+        if self._is_past or not self._shares:
+            self._sorter.sort_now()
         self._shares = rows
-        key = sort_key_named(SORT_KEYS, self._sort_by)
-        ids = self._sorter.arrange(
-            list(rows), self._now(), lambda: sorted(rows, key=lambda id_: key.key(rows[id_]))
-        )
+        ids = self._sorter.arrange(list(rows), self._now(), lambda: list(rows))
         samples = max(self._profile.samples(weight), 1)
         table = lay_out(function_columns(samples), self._function_list.size.width)
         self._function_list.set_heads(

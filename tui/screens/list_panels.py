@@ -276,7 +276,7 @@ class LockPanel(Panel[LockRow]):
     def __init__(self, widget: ItemList) -> None:
         super().__init__(widget)
         #: The pressure of a lock in phases, for its details.
-        self.pressure: Callable[[Snapshot, Lock], Sequence[PressurePhase]] = lambda *_: ()
+        self.pressure: Callable[[Snapshot, Lock], Sequence[PressurePhase] | None] = lambda *_: None
 
     def singles(self, index: SnapshotIndex) -> Mapping[int, LockRow]:
         """See Panel."""

@@ -86,6 +86,7 @@ class MonitorScreen(ListScreen):
         self.past = Past(moments, is_replay)
         self.travel = PastTravel(self.past, self, self, meter, now)
         super().__init__(self.travel)
+        self.pressure = PressureReader(moments, self, self._draw_details)
         self._feed = feed
         self._newest = NewestSnapshots(feed, pacer, meter, self)
         self._now = now
@@ -126,8 +127,7 @@ class MonitorScreen(ListScreen):
         self._details = self.query_one("#details", Details)
         self._locks = LockPanel(self.query_one("#locks", ItemList))
         self._threads = ThreadPanel(self.query_one("#threads", ItemList))
-        self._pressure = PressureReader(self.past.moments, self, self._draw_details)
-        self._locks.pressure = self._pressure.phases
+        self._locks.pressure = self.pressure.phases
         self._target = DetailsTarget(self._locks, self._threads)
         self._locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
@@ -210,7 +210,7 @@ class MonitorScreen(ListScreen):
 
     def _show_index(self, index: SnapshotIndex) -> None:
         self._index = index
-        self._pressure.until_ns = self.travel.drawn_ns or time.time_ns()
+        self.pressure.show(self.travel.drawn_ns)
         if new := self._new_notes.of(index.snapshot.notes):
             self.show_message(*new, style="waiting", seconds=_NOTES_S)
         self._draw()

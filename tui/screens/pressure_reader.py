@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -29,22 +30,34 @@ class PressureReader:
         self._screen = screen
         self._changed = changed
         self._past: PastPressure | None = None
-        self._is_reading = False
-        #: The time of the snapshot on the screen, nanoseconds since 1970.
-        self.until_ns = 0
+        self.is_reading = False
+        self._until_ns = 0  # the time of the snapshot on the screen, since 1970
 
-    def phases(self, snapshot: Snapshot, lock: Lock) -> Sequence[PressurePhase]:
-        """Return the pressure of a lock in phases, the oldest first; () until it has been read."""
+    def show(self, time_ns: int | None) -> None:
+        """Take the time of the snapshot on the screen, nanoseconds since 1970; None: now."""
+        self._until_ns = time_ns if time_ns is not None else self.now_ns()
+
+    @staticmethod
+    def now_ns() -> int:
+        """Return the time, nanoseconds since 1970."""
+        return time.time_ns()
+
+    def phases(self, snapshot: Snapshot, lock: Lock) -> Sequence[PressurePhase] | None:
+        """Return the pressure of a lock in phases, the oldest first.
+
+        Returns:
+            () while another thread reads the snapshots; None if nothing is kept.
+        """
         if self._moments is None:
-            return ()
+            return None
         from locktop.collector.recording.past_pressure import PastPressure
 
         self._past = self._past or PastPressure(self._moments)
-        if self._past.is_known(self.until_ns):
-            return self._past.phases(snapshot, lock, self.until_ns)
-        if not self._is_reading:
-            self._is_reading = True
-            self._screen.start(self._read(self._past, self.until_ns), "pressure")
+        if self._past.is_known(self._until_ns):
+            return self._past.phases(snapshot, lock, self._until_ns)
+        if not self.is_reading:
+            self.is_reading = True
+            self._screen.start(self._read(self._past, self._until_ns), "pressure")
         return ()
 
     async def _read(self, past: PastPressure, until_ns: int) -> None:
@@ -55,5 +68,5 @@ class PressureReader:
             self._moments = None
             raise
         finally:
-            self._is_reading = False
+            self.is_reading = False
         self._changed()

@@ -61,7 +61,8 @@ def _share(part: int, samples: int) -> Cell:
 
 def inside_title(lock: Lock) -> Line:
     """The begin of the line above the lists."""
-    return make_line((" Inside ", "label"), f"{lock.kind} ", (lock.name, "strong"), "  ")
+    kind = "" if lock.name.startswith(lock.kind) else f"{lock.kind} "
+    return make_line((" Inside ", "label"), kind, (lock.name, "strong"), "  ")
 
 
 def samples_line(snapshot: Snapshot, lock: Lock, is_sampling: bool, width: int) -> Line:
@@ -97,19 +98,27 @@ def inside_details(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     if lock.inside is None or not lock.inside.samples:
         return
     found = inside(index.snapshot, lock)
-    for number, one in enumerate(found.functions[:_TOP]):
-        if one.own:
-            name = without_arguments(location_of(one.step, one.location))
-            share = percent(one.own / found.samples)
-            yield labelled("" if number else "inside", f"{share:>4}  ", (name, "where"))
+    # A function that only calls the others tells nothing.
+    telling = [one for one in found.functions if one.own or one.total < found.samples]
+    telling.sort(key=SORT_KEYS[0].key)
+    for number, one in enumerate(telling[:_TOP]):
+        name = without_arguments(location_of(one.step, one.location))
+        share = percent(one.total / found.samples)
+        yield labelled("" if number else "inside", f"{share:>4}  ", (name, "where"))
     yield labelled("", (f"of {counted(found.samples, 'sample')}; I shows all", "dim"))
 
 
-def pressure_details(phases: Sequence[PressurePhase]) -> Iterator[Line]:
-    """The pressure of the last minute, in phases, in the details of a lock."""
-    if phases:
+def pressure_details(phases: Sequence[PressurePhase] | None) -> Iterator[Line]:
+    """The pressure of the last minute in the details of a lock.
+
+    Args:
+        phases: the oldest first; () until they are known; None: nothing is kept.
+    """
+    if phases is not None and not phases:
+        yield labelled("pressure", ("of the last minute: not known", "dim"))
+    elif phases:
         shares = "  ".join(percent(phase.share) for phase in phases)
-        longest = duration(max(phase.duration_s for phase in phases))
+        longest_s = max(phase.duration_s for phase in phases)
         yield labelled(
-            "pressure", shares, (f"  of all threads' time, each {longest}, newest last", "dim")
+            "pressure", shares, (f"  of all threads' time, {longest_s:.0f}s each", "dim")
         )

@@ -34,9 +34,9 @@ _SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
 def lock_details(
-    index: SnapshotIndex, lock: Lock, phases: Sequence[PressurePhase] = ()
+    index: SnapshotIndex, lock: Lock, phases: Sequence[PressurePhase] | None = None
 ) -> Iterator[Line]:
-    """The lines of the details panel for ``lock``; ``phases``: its pressure, the oldest first."""
+    """The lines of the details panel for ``lock``; ``phases``: see ``pressure_details``."""
     yield make_line(
         (f" {lock.name}", "strong"),
         f"  {lock.kind.value}",

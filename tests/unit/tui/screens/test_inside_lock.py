@@ -100,8 +100,9 @@ async def test_a_lock_that_is_gone_leaves_the_screen_standing() -> None:
         await screen.keys("I")
         await screen.show(with_samples(SNAPSHOT, lock))
         others = tuple(one for one in SNAPSHOT.locks if one.id != lock)
-        await screen.show(replace(SNAPSHOT, locks=others))
-        assert f"Inside mutex {name_of(lock)}" in screen.text
+        await screen.show(replace(with_samples(SNAPSHOT, 0), locks=others))
+        assert f"Inside mutex {name_of(lock)}  the lock is not in this snapshot" in screen.text
+        assert "takes_most" not in screen.text
 
 
 async def test_a_weight_takes_the_samples_that_slept() -> None:
@@ -211,6 +212,8 @@ async def test_the_memory_and_a_recording_show_the_samples_of_their_moments(
         await screen.says("no samples at this moment: locktop takes them only while asked to")
         await screen.keys("right_square_bracket")
         await screen.says("sampled at 100 Hz, 100 samples")
+        rows = [line.split()[4] for line in screen.lines[4:8]]
+        assert rows == ["holds_once", *THREE]
         assert figures(screen, "takes_most") == "70% 70% - takes_most"
         await screen.keys("right_square_bracket")
         await screen.says("no samples at this moment")
@@ -223,4 +226,5 @@ async def test_the_details_of_a_lock_have_its_largest_functions() -> None:
         while chosen(screen) != lock.id:
             await screen.keys("down")
         assert "inside     70%  takes_most work.c:1" in screen.text
+        assert "holds_once" not in screen.text
         assert "of 100 samples; I shows all" in screen.text

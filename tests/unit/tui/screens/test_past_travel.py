@@ -16,7 +16,7 @@ from support.feed import HandFeed, strips_of
 from textual.strip import Strip
 from unit.builders import records, scenarios
 
-from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.model import Notable, NotableKind, Snapshot, WaitRecord
 from locktop.collector.recording.history import History
 from locktop.collector.recording.moments import Moments
 from locktop.collector.recording.recording import Recording
@@ -25,6 +25,7 @@ from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.tui.app import LocktopApp
 from locktop.tui.feed import ReplayFeed
 from locktop.tui.screens.monitor import MonitorScreen
+from locktop.tui.screens.pressure_reader import PressureReader
 
 _SECOND = 1_000_000_000
 _BEGIN = 1_790_000_000 * _SECOND
@@ -80,13 +81,45 @@ async def _until_first_line(screen: Screen, text: str) -> None:
     await settle(screen.pilot)
 
 
+class _Memory:
+    """The memory of a live screen: the part of a recording up to a moment."""
+
+    def __init__(self, recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._recording = recording
+        self.now_ns = _BEGIN
+        monkeypatch.setattr(PressureReader, "now_ns", lambda _: self.now_ns)
+
+    def times_ns(self) -> Sequence[int]:
+        return [one for one in self._recording.times_ns() if one <= self.now_ns]
+
+    def at(self, time_ns: int) -> Snapshot:
+        return self._recording.at(time_ns)
+
+    def notables(self) -> Sequence[Notable]:
+        return ()
+
+    def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
+        return ()
+
+
+async def _pressure_read(screen: Screen) -> None:
+    """Wait until the details have the pressure, which another thread reads."""
+    await settle(screen.pilot)
+    deadline = time.monotonic() + PATIENCE_S
+    visible = screen.app.screen
+    while isinstance(visible, MonitorScreen) and visible.pressure.is_reading:
+        assert time.monotonic() < deadline, screen.text
+        await screen.pilot.pause(0.01)
+    await settle(screen.pilot)
+
+
 async def _reached(screen: Screen, time_ns: int) -> None:
     """Wait until the snapshot of a time is on the screen."""
     deadline = time.monotonic() + PATIENCE_S
     while not _shows(screen, time_ns):
         assert time.monotonic() < deadline, screen.text
         await screen.pilot.pause(0.01)
-    await settle(screen.pilot)
+    await _pressure_read(screen)
 
 
 def _shows(screen: Screen, time_ns: int) -> bool:
@@ -102,15 +135,18 @@ def _cells(screen: Screen) -> list[Strip]:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
 @pytest.mark.parametrize("keys", [(), ("tab",), ("enter",), ("i",), ("s", "S")], ids=str)
 async def test_a_replay_is_the_live_screen_cell_by_cell(
-    size: tuple[int, int], keys: tuple[str, ...], tmp_path: Path
+    size: tuple[int, int], keys: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, live = _run(), []
-    async with _opened(HandFeed(made[0]), None, size) as screen:
-        await screen.keys(*keys)
-        for snapshot in made:
-            await screen.show(snapshot)
-            live.append(_cells(screen))
     recording = Recording(_record(tmp_path / "r", made))
+    memory = _Memory(recording, monkeypatch)
+    async with _opened(HandFeed(made[0]), memory, size) as screen:
+        await screen.keys(*keys)
+        for second, snapshot in enumerate(made):
+            memory.now_ns = _BEGIN + second * _SECOND
+            await screen.show(snapshot)
+            await _pressure_read(screen)
+            live.append(_cells(screen))
     async with _opened(ReplayFeed(), recording, size) as screen:
         await _reached(screen, _BEGIN)
         await screen.keys(*keys)
@@ -121,13 +157,18 @@ async def test_a_replay_is_the_live_screen_cell_by_cell(
     recording.close()
 
 
-async def test_moments_in_any_order_are_those_of_the_live_screen(tmp_path: Path) -> None:
+async def test_moments_in_any_order_are_those_of_the_live_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each is a jump to a time, whatever moment was on the screen before."""
     made, live = _run(), []
-    for snapshot in made:
-        async with _opened(HandFeed(snapshot), None) as screen:
-            live.append(_cells(screen))
     recording = Recording(_record(tmp_path / "r", made))
+    memory = _Memory(recording, monkeypatch)
+    for second, snapshot in enumerate(made):
+        memory.now_ns = _BEGIN + second * _SECOND
+        async with _opened(HandFeed(snapshot), memory) as screen:
+            await _pressure_read(screen)
+            live.append(_cells(screen))
     async with _opened(ReplayFeed(), recording) as screen:
         for second in random.Random(6).choices(range(len(made)), k=30):
             await screen.keys("colon", *f"+{second}s", "enter")
