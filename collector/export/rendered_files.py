@@ -51,6 +51,10 @@ def call_tree_file(
     profile: Profile, weight: Weight, idle: bool, step: Step | None, form: str, width: int = 100
 ) -> bytes:
     """Return the call tree, or the butterfly of ``step``, as ``json`` or ``text``."""
+    from locktop.collector.profile.calls_profile import CallsProfile
+
+    if step is None and isinstance(profile, CallsProfile):
+        return calls_file(profile, False, form, width)
     if form == "json":
         import json
 
@@ -80,10 +84,10 @@ def calls_file(profile: CallsProfile, flat: bool, form: str, width: int = 100) -
 
 
 def call_tree_name(profile: Profile) -> str:
-    """Return a name for a file with a call tree: locktop-callers-mysqld-4711."""
+    """Return a name for a file with a call tree: locktop-callers-mysqld-4711, locktop-calls-x-1."""
     process = profile.process
     of = f"-{process.comm}-{process.pid}" if process.pid else ""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"locktop-callers{of}")
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"locktop-{profile.name}{of}")
 
 
 def encoded(text: str) -> bytes:

@@ -134,12 +134,14 @@ def wing_rows(found: Butterfly, idle: bool) -> list[WingRow]:
 
     callers = visible("caller", found.callers)
     callees = visible("callee", found.callees)
+    waits = any(wing.step.kind is StepKind.LOCK for wing in found.callees)
+    below = "calls and waits for" if waits else "calls"
     itself = Wing(found.step, found.value, found.idle, found.location)
     return [
         WingRow("title", title="called by" if callers else "no caller: a thread begins there"),
         *callers,
         WingRow("itself", itself),
-        *([WingRow("title", title="calls and waits for")] if callees else []),
+        *([WingRow("title", title=below)] if callees else []),
         *callees,
     ]
 
