@@ -48,7 +48,7 @@ def measure(
     for number in range(rounds):
         for way in rotated(list(WAYS), number):
             flavour, variables = WAYS[way]
-            found[way].append(call_pair_ns(environment(flavour) | variables, seconds))
+            found[way].append(call_pair_ns({**environment(flavour), **variables}, seconds))
             done += 1
             if progress:
                 progress(done, of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from locktop.collector.export.snapshot_fields import Count, Number, StackId, Tid, meaning
 
@@ -13,8 +13,8 @@ class CallNodeEntry(Struct, kw_only=True, gc=False):
     """All calls of one function that came from the same chain of callers."""
 
     parent: Annotated[
-        int, Meta(ge=-1), meaning("The index of the caller's node; -1: the outermost call.")
-    ]
+        Count | None, meaning("The index of the caller's node; null: an outermost call.")
+    ] = None
     function: Annotated[
         StackId, meaning('The number of a stack in "stacks" whose last frame is the function.')
     ]

@@ -12,7 +12,8 @@ class CallNode(Struct, frozen=True, gc=False):
     too short for the library's limit is part of the caller's ``own_s``.
     """
 
-    parent: int  # index of the caller's node in the tree, lower than its own; -1: the first call
+    #: Index of the caller's node in the tree, lower than its own; None: an outermost call.
+    parent: int | None
     function: int  # id of a stack whose last frame is the function
     count: int  # calls, also those that go on
     total_s: float  # with callees

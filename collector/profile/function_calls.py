@@ -137,8 +137,8 @@ def _added(snapshot: Snapshot, trees: Iterable[CallTree]) -> CallSum:
         sums: list[CallSum | None] = []
         for index, node in enumerate(tree.nodes):
             # A file may come from a stranger. A caller stands before its callees.
-            above = root if node.parent < 0 else None
-            if 0 <= node.parent < index:
+            above = root if node.parent is None else None
+            if node.parent is not None and 0 <= node.parent < index:
                 above = sums[node.parent]
             if above is None:
                 sums.append(None)

@@ -91,6 +91,10 @@ class CallTrees:
         self._now = now
         self._known: dict[int, RawCallTree] = {}  # by offset
 
+    def forget(self) -> None:
+        """Copy all trees again: dlclose() has flagged functions."""
+        self._known.clear()
+
     def of_thread(self, block: int) -> RawCallTree | None:
         """Return the tree of the thread whose block is at the offset ``block``; None: it has none.
 
@@ -131,6 +135,8 @@ class CallTrees:
             return known._replace(now=max(self._now(), head.last))
         array = GrowingArray(self._memory, at + _NODES_AT, _NODE_SIZE)
         array.refresh()
+        if array.count > lib.LT_CALLS_NODES_ENDED:
+            raise self._memory.broken(f"{array.count} nodes in a call tree")
         begun = self._now()
         nodes = _NODE.each(array.copy())
         _, after = self._frames(at)

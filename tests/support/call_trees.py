@@ -40,7 +40,7 @@ def by_path(snapshot: Snapshot, tree: CallTree) -> Mapping[str, CallNode]:
     paths: list[str] = []
     for node in tree.nodes:
         name = function_name(snapshot, node)
-        paths.append(name if node.parent < 0 else f"{paths[node.parent]}/{name}")
+        paths.append(name if node.parent is None else f"{paths[node.parent]}/{name}")
     assert len(set(paths)) == len(paths), "two nodes have the same callers"
     return dict(zip(paths, tree.nodes, strict=True))
 

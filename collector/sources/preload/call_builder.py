@@ -14,7 +14,6 @@ from locktop.collector.shm.control import counts_calls
 from locktop.collector.shm.reader import RawThread
 
 ENDED = "ended threads"
-_ROOT = -1
 
 
 class CallBuilder:
@@ -25,6 +24,10 @@ class CallBuilder:
         self._trees = trees
         self._clock = clock
         self._stack_of = stack_of
+
+    def forget(self) -> None:
+        """Read all trees again: a library was unloaded."""
+        self._trees.forget()
 
     def of(
         self, threads: Iterable[RawThread], living: Mapping[int, Thread], control: int
@@ -86,7 +89,7 @@ class CallBuilder:
             inner = elapsed
         seconds = self._clock.seconds
         nodes: list[CallNode] = []
-        index_of = {0: _ROOT}
+        index_of: dict[int, int | None] = {0: None}
         for index, node in enumerate(tree.nodes):
             if not index or not node.function or node.parent >= index:
                 continue
@@ -125,7 +128,7 @@ def _present_wait(thread: RawThread, now: int) -> int:
 
 
 def _traced(nodes: Iterable[CallNode]) -> float:
-    return sum(node.total_s for node in nodes if node.parent == _ROOT)
+    return sum(node.total_s for node in nodes if node.parent is None)
 
 
 def _named(tree: CallTree, thread: Thread) -> CallTree:
@@ -144,13 +147,13 @@ def _merged(trees: list[CallTree]) -> tuple[CallTree, ...]:
     """Return one tree of several, none if there are none."""
     if len(trees) < 2:
         return tuple(trees)
-    index_of: dict[tuple[int, int], int] = {}
+    index_of: dict[tuple[int | None, int], int] = {}
     sums: list[list[CallNode]] = []
-    parents: list[int] = []
+    parents: list[int | None] = []
     for tree in trees:
         indexes: list[int] = []
         for node in tree.nodes:
-            parent = indexes[node.parent] if node.parent != _ROOT else _ROOT
+            parent = indexes[node.parent] if node.parent is not None else None
             index = index_of.setdefault((parent, node.function), len(sums))
             if index == len(sums):
                 sums.append([])

@@ -118,6 +118,7 @@ class PreloadScan(Scan):
         if session.unloads != reading.header.unloads:
             session.unloads = reading.header.unloads
             session.resolver.read_anew()
+            session.calls.forget()
         session.given.refresh()
         if self.has_ended:
             session.recorder.read(reading.threads, _EVENTS_BUDGET_S)

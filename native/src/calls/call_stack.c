@@ -20,11 +20,12 @@ enum {
 static uint64_t min_ticks;
 static struct lt_calls *ended; /* the tree of all ended threads */
 static __thread uint32_t refused;
+static __thread bool forks; /* this thread has filled `inherited` */
 
 /* The open calls of the thread that forks. Copied before the fork: child and parent share the
  * frames, and the parent goes on. */
 static struct {
-    uint32_t owner; /* tid of the thread that forks, 0 none */
+    uint32_t in_use;
     uint32_t count;
     uint64_t at; /* ticks of the fork */
     struct traced call[INHERITED_MAX];
@@ -347,10 +348,9 @@ void calls_unloaded(uint64_t start, uint64_t end)
 void calls_before_fork(void)
 {
     struct lt_calls *calls = lt_own.block && !lt_own.busy ? lt_own.calls : NULL;
-    uint32_t nobody = 0;
-    if (!calls || !__atomic_compare_exchange_n(&inherited.owner, &nobody, lt_own.block->tid, false,
-                                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return;
+    forks = calls && !__atomic_exchange_n(&inherited.in_use, 1, __ATOMIC_ACQUIRE);
+    if (!forks)
+        return; /* another thread forks now: then the child begins without open calls */
     inherited.at = lt_now();
     inherited.count = 0;
     for (uint32_t i = 1; i < calls->depth && inherited.count < INHERITED_MAX; i++) {
@@ -363,17 +363,16 @@ void calls_before_fork(void)
 
 void calls_after_fork(void)
 {
-    if (lt_own.block && inherited.owner == lt_own.block->tid)
-        __atomic_store_n(&inherited.owner, 0, __ATOMIC_RELEASE);
+    if (forks)
+        __atomic_store_n(&inherited.in_use, 0, __ATOMIC_RELEASE);
+    forks = false;
 }
 
 void calls_inherit(void)
 {
-    uint32_t count = inherited.count;
-    inherited.count = 0;
-    if (!inherited.owner)
-        return;
-    inherited.owner = 0;
+    uint32_t count = forks ? inherited.count : 0;
+    forks = false;
+    inherited.in_use = 0;
     struct lt_calls *calls = count ? calls_begin(false) : NULL;
     for (uint32_t i = 0; calls && i < count; i++) {
         call_begins(calls, &inherited.call[i]);

@@ -171,11 +171,11 @@ def test_functions_of_unloaded_libraries_stay_apart(
         rounds = target.truth()["rounds"]
         snapshot = scanned(target.pid)
         tree = tree_of(snapshot, target.pid)
-        (use,) = [node for node in tree.nodes if node.parent < 0 and node.count == 2]
+        (use,) = [node for node in tree.nodes if node.parent is None and node.count == 2]
         works = [node for node in tree.nodes if node.parent == tree.nodes.index(use)]
         assert [node.count for node in works] == [rounds, rounds]
         leaves = [node for node in tree.nodes if node.count == 2 * rounds]
-        assert [tree.nodes[node.parent] for node in leaves] == works
+        assert [node.parent for node in leaves] == [tree.nodes.index(node) for node in works]
         named = {snapshot.stacks[node.function][-1].module for node in (*works, *leaves)}
         assert named == {UNLOADED}
         check_sums(snapshot)
@@ -238,4 +238,4 @@ def test_a_snapshot_has_the_calls_on_request(start_target: StartTarget) -> None:
     (tree,) = document["calls"]
     names = [document["stacks"][str(node["function"])][-1]["function"] for node in tree["nodes"]]
     assert names == ["main", "batch", *COUNTED, "say", "hear"]
-    assert [node["parent"] for node in tree["nodes"]] == [-1, 0, 1, 1, 1, 0, 0]
+    assert [node["parent"] for node in tree["nodes"]] == [None, 0, 1, 1, 1, 0, 0]

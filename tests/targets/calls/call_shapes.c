@@ -276,11 +276,10 @@ static OWN void ends_thread(bool by_kernel)
     pthread_exit(NULL);
 }
 
-static void *ending(void *unused)
+static void *ending(void *by_kernel)
 {
-    (void)unused;
-    ends_thread(false);
-    return unused;
+    ends_thread(by_kernel != NULL);
+    return NULL;
 }
 
 static void *whole(void *unused)
@@ -292,7 +291,7 @@ static void *whole(void *unused)
 static OWN void threads(void)
 {
     for (int i = 0; i < 2 * ROUNDS; i++)
-        pthread_join(start(i % 2 ? ending : whole, NULL, NULL), NULL);
+        pthread_join(start(i % 2 ? ending : whole, i % 4 == 3 ? &i : NULL, NULL), NULL);
 }
 
 /* ---- children ---- */

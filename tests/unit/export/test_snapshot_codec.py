@@ -12,6 +12,7 @@ import msgpack
 import pytest
 from msgspec.structs import replace
 from unit.builders import records, scenarios
+from unit.builders.function_calls import function_calls
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.open_profile import open_profile
@@ -73,6 +74,7 @@ def full() -> Snapshot:
     )
     return replace(
         made,
+        calls=function_calls(),
         threads=(followed, *made.threads[1:]),
         locks=(replace(made.locks[0], holder_activity=now), *made.locks[1:]),
         lock_order_unproven=1,

@@ -102,13 +102,13 @@ def test_a_thread_that_ended_since_is_no_new_call() -> None:
 
 def test_damaged_callers_are_left_out() -> None:
     tree = CallTree(
-        1, "x", (node(-1, MAIN, 1, 1.0, 1.0), node(1, WORK, 1, 1.0, 1.0), node(9, FIND, 1, 1, 1))
+        1, "x", (node(None, MAIN, 1, 1.0, 1.0), node(1, WORK, 1, 1.0, 1.0), node(9, FIND, 1, 1, 1))
     )
     assert [one.node.step.name for one in contexts(calls_of(snapshot(tree)).root)] == ["main"]
 
 
 def test_deep_trees_need_no_recursion() -> None:
-    nodes = tuple(node(n - 1, MAIN, 1, 1.0, 0.0) for n in range(20_000))
+    nodes = tuple(node(n - 1 if n else None, MAIN, 1, 1.0, 0.0) for n in range(20_000))
     profile = CallsProfile(snapshot(CallTree(1, "x", nodes)))
     assert by_name(profile)["main"].count == 20_000
     assert profile.tree(TOTAL).value == 1.0
