@@ -11,7 +11,6 @@ from typing import Any
 from locktop.collector.profile.call_tree import Butterfly, Node, SourceLine, Step, Wing
 from locktop.collector.profile.profile import Profile, Weight
 
-FORMAT = "locktop.callers"
 VERSION = 1
 
 
@@ -22,7 +21,7 @@ def document(
     only waited for work."""
     root = profile.tree(weight.name)
     whole: dict[str, Any] = {
-        "format": FORMAT,
+        "format": f"locktop.{profile.name}",
         "version": VERSION,
         "of": profile.title,
         "pid": profile.process.pid or None,

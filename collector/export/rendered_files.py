@@ -51,6 +51,10 @@ def call_tree_file(
     profile: Profile, weight: Weight, idle: bool, step: Step | None, form: str, width: int = 100
 ) -> bytes:
     """Return the call tree, or the butterfly of ``step``, as ``json`` or ``text``."""
+    from locktop.collector.profile.calls_profile import CallsProfile
+
+    if step is None and isinstance(profile, CallsProfile):
+        return calls_file(profile, False, form, width)
     if form == "json":
         import json
 
@@ -94,8 +98,8 @@ def calls_file(profile: CallsProfile, flat: bool, form: str, width: int = 100) -
 
 
 def call_tree_name(profile: Profile) -> str:
-    """Return a name for a file with a call tree: locktop-callers-mysqld-4711."""
-    return _name("callers", profile.process)
+    """Return a name for a file with a call tree: locktop-callers-mysqld-4711, locktop-calls-x-1."""
+    return _name(profile.name, profile.process)
 
 
 def inside_name(snapshot: Snapshot) -> str:

@@ -35,6 +35,7 @@ NOT_KEPT = "no function calls are kept of this moment"
 class CallsProfile:
     """The function calls of one snapshot, or of the time between two."""
 
+    name = "calls"
     weights = CALLS_WEIGHTS
     estimate = False
 

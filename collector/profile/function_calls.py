@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from locktop.collector.model import CallNode, CallTree, Frame, Snapshot
 from locktop.collector.profile.call_tree import SourceLine, Step, function
@@ -102,7 +103,10 @@ def calls_of(snapshot: Snapshot, tid: int | None = None, before: Snapshot | None
             # The calls of a thread that has ended meanwhile are those of ended threads now.
             alive = {tree.tid for tree in snapshot.calls}
             earlier = [tree for tree in before.calls if tree.tid == ENDED or tree.tid not in alive]
-        _subtract(root, _added(before, earlier))
+        # Each scan may know more names than the one before.
+        _subtract(
+            root, _added(replace(before, stacks={**before.stacks, **snapshot.stacks}), earlier)
+        )
     return Calls(
         root=root,
         threads=tuple(tree.tid for tree in trees),

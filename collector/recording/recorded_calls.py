@@ -56,10 +56,14 @@ class RecordedCalls:
 
 
 class MomentsWithCalls:
-    """Moments whose snapshots have the newest function calls. See Moments."""
+    """Moments whose snapshots have the newest function calls. See Moments.
+
+    The first snapshots of a recording may lack names, which the last one has.
+    """
 
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
+        self._last: Snapshot | None = None
 
     def times_ns(self) -> Sequence[int]:
         """See Moments."""
@@ -67,7 +71,15 @@ class MomentsWithCalls:
 
     def at(self, time_ns: int) -> Snapshot:
         """See Moments."""
-        return calls_at(self._moments, time_ns)
+        found = calls_at(self._moments, time_ns)
+        if self._last is None:
+            self._last = self._moments.at(self._moments.times_ns()[-1])
+        if self._last.process != found.process:
+            return found
+        named = self._last.stacks
+        functions = {node.function for tree in found.calls for node in tree.nodes}
+        better = {stack: named[stack] for stack in functions if stack in named}
+        return replace(found, stacks={**found.stacks, **better})
 
     def notables(self) -> Sequence[Notable]:
         """See Moments."""

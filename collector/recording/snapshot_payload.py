@@ -22,9 +22,8 @@ from locktop.collector.sanitize import clean
 #: The largest id or counter has 64 bits. No figure of a model comes near the second.
 _MAX_INTEGER, _MAX_NUMBER = (1 << 64) - 1, 1e18
 #: In JSON: a number that may be too large has 20 digits, or an exponent of two digits.
-#: No integer of a model is negative, but for the caller of an outermost call.
-_STRANGE = re.compile(rb'\d{20}|\d[eE]\+?\d\d|[:,\[](?!(?<="parent":)-1[,}])-\d+[,\]}]')
-_NO_CALLER = ("parent", -1)
+#: No integer of a model is negative.
+_STRANGE = re.compile(rb"\d{20}|\d[eE]\+?\d\d|[:,\[]-\d+[,\]}]")
 #: In msgpack: how a float begins that is infinite or no number.
 _NO_NUMBER = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|\xca[\x7f\xff][\x80-\xff]")
 
@@ -100,10 +99,7 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {
-            _clean(key): part if (key, part) == _NO_CALLER else _clean(part)
-            for key, part in value.items()
-        }
+        return {_clean(key): _clean(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [_clean(part) for part in value]
     if isinstance(value, float) and not abs(value) <= _MAX_NUMBER:

@@ -165,7 +165,8 @@ class CallTreeScreen(ListScreen):
         rows = self._branches.rows(root, self._show_idle, self.filter_words, self._now())
         self._rows = {self._branches.id_of(row.path): row for row in rows}
         table = lay_out(tree_columns(self._weight, root.value), self._tree_list.size.width)
-        self._tree_list.set_heads(self.WORDS.title, self._caption(), table.heading("SHARE"))
+        title = self.WORDS.title or self._profile.name.capitalize()
+        self._tree_list.set_heads(title, self._caption(), table.heading("SHARE"))
         found = self._rows
         self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
 

@@ -49,7 +49,6 @@ class InsideLockScreen(CallTreeScreen):
     WORDS = TreeWords(
         title="Tree",
         caption="from the calls that took the lock, ",
-        callees="calls",
         top="no caller: takes the lock",
     )
 

@@ -129,9 +129,8 @@ class WingRow(Struct, frozen=True):
 class TreeWords(Struct, frozen=True):
     """The titles of the parts of a tree."""
 
-    title: str = "Callers"
+    title: str = ""  # empty: the name of the profile
     caption: str = ""  # before the weight; ends with a blank
-    callees: str = "calls and waits for"
     top: str = "no caller: a thread begins there"
 
 
@@ -144,12 +143,14 @@ def wing_rows(found: Butterfly, idle: bool, words: TreeWords | None = None) -> l
 
     callers = visible("caller", found.callers)
     callees = visible("callee", found.callees)
+    waits = any(wing.step.kind is StepKind.LOCK for wing in found.callees)
+    below = "calls and waits for" if waits else "calls"
     itself = Wing(found.step, found.value, found.idle, found.location)
     return [
         WingRow("title", title="called by" if callers else words.top),
         *callers,
         WingRow("itself", itself),
-        *([WingRow("title", title=words.callees)] if callees else []),
+        *([WingRow("title", title=below)] if callees else []),
         *callees,
     ]
 

@@ -69,7 +69,7 @@ class _Page:
 
     def _head(self, root: Node) -> Iterator[str]:
         estimate = ", an estimate: there are no whole stacks" if self._profile.estimate else ""
-        yield f"locktop callers: {self._profile.title}"
+        yield f"locktop {self._profile.name}: {self._profile.title}"
         yield f"{self._weight.says}: {self._figure(root.value)}{estimate}"
         if root.idle:
             where_to_find = "in parentheses below" if self._idle else "not shown"
@@ -101,7 +101,7 @@ class _Page:
         root = self._profile.tree(self._weight.name)
         self._whole = root.value
         found = self._profile.butterfly(self._weight.name, step)
-        yield f"locktop callers: {self._profile.title}"
+        yield f"locktop {self._profile.name}: {self._profile.title}"
         yield f"{self._weight.says}: {self._figure(root.value)}; shares are of that"
         yield ""
         yield f"{'share':>8}{'in all':>{_FIGURE}}{'itself':>{_FIGURE}}  function"

@@ -105,6 +105,9 @@ class _IdleSource:
     def scan(self, resolve: bool = False) -> Snapshot:
         return self.snapshot
 
+    def want_calls(self, wanted: bool) -> None:
+        pass
+
     def drain(self) -> None:
         return None
 

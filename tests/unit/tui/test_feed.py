@@ -41,6 +41,9 @@ class _Process:
     def follow(self, tid: int, locks: Collection[int] | None = None) -> None:
         pass
 
+    def want_calls(self, wanted: bool) -> None:
+        pass
+
     def set_level(self, name: str) -> str:
         return name
 

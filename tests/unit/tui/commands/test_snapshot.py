@@ -26,6 +26,9 @@ class ScannedSource:
         self.scans += 1
         return replace(scenarios.normal(), duration_s=float(self.scans))
 
+    def want_calls(self, wanted: bool) -> None:
+        """Do nothing: there are no calls."""
+
     def close(self) -> None:
         self.done.append("closed")
 
