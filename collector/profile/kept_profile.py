@@ -54,8 +54,10 @@ def position(profile: SelfProfile, address: int) -> tuple[int, int] | None:
 
 
 def counts(profile: SelfProfile) -> dict[tuple[int, int], int]:
-    """Return the samples by region and offset: of the buckets with samples and of those beside
-    them, for a sample often counts at the instruction behind the one that took the time."""
+    """Return the samples by region and offset, also of the buckets beside those with samples.
+
+    A sample often counts at the instruction behind the one that took the time.
+    """
     found: dict[tuple[int, int], int] = {}
     size = profile.bucket_size
     for bucket in profile.buckets:

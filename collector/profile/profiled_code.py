@@ -35,7 +35,7 @@ def without_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
 def with_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
     """Return a profile of a running process with the code and the lines of its buckets.
 
-    What cannot be read is left out. May take some seconds.
+    Code and lines that cannot be read are left out. The call may take some seconds.
     """
     pid = snapshot.process.pid
     machine = platform.machine()
@@ -68,9 +68,9 @@ def _addresses(profile: SelfProfile, code: tuple[RegionCode, ...], machine: str)
 
     The buckets with most samples come first.
     """
-    shown = counts(profile)
+    samples = counts(profile)
     of_bucket: dict[tuple[int, int], list[int]] = {
-        at: [profile.regions[at[0]].start + at[1]] for at in shown
+        at: [profile.regions[at[0]].start + at[1]] for at in samples
     }
     for region in code:
         for one in instructions(region.data, region.start, machine):
@@ -78,7 +78,7 @@ def _addresses(profile: SelfProfile, code: tuple[RegionCode, ...], machine: str)
             if at is not None:
                 bucket = at[0], at[1] // profile.bucket_size * profile.bucket_size
                 of_bucket.get(bucket, []).append(one.address)
-    by_count = sorted(shown, key=lambda at: -shown[at])
+    by_count = sorted(samples, key=lambda at: -samples[at])
     every = (address for at in by_count for address in of_bucket[at])
     return list(dict.fromkeys(every))[:MAX_LINES]
 

@@ -463,7 +463,7 @@ class MonitorScreen(ProfileKeys):
         )
         self.app.push_screen(self._above, self.above_closed)
 
-    def shown_snapshot(self) -> Snapshot | None:
+    def visible_snapshot(self) -> Snapshot | None:
         """See ProfileKeys."""
         return self._index.snapshot if self._index is not None else None
 

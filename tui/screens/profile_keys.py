@@ -10,13 +10,13 @@ from locktop.tui.screens.session_keys import SessionKeys
 class ProfileKeys(SessionKeys):
     """A screen with the key for profiles; a subclass draws the snapshots."""
 
-    def shown_snapshot(self) -> Snapshot | None:
+    def visible_snapshot(self) -> Snapshot | None:
         """Return the snapshot that the screen shows."""
         raise NotImplementedError
 
     def action_profiles(self) -> None:
         """Show the profiles of the program."""
-        snapshot = self.shown_snapshot()
+        snapshot = self.visible_snapshot()
         if snapshot is None:
             return
         if not snapshot.profiles:

@@ -6,12 +6,13 @@ import itertools
 import json
 import math
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
+from support.screen import Screen
 from support.targets import StartTarget, Target
 
 from locktop.collector.bench.runner import path as bench_program
@@ -150,6 +151,20 @@ def test_without_capstone_one_line_says_so(
     assert "locktop_branch_demo.c:" in done.stdout or "demo.c:" in done.stdout
 
 
+def test_the_screen_shows_two_profiles_with_their_instructions(
+    profiled: tuple[Target, dict[str, Any]], need: Callable[[str], Path]
+) -> None:
+    target, _ = profiled
+    with Screen(need("tmux"), "-p", target.pid) as screen:
+        screen.until(lambda text: "Locks" in text, "the monitor")
+        screen.press("P")
+        screen.until(lambda text: "chooses A" in text, "the profiles")
+        screen.press("m", "Down", "Enter")
+        text = screen.until(lambda text: "INSTRUCTION" in text, "the buckets")
+        assert "B : A" in text
+        assert "movzx" in text or "ldrb" in text
+
+
 def test_profiles_of_different_regions_are_not_compared(start_target: StartTarget) -> None:
     target = start_target("profiled_contrast")
     target.expect("ready")
@@ -197,6 +212,13 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path, f"{tmp_path}/missing:name"):
         refusal(tool.run("profile", "show", path))
     refusal(tool.run("profile", "list", tmp_path / "missing"))
+
+
+def test_the_demonstration_prints_the_contrast() -> None:
+    done = tool.run("demo", "--profile")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "B : A  0." in done.stdout
+    assert "sum_up_to_0x7f:" in done.stdout
 
 
 def test_the_bench_prints_the_slow_down_at_each_interval() -> None:
