@@ -20,6 +20,7 @@
 
 static struct profile profiles[LT_PROFILES];
 static int last_number;
+static bool are_used; /* the program has made a profile, now or before */
 uint32_t profiles_count;
 uint32_t profiles_of_all_threads;
 
@@ -142,6 +143,7 @@ int profiles_create(const struct profile_request *request)
         code = check_request(request);
     if (code != LOCKTOP_OK)
         return code;
+    are_used = true;
     if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     code = LOCKTOP_TOO_MANY_PROFILES;
@@ -411,15 +413,17 @@ void profiles_check_code(void)
 
 void profiles_after_fork_in_child(void)
 {
+    if (!are_used)
+        return; /* a write would copy a page in each child */
     profile_lock_reset();
     profiles_of_all_threads = 0;
     thread_starts_forget();
-    if (!profiles_count)
-        return;
     samplers_forget();
     profile_memory_forget();
     for (uint32_t i = 0; i < LT_PROFILES; i++) {
         struct profile *profile = &profiles[i];
+        if (!profile->number)
+            continue;
         if (profile_is_running(profile))
             profile->state = LT_PROFILE_STOPPED;
         profile->ran_ns = 0;
