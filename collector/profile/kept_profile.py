@@ -13,6 +13,9 @@ MAX_CODE = 256 << 10
 MAX_LINES = 4096
 
 
+_MAX_REGIONS = 8
+_MAX_BUCKETS = 65_536
+_END_OF_ADDRESSES = 1 << 64
 #: Buckets before and behind one with samples that are shown, too.
 BESIDE = 2
 
@@ -43,6 +46,25 @@ class KeptProfile(Struct, frozen=True):
     machine: str = ""  # of the code: "x86_64" or "aarch64"; "": not known
     code: tuple[RegionCode, ...] = ()
     lines: tuple[CodeLine, ...] = ()
+
+
+def check(profile: SelfProfile) -> None:
+    """Raise ValueError for a profile that no library can have made: a file may come from a
+    stranger."""
+    size = profile.bucket_size
+    if not 4 <= size <= 1 << 30 or size & (size - 1):
+        raise ValueError(f"bucket_size is {size}, no power of two from 4 on")
+    if not 1 <= len(profile.regions) <= _MAX_REGIONS:
+        raise ValueError(f"there are {len(profile.regions)} regions, not 1 to {_MAX_REGIONS}")
+    for region in profile.regions:
+        if not region.size or region.start + region.size > _END_OF_ADDRESSES:
+            raise ValueError("a region is empty or ends behind the last address")
+    if len(profile.buckets) > _MAX_BUCKETS:
+        raise ValueError(f"there are over {_MAX_BUCKETS} buckets")
+    for bucket in profile.buckets:
+        at = position(profile, bucket.address)
+        if at is None or at[1] % size:
+            raise ValueError(f"no bucket of the regions begins at {int(bucket.address):#x}")
 
 
 def position(profile: SelfProfile, address: int) -> tuple[int, int] | None:

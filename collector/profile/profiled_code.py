@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.linux import process_memory
-from locktop.collector.model import Frame, SelfProfile, Snapshot
+from locktop.collector.model import Frame, ProfileState, SelfProfile, Snapshot
 from locktop.collector.profile.instructions import instructions
 from locktop.collector.profile.kept_profile import (
     MAX_CODE,
@@ -13,6 +14,7 @@ from locktop.collector.profile.kept_profile import (
     CodeLine,
     KeptProfile,
     RegionCode,
+    check,
     counts,
     position,
 )
@@ -23,7 +25,15 @@ _PATIENCE_S = 30.0
 
 
 def without_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
-    """Return a profile of a snapshot, of which nothing but the counts is known."""
+    """Return a profile of a snapshot, of which nothing but the counts is known.
+
+    Raises:
+        LocktopError: the snapshot comes from a stranger, and the profile is damaged.
+    """
+    try:
+        check(profile)
+    except ValueError as error:
+        raise LocktopError(f"the profile is damaged: {error}") from None
     return KeptProfile(
         profile=profile,
         comm=snapshot.process.comm,
@@ -37,6 +47,9 @@ def with_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
 
     Code and lines that cannot be read are left out. The call may take some seconds.
     """
+    # Other code may be where the unloaded code was.
+    if profile.state is ProfileState.UNLOADED:
+        return without_code(snapshot, profile)
     pid = snapshot.process.pid
     machine = platform.machine()
     code = _code(pid, profile)

@@ -146,10 +146,15 @@ class ProfilesScreen(ListScreen):
         # Here, for the first screen must not wait for this import.
         from locktop.collector.profile import profiled_code
 
-        read = profiled_code.with_code if self._reads_code else profiled_code.without_code
         snapshot = self._snapshot
-        read_profiles = [await asyncio.to_thread(read, snapshot, one) for one in profiles]
-        self._visible = tuple(read_profiles)
+        is_here = self._reads_code and not snapshot.ended
+        read = profiled_code.with_code if is_here else profiled_code.without_code
+        try:
+            found = [await asyncio.to_thread(read, snapshot, one) for one in profiles]
+        except LocktopError as error:
+            self.show_message(str(error), style="waiting", seconds=_ERROR_S)
+            return
+        self._visible = tuple(found)
         self.apply_filter()
 
     # Actions, as named in actions.py
