@@ -18,6 +18,8 @@ lock and, with --deadlock, a deadlock. Without a terminal the command prints a s
 
 #: Long enough for every problem of the program to appear.
 _SCANS, _PAUSE_S = 6, 0.5
+#: The names of the profiles that the program of --profile makes.
+_PROFILES = ("random", "sorted")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,8 +68,10 @@ def demo_program(name: str = "locktop-demo") -> Path:
 
 
 def _compare_profiles(arguments: argparse.Namespace) -> int:
+    import json
     import subprocess
 
+    from locktop.collector.format import units
     from locktop.collector.sources import launch
     from locktop.tui.commands.profile import contrast_of
 
@@ -79,9 +83,15 @@ def _compare_profiles(arguments: argparse.Namespace) -> int:
     )
     with program:
         assert program.stdout is not None
-        if not program.stdout.readline():  # the program says on standard error why not
+        said = program.stdout.readline()
+        if not said:  # the program says on standard error why not
             return EXIT_WRONG
-        print(contrast_of(program.pid, ("random", "sorted"), arguments), end="")
+        first, second = (json.loads(said)[f"{name}_ns"] * 1e-9 for name in _PROFILES)
+        print(contrast_of(program.pid, _PROFILES, arguments))
+        print(
+            f"CPU time that the program measured: A {units.duration(first)},"
+            f" B {units.duration(second)}, B : A {second / first:.3f}"
+        )
     return 0
 
 

@@ -143,6 +143,7 @@ class ProfilesScreen(ListScreen):
     @work(exclusive=True, group="profile")
     async def _show(self, profiles: tuple[SelfProfile, ...]) -> None:
         """Read the code of the profiles, which may take some seconds, and show them."""
+        self.show_message("Reading the code and its source lines ...", seconds=1.0)
         # Here, for the first screen must not wait for this import.
         from locktop.collector.profile import profiled_code
 

@@ -14,7 +14,7 @@ from locktop.collector.profile.profile_listing import BucketRow, Listing
 #: Rows of a text. Those with the fewest samples are left out first.
 MAX_ROWS = 1000
 _COUNT, _MORE, _MIN_PLOT, _MAX_PLOT = 8, 8, 8, 20  # columns
-_MAX_INSTRUCTION, _SOURCE = 30, 24
+_MAX_INSTRUCTION, _SOURCE, _MAX_SOURCE = 30, 24, 200
 
 
 def render_list(profiles: Sequence[SelfProfile], width: int = 100) -> str:
@@ -179,5 +179,7 @@ def difference(found: Listing) -> str:
         return "no bucket differs"
     name = words.region_name(found.regions[row.region])
     where = f"largest difference: {name}{_offset(row)}, A {row.counts[0]:,}, B {row.counts[-1]:,}"
-    source = _source(row.line, 1000)
+    # The bucket may begin within the last instruction of the one before.
+    first = next((one.line for one in row.instructions if one.line is not None), row.line)
+    source = _source(first, _MAX_SOURCE)
     return f"{where}, {source}" if source else where

@@ -96,10 +96,11 @@ def test_the_difference_lies_in_the_loop_with_the_branch(
 
 def is_jump_back(instruction: dict[str, Any]) -> bool:
     """Return whether an instruction is a conditional jump to an earlier one."""
-    name, _, target = instruction["text"].partition(" ")
+    text: str = instruction["text"]
+    name, _, target = text.partition(" ")
     at = target.rpartition("+")[2]
     conditional = (name.startswith("j") and name != "jmp") or name.startswith(("b.", "tb", "cb"))
-    return conditional and at.startswith("0x") and int(at, 16) < instruction["offset"]
+    return conditional and at.startswith("0x") and int(at, 16) < int(instruction["offset"])
 
 
 def test_saved_profiles_show_what_the_process_showed(
@@ -243,6 +244,7 @@ def test_the_demonstration_prints_the_contrast() -> None:
     done = tool.run("demo", "--profile")
     assert (done.returncode, done.stderr) == (0, "")
     assert "B : A  0." in done.stdout
+    assert "CPU time that the program measured: A " in done.stdout
     assert "sum_up_to_0x7f:" in done.stdout
 
 
