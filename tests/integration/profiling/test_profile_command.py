@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support import tool
 from support.screen import Screen
-from support.targets import StartTarget, Target
+from support.targets import Compiler, StartTarget, Target
 
 from locktop.collector.bench.runner import path as bench_program
 from locktop.collector.sources import launch
@@ -191,6 +191,18 @@ def test_the_screen_shows_two_profiles_with_their_instructions(
         text = screen.until(lambda text: "INSTRUCTION" in text, "the buckets")
         assert "B : A" in text
         assert "movzx" in text or "ldrb" in text
+
+
+def test_the_code_of_an_unloaded_library_is_not_read(
+    start_target: StartTarget, compiler: Compiler
+) -> None:
+    library = compiler.program("profiled_plugin", "-shared", "-fPIC")
+    target = start_target("profiled_errors", "unloaded", str(library))
+    target.expect("unloaded")
+    found = report("-p", target.pid, "1")
+    assert found["profiles"][0]["state"] == "unloaded"
+    assert any(any(bucket["counts"]) for bucket in found["buckets"])
+    assert found["notes"] == ["the code was not kept: instructions are missing"]
 
 
 def test_profiles_of_different_regions_are_not_compared(start_target: StartTarget) -> None:
