@@ -44,7 +44,7 @@ class ProfileCosts(Struct, frozen=True):
 
 
 def measure(pairs: int, progress: Callable[[int, int], None] | None = None) -> ProfileCosts:
-    """Measure the sources that are clocks. Takes some 0.1 s for each pair and interval.
+    """Measure the sources that are clocks. Takes some 1.1 s for each pair.
 
     Args:
         pairs: runs without and with a profile, for each interval.
@@ -122,7 +122,7 @@ def _table(found: ProfileCosts) -> Cells:
         ]
         for row in found.rows
     ]
-    return Cells(["source", "interval", "slow-down", "quartiles", "samples/s"], lines, 1)
+    return Cells(["source", "interval", "slow-down, median", "quartiles", "samples/s"], lines, 1)
 
 
 def _percent(share: float) -> str:

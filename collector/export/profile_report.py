@@ -95,8 +95,8 @@ def encode(found: Listing) -> bytes:
 
 def _start(found: Listing, index: int) -> int:
     """Return the address of a region in the profile whose instructions the rows have."""
-    shown = next((kept for kept in found.profiles if kept.code), found.profiles[0])
-    return shown.profile.regions[index].start
+    with_code = next((kept for kept in found.profiles if kept.code), found.profiles[0])
+    return with_code.profile.regions[index].start
 
 
 def _profile(kept: KeptProfile) -> ReportedProfile:

@@ -24,15 +24,13 @@ from locktop.collector.profile.kept_profile import (
     CodeLine,
     KeptProfile,
     RegionCode,
+    check,
 )
 
 FORMAT: Literal["locktop.profile"] = "locktop.profile"
 VERSION = 1
 #: Bytes of a file: 65,536 buckets take some 5 MB.
 MAX_BYTES = 32 << 20
-_MAX_REGIONS = 8
-_END_OF_ADDRESSES = 1 << 64
-_MAX_BUCKETS = 65_536
 _PIECE = 64  # bytes of code
 
 
@@ -123,7 +121,7 @@ def parse(data: bytes, name: str) -> KeptProfile:
     try:
         whole = snapshot_codec.parse_document(data, ProfileDocument, VERSION)
         profile = msgspec.convert(whole.profile, SelfProfile, from_attributes=True)
-        _check(profile)
+        check(profile)
         code = _read_code(whole, profile)
     except ValueError as error:
         raise LocktopError(f"{name} is no profile of locktop: {error}") from None
@@ -139,28 +137,6 @@ def parse(data: bytes, name: str) -> KeptProfile:
             for one in whole.lines[: 2 * MAX_LINES]
         ),
     )
-
-
-def _check(profile: SelfProfile) -> None:
-    """Raise ValueError for a profile that no library can have made."""
-    size = profile.bucket_size
-    if not 4 <= size <= 1 << 30 or size & (size - 1):
-        raise ValueError(f"bucket_size is {size}, no power of two from 4 on")
-    if not 1 <= len(profile.regions) <= _MAX_REGIONS:
-        raise ValueError(f"there are {len(profile.regions)} regions, not 1 to {_MAX_REGIONS}")
-    for region in profile.regions:
-        if not region.size or region.start + region.size > _END_OF_ADDRESSES:
-            raise ValueError("a region is empty or ends behind the last address")
-    if len(profile.buckets) > _MAX_BUCKETS:
-        raise ValueError(f"there are over {_MAX_BUCKETS} buckets")
-    for bucket in profile.buckets:
-        starts = [
-            region.start
-            for region in profile.regions
-            if 0 <= bucket.address - region.start < region.size
-        ]
-        if not starts or (bucket.address - starts[0]) % size:
-            raise ValueError(f"no bucket of the regions begins at {int(bucket.address):#x}")
 
 
 def _read_code(whole: ProfileDocument, profile: SelfProfile) -> tuple[RegionCode, ...]:

@@ -33,8 +33,8 @@ def total(profile: SelfProfile, samples: int) -> str:
 def region_name(region: ProfileRegion) -> str:
     """Return the function of a region, or ``module+0xoffset``, or its address."""
     module = region.module.rpartition("/")[2]
-    place = f"{module}+{region.offset:#x}" if module else f"{region.start:#x}"
-    return region.function or place
+    location = f"{module}+{region.offset:#x}" if module else f"{region.start:#x}"
+    return region.function or location
 
 
 def region_names(profile: SelfProfile) -> str:

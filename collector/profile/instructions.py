@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 _TARGET = re.compile(r"#?0x([0-9a-f]{1,16})$")
-#: What a listing without instructions says.
+#: The note of a listing without instructions.
 WITHOUT_CAPSTONE = "instructions need capstone: pip install 'locktop[disassembly]'"
 
 

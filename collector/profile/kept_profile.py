@@ -13,6 +13,9 @@ MAX_CODE = 256 << 10
 MAX_LINES = 4096
 
 
+_MAX_REGIONS = 8
+_MAX_BUCKETS = 65_536
+_END_OF_ADDRESSES = 1 << 64
 #: Buckets before and behind one with samples that are shown, too.
 BESIDE = 2
 
@@ -45,6 +48,25 @@ class KeptProfile(Struct, frozen=True):
     lines: tuple[CodeLine, ...] = ()
 
 
+def check(profile: SelfProfile) -> None:
+    """Raise ValueError for a profile that no library can have made: a file may come from a
+    stranger."""
+    size = profile.bucket_size
+    if not 4 <= size <= 1 << 30 or size & (size - 1):
+        raise ValueError(f"bucket_size is {size}, no power of two from 4 on")
+    if not 1 <= len(profile.regions) <= _MAX_REGIONS:
+        raise ValueError(f"there are {len(profile.regions)} regions, not 1 to {_MAX_REGIONS}")
+    for region in profile.regions:
+        if not region.size or region.start + region.size > _END_OF_ADDRESSES:
+            raise ValueError("a region is empty or ends behind the last address")
+    if len(profile.buckets) > _MAX_BUCKETS:
+        raise ValueError(f"there are over {_MAX_BUCKETS} buckets")
+    for bucket in profile.buckets:
+        at = position(profile, bucket.address)
+        if at is None or at[1] % size:
+            raise ValueError(f"no bucket of the regions begins at {int(bucket.address):#x}")
+
+
 def position(profile: SelfProfile, address: int) -> tuple[int, int] | None:
     """Return the index of the region that has an address, and the offset there; None: no region."""
     for index, region in enumerate(profile.regions):
@@ -54,8 +76,10 @@ def position(profile: SelfProfile, address: int) -> tuple[int, int] | None:
 
 
 def counts(profile: SelfProfile) -> dict[tuple[int, int], int]:
-    """Return the samples by region and offset: of the buckets with samples and of those beside
-    them, for a sample often counts at the instruction behind the one that took the time."""
+    """Return the samples by region and offset, also of the buckets beside those with samples.
+
+    A sample often counts at the instruction behind the one that took the time.
+    """
     found: dict[tuple[int, int], int] = {}
     size = profile.bucket_size
     for bucket in profile.buckets:

@@ -76,8 +76,8 @@ def listing(profiles: Sequence[KeptProfile]) -> Listing:
         for at, count in counts(kept.profile).items():
             samples.setdefault(at, [0] * len(profiles))[number] = count
     lines = {at: line for kept in reversed(profiles) for at, line in _lines(kept).items()}
-    shown = next((kept for kept in profiles if kept.code), profiles[0])
-    of_bucket = _instructions(shown)
+    with_code = next((kept for kept in profiles if kept.code), profiles[0])
+    of_bucket = _instructions(with_code)
     rows = tuple(
         BucketRow(
             region=at[0],
@@ -92,11 +92,11 @@ def listing(profiles: Sequence[KeptProfile]) -> Listing:
         for at in sorted(samples)
         if any(samples[at]) or at in of_bucket
     )
-    return Listing(profiles=tuple(profiles), rows=rows, notes=_notes(profiles, shown))
+    return Listing(profiles=tuple(profiles), rows=rows, notes=_notes(profiles, with_code))
 
 
 def _check_same(one: KeptProfile, other: KeptProfile) -> None:
-    if _places(one) != _places(other):
+    if _positions(one) != _positions(other):
         raise LocktopError(
             f"the profiles are of different regions: {_described(one)}, {_described(other)}"
         )
@@ -110,7 +110,7 @@ def _check_same(one: KeptProfile, other: KeptProfile) -> None:
         raise LocktopError("the profiles are of different builds: the code of the region differs")
 
 
-def _places(kept: KeptProfile) -> list[tuple[str, int, int]]:
+def _positions(kept: KeptProfile) -> list[tuple[str, int, int]]:
     """Return each region as the name of its file, its offset there, and its size.
 
     Code that a program makes at run time has only its address.
@@ -125,8 +125,8 @@ def _places(kept: KeptProfile) -> list[tuple[str, int, int]]:
 def _described(kept: KeptProfile) -> str:
     region = kept.profile.regions[0]
     module = region.module.rpartition("/")[2]
-    place = region.function or (f"{module}+{region.offset:#x}" if module else f"{region.start:#x}")
-    return f"{place}, {region.size} bytes"
+    name = region.function or (f"{module}+{region.offset:#x}" if module else f"{region.start:#x}")
+    return f"{name}, {region.size} bytes"
 
 
 def _lines(kept: KeptProfile) -> dict[tuple[int, int], CodeLine]:
@@ -149,13 +149,13 @@ def _instructions(kept: KeptProfile) -> dict[tuple[int, int], list[tuple[int, In
     return found
 
 
-def _notes(profiles: Sequence[KeptProfile], shown: KeptProfile) -> tuple[str, ...]:
+def _notes(profiles: Sequence[KeptProfile], with_code: KeptProfile) -> tuple[str, ...]:
     notes = []
-    if not shown.code:
+    if not with_code.code:
         notes.append("the code was not kept: instructions are missing")
-    elif len(shown.code) < len(shown.profile.regions):
+    elif len(with_code.code) < len(with_code.profile.regions):
         notes.append("of some regions the code was not kept: their instructions are missing")
-    if shown.code and not can_disassemble():
+    if with_code.code and not can_disassemble():
         notes.append(WITHOUT_CAPSTONE)
     units = [(kept.profile.source, kept.profile.interval) for kept in profiles]
     if len(set(units)) > 1:

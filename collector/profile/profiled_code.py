@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.linux import process_memory
-from locktop.collector.model import Frame, SelfProfile, Snapshot
+from locktop.collector.model import Frame, ProfileState, SelfProfile, Snapshot
 from locktop.collector.profile.instructions import instructions
 from locktop.collector.profile.kept_profile import (
     MAX_CODE,
@@ -13,6 +14,7 @@ from locktop.collector.profile.kept_profile import (
     CodeLine,
     KeptProfile,
     RegionCode,
+    check,
     counts,
     position,
 )
@@ -23,7 +25,15 @@ _PATIENCE_S = 30.0
 
 
 def without_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
-    """Return a profile of a snapshot, of which nothing but the counts is known."""
+    """Return a profile of a snapshot, of which nothing but the counts is known.
+
+    Raises:
+        LocktopError: the snapshot comes from a stranger, and the profile is damaged.
+    """
+    try:
+        check(profile)
+    except ValueError as error:
+        raise LocktopError(f"the profile is damaged: {error}") from None
     return KeptProfile(
         profile=profile,
         comm=snapshot.process.comm,
@@ -35,8 +45,11 @@ def without_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
 def with_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
     """Return a profile of a running process with the code and the lines of its buckets.
 
-    What cannot be read is left out. May take some seconds.
+    Code and lines that cannot be read are left out. The call may take some seconds.
     """
+    # Other code may be where the unloaded code was.
+    if profile.state is ProfileState.UNLOADED:
+        return without_code(snapshot, profile)
     pid = snapshot.process.pid
     machine = platform.machine()
     code = _code(pid, profile)
@@ -68,9 +81,9 @@ def _addresses(profile: SelfProfile, code: tuple[RegionCode, ...], machine: str)
 
     The buckets with most samples come first.
     """
-    shown = counts(profile)
+    samples = counts(profile)
     of_bucket: dict[tuple[int, int], list[int]] = {
-        at: [profile.regions[at[0]].start + at[1]] for at in shown
+        at: [profile.regions[at[0]].start + at[1]] for at in samples
     }
     for region in code:
         for one in instructions(region.data, region.start, machine):
@@ -78,7 +91,7 @@ def _addresses(profile: SelfProfile, code: tuple[RegionCode, ...], machine: str)
             if at is not None:
                 bucket = at[0], at[1] // profile.bucket_size * profile.bucket_size
                 of_bucket.get(bucket, []).append(one.address)
-    by_count = sorted(shown, key=lambda at: -shown[at])
+    by_count = sorted(samples, key=lambda at: -samples[at])
     every = (address for at in by_count for address in of_bucket[at])
     return list(dict.fromkeys(every))[:MAX_LINES]
 

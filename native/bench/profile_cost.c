@@ -1,3 +1,4 @@
+/* Times the same work without and with a profile, in turns: see profile_cost.h. */
 #include "profile_cost.h"
 
 #include "measure.h"
@@ -64,7 +65,9 @@ int profile_cost(int source, uint64_t interval, unsigned pairs)
                                                   LOCKTOP_THIS_THREAD, "bench");
     if (profile < 0)
         return failed(profile);
-    uint64_t steps = (uint64_t)(SLICE_NS / work_step_ns());
+    /* A start begins a new interval. */
+    uint64_t slice = interval * 5 / 2 > SLICE_NS ? interval * 5 / 2 : SLICE_NS;
+    uint64_t steps = (uint64_t)((double)slice / work_step_ns());
     printf("{\"pairs\": [");
     for (unsigned i = 0; i < pairs; i++) {
         /* The order changes, so that a machine that slows down makes no difference. */

@@ -1,9 +1,9 @@
-/* One loop with a branch, on random bytes and then on the same bytes in order: the processor
- * predicts the branch of the latter. Both are profiled (docs/profile.md), as "random" and "sorted".
+/* One loop with a branch, on random bytes and then on the same bytes in order. The processor can
+ * predict the branch of the latter. Both are profiled (docs/profile.md), as "random" and "sorted".
  *
  *   locktop run -- locktop-branch-demo [--wait] [PASSES]
  *
- * Prints the CPU time of both as JSON. --wait: ends when the standard input ends, so that
+ * Prints the CPU time of both as JSON. With --wait the program ends when its input ends. Until then
  * `locktop profile show -p PID random sorted` can read the profiles. */
 #include <locktop.h>
 #include <stdio.h>
@@ -32,9 +32,9 @@ __attribute__((noinline)) static unsigned long sum_up_to_0x7f(const unsigned cha
 
 static unsigned long long cpu_ns(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (unsigned long long)time.tv_sec * 1000000000u + (unsigned long long)time.tv_nsec;
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec;
 }
 
 static int must(int result)
@@ -59,9 +59,9 @@ static unsigned long long profiled(const char *name, int source, int passes, uns
     unsigned long long begin = cpu_ns();
     for (int i = 0; i < passes; i++)
         *sum += sum_up_to_0x7f(bytes, SIZE);
-    unsigned long long spent = cpu_ns() - begin;
+    unsigned long long taken = cpu_ns() - begin;
     must(locktop_profile_stop(profile));
-    return spent;
+    return taken;
 }
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from locktop.tui.commands.options import add_screen, has_terminal, rules, seconds
-from locktop.tui.exit_status import EXIT_SCREEN_FAULT
+from locktop.tui.exit_status import EXIT_SCREEN_FAULT, EXIT_WRONG
 
 NAME = "demo"
 HELP = "watch a small program with lock problems"
@@ -18,17 +18,27 @@ lock and, with --deadlock, a deadlock. Without a terminal the command prints a s
 
 #: Long enough for every problem of the program to appear.
 _SCANS, _PAUSE_S = 6, 0.5
+#: The names of the profiles that the program of --profile makes.
+_PROFILES = ("random", "sorted")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--deadlock", action="store_true", help="let three threads deadlock")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--deadlock", action="store_true", help="let three threads deadlock")
+    form.add_argument(
+        "--profile",
+        action="store_true",
+        help="instead compare two profiles of a loop with a branch: of random and of sorted bytes",
+    )
     parser.add_argument("--seconds", type=seconds, metavar="N", help="end after N seconds")
     add_screen(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Start the program and watch it."""
+    if arguments.profile:
+        return _compare_profiles(arguments)
     program = demo_program()
     command = [str(program)]
     if arguments.deadlock:
@@ -45,16 +55,44 @@ def execute(arguments: argparse.Namespace) -> int:
     return status if status == EXIT_SCREEN_FAULT else started.status
 
 
-def demo_program() -> Path:
-    """The path of the demonstration program. Raises LocktopError."""
+def demo_program(name: str = "locktop-demo") -> Path:
+    """The path of a demonstration program. Raises LocktopError."""
     import locktop
     from locktop.collector.errors import LocktopError
 
     for directory in locktop.__path__:
-        path = Path(directory) / "bin" / "locktop-demo"
+        path = Path(directory) / "bin" / name
         if path.is_file():
             return path
-    raise LocktopError("locktop-demo is missing from this installation; install locktop again")
+    raise LocktopError(f"{name} is missing from this installation; install locktop again")
+
+
+def _compare_profiles(arguments: argparse.Namespace) -> int:
+    import json
+    import subprocess
+
+    from locktop.collector.format import units
+    from locktop.collector.sources import launch
+    from locktop.tui.commands.profile import contrast_of
+
+    program = subprocess.Popen(
+        [demo_program("locktop-branch-demo"), "--wait"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **launch.preload_environment("contended")},
+    )
+    with program:
+        assert program.stdout is not None
+        said = program.stdout.readline()
+        if not said:  # the program says on standard error why not
+            return EXIT_WRONG
+        first, second = (json.loads(said)[f"{name}_ns"] * 1e-9 for name in _PROFILES)
+        print(contrast_of(program.pid, _PROFILES, arguments))
+        print(
+            f"CPU time that the program measured: A {units.duration(first)},"
+            f" B {units.duration(second)}, B : A {second / first:.3f}"
+        )
+    return 0
 
 
 def _print_snapshot(command: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, recorded
@@ -24,7 +25,8 @@ Shows the profiles that a program makes of its own code through locktop.h (docs/
   locktop profile save -p PID NAME -o FILE
   locktop profile show FILE [FILE]     saved ones
 
-NAME is the name that the program gave, or the number of the list."""
+NAME is the name that the program gave, or the number of the list. --format json writes JSON, and
+--force replaces FILE."""
 
 FORMATS = ("text", "json")
 
@@ -69,7 +71,7 @@ def _list(arguments: argparse.Namespace) -> int:
         raise LocktopError("profile list needs one of -p PID and FILE")
     path = destination(arguments)
     if arguments.pid is not None:
-        found = _scanned(arguments).profiles
+        found = _scanned(arguments.pid, arguments).profiles
     else:
         found = _profiles_of(arguments.file, arguments)
     if arguments.format == "json":
@@ -87,7 +89,7 @@ def _save(arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         raise LocktopError("profile save needs -o FILE; - is the standard output")
     path = destination(arguments)
-    kept = _live(_scanned(arguments), arguments.profile)
+    kept = _live(_scanned(arguments.pid, arguments), arguments.profile)
     write(saved_profile.encode(kept), path, arguments)
     return 0
 
@@ -103,7 +105,7 @@ def _show(arguments: argparse.Namespace) -> int:
         raise LocktopError("profile show takes one profile, or two to compare")
     path = destination(arguments)
     if arguments.pid is not None:
-        snapshot = _scanned(arguments)
+        snapshot = _scanned(arguments.pid, arguments)
         found = listing([_live(snapshot, name) for name in names])
     else:
         found = listing([_of_file(name, arguments) for name in names])
@@ -115,8 +117,18 @@ def _show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _scanned(arguments: argparse.Namespace) -> Snapshot:
-    source = options.attached(arguments.pid, arguments)
+def contrast_of(pid: int, names: Sequence[str], arguments: argparse.Namespace) -> str:
+    """Return profiles of a process beside each other as text. Raises LocktopError."""
+    from locktop.collector.export.text import self_profile
+    from locktop.collector.profile.profile_listing import listing
+
+    snapshot = _scanned(pid, arguments)
+    found = listing([_live(snapshot, name) for name in names])
+    return self_profile.render(found, text_width())
+
+
+def _scanned(pid: int, arguments: argparse.Namespace) -> Snapshot:
+    source = options.attached(pid, arguments)
     try:
         return source.scan(resolve=True)
     finally:

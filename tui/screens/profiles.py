@@ -47,7 +47,7 @@ class ProfilesScreen(ListScreen):
         self._snapshot = snapshot
         self._reads_code = reads_code
         self._first: int | None = None  # the number of profile A of a contrast
-        self._shown: tuple[KeptProfile, ...] = ()
+        self._visible: tuple[KeptProfile, ...] = ()
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
@@ -82,9 +82,9 @@ class ProfilesScreen(ListScreen):
         """Show a newer snapshot of the same process: the counts go on."""
         self._snapshot = snapshot
         newer = {_key(one): one for one in snapshot.profiles}
-        self._shown = tuple(
+        self._visible = tuple(
             replace(kept, profile=newer.get(_key(kept.profile), kept.profile))
-            for kept in self._shown
+            for kept in self._visible
         )
         if self.is_mounted and self.is_current:
             self.apply_filter()
@@ -124,32 +124,38 @@ class ProfilesScreen(ListScreen):
 
     def _draw_buckets(self) -> None:
         found = self._listing()
-        title = " and ".join(profile_name(kept.profile) for kept in self._shown)
+        title = " and ".join(profile_name(kept.profile) for kept in self._visible)
         self._buckets.set_heads("Buckets", title)
         width = max(40, self._buckets.size.width - 1)
-        subject = tuple(_key(kept.profile) for kept in self._shown)
+        subject = tuple(_key(kept.profile) for kept in self._visible)
         self._buckets.show(subject, listing_lines(found, width) if found is not None else ())
 
     def _listing(self) -> Listing | None:
-        if not self._shown:
+        if not self._visible:
             return None
         try:
-            return listing(self._shown)
+            return listing(self._visible)
         except LocktopError as error:
             self.show_message(str(error), style="waiting", seconds=_ERROR_S)
-            self._shown = ()
+            self._visible = ()
             return None
 
     @work(exclusive=True, group="profile")
     async def _show(self, profiles: tuple[SelfProfile, ...]) -> None:
         """Read the code of the profiles, which may take some seconds, and show them."""
+        self.show_message("Reading the code and its source lines ...", seconds=1.0)
         # Here, for the first screen must not wait for this import.
         from locktop.collector.profile import profiled_code
 
-        read = profiled_code.with_code if self._reads_code else profiled_code.without_code
         snapshot = self._snapshot
-        shown = [await asyncio.to_thread(read, snapshot, one) for one in profiles]
-        self._shown = tuple(shown)
+        is_here = self._reads_code and not snapshot.ended
+        read = profiled_code.with_code if is_here else profiled_code.without_code
+        try:
+            found = [await asyncio.to_thread(read, snapshot, one) for one in profiles]
+        except LocktopError as error:
+            self.show_message(str(error), style="waiting", seconds=_ERROR_S)
+            return
+        self._visible = tuple(found)
         self.apply_filter()
 
     # Actions, as named in actions.py

@@ -14,7 +14,7 @@ from locktop.collector.profile.profile_listing import BucketRow, Listing
 #: Rows of a text. Those with the fewest samples are left out first.
 MAX_ROWS = 1000
 _COUNT, _MORE, _MIN_PLOT, _MAX_PLOT = 8, 8, 8, 20  # columns
-_MAX_INSTRUCTION, _SOURCE = 30, 24
+_MAX_INSTRUCTION, _SOURCE, _MAX_SOURCE = 30, 24, 200
 
 
 def render_list(profiles: Sequence[SelfProfile], width: int = 100) -> str:
@@ -79,8 +79,8 @@ def rows(found: Listing, width: int = 100) -> Iterator[str]:
     if not found.rows:
         yield "no samples in these regions"
         return
-    shown = _shown(found)
-    columns = _columns(found, shown, width)
+    visible = _visible(found)
+    columns = _columns(found, visible, width)
     titles = ("A", "B") if found.is_contrast else ("SAMPLES",)
     counts = " ".join(f"{title:>{_COUNT}}" for title in titles)
     more = "B-A" if found.is_contrast else "SHARE"
@@ -88,16 +88,16 @@ def rows(found: Listing, width: int = 100) -> Iterator[str]:
     heads = f"{'BUCKET':<{columns.offset}} {counts} {more:>{_MORE}}  {plots}"
     yield f"{heads} {'INSTRUCTION':<{columns.instruction}} SOURCE"
     region = None
-    for row in shown:
+    for row in visible:
         if row.region != region:
             region = row.region
             yield f"{words.region_name(found.regions[region])}:"
         yield from _bucket(found, row, columns)
-    if len(shown) < len(found.rows):
-        yield f"{len(found.rows) - len(shown)} buckets with fewer samples are left out"
+    if len(visible) < len(found.rows):
+        yield f"{len(found.rows) - len(visible)} buckets with fewer samples are left out"
 
 
-class _Columns(NamedTuple):
+class _Widths(NamedTuple):
     """The widths of the columns, and the counts that fill the plots."""
 
     offset: int
@@ -107,15 +107,15 @@ class _Columns(NamedTuple):
     most: tuple[int, ...]
 
 
-def _columns(found: Listing, shown: Sequence[BucketRow], width: int) -> _Columns:
-    texts = [one.instruction.text for row in shown for one in row.instructions]
+def _columns(found: Listing, visible: Sequence[BucketRow], width: int) -> _Widths:
+    texts = [one.instruction.text for row in visible for one in row.instructions]
     instruction = min(_MAX_INSTRUCTION, max((len(text) for text in texts), default=11))
-    offset = max(6, *(len(_offset(row)) for row in shown))
+    offset = max(6, *(len(_offset(row)) for row in visible))
     count = len(found.profiles)
     room = width - offset - count * (_COUNT + 2) - _MORE - instruction - _SOURCE - 5
     plot = max(_MIN_PLOT, min(_MAX_PLOT, room // count))
     used = width - _SOURCE - room + count * plot
-    return _Columns(
+    return _Widths(
         offset=offset,
         plot=plot,
         instruction=instruction,
@@ -124,7 +124,7 @@ def _columns(found: Listing, shown: Sequence[BucketRow], width: int) -> _Columns
     )
 
 
-def _shown(found: Listing) -> list[BucketRow]:
+def _visible(found: Listing) -> list[BucketRow]:
     if len(found.rows) <= MAX_ROWS:
         return list(found.rows)
     by_count = sorted(found.rows, key=lambda row: -max(row.counts))
@@ -139,7 +139,7 @@ def _scale(found: Listing) -> tuple[int, ...]:
     return (max(most),) * len(most) if len(kinds) == 1 else tuple(most)
 
 
-def _bucket(found: Listing, row: BucketRow, columns: _Columns) -> Iterator[str]:
+def _bucket(found: Listing, row: BucketRow, columns: _Widths) -> Iterator[str]:
     counts = " ".join(f"{count:>{_COUNT},}" for count in row.counts)
     if found.is_contrast:
         more = f"{row.difference:>+{_MORE},}"
@@ -179,5 +179,7 @@ def difference(found: Listing) -> str:
         return "no bucket differs"
     name = words.region_name(found.regions[row.region])
     where = f"largest difference: {name}{_offset(row)}, A {row.counts[0]:,}, B {row.counts[-1]:,}"
-    source = _source(row.line, 1000)
+    # The bucket may begin within the last instruction of the one before.
+    first = next((one.line for one in row.instructions if one.line is not None), row.line)
+    source = _source(first, _MAX_SOURCE)
     return f"{where}, {source}" if source else where

@@ -6,13 +6,14 @@ import itertools
 import json
 import math
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
-from support.targets import StartTarget, Target
+from support.screen import Screen
+from support.targets import Compiler, StartTarget, Target
 
 from locktop.collector.bench.runner import path as bench_program
 from locktop.collector.sources import launch
@@ -42,9 +43,16 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
+def profile(
+    *arguments: str | int | Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``locktop profile ARGUMENTS``."""
+    return tool.run("profile", *map(str, arguments), environment=environment)
+
+
 def report(*arguments: str | int) -> dict[str, Any]:
     """Return ``locktop profile show --format json``."""
-    done = tool.run("profile", "show", "--format", "json", *arguments)
+    done = profile("show", "--format", "json", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -88,10 +96,11 @@ def test_the_difference_lies_in_the_loop_with_the_branch(
 
 def is_jump_back(instruction: dict[str, Any]) -> bool:
     """Return whether an instruction is a conditional jump to an earlier one."""
-    name, _, target = instruction["text"].partition(" ")
+    text: str = instruction["text"]
+    name, _, target = text.partition(" ")
     at = target.rpartition("+")[2]
     conditional = (name.startswith("j") and name != "jmp") or name.startswith(("b.", "tb", "cb"))
-    return conditional and at.startswith("0x") and int(at, 16) < instruction["offset"]
+    return conditional and at.startswith("0x") and int(at, 16) < int(instruction["offset"])
 
 
 def test_saved_profiles_show_what_the_process_showed(
@@ -100,16 +109,16 @@ def test_saved_profiles_show_what_the_process_showed(
     target, _ = profiled
     files = [tmp_path / f"{name}.json" for name in ("random", "sorted")]
     for file in files:
-        done = tool.run("profile", "save", "-p", target.pid, file.stem, "-o", file)
+        done = profile("save", "-p", target.pid, file.stem, "-o", file)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     before = files[0].read_bytes()
-    again = tool.run("profile", "save", "-p", target.pid, "sorted", "-o", files[0])
+    again = profile("save", "-p", target.pid, "sorted", "-o", files[0])
     assert "exists" in refusal(again)
     assert files[0].read_bytes() == before
     live, saved = report("-p", target.pid, "random", "sorted"), report(*map(str, files))
     assert saved["buckets"] == live["buckets"]
     assert [one["name"] for one in saved["profiles"]] == ["random", "sorted"]
-    text = tool.run("profile", "show", *map(str, files)).stdout
+    text = profile("show", *files).stdout
     assert "━" in text
     assert "B : A" in text
     assert "largest difference: sum_up_to_0x7f+" in text
@@ -121,7 +130,7 @@ def test_profiles_of_a_snapshot_have_counts_alone(
 ) -> None:
     target, _ = profiled
     file = tmp_path / "snapshot.json"
-    assert tool.run("snapshot", "-p", target.pid, "-o", file).returncode == 0
+    assert tool.run("snapshot", "-p", target.pid, "-o", str(file)).returncode == 0
     live, saved = report("-p", target.pid, "random"), report(f"{file}:random")
     counts = [
         {at["offset"]: at["counts"] for at in one["buckets"] if any(at["counts"])}
@@ -129,11 +138,33 @@ def test_profiles_of_a_snapshot_have_counts_alone(
     ]
     assert counts[0] == counts[1] != {}
     assert saved["notes"] == ["the code was not kept: instructions are missing"]
-    listed = tool.run("profile", "list", file).stdout
-    assert listed == tool.run("profile", "list", "-p", target.pid).stdout
+    listed = profile("list", file).stdout
+    assert listed == profile("list", "-p", target.pid).stdout
     assert [line.split()[1] for line in listed.splitlines()] == ["NAME", "random", "sorted"]
-    found = json.loads(tool.run("profile", "list", file, "--format", "json").stdout)
+    found = json.loads(profile("list", file, "--format", "json").stdout)
     assert [one["name"] for one in found["profiles"]] == ["random", "sorted"]
+
+
+def test_profiles_of_a_recording_have_counts_alone(
+    profiled: tuple[Target, dict[str, Any]], tmp_path: Path
+) -> None:
+    target, _ = profiled
+    file = tmp_path / "recorded"
+    done = tool.run("record", "-p", target.pid, "-o", str(file), "-d", "1")
+    assert done.returncode == 0, done.stderr
+    assert report(f"{file}:random")["profiles"][0]["samples"] > 0
+    assert profile("list", file).stdout == profile("list", "-p", target.pid).stdout
+
+
+def test_a_damaged_profile_of_a_snapshot_is_refused(
+    profiled: tuple[Target, dict[str, Any]], tmp_path: Path
+) -> None:
+    target, _ = profiled
+    document = tool.snapshot(target.pid)
+    document["profiles"][0]["bucket_size"] = 0
+    file = tmp_path / "snapshot.json"
+    file.write_text(json.dumps(document))
+    assert "bucket_size is 0" in refusal(profile("show", f"{file}:random"))
 
 
 def test_without_capstone_one_line_says_so(
@@ -141,38 +172,60 @@ def test_without_capstone_one_line_says_so(
 ) -> None:
     target, _ = profiled
     (tmp_path / "capstone.py").write_text("raise ImportError('not installed')\n")
-    done = tool.run(
-        "profile", "show", "-p", target.pid, "random", environment={"PYTHONPATH": str(tmp_path)}
-    )
+    done = profile("show", "-p", target.pid, "random", environment={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0
     notes = [line for line in done.stdout.splitlines() if line.startswith("note:")]
     assert notes == ["note: instructions need capstone: pip install 'locktop[disassembly]'"]
     assert "locktop_branch_demo.c:" in done.stdout or "demo.c:" in done.stdout
 
 
+def test_the_screen_shows_two_profiles_with_their_instructions(
+    profiled: tuple[Target, dict[str, Any]], need: Callable[[str], Path]
+) -> None:
+    target, _ = profiled
+    with Screen(need("tmux"), "-p", target.pid) as screen:
+        screen.until(lambda text: "Locks" in text, "the monitor")
+        screen.press("P")
+        screen.until(lambda text: "chooses A" in text, "the profiles")
+        screen.press("m", "Down", "Enter")
+        text = screen.until(lambda text: "INSTRUCTION" in text, "the buckets")
+        assert "B : A" in text
+        assert "movzx" in text or "ldrb" in text
+
+
+def test_the_code_of_an_unloaded_library_is_not_read(
+    start_target: StartTarget, compiler: Compiler
+) -> None:
+    library = compiler.program("profiled_plugin", "-shared", "-fPIC")
+    target = start_target("profiled_errors", "unloaded", str(library))
+    target.expect("unloaded")
+    found = report("-p", target.pid, "1")
+    assert found["profiles"][0]["state"] == "unloaded"
+    assert any(any(bucket["counts"]) for bucket in found["buckets"])
+    assert found["notes"] == ["the code was not kept: instructions are missing"]
+
+
 def test_profiles_of_different_regions_are_not_compared(start_target: StartTarget) -> None:
     target = start_target("profiled_contrast")
     target.expect("ready")
-    refused = tool.run("profile", "show", "-p", target.pid, "one", "other")
+    refused = profile("show", "-p", target.pid, "one", "other")
     assert "different regions" in refusal(refused)
     assert "buckets of different sizes: 4 and 8 bytes" in refusal(
-        tool.run("profile", "show", "-p", target.pid, "one", "coarse")
+        profile("show", "-p", target.pid, "one", "coarse")
     )
-    assert "several profiles are called" in refusal(
-        tool.run("profile", "show", "-p", target.pid, "twice")
-    )
+    assert "several profiles are called" in refusal(profile("show", "-p", target.pid, "twice"))
 
 
 def test_a_name_that_no_profile_has_is_refused(
     profiled: tuple[Target, dict[str, Any]],
 ) -> None:
     target, _ = profiled
-    line = refusal(tool.run("profile", "show", "-p", target.pid, "neither"))
+    line = refusal(profile("show", "-p", target.pid, "neither"))
     assert line.endswith("there is no profile 'neither'; there are random, sorted")
-    line = refusal(tool.run("profile", "show", "-p", target.pid, "1", "2", "1"))
+    line = refusal(profile("show", "-p", target.pid, "1", "2", "1"))
     assert "one profile, or two" in line
-    assert "needs -o" in refusal(tool.run("profile", "save", "-p", target.pid, "1"))
-    assert "one of -p PID and FILE" in refusal(tool.run("profile", "list"))
+    assert "needs -o" in refusal(profile("save", "-p", target.pid, "1"))
+    assert "one of -p PID and FILE" in refusal(profile("list"))
 
 
 @pytest.mark.parametrize(
@@ -190,13 +243,21 @@ def test_a_name_that_no_profile_has_is_refused(
 def test_a_file_that_is_no_profile_is_refused(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     file.write_bytes(content)
-    assert "is no profile of locktop" in refusal(tool.run("profile", "show", file))
+    assert "is no profile of locktop" in refusal(profile("show", file))
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path, f"{tmp_path}/missing:name"):
-        refusal(tool.run("profile", "show", path))
-    refusal(tool.run("profile", "list", tmp_path / "missing"))
+        refusal(profile("show", path))
+    refusal(profile("list", tmp_path / "missing"))
+
+
+def test_the_demonstration_prints_the_contrast() -> None:
+    done = tool.run("demo", "--profile")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "B : A  0." in done.stdout
+    assert "CPU time that the program measured: A " in done.stdout
+    assert "sum_up_to_0x7f:" in done.stdout
 
 
 def test_the_bench_prints_the_slow_down_at_each_interval() -> None:

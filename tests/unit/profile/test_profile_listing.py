@@ -11,6 +11,7 @@ from unit.builders.self_profiles import CODE, START, kept, self_profile
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.text import self_profile as text
 from locktop.collector.model import ProfileRegion
+from locktop.collector.profile.instructions import instructions
 from locktop.collector.profile.kept_profile import profile_named
 from locktop.collector.profile.profile_listing import Listing, listing
 
@@ -119,3 +120,20 @@ def test_the_list_has_each_profile() -> None:
     page = text.render_list((self_profile({0: 1}), self_profile({}, "", 2, source="cycles")))
     assert [line.split()[:2] for line in page.splitlines()[1:]] == [["1", "sum"], ["2", "-"]]
     assert text.render_list(()).startswith("no profile")
+
+
+@pytest.mark.parametrize(
+    ("code", "machine", "says"),
+    [
+        ("75fc", "x86_64", ["jne 0x4ffe"]),
+        ("90 75fd", "x86_64", ["nop", "jne +0x0"]),
+        ("1f2003d5 ecffff54", "aarch64", ["nop", "b.gt +0x0"]),
+        ("ff", "x86_64", [".byte 0xff"]),
+        ("90", "riscv64", []),
+    ],
+)
+def test_instructions_have_offsets_of_jumps_within_the_code(
+    code: str, machine: str, says: list[str]
+) -> None:
+    found = instructions(bytes.fromhex(code), START, machine)
+    assert [one.text for one in found] == says

@@ -84,6 +84,12 @@ async def test_the_counts_go_on_with_each_snapshot() -> None:
         await screen.says("samples 70")
 
 
+async def test_a_damaged_profile_of_a_stream_gives_a_message() -> None:
+    async with opened(snapshot(self_profile({4: 1}, bucket_size=0))) as screen:
+        await screen.keys("enter")
+        await screen.says("the profile is damaged: bucket_size is 0")
+
+
 async def test_the_filter_leaves_profiles_out() -> None:
     async with opened() as screen:
         await screen.keys("slash", *"sor", "enter")
