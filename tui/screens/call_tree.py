@@ -146,12 +146,16 @@ class CallTreeScreen(ListScreen):
         self._status_line.show((self._status(width),))
         if self._root is None:
             began = self._now()
-            self._root = self._profile.tree(self._weight.name)
+            self._root = self.add_up()
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
         self._headline.show(self.headline(self._root, width))
         self.draw_tree(self._root)
         self._draw_wings(self._root)
+
+    def add_up(self) -> Node:
+        """Add up what the lists show, and return the tree."""
+        return self._profile.tree(self._weight.name)
 
     def headline(self, root: Node, width: int) -> Sequence[Line]:
         """The lines above the lists."""
