@@ -21,6 +21,7 @@ SAMPLES = Weight("samples", "samples", WeightUnit.COUNT)
 class InsideLockProfile:
     """The samples of one lock. A sample stands for ``period_s`` seconds of a hold."""
 
+    name = "inside"
     weights = (HELD, ON_CPU, ASLEEP, SAMPLES)
     estimate = False
 

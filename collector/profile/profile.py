@@ -42,6 +42,10 @@ class Profile(Protocol):
     """A source of call trees and butterflies."""
 
     @property
+    def name(self) -> str:
+        """The command that shows such a profile."""
+
+    @property
     def title(self) -> str:
         """Names the source, in one line."""
 
@@ -80,6 +84,7 @@ SNAPSHOT_WEIGHTS = (
 class SnapshotProfile:
     """The waits of one snapshot, with whole stacks."""
 
+    name = "callers"
     weights = SNAPSHOT_WEIGHTS
     estimate = False
 
@@ -127,6 +132,7 @@ class SnapshotProfile:
 class ReportProfile:
     """A caller/callee report, which has no whole stacks."""
 
+    name = "callers"
     estimate = True
 
     def __init__(self, report: CallerCalleeReport, name: str) -> None:

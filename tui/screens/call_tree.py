@@ -64,6 +64,7 @@ class CallTreeScreen(ListScreen):
         idle: bool = False,
         pause: Callable[[], None] | None = None,
         travel: Travel | None = None,
+        profile_of: Callable[[Snapshot], Profile] = SnapshotProfile,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the screen.
@@ -75,6 +76,7 @@ class CallTreeScreen(ListScreen):
             idle: whether to show waits for work.
             pause: pauses the snapshots, None where there are none.
             travel: see ListScreen.
+            profile_of: makes the profile of a newer snapshot.
             now: a monotonic clock in seconds.
         """
         super().__init__(travel)
@@ -83,6 +85,7 @@ class CallTreeScreen(ListScreen):
         self._weight = weight or profile.weights[0]
         self._show_idle = idle
         self._pause = pause
+        self._profile_of = profile_of
         self._now = now
         self._later: Timer | None = None  # draws a snapshot that came too early
         self._next_at = float("-inf")
@@ -122,7 +125,7 @@ class CallTreeScreen(ListScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot of the same process."""
-        self._profile, self._root = self.profile_of(snapshot), None
+        self._profile, self._root = self._profile_of(snapshot), None
         if not (self.is_mounted and self.is_current) or self._later is not None:
             return
         wait_s = self._next_at - self._now()
@@ -130,10 +133,6 @@ class CallTreeScreen(ListScreen):
             self._later = self.set_timer(wait_s, self._draw_later)
         else:
             self._draw()
-
-    def profile_of(self, snapshot: Snapshot) -> Profile:
-        """The profile of a newer snapshot."""
-        return SnapshotProfile(snapshot)
 
     def _draw_later(self) -> None:
         self._later = None
@@ -166,7 +165,9 @@ class CallTreeScreen(ListScreen):
         rows = self._branches.rows(root, self._show_idle, self.filter_words, self._now())
         self._rows = {self._branches.id_of(row.path): row for row in rows}
         table = lay_out(tree_columns(self._weight, root.value), self._tree_list.size.width)
-        self._tree_list.set_heads(self.WORDS.title, self._caption(), table.heading("SHARE"))
+        self._tree_list.set_heads(
+            self._profile.name.capitalize(), self._caption(), table.heading("SHARE")
+        )
         found = self._rows
         self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
 

@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from locktop.collector.export.files import save_new
-from locktop.collector.export.rendered_files import inside_file, inside_name
+from locktop.collector.export.rendered_files import call_tree_name, inside_file
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.call_tree import Node, Step
 from locktop.collector.profile.inside_profile import InsideLockProfile
@@ -47,9 +47,7 @@ class InsideLockScreen(CallTreeScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*INSIDE_ACTIONS)]
     FOOTER = INSIDE_FOOTER
     WORDS = TreeWords(
-        title="Tree",
         caption="from the calls that took the lock, ",
-        callees="calls",
         top="no caller: takes the lock",
     )
 
@@ -74,7 +72,12 @@ class InsideLockScreen(CallTreeScreen):
         self._lock = lock
         self._profile: InsideLockProfile
         super().__init__(
-            InsideLockProfile(snapshot, lock), status, pause=pause, travel=travel, now=now
+            InsideLockProfile(snapshot, lock),
+            status,
+            pause=pause,
+            travel=travel,
+            profile_of=self._newer_profile,
+            now=now,
         )
         self._sampling = sampling
         self._is_gone = False
@@ -106,8 +109,8 @@ class InsideLockScreen(CallTreeScreen):
         """Take no more samples."""
         self._sampling.end()
 
-    def profile_of(self, snapshot: Snapshot) -> Profile:
-        """See CallTreeScreen. A lock that is not there has no samples."""
+    def _newer_profile(self, snapshot: Snapshot) -> Profile:
+        """Return the profile of a newer snapshot. A lock that is not there has no samples."""
         found = next((lock for lock in snapshot.locks if lock.id == self._lock.id), None)
         self._is_gone = found is None
         self._lock = found or replace(self._lock, inside=None)
@@ -239,4 +242,4 @@ class InsideLockScreen(CallTreeScreen):
         snapshot, lock = self._profile.snapshot, self._profile.lock
         suffix = ".json" if form == "json" else ".txt"
         data = inside_file(snapshot, lock, form)
-        self.save(partial(save_new, inside_name(snapshot), suffix, data))
+        self.save(partial(save_new, call_tree_name(self._profile), suffix, data))

@@ -231,7 +231,7 @@ class MonitorScreen(ListScreen):
             return
         self._draw_status()
         stale = "" if self.past.is_active else self._feed.stale
-        self._headline.show(top_lines(index, self.size.width, self.size.height, stale))
+        self._headline.show(top_lines(index, stale, self.size))
         now = self._now()
         for panel in (self._locks, self._threads):
             panel.draw(index, self.filter_words, self._show_idle, now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
+from textual.geometry import Size
 
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
 from locktop.collector.format.snapshot_index import SnapshotIndex
@@ -20,6 +21,22 @@ from locktop.tui.views.styled_line import Line, make_line
 
 #: A name in fewer cells cannot be recognized.
 _MIN_NAME = 8
+
+
+def top_lines(index: SnapshotIndex, stale: str, size: Size) -> tuple[Line, ...]:
+    """The lines below the first one: the deadlock, or what matters most.
+
+    Args:
+        index: the snapshot.
+        stale: the reason that no newer snapshot comes; "" while they come.
+        size: the cells of the screen.
+    """
+    max_lines = max(3, size.height // 5)
+    found = banner(index, max_lines, size.width) or (headline(index, size.width),)
+    if not stale:
+        return found
+    is_empty = not index.snapshot.process.pid
+    return (waiting_line(stale, size.width), *(() if is_empty else found))
 
 
 def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
@@ -130,19 +147,3 @@ def _locations(frame: Frame | None, site: Frame | None, room: int) -> str:
     # Each location has half of the room, and what the other one does not need.
     at = location_in(frame, max(room - cell_len(shortest_location(site)), (room + 1) // 2))
     return f", at {at} ({location_in(site, room - cell_len(at))})"
-
-
-def top_lines(index: SnapshotIndex, width: int, height: int, stale: str) -> tuple[Line, ...]:
-    """The lines above the panels.
-
-    Args:
-        index: the snapshot.
-        width: of the screen, cells.
-        height: of the screen, rows.
-        stale: the reason that no newer snapshot comes for now; "" while they come.
-    """
-    found = banner(index, max(3, height // 5), width) or (headline(index, width),)
-    if not stale:
-        return found
-    is_empty = not index.snapshot.process.pid
-    return (waiting_line(stale, width), *(() if is_empty else found))
