@@ -125,7 +125,7 @@ class CallTreeScreen(ListScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot of the same process."""
-        self._profile, self._root = self._profile_of(snapshot), None
+        self._profile, self._root = self.profile_of(snapshot), None
         if not (self.is_mounted and self.is_current) or self._later is not None:
             return
         wait_s = self._next_at - self._now()
@@ -133,6 +133,10 @@ class CallTreeScreen(ListScreen):
             self._later = self.set_timer(wait_s, self._draw_later)
         else:
             self._draw()
+
+    def profile_of(self, snapshot: Snapshot) -> Profile:
+        """The profile of a newer snapshot."""
+        return self._profile_of(snapshot)
 
     def _draw_later(self) -> None:
         self._later = None

@@ -72,12 +72,7 @@ class InsideLockScreen(CallTreeScreen):
         self._lock = lock
         self._profile: InsideLockProfile
         super().__init__(
-            InsideLockProfile(snapshot, lock),
-            status,
-            pause=pause,
-            travel=travel,
-            profile_of=self._newer_profile,
-            now=now,
+            InsideLockProfile(snapshot, lock), status, pause=pause, travel=travel, now=now
         )
         self._sampling = sampling
         self._is_gone = False
@@ -109,8 +104,8 @@ class InsideLockScreen(CallTreeScreen):
         """Take no more samples."""
         self._sampling.end()
 
-    def _newer_profile(self, snapshot: Snapshot) -> Profile:
-        """Return the profile of a newer snapshot. A lock that is not there has no samples."""
+    def profile_of(self, snapshot: Snapshot) -> Profile:
+        """See CallTreeScreen. A lock that is not there has no samples."""
         found = next((lock for lock in snapshot.locks if lock.id == self._lock.id), None)
         self._is_gone = found is None
         self._lock = found or replace(self._lock, inside=None)
