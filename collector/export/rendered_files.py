@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from locktop.collector.export.files import save_new
 
 if TYPE_CHECKING:
-    from locktop.collector.model import Lock, Process, Snapshot
+    from locktop.collector.model import Lock, Snapshot
     from locktop.collector.profile.call_tree import Step
     from locktop.collector.profile.calls_profile import CallsProfile
     from locktop.collector.profile.profile import Profile, Weight
@@ -99,17 +99,9 @@ def calls_file(profile: CallsProfile, flat: bool, form: str, width: int = 100) -
 
 def call_tree_name(profile: Profile) -> str:
     """Return a name for a file with a call tree: locktop-callers-mysqld-4711, locktop-calls-x-1."""
-    return _name(profile.name, profile.process)
-
-
-def inside_name(snapshot: Snapshot) -> str:
-    """Return a name for a file with what runs inside a lock: locktop-inside-mysqld-4711."""
-    return _name("inside", snapshot.process)
-
-
-def _name(part: str, process: Process) -> str:
+    process = profile.process
     of = f"-{process.comm}-{process.pid}" if process.pid else ""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"locktop-{part}{of}")
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"locktop-{profile.name}{of}")
 
 
 def encoded(text: str) -> bytes:

@@ -44,11 +44,6 @@ class InsideLockProfile:
         """
         return inside(self.snapshot, self._weighed(weight)).functions
 
-    def samples(self, weight: str) -> int:
-        """Return the number of samples that the weight counts."""
-        found = self._weighed(weight).inside
-        return sum(one.count for one in found.stacks) if found is not None else 0
-
     def tree(self, weight: str) -> Node:
         """See Profile. The entry functions of the tree are those that took the lock."""
         return call_tree.tree(self._branches(weight))

@@ -149,12 +149,16 @@ class CallTreeScreen(ListScreen):
         self._status_line.show((self._status(width),))
         if self._root is None:
             began = self._now()
-            self._root = self._profile.tree(self._weight.name)
+            self._root = self.add_up()
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
         self._headline.show(self.headline(self._root, width))
         self.draw_tree(self._root)
         self._draw_wings(self._root)
+
+    def add_up(self) -> Node:
+        """Add up what the lists show, and return the tree."""
+        return self._profile.tree(self._weight.name)
 
     def headline(self, root: Node, width: int) -> Sequence[Line]:
         """The lines above the lists."""
@@ -165,8 +169,9 @@ class CallTreeScreen(ListScreen):
         rows = self._branches.rows(root, self._show_idle, self.filter_words, self._now())
         self._rows = {self._branches.id_of(row.path): row for row in rows}
         table = lay_out(tree_columns(self._weight, root.value), self._tree_list.size.width)
-        title = self.WORDS.title or self._profile.name.capitalize()
-        self._tree_list.set_heads(title, self._caption(), table.heading("SHARE"))
+        self._tree_list.set_heads(
+            self._profile.name.capitalize(), self._caption(), table.heading("SHARE")
+        )
         found = self._rows
         self._tree_list.show(list(found), lambda id_: table.line(found[id_]))
 

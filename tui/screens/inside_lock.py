@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from locktop.collector.export.files import save_new
-from locktop.collector.export.rendered_files import inside_file, inside_name
+from locktop.collector.export.rendered_files import call_tree_name, inside_file
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.call_tree import Node, Step
 from locktop.collector.profile.inside_profile import InsideLockProfile
@@ -47,7 +47,6 @@ class InsideLockScreen(CallTreeScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*INSIDE_ACTIONS)]
     FOOTER = INSIDE_FOOTER
     WORDS = TreeWords(
-        title="Tree",
         caption="from the calls that took the lock, ",
         top="no caller: takes the lock",
     )
@@ -77,6 +76,7 @@ class InsideLockScreen(CallTreeScreen):
         )
         self._sampling = sampling
         self._is_gone = False
+        self._functions: Sequence[FunctionShare] = ()  # of all samples that the weight counts
         self._shares: dict[int, FunctionShare] = {}
         self._ids: dict[Step, int] = {}  # of rows
         self._sorter = StableSorter()
@@ -129,6 +129,11 @@ class InsideLockScreen(CallTreeScreen):
 
     # Drawing
 
+    def add_up(self) -> Node:
+        """See CallTreeScreen."""
+        self._functions = self._profile.functions(self._weight.name)
+        return super().add_up()
+
     def headline(self, root: Node, width: int) -> Sequence[Line]:
         """See CallTreeScreen. Without samples the lines say why."""
         reason = self._reason()
@@ -160,11 +165,10 @@ class InsideLockScreen(CallTreeScreen):
         super().draw_tree(root)
 
     def _draw_functions(self) -> None:
-        weight = self._weight.name
         key = sort_key_named(SORT_KEYS, self._sort_by)
         rows = {
             self._ids.setdefault(one.step, len(self._ids)): one
-            for one in sorted(self._profile.functions(weight), key=key.key)
+            for one in sorted(self._functions, key=key.key)
             if matches(location_of(one.step, one.location), self.filter_words)
         }
         # A moment of the past may be far from the one before, and no drawing follows.
@@ -172,7 +176,7 @@ class InsideLockScreen(CallTreeScreen):
             self._sorter.sort_now()
         self._shares = rows
         ids = self._sorter.arrange(list(rows), self._now(), lambda: list(rows))
-        samples = max(self._profile.samples(weight), 1)
+        samples = max(sum(one.own for one in self._functions), 1)
         table = lay_out(function_columns(samples), self._function_list.size.width)
         self._function_list.set_heads(
             "Functions", f"by {self._weight.says} in them", table.heading(key.column)
@@ -233,4 +237,4 @@ class InsideLockScreen(CallTreeScreen):
         snapshot, lock = self._profile.snapshot, self._profile.lock
         suffix = ".json" if form == "json" else ".txt"
         data = inside_file(snapshot, lock, form)
-        self.save(partial(save_new, inside_name(snapshot), suffix, data))
+        self.save(partial(save_new, call_tree_name(self._profile), suffix, data))

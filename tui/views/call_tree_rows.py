@@ -129,14 +129,12 @@ class WingRow(Struct, frozen=True):
 class TreeWords(Struct, frozen=True):
     """The titles of the parts of a tree."""
 
-    title: str = ""  # empty: the name of the profile
     caption: str = ""  # before the weight; ends with a blank
     top: str = "no caller: a thread begins there"
 
 
 def wing_rows(found: Butterfly, idle: bool, words: TreeWords | None = None) -> list[WingRow]:
     """The rows from the top: callers, the function, callees."""
-    words = words or TreeWords()
 
     def visible(side: str, wings: Sequence[Wing]) -> list[WingRow]:
         return [WingRow(side, wing) for wing in wings if wing.value > 0 or (idle and wing.idle > 0)]
@@ -147,7 +145,7 @@ def wing_rows(found: Butterfly, idle: bool, words: TreeWords | None = None) -> l
     below = "calls and waits for" if waits else "calls"
     itself = Wing(found.step, found.value, found.idle, found.location)
     return [
-        WingRow("title", title="called by" if callers else words.top),
+        WingRow("title", title="called by" if callers else (words or TreeWords()).top),
         *callers,
         WingRow("itself", itself),
         *([WingRow("title", title=below)] if callees else []),

@@ -137,7 +137,7 @@ async def test_tab_goes_through_the_lists_and_enter_to_a_function() -> None:
         await screen.show(with_samples(SNAPSHOT, lock))
         assert "▶ Functions" in screen.text
         await screen.keys("tab", "down")
-        assert "▶ Tree" in screen.text
+        assert "▶ Inside" in screen.text
         await screen.keys("tab")
         assert "▶ Function 70% of all, 700ms itself" in screen.text
         assert "holds_once" in screen.text
