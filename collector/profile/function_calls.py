@@ -1,7 +1,7 @@
 """The function calls of one thread, or of all threads, as one tree and as a list of functions.
 
-The library has a tree for each thread. Trees are added up by the names of the functions, so that
-the trees of several threads, and of scans at different times, fit together.
+The library has a tree for each thread. Trees are added up by the names of the functions. So the
+trees of several threads fit together, and those of scans at different times.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def source(directory: Path) -> Path:
         done = subprocess.run([*apt, *rest], cwd=directory, capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"the source of zstd is not to be had: {done.stderr[-200:]}")
-    (archive,) = directory.glob("libzstd_*.orig.tar.*")
+    (archive,) = directory.glob("libzstd_*.orig.tar.xz")
     subprocess.run(["tar", "xf", str(archive)], cwd=directory, check=True)
     (unpacked,) = directory.glob("zstd-*/")
     return unpacked
