@@ -69,7 +69,16 @@ def test_each_function_has_the_count_of_uftrace(need: Need, tmp_path: Path) -> N
     data = tmp_path / "data"
     data.write_bytes(program.read_bytes()[:INPUT_SIZE])
     # One thread makes the same calls in each run.
-    command = [program, "-q", "-f", "--single-thread", "-19", data, "-o", tmp_path / "packed"]
+    command: list[str | Path] = [
+        program,
+        "-q",
+        "-f",
+        "--single-thread",
+        "-19",
+        data,
+        "-o",
+        tmp_path / "packed",
+    ]
     with Target(
         ["sh", "-c", 'exec "$@" 2>&1', "sh", *command], preload_environment("contended")
     ) as target:
