@@ -23,7 +23,7 @@ CALLS_WEIGHTS = (
     Weight(COUNT, "calls", WeightUnit.COUNT),
     Weight(WAIT, "waits for locks in calls", WeightUnit.SECONDS),
 )
-#: What to do about a process without function calls.
+#: The note on a process without function calls.
 NO_CALLS = (
     "no function calls: build the program with -finstrument-functions, and start it with the"
     " library (`locktop run`)"

@@ -1,7 +1,7 @@
 """The function calls of one thread, or of all threads, as one tree and as a list of functions.
 
-The library has a tree for each thread. Trees are added up by the names of the functions, so that
-the trees of several threads, and of scans at different times, fit together.
+The library has a tree for each thread. Trees are added up by the names of the functions. So the
+trees of several threads fit together, and those of scans at different times.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ class CallSum(Struct):
 
     def subtract(self, before: CallSum) -> None:
         """Take the figures of an earlier scan away. A smaller figure belongs to another thread."""
+        if self.count == before.count and not before.active:
+            # No call since. Each scan measures the clock anew, so the same time may differ a bit.
+            self.count = self.short_count = 0
+            self.total_s = self.own_s = self.wait_s = 0.0
+            return
         self.count = _less(self.count, before.count)
         self.short_count = _less(self.short_count, before.short_count)
         self.total_s = max(self.total_s - before.total_s, 0.0)

@@ -25,11 +25,11 @@ _MAX_FUNCTIONS = 30
 
 def render(profile: CallsProfile, flat: bool = False, width: int = 100) -> str:
     """Return the list of functions and the tree; with ``flat`` the whole list, without a tree."""
-    lines = _Page(profile, width).lines(flat)
+    lines = _CallsPage(profile, width).lines(flat)
     return "\n".join(part for line in lines for part in wrapped(line, width)) + "\n"
 
 
-class _Page:
+class _CallsPage:
     def __init__(self, profile: CallsProfile, width: int) -> None:
         self._profile = profile
         self._calls = profile.calls

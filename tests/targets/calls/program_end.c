@@ -1,6 +1,6 @@
 /* The main function of a real program that is built with main=program_main. At the end of the
- * program it says the exit status as JSON on the standard error, and goes on at a line of the
- * standard input. So a tool sees all function calls of the program. */
+ * program this function says the exit status as JSON on the standard error. The process ends at a
+ * line of the standard input. So a tool sees all function calls of the program. */
 #include <stdio.h>
 
 int program_main(int count, char *texts[]);

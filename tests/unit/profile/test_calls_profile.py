@@ -94,6 +94,11 @@ def test_calls_since_an_earlier_scan() -> None:
     assert set(by_name(unchanged)) == {"main"}, "only the call that goes on"
 
 
+def test_a_clock_that_was_measured_anew_makes_no_calls() -> None:
+    before, after = snapshot(thread_tree(1)), snapshot(thread_tree(1, 1.000001))
+    assert set(by_name(CallsProfile(after, before=before))) == {"main"}
+
+
 def test_a_thread_that_ended_since_is_no_new_call() -> None:
     ended = replace(thread_tree(1), tid=ENDED)
     profile = CallsProfile(snapshot(ended), ENDED, snapshot(thread_tree(1)))

@@ -52,7 +52,9 @@ def _history() -> History:
     history = History()
     for second in range(1, 5):
         trees = (thread_tree(1, float(second)),) if second in (1, 3) else ()
-        history.add(snapshot(*trees), second * _S)
+        made = snapshot(*trees)
+        process = replace(made.process, rss_bytes=second, cpu_share=second / 10)
+        history.add(replace(made, process=process), second * _S)
     return history
 
 
