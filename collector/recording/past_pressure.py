@@ -15,6 +15,8 @@ from locktop.collector.recording.moments import Moments
 #: The length of a phase, and how far back the phases go. Phases begin at whole multiples of their
 #: length, so each snapshot at a border is read once.
 PHASE_S, SPAN_S = 10, 60
+#: Shorter parts of a phase, at the begin of a memory, say too little.
+_MIN_PHASE_S = 1.0
 _NS = 1_000_000_000
 
 
@@ -75,7 +77,7 @@ class PastPressure:
         return tuple(
             PressurePhase(share=pressure(pair, 1)[0], duration_s=pair[1].time_s - pair[0].time_s)
             for pair in pairwise(found)
-            if pair[1].time_s > pair[0].time_s
+            if pair[1].time_s - pair[0].time_s >= _MIN_PHASE_S
         )
 
     def _times(self, until_ns: int) -> Sequence[int]:

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from unit.builders import scenarios
 
 from locktop.collector.model import Snapshot
+from locktop.collector.recording.moments import Moments
 from locktop.tui.app import LocktopApp
 from locktop.tui.themed_app import ThemedApp
 from locktop.tui.widgets.details import Details
@@ -108,6 +109,7 @@ async def opened(
     theme: str = "night",
     is_own_program: bool = False,
     leave_running: Callable[[], None] | None = None,
+    moments: Moments | None = None,
 ) -> AsyncIterator[Screen]:
     clock = [0.0]
     feed = HandFeed(*(snapshots or (scenarios.normal(),)))
@@ -116,6 +118,7 @@ async def opened(
         theme,
         is_own_program=is_own_program,
         leave_running=leave_running,
+        moments=moments,
         environ={"TERM": "xterm-256color"},
         now=lambda: clock[0],
     )
