@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/elf_functions.h"
 #include "base/settings.h"
 #include "base/sys.h"
 #include "base/tls.h"
-#include "calls/elf_functions.h"
 #include "calls/function_name.h"
 #include "shm/segment.h"
 
@@ -67,11 +67,10 @@ static void add(uint64_t function, bool wanted)
     __atomic_store_n(entry, value, __ATOMIC_RELEASE);
 }
 
-static void add_symbol(const char *name, uint64_t address, void *argument)
+static void add_symbol(const struct elf_function *function, void *module)
 {
-    (void)argument;
-    if (function_name_matches(name, lt_settings.calls_match))
-        add(address, true);
+    if (function_name_matches(function->name, lt_settings.calls_match))
+        add(((struct module *)module)->load_address + function->start, true);
 }
 
 struct search {
@@ -114,8 +113,7 @@ static void read_module(uint64_t function)
     static struct search search; /* one thread at a time is here */
     search = (struct search){.function = function};
     if (module_count == MODULES_MAX || !dl_iterate_phdr(find_module, &search) || !*search.path ||
-        shm_is_sealed() ||
-        !elf_functions_read(search.path, search.module.load_address, add_symbol, NULL))
+        shm_is_sealed() || !elf_functions_read(search.path, add_symbol, &search.module))
         note_unnamed();
     if (search.module.end && module_count < MODULES_MAX)
         modules[module_count++] = search.module;

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/elf_functions.h"
 #include "base/sys.h"
-#include "profiling/elf_functions.h"
 
 struct search {
     uintptr_t start, end;
@@ -106,16 +106,37 @@ bool code_is_executable(uintptr_t start, uintptr_t end)
 
 /* ---- functions ---- */
 
+struct function_search {
+    uint64_t address;     /* in the file */
+    const char *name;     /* NULL: the function with `address` */
+    uint64_t start, size; /* of what was found; 0: nothing yet */
+};
+
+static void compare_function(const struct elf_function *one, void *argument)
+{
+    struct function_search *search = argument;
+    if (one->is_resolver || !one->size || search->size)
+        return;
+    if (search->name ? !strcmp(search->name, one->name)
+                     : search->address - one->start < one->size) {
+        search->start = one->start;
+        search->size = one->size;
+    }
+}
+
 static bool function_of(const struct code_module *module, uint64_t address, const char *name,
                         uintptr_t *start, size_t *size)
 {
     char path[LT_PROFILE_MODULE];
-    struct elf_function found;
+    struct function_search search = {.address = address, .name = name};
     code_module_path(module, path);
-    if (!path[0] || !elf_function_find(path, address, name, &found))
+    if (!path[0])
         return false;
-    *start = module->base + found.start;
-    *size = found.size;
+    elf_functions_read(path, compare_function, &search);
+    if (!search.size)
+        return false;
+    *start = module->base + search.start;
+    *size = search.size;
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* Reads the symbol table of an ELF file. The file is copied by pread(), not mapped: a file that
  * shrinks gives a short copy, and no SIGBUS. All sizes are checked. */
-#include "calls/elf_functions.h"
+#include "base/elf_functions.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -64,9 +64,7 @@ static const ElfW(Shdr) * find_table(const ElfW(Shdr) * sections, unsigned count
 }
 
 static bool read_symbols(long fd, const ElfW(Shdr) * table, const ElfW(Shdr) * texts,
-                         uint64_t load_address,
-                         void (*found)(const char *name, uint64_t address, void *argument),
-                         void *argument)
+                         elf_function_use *use, void *argument)
 {
     struct part symbols = read_part(fd, table->sh_offset, table->sh_size);
     struct part names = read_part(fd, texts->sh_offset, texts->sh_size);
@@ -77,17 +75,16 @@ static bool read_symbols(long fd, const ElfW(Shdr) * table, const ElfW(Shdr) * t
         unsigned type = ELF64_ST_TYPE(symbol->st_info);
         if ((type == STT_FUNC || type == STT_GNU_IFUNC) && symbol->st_shndx != SHN_UNDEF &&
             symbol->st_name < texts->sh_size)
-            found((const char *)names.data + symbol->st_name, load_address + symbol->st_value,
-                  argument);
+            use(&(struct elf_function){(const char *)names.data + symbol->st_name, symbol->st_value,
+                                       symbol->st_size, type != STT_FUNC},
+                argument);
     }
     release(&symbols);
     release(&names);
     return complete;
 }
 
-static bool read_file(long fd, uint64_t load_address,
-                      void (*found)(const char *name, uint64_t address, void *argument),
-                      void *argument)
+static bool read_file(long fd, elf_function_use *use, void *argument)
 {
     ElfW(Ehdr) header;
     if (!read_all(fd, &header, sizeof header, 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -102,22 +99,19 @@ static bool read_file(long fd, uint64_t load_address,
     if (first && !table)
         table = find_table(first, header.e_shnum, SHT_DYNSYM);
     bool complete =
-        table && read_symbols(fd, table, &first[table->sh_link], load_address, found, argument) &&
-        is_whole;
+        table && read_symbols(fd, table, &first[table->sh_link], use, argument) && is_whole;
     release(&sections);
     return complete;
 }
 
-bool elf_functions_read(const char *path, uint64_t load_address,
-                        void (*found)(const char *name, uint64_t address, void *argument),
-                        void *argument)
+bool elf_functions_read(const char *path, elf_function_use *use, void *argument)
 {
     /* Not blocking: the name may belong to a pipe by now, whose reading then fails. */
     long fd =
         sys_call6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
     if (fd < 0)
         return false;
-    bool complete = read_file(fd, load_address, found, argument);
+    bool complete = read_file(fd, use, argument);
     sys_call3(SYS_close, fd, 0, 0);
     return complete;
 }
