@@ -9,8 +9,8 @@ earlier sampling would slow down the next part. The work is the number of acquis
 second of the program's CPU time.
 
 With the way "yields", the program has one CPU, and each holder lets another thread run. So the
-number of context switches for each hold is the same in all parts. With "compute", this number is
-not: the threads of short holds wait seldom for some time, and at each hold for some time.
+number of context switches for each hold is the same in all parts. With "compute" and
+short holds, this number differs by chance from one second to the next.
 
 The environment variable EVENTS=threads lets each thread have an event, as for users without rights.
 """
