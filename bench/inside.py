@@ -1,21 +1,30 @@
 """Measures what samples inside locks cost the program and the tool (docs/overhead.md).
 
     make inside-bench
-    PYTHONPATH=tests .venv/bin/python bench/inside.py [ROUNDS [RATE [LENGTH]]]
+    PYTHONPATH=tests .venv/bin/python bench/inside.py [ROUNDS [RATE [LENGTH [WAY]]]]
 
 Three threads fight for a lock and compute while they hold it. A round has a part without samples
-and one with them, in an order that changes. The work is the number of acquisitions for each second
-of the program's CPU time.
+and one with them, in an order that changes. Each part has a new process: the kernel's state of an
+earlier sampling would slow down the next part. The work is the number of acquisitions for each
+second of the program's CPU time.
+
+With the way "yields", the program has one CPU, and each holder lets another thread run. So the
+number of context switches for each hold is the same in all parts. With "compute" and
+short holds, this number differs by chance from one second to the next.
+
+The environment variable EVENTS=threads lets each thread have an event, as for users without rights.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from support.targets import Compiler, Target
 
@@ -23,9 +32,10 @@ from locktop.collector.model.inside import RATE
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
+from locktop.collector.unwind.perf_stream import SampleStream
 
 #: Seconds of a part, and those before it for what the first samples need.
-PART_S, WARM_S = 3.0, 1.0
+PART_S, WARM_S = 1.5, 0.5
 SCAN_S = 0.5
 ROUNDS = 11
 #: A hold of some 2 ms.
@@ -43,41 +53,79 @@ def acquisitions(source: Source) -> int:
     return next(lock.acquisitions or 0 for lock in source.scan().locks if lock.name == "g_outer")
 
 
-def part(source: Source, pid: int, rate: float | None) -> tuple[float, float]:
-    """Return the work of the program in some time, and the CPU share of the tool.
+def switches(pid: int) -> int:
+    """Return how often the threads of a process have left their CPUs."""
+    lines = (
+        line
+        for task in Path(f"/proc/{pid}/task").glob("*/status")
+        for line in task.read_text().splitlines()
+    )
+    return sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
+
+
+class Part(NamedTuple):
+    """The figures of some seconds."""
+
+    work: float  # acquisitions for each second of CPU time
+    tool: float  # the CPU share of the tool
+    switches: float  # for each acquisition
+
+
+def part(program: list[str], rate: float | None) -> Part:
+    """Return the figures of a new process.
 
     Args:
-        source: the program.
-        pid: its process id.
+        program: the program with its arguments.
         rate: samples in a second; None: no samples.
     """
-    if rate is not None:
-        source.profile_inside(None, rate)
-    source.scan()
-    time.sleep(WARM_S)
-    first, cpu_s = acquisitions(source), cpu_seconds(pid)
+    with Target(program, preload_environment(None)) as target:
+        target.expect("ready")
+        if "yields" in program:
+            one_cpu(target.pid)
+        with closing(attach(target.pid)) as source:
+            source.scan(resolve=True)
+            if rate is not None:
+                source.profile_inside(None, rate)
+            source.scan()
+            time.sleep(WARM_S)
+            return figures(source, target.pid)
+
+
+def one_cpu(pid: int) -> None:
+    """Let all threads of a process run on one CPU alone."""
+    cpu = min(os.sched_getaffinity(pid))
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), {cpu})
+
+
+def figures(source: Source, pid: int) -> Part:
+    """Return the figures of some seconds."""
+    first, cpu_s, switched = acquisitions(source), cpu_seconds(pid), switches(pid)
     began, own_s = time.monotonic(), time.process_time()
     while time.monotonic() < began + PART_S:
         time.sleep(SCAN_S)
         source.scan()
-    own_share = (time.process_time() - own_s) / (time.monotonic() - began)
-    work = (acquisitions(source) - first) / (cpu_seconds(pid) - cpu_s)
-    source.end_profile()
-    return work, own_share
+    tool = (time.process_time() - own_s) / (time.monotonic() - began)
+    switched, cpu_s = switches(pid) - switched, cpu_seconds(pid) - cpu_s
+    taken = acquisitions(source) - first
+    return Part(taken / cpu_s, tool, switched / taken)
 
 
-def measured(source: Source, pid: int, rate: float, rounds: int) -> str:
+def measured(program: list[str], rate: float, rounds: int) -> str:
     """Return a line of the table: costs in percent, with the standard error of the mean."""
-    costs, shares = [], []
+    costs, shares, switched = [], [], []
     for number in range(rounds):
         order = (None, rate) if number % 2 else (rate, None)
-        found = {one: part(source, pid, one) for one in order}
-        costs.append(100 * (1 - found[rate][0] / found[None][0]))
-        shares.append(100 * (found[rate][1] - found[None][1]))
+        found = {one: part(program, one) for one in order}
+        costs.append(100 * (1 - found[rate].work / found[None].work))
+        shares.append(100 * (found[rate].tool - found[None].tool))
+        switched.append([found[one].switches for one in (None, rate)])
     error = statistics.stdev(costs) / len(costs) ** 0.5
+    before, after = (statistics.mean(one) for one in zip(*switched, strict=True))
     return (
         f"{rate:6.0f} Hz: the program {statistics.mean(costs):5.2f} % slower,"
-        f" standard error {error:.2f}; the tool {statistics.mean(shares):4.1f} % of a CPU"
+        f" standard error {error:.2f}; the tool {statistics.mean(shares):4.1f} % of a CPU;"
+        f" {before:.3f} context switches a hold, {after:.3f} with samples"
     )
 
 
@@ -86,14 +134,13 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     rate = float(sys.argv[2]) if len(sys.argv) > 2 else RATE
     length = sys.argv[3] if len(sys.argv) > 3 else LENGTH
+    way = sys.argv[4] if len(sys.argv) > 4 else "compute"
+    if os.environ.get("EVENTS") == "threads":
+        SampleStream.may_be_wide = property(lambda _: False, lambda *_: None)  # type: ignore
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
-        program = [compiler.program("shares_inside_lock", "-O2"), "compute", length]
-        with Target(program, preload_environment(None)) as target:
-            target.expect("ready")
-            with closing(attach(target.pid)) as source:
-                source.scan(resolve=True)
-                print(measured(source, target.pid, rate, rounds))
+        program = [compiler.program("shares_inside_lock", "-O2"), way, length]
+        print(measured(program, rate, rounds))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 """Registers and stacks of threads at a steady rate of their processor time (perf_event_open(2)).
 
-The kernel writes each sample to a ring of the thread, with the time of CLOCK_MONOTONIC. The thread
-gets no signal. The cost is an interrupt and a copy of at most 8 KiB.
+The kernel writes each sample to a ring, with the time of CLOCK_MONOTONIC. The thread gets no
+signal. The cost is an interrupt and a copy of at most 8 KiB.
+
+With the right to do so, each CPU has one event and one ring. Such an event costs nothing when a CPU
+changes to another thread. The samples of other processes are dropped unread. Otherwise each thread
+has an event and a ring. The kernel then stops and starts a timer at each change of threads.
 """
 
 from __future__ import annotations
@@ -12,9 +16,11 @@ import fcntl
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from locktop.collector.linux import procfs
 from locktop.collector.linux.perf_counters import no_right
 from locktop.collector.native import ffi, lib
 from locktop.collector.unwind.arch import Architecture
@@ -27,6 +33,11 @@ _RINGS = (1 << 17, 1 << 16)
 _BATCH = 16  # samples
 #: perf_event_open(2), PERF_EVENT_IOC_*.
 _ENABLE, _DISABLE, _SET_PERIOD = 0x2400, 0x2401, 0x40082404
+_ONLINE = Path("/sys/devices/system/cpu/online")
+#: Threads that are sampled at once, as in struct lt_wanted_threads.
+MAX_FOLLOWED = 64
+#: Machines with more CPUs than this have an event for each thread: each round reads all rings.
+_MAX_CPUS = 64
 
 
 class TimedCopy(NamedTuple):
@@ -44,9 +55,10 @@ class _Ring(NamedTuple):
 
 
 class SampleStream:
-    """Samples several threads, each into a ring of its own. One thread uses this.
+    """Samples several threads. One thread uses this.
 
     Attributes:
+        may_be_wide: whether events of whole CPUs are used, as far as is known.
         refused: why the kernel refuses samples, "" as far as it does not.
         is_full: whether the last thread found no memory for its ring.
     """
@@ -59,8 +71,12 @@ class SampleStream:
             1 << number for number, known in enumerate(architecture.perf) if known >= 0
         )
         self._rings: dict[int, _Ring] = {}  # by tid
+        self._cpus: dict[int, _Ring] = {}  # by CPU; empty if each thread has a ring
         self._samples = ffi.new("struct lt_stream_sample[]", _BATCH)
+        self._wanted = ffi.new("struct lt_wanted_threads *")
+        self._followed: frozenset[int] = frozenset()
         self._lost = ffi.new("uint64_t *")
+        self.may_be_wide = True
         self.refused = ""
         self.is_full = False
 
@@ -72,14 +88,52 @@ class SampleStream:
     @property
     def threads(self) -> frozenset[int]:
         """The ids of the threads that are sampled."""
+        if self._cpus:
+            return self._followed
         return frozenset(self._rings)
 
     def follow(self, tids: Iterable[int]) -> None:
-        """Sample these threads from now on, as far as there is memory, and no others."""
-        wanted = list(tids)
-        for tid in self._rings.keys() - set(wanted):
-            self._end(tid)
+        """Sample these threads from now on, as far as there is memory, and no others.
+
+        Args:
+            tids: at most MAX_FOLLOWED ids of our own pid namespace.
+        """
+        wanted = tuple(tids)[:MAX_FOLLOWED]
+        self._followed = frozenset(wanted)
+        living = [tid for tid in wanted if tid > 0]
+        self._wanted.tids[0 : len(living)] = living
+        self._wanted.count = len(living)
         self.is_full = False
+        if not wanted:
+            self.close()
+        elif not self._cpus and self.may_be_wide:
+            self.may_be_wide = self._begin_cpus()
+        if not self._cpus:
+            self._follow_each(wanted)
+
+    def _begin_cpus(self) -> bool:
+        """Sample all CPUs. Return False if that is not possible, and sample none."""
+        cpus = _online_cpus()
+        # The kernel counts the threads of samples as we do.
+        if len(cpus) > _MAX_CPUS or not procfs.counts_as_we_do():
+            return False
+        for cpu in cpus:
+            try:
+                fd = open_stream(-1, self._period_ns, self._registers, cpu)
+            except RefusedError:
+                break
+            ring = _mapped(fd)
+            if ring is None:
+                break
+            self._cpus[cpu] = ring
+        if self._cpus and len(self._cpus) == len(cpus):
+            return True
+        self._end_all(self._cpus)
+        return False
+
+    def _follow_each(self, wanted: Collection[int]) -> None:
+        for tid in self._rings.keys() - set(wanted):
+            _end(self._rings.pop(tid))
         for tid in wanted:
             if tid not in self._rings and not self.is_full and not self.refused:
                 self._begin(tid)
@@ -92,64 +146,115 @@ class SampleStream:
             return
         if fd < 0:
             return
-        for size in _RINGS:
-            with contextlib.suppress(OSError):
-                memory = mmap.mmap(fd, mmap.PAGESIZE + size)
-                self._rings[tid] = _Ring(fd, memory, size)
-                return
-        os.close(fd)
+        ring = _mapped(fd)
+        if ring is not None:
+            self._rings[tid] = ring
+            return
         self.is_full = True
         if not self._rings:
             self.refused = "no memory may be locked for samples (kernel.perf_event_mlock_kb)"
 
-    def _end(self, tid: int) -> None:
-        ring = self._rings.pop(tid)
-        ring.memory.close()
-        os.close(ring.fd)
+    @property
+    def is_wide(self) -> bool:
+        """Whether the events are those of whole CPUs."""
+        return bool(self._cpus)
 
     def switch(self, on: bool) -> None:
         """Sample all threads or none. The rest of a period goes on later."""
-        for ring in self._rings.values():
+        for ring in (self._cpus or self._rings).values():
             with contextlib.suppress(OSError):  # the thread has ended
                 fcntl.ioctl(ring.fd, _ENABLE if on else _DISABLE, 0)
 
     def set_period(self, period_s: float) -> None:
         """Sample each ``period_s`` of a thread's processor time. A new period begins."""
         period = struct.pack("=Q", round(1e9 * period_s))
-        for ring in self._rings.values():
+        for ring in (self._cpus or self._rings).values():
             with contextlib.suppress(OSError):
                 fcntl.ioctl(ring.fd, _SET_PERIOD, period)
 
     def read(self) -> Iterator[TimedCopy]:
-        """Yield the samples since the last call. Those of one thread are in the order of time."""
-        for tid, ring in self._rings.items():
+        """Yield the samples since the last call, those of one ring in the order of time."""
+        for ring in (self._cpus or self._rings).values():
             mapped = ffi.from_buffer(ring.memory)
             try:
                 count = _BATCH
                 while count == _BATCH:
                     count = lib.lt_read_stream(
-                        mapped, mmap.PAGESIZE, ring.size, self._registers,
+                        mapped, mmap.PAGESIZE, ring.size, self._registers, self._wanted,
                         self._samples, _BATCH, self._lost,
                     )  # fmt: skip
                     for at in range(count):
-                        yield self._copy(tid, self._samples[at])
+                        yield self._copy(self._samples[at])
             finally:
                 ffi.release(mapped)
 
-    def _copy(self, tid: int, raw: Any) -> TimedCopy:
+    def _copy(self, raw: Any) -> TimedCopy:
         values = dict(enumerate(ffi.unpack(raw.registers, len(self._architecture.perf))))
         found = self._architecture.of_perf(values)
         stack = bytes(ffi.buffer(raw.stack, raw.stack_size))
-        return TimedCopy(tid, int(raw.time), StackCopy(found, stack, found[self._architecture.sp]))
+        copy = StackCopy(found, stack, found[self._architecture.sp])
+        return TimedCopy(int(raw.tid), int(raw.time), copy)
 
     def close(self) -> None:
         """Sample no thread any more."""
-        for tid in list(self._rings):
-            self._end(tid)
+        self._end_all(self._rings)
+        self._end_all(self._cpus)
+
+    @staticmethod
+    def _end_all(rings: dict[int, _Ring]) -> None:
+        for ring in rings.values():
+            _end(ring)
+        rings.clear()
 
 
-def open_stream(tid: int, period_ns: int, registers: int) -> int:
-    """Return the descriptor; -1 if the thread has ended. Raises RefusedError."""
+def _online_cpus() -> tuple[int, ...]:
+    """Return the numbers of the CPUs that run; () if they are not known."""
+    try:
+        return cpu_numbers(_ONLINE.read_text())
+    except (OSError, ValueError):
+        return ()
+
+
+def cpu_numbers(listed: str) -> tuple[int, ...]:
+    """Return the numbers of a list as the kernel writes it, such as ``0-2,5``.
+
+    Raises ValueError if the text is no such list.
+    """
+    found: list[int] = []
+    for part in listed.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
+
+
+def _mapped(fd: int) -> _Ring | None:
+    """Return the ring of a descriptor; None, with the descriptor closed, if memory lacks."""
+    for size in _RINGS:
+        with contextlib.suppress(OSError):
+            return _Ring(fd, mmap.mmap(fd, mmap.PAGESIZE + size), size)
+    os.close(fd)
+    return None
+
+
+def _end(ring: _Ring) -> None:
+    ring.memory.close()
+    os.close(ring.fd)
+
+
+def open_stream(tid: int, period_ns: int, registers: int, cpu: int = -1) -> int:
+    """Return the descriptor; -1 if the thread has ended. Raises RefusedError.
+
+    Args:
+        tid: the thread; of no use with a CPU.
+        period_ns: nanoseconds between samples.
+        registers: a bit for each register.
+        cpu: the CPU of which all threads are sampled; -1: one thread.
+    """
+    if cpu >= 0:
+        fd = int(lib.lt_open_cpu_stream(cpu, period_ns, registers))
+        if fd < 0:
+            raise RefusedError(os.strerror(-fd).lower())
+        return fd
     fd = int(lib.lt_open_stream(tid, period_ns, registers, False))
     if -fd in (errno.EACCES, errno.EPERM):
         fd = int(lib.lt_open_stream(tid, period_ns, registers, True))

@@ -35,10 +35,10 @@ static struct perf_event_attr task_clock(uint64_t period_ns, uint64_t registers,
     return wanted;
 }
 
-static int opened(struct perf_event_attr *wanted, int32_t tid)
+static int opened(struct perf_event_attr *wanted, int32_t tid, int32_t cpu)
 {
     long fd =
-        syscall(SYS_perf_event_open, wanted, tid, -1, -1, (unsigned long)PERF_FLAG_FD_CLOEXEC);
+        syscall(SYS_perf_event_open, wanted, tid, cpu, -1, (unsigned long)PERF_FLAG_FD_CLOEXEC);
 
     return fd < 0 ? -errno : (int)fd;
 }
@@ -49,10 +49,10 @@ int lt_open_sampler(int32_t tid, uint64_t period_ns, uint64_t registers, int use
 
     wanted.sample_stack_user = LT_SAMPLE_STACK;
     wanted.disabled = 1;
-    return opened(&wanted, tid);
+    return opened(&wanted, tid, -1);
 }
 
-int lt_open_stream(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only)
+static struct perf_event_attr stream(uint64_t period_ns, uint64_t registers, int user_only)
 {
     struct perf_event_attr wanted = task_clock(period_ns, registers, user_only);
 
@@ -61,7 +61,23 @@ int lt_open_stream(int32_t tid, uint64_t period_ns, uint64_t registers, int user
     wanted.wakeup_events = 0; /* nobody polls: the ring is read by the clock */
     wanted.use_clockid = 1;
     wanted.clockid = CLOCK_MONOTONIC;
-    return opened(&wanted, tid);
+    return wanted;
+}
+
+int lt_open_stream(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only)
+{
+    struct perf_event_attr wanted = stream(period_ns, registers, user_only);
+
+    return opened(&wanted, tid, -1);
+}
+
+int lt_open_cpu_stream(int32_t cpu, uint64_t period_ns, uint64_t registers)
+{
+    struct perf_event_attr wanted = stream(period_ns, registers, 0);
+
+    wanted.config = PERF_COUNT_SW_CPU_CLOCK;
+    wanted.exclude_idle = 1;
+    return opened(&wanted, -1, cpu);
 }
 
 int lt_take_sample(int fd)
@@ -144,12 +160,21 @@ struct lost_samples {
     uint64_t id, count;
 };
 
+static int is_wanted(const struct lt_wanted_threads *wanted, uint32_t tid)
+{
+    for (uint32_t at = 0; at < wanted->count; at++)
+        if (wanted->tids[at] == tid)
+            return 1;
+    return 0;
+}
+
 static int take_stream_sample(struct reading *record, uint64_t registers,
+                              const struct lt_wanted_threads *wanted,
                               struct lt_stream_sample *sample)
 {
     struct stream_head head;
 
-    if (!take(record, &head, sizeof head))
+    if (!take(record, &head, sizeof head) || !is_wanted(wanted, head.tid))
         return 0;
     sample->time = head.time;
     sample->tid = head.tid;
@@ -158,7 +183,8 @@ static int take_stream_sample(struct reading *record, uint64_t registers,
 }
 
 uint32_t lt_read_stream(void *mapped, uint64_t page, uint64_t size, uint64_t registers,
-                        struct lt_stream_sample *samples, uint32_t capacity, uint64_t *lost)
+                        const struct lt_wanted_threads *wanted, struct lt_stream_sample *samples,
+                        uint32_t capacity, uint64_t *lost)
 {
     struct perf_event_mmap_page *control = mapped;
     uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
@@ -175,7 +201,7 @@ uint32_t lt_read_stream(void *mapped, uint64_t page, uint64_t size, uint64_t reg
             break; /* no kernel writes so */
         record.left = header.size - sizeof header;
         if (header.type == PERF_RECORD_SAMPLE)
-            count += take_stream_sample(&record, registers, &samples[count]) ? 1 : 0;
+            count += take_stream_sample(&record, registers, wanted, &samples[count]) ? 1 : 0;
         else if (header.type == PERF_RECORD_LOST && take(&record, &lacking, sizeof lacking))
             *lost += lacking.count;
         from.at += header.size - sizeof header;

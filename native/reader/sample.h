@@ -43,10 +43,22 @@ struct lt_stream_sample {
  * arguments and the result are as of lt_open_sampler(). The ring must be mapped for writing. */
 int lt_open_stream(int32_t tid, uint64_t period_ns, uint64_t registers, int user_only);
 
-/* Moves at most `capacity` samples out of a ring, the oldest first, and gives their room back to
- * the kernel. Adds the number of samples that found no room in the ring to `lost`. Returns the
- * number of samples. */
+/* Samples all threads that run on a CPU each `period_ns`, also those of other processes. Switches
+ * between threads cost nothing more. Needs CAP_PERFMON or kernel.perf_event_paranoid 0 or less. The
+ * arguments and the result are as of lt_open_stream(). */
+int lt_open_cpu_stream(int32_t cpu, uint64_t period_ns, uint64_t registers);
+
+/* The threads of which a reader wants samples. */
+struct lt_wanted_threads {
+    uint32_t count;
+    uint32_t tids[64];
+};
+
+/* Moves at most `capacity` samples of the wanted threads out of a ring, the oldest first. Drops
+ * those of other threads, and gives the room back to the kernel. Adds the number of samples that
+ * found no room in the ring to `lost`. Returns the number of samples. */
 uint32_t lt_read_stream(void *mapped, uint64_t page, uint64_t size, uint64_t registers,
-                        struct lt_stream_sample *samples, uint32_t capacity, uint64_t *lost);
+                        const struct lt_wanted_threads *wanted, struct lt_stream_sample *samples,
+                        uint32_t capacity, uint64_t *lost);
 
 #endif

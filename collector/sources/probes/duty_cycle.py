@@ -1,8 +1,8 @@
 """Samples threads in turns of on and off, so that many context switches stay cheap.
 
-With a sampler, each context switch of a thread sets and clears a timer of the kernel. The timer may
-take microseconds on a virtual machine. So threads that switch often are sampled for a part of the
-time, at a higher rate.
+A thread with a sampler of its own sets and clears a timer of the kernel at each context switch. The
+timer may take microseconds on a virtual machine. So threads that switch often are sampled for a
+part of the time, at a higher rate.
 """
 
 from __future__ import annotations

@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Frame, HolderSample
 from locktop.collector.model.inside import RATE
-from locktop.collector.sources.probes.duty_cycle import DutyCycle
+from locktop.collector.sources.probes.duty_cycle import MAX_BOOST, DutyCycle, parts
 from locktop.collector.sources.probes.native_stacks import SAMPLES_FIRST_ID, visible_frames
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.unwind.arch import architecture
@@ -50,11 +50,12 @@ class _SampledStack(NamedTuple):
 
 
 class LastSeen(NamedTuple):
-    """A thread in the round before."""
+    """A thread at the last reading."""
 
     moment: ThreadMoment
     at_ns: int
     stack: int
+    pause: int = 1  # periods until the next reading
 
 
 class HolderSampler:
@@ -178,7 +179,8 @@ class HolderSampler:
         if kernel_tids.keys() != self._stream.threads and not self._stream.refused:
             self._stream.follow(kernel_tids)
             self._tasks.keep_only(kernel_tids)
-            self._duty.restart()
+            if not self._stream.is_wide:
+                self._duty.restart()
         found = [
             HolderSample(
                 tid=kernel_tids[one.tid],
@@ -189,20 +191,25 @@ class HolderSampler:
             )
             for one in self._stream.read()
         ]
-        found += self._sleeping(kernel_tids.values(), periods)
+        found += self._sleeping(tuple(kernel_tids.values()), periods)
         with self._changed:
             self._samples += found
             self.taken += sum(one.count for one in found)
 
-    def _sleeping(self, tids: Iterable[int], periods: int) -> list[HolderSample]:
+    def _sleeping(self, tids: Sequence[int], periods: int) -> list[HolderSample]:
+        # The kernel reads the states right after this moment.
+        now_ns = time.monotonic_ns()
+        before = {tid: self._seen[tid] for tid in tids if tid in self._seen}
+        wanted = [
+            tid
+            for tid in tids
+            if tid not in before or is_due(before[tid], now_ns, periods, self.period_s)
+        ]
         try:
-            # The kernel reads the states right after this moment.
-            now_ns = time.monotonic_ns()
-            moments = self._tasks.moments(tids)
+            moments = self._tasks.moments(wanted)
         except OSError:
             return []
-        self._duty.count({tid: moment.counts[2] for tid, moment in moments.items()})
-        before, self._seen = self._seen, {}
+        self._seen = {tid: last for tid, last in before.items() if tid not in wanted}
         calls = [
             one.call
             for tid, one in moments.items()
@@ -217,11 +224,10 @@ class HolderSampler:
             last, stack = before.get(tid), 0
             if moment.state in _ASLEEP and moment.call is not None:
                 if last is not None and last.moment == moment:
-                    stack, count = last.stack, periods
+                    stack = last.stack
                 else:
-                    known = again.get(moment.call)
-                    stack = self._stack_of_sleep(tid, moment, known)
-                    count = periods_asleep(last, moment, now_ns, periods, self.period_s)
+                    stack = self._stack_of_sleep(tid, moment, again.get(moment.call))
+                count = periods_asleep(last, moment, now_ns, periods, self.period_s)
                 name = syscalls.name(moment.call.number) if moment.call.number >= 0 else ""
                 found.append(
                     HolderSample(
@@ -233,7 +239,10 @@ class HolderSampler:
                         call=name,
                     )
                 )
-            self._seen[tid] = LastSeen(moment=moment, at_ns=now_ns, stack=stack)
+            pause = pause_of(last, moment, now_ns)
+            self._seen[tid] = LastSeen(moment=moment, at_ns=now_ns, stack=stack, pause=pause)
+        if not self._stream.is_wide:
+            self._duty.count({tid: one.moment.counts[2] for tid, one in self._seen.items()})
         return found
 
     def _stack_of_sleep(self, tid: int, moment: ThreadMoment, known: Unwound | None) -> int:
@@ -265,23 +274,47 @@ class HolderSampler:
         return known
 
 
+def pause_of(last: LastSeen | None, moment: ThreadMoment, now_ns: int) -> int:
+    """Return how many periods the next reading of a thread waits.
+
+    Each reading takes a lock that the kernel needs for the thread's next switch. So threads that
+    switch often are read less often.
+    """
+    if last is None or now_ns <= last.at_ns:
+        return 1
+    switches = moment.counts[2] - last.moment.counts[2]
+    return min(parts(switches / (now_ns - last.at_ns) * 1e9), MAX_BOOST)
+
+
+def is_due(last: LastSeen, now_ns: int, periods: int, period_s: float) -> bool:
+    """Tell whether a thread is to be read, ``periods`` after the round before."""
+    if last.pause <= periods:
+        return True
+    return (now_ns - last.at_ns) / 1e9 > (last.pause - 0.5) * period_s
+
+
 def periods_asleep(
     last: LastSeen | None, moment: ThreadMoment, now_ns: int, periods: int, period_s: float
 ) -> int:
-    """Return for how many periods a thread has slept that sleeps now.
+    """Return for how many periods a sample of a sleeping thread stands.
 
     Args:
-        last: the round before; None if the thread was not followed.
+        last: the reading before; None if the thread was not followed.
         moment: the thread now.
         now_ns: the time of ``moment``.
         periods: periods since the round before.
         period_s: seconds of a period.
 
     Returns:
-        1 to ``periods``. The thread ran, or wanted to run, in all others.
+        All periods since the reading before, if the thread has switched often or not at all.
+        Otherwise those that the thread slept, at least 1: it ran, or wanted to run, in the others.
     """
-    if last is None or periods == 1:
+    if last is None:
         return 1
+    if last.pause > periods:
+        return max(1, round((now_ns - last.at_ns) / 1e9 / period_s))
+    if periods == 1 or last.moment == moment:
+        return periods
     used_ns = sum(moment.counts[:2]) - sum(last.moment.counts[:2])
     slept_s = (now_ns - last.at_ns - used_ns) / 1e9
     return max(1, min(periods, round(slept_s / period_s)))

@@ -10,10 +10,12 @@ import pytest
 from support import tool
 from support.targets import PATIENCE_S, StartTarget
 
+from locktop.collector.linux import procfs
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.inside_tree import inside
 from locktop.collector.sources.attach import attach
 from locktop.collector.unwind import perf_sample, perf_stream
+from locktop.collector.unwind.arch import architecture
 
 FUNCTIONS = ("takes_most", "takes_some", "takes_little")
 
@@ -40,6 +42,18 @@ def shares(snapshot: Snapshot, lock: Lock) -> list[float]:
 
 def true_shares(seconds: list[float]) -> list[float]:
     return [100 * one / sum(seconds) for one in seconds]
+
+
+def one_event_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse events of whole CPUs, as the kernel does to users without rights."""
+    opened = perf_stream.open_stream
+
+    def for_threads(tid: int, period_ns: int, registers: int, cpu: int = -1) -> int:
+        if cpu >= 0:
+            raise perf_sample.RefusedError("permission denied")
+        return opened(tid, period_ns, registers)
+
+    monkeypatch.setattr(perf_stream, "open_stream", for_threads)
 
 
 #: By the program's argument: the lock, samples a second, samples, points of tolerance. Beside the
@@ -71,6 +85,40 @@ def test_the_shares_are_those_that_the_program_measured(
         inner = next(one for one in snapshot.locks if one.name == "g_inner")
         assert inner.inside is not None
         assert shares(snapshot, inner)[0] > 90
+
+
+def test_the_shares_are_the_same_without_the_right_to_sample_whole_cpus(
+    start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_event_a_thread(monkeypatch)
+    test_the_shares_are_those_that_the_program_measured("compute", start_target)
+
+
+def test_samples_of_whole_cpus_are_those_of_the_followed_threads(
+    start_target: StartTarget,
+) -> None:
+    processor = architecture()
+    if processor is None:
+        pytest.skip("stacks of this processor cannot be followed")
+    targets = [start_target("shares_inside_lock", "compute") for _ in range(2)]
+    for target in targets:
+        target.expect("ready")
+    wanted = procfs.tids(targets[0].pid)
+    stream = perf_stream.SampleStream(processor, 999.0)
+    with closing(stream):
+        stream.follow(wanted)
+        if not stream.may_be_wide:
+            pytest.skip("no right to sample whole CPUs")
+        assert stream.threads == set(wanted)
+        until, found = time.monotonic() + PATIENCE_S, set[int]()
+        while len(found) < 3 and time.monotonic() < until:
+            time.sleep(0.01)
+            found |= {one.tid for one in stream.read()}
+        assert len(found) >= 3
+        assert found <= set(wanted)
+        stream.follow(())
+        assert not stream.threads
+        assert not list(stream.read())
 
 
 def test_the_tree_begins_at_the_call_that_took_the_lock(start_target: StartTarget) -> None:

@@ -1,9 +1,11 @@
 /* Threads fight for a lock, and three functions take 70, 20 and 10 % of each hold. The argument is
- * compute, sleep, nested or rwlock. With nested, the first function works under a second lock. A
- * second argument sets the length of a hold. A line after "ready" ends the program, which says the
- * seconds of each function.
+ * compute, sleep, nested, rwlock or yields. With nested, the first function works under a second
+ * lock. With yields, each holder lets another thread run. A second argument sets the length of a
+ * hold. A line after "ready" ends the program, which says the seconds of each function.
  */
 #include "../target.h"
+
+#include <sched.h>
 
 enum { THREADS = 3, PARTS = 3 };
 static const int tenths[PARTS] = {7, 2, 1};
@@ -20,7 +22,7 @@ static struct truth truths[THREADS];
 static volatile int stopped;
 static const char *way;
 static int rounds = 20000; /* of a computation that takes a tenth of a hold */
-static int sleeps, nested, reads;
+static int sleeps, nested, reads, yields;
 
 static double cpu_now(void)
 {
@@ -90,6 +92,8 @@ static KEPT void holds_once(struct truth *truth)
         wall = wall_after;
         cpu = cpu_after;
     }
+    if (yields)
+        sched_yield();
     if (reads)
         pthread_rwlock_unlock(&g_shared);
     else
@@ -127,6 +131,7 @@ int main(int argc, char **argv)
     sleeps = !strcmp(way, "sleep");
     nested = !strcmp(way, "nested");
     reads = !strcmp(way, "rwlock");
+    yields = !strcmp(way, "yields");
     for (int i = 0; i < THREADS; i++)
         threads[i] = start(fights, &truths[i], "fighter");
     if (nested)
