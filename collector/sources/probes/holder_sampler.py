@@ -291,8 +291,8 @@ def pause_of(last: LastSeen | None, moment: ThreadMoment, now_ns: int) -> Pause:
     """Return how long a thread is not read after ``now_ns``.
 
     Each reading takes a lock that the kernel needs for the thread's next switch. So threads that
-    switch often are read less often. The span must be long: the switches of a short one tell of the
-    present sleep, and its samples would then be too few.
+    switch often are read less often. The switches of a short span tell of the present sleep.
+    A pause by them would leave out samples of short sleeps.
     """
     switches = moment.counts[2]
     if last is None:
