@@ -34,6 +34,7 @@ from locktop.tui.commands import (
     snapshot,
     stream,
     timeline,
+    top,
     watch,
 )
 from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _COMMANDS = (
     run,
     list_processes,
+    top,
     snapshot,
     callers,
     calls,
