@@ -16,7 +16,7 @@ def deadlocked(start_target: StartTarget) -> int:
 
 def test_each_scan_is_a_part_of_plain_lines(start_target: StartTarget) -> None:
     pid = deadlocked(start_target)
-    done = tool.run("top", "-p", pid, "--batch", "-n", 2, "-d", 0.1)
+    done = tool.run("top", "-p", pid, "--batch", "-n", 2, "-d", "0.1")
     assert done.returncode == 0, done.stderr
     first, second, end = done.stdout.split("\n\n")
     assert end == ""
@@ -70,7 +70,7 @@ def test_a_wrong_option_is_one_line(
 
 def test_the_parts_end_with_the_process(start_target: StartTarget) -> None:
     target = start_target("ring_of_three")
-    running = tool.start("top", "-p", target.pid, "-b", "-d", 0.1)
+    running = tool.start("top", "-p", target.pid, "-b", "-d", "0.1")
     assert running.stdout is not None
     assert running.stdout.readline()
     target.kill()
