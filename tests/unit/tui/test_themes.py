@@ -187,8 +187,8 @@ def test_states_differ_for_any_colour_vision(name: str, deficiency: str) -> None
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
-def test_what_alarms_differs_by_more_than_colour(name: str) -> None:
-    """Rows in a deadlock also have the mark "!", waiting ones "*"."""
+def test_a_deadlock_differs_by_more_than_colour(name: str) -> None:
+    """Rows in a deadlock also have the mark "!", and waiting ones "*"."""
     style = ALL[name].style
     assert style["alert"] != style.get("text", "")
     assert style["stuck"] != style.get("running", "")
