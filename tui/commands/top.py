@@ -61,7 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--view", choices=_VIEWS, default="locks", help="(default locks)")
     parser.add_argument("--sort", default="", metavar="KEY", help="sort by this figure")
-    parser.add_argument("--filter", default="", metavar="TEXT", help="only rows with these words")
+    parser.add_argument(
+        "--filter", default="", metavar="TEXT", help="only these rows, as lock:cache* wait>10ms"
+    )
     parser.add_argument(
         "--columns", default="", metavar="A,B,C", help="these columns, whatever the width"
     )
@@ -91,12 +93,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _choice(arguments: argparse.Namespace) -> TableChoice:
+    from locktop.collector.format.row_filter import parse
     from locktop.tui.views.plain_table import TableChoice
 
     return TableChoice(
         view=arguments.view,
         sort=arguments.sort,
-        words=arguments.filter,
+        wanted=parse(arguments.filter),
         columns=tuple(filter(None, map(str.strip, arguments.columns.split(",")))),
         shows_idle=arguments.idle,
     )

@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from locktop.collector.format.row_filter import RowFilter
 from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.format.source_location import short_location
 from locktop.collector.model import Lock, LockClass, Snapshot, Thread, ThreadGroup
 from locktop.collector.recording.past_pressure import PressurePhase
+from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
 from locktop.tui.views.group_details import group_details
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.lock_list import LockRow
 from locktop.tui.views.row_groups import MAX_INSIDE, More, RowGroups
-from locktop.tui.views.sorting import SortKey, StableSorter, matches, next_sort_key, sort_key_named
+from locktop.tui.views.sorting import SortKey, StableSorter, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column, Table, lay_out
 from locktop.tui.views.thread_details import thread_details
@@ -142,12 +144,12 @@ class Panel(Generic[Row]):
         """Whether the column is visible now."""
         return self._table is not None and self._table.has(title)
 
-    def draw(self, index: SnapshotIndex, wanted: str, show_idle: bool, now: float) -> None:
+    def draw(self, index: SnapshotIndex, typed: TypedFilter, show_idle: bool, now: float) -> None:
         """Update the widget.
 
         Args:
             index: the snapshot.
-            wanted: the words of the filter.
+            typed: the filter.
             show_idle: whether to show rows that only wait for work.
             now: seconds on a monotonic clock.
         """
@@ -155,6 +157,7 @@ class Panel(Generic[Row]):
             return
         self._groups.begin(sort=self._sorter.is_due(now))
         rows = self._rows(index)
+        wanted = typed.filter
         hidden = set() if show_idle else self._idle_ones(index, rows)
         visible = [
             id_
@@ -167,7 +170,7 @@ class Panel(Generic[Row]):
         idle = sum(self.count(rows[id_]) for id_ in hidden)
         left = sum(map(self.count, rows.values())) - sum(self.count(rows[id_]) for id_ in visible)
         self.widget.set_heads(
-            self.title, self._caption(wanted, left - idle, idle), table.heading(sort_by.column)
+            self.title, self._caption(typed, left - idle, idle), table.heading(sort_by.column)
         )
         self._show_rows(index, {id_: rows[id_] for id_ in ids}, table)
 
@@ -224,17 +227,17 @@ class Panel(Generic[Row]):
             rows[self._groups.id_of_more(key)] = More(len(ids) - MAX_INSIDE)
         return rows
 
-    def found(self, index: SnapshotIndex, row: Row, wanted: str) -> bool:
-        """Whether a filter with the words ``wanted`` finds the row.
+    def found(self, index: SnapshotIndex, row: Row, wanted: RowFilter) -> bool:
+        """Whether a filter finds the row.
 
         A filter that finds rows in a group finds the group and opens it.
         """
-        if matches(self.words(index, row), wanted):
+        if isinstance(row, (Lock, Thread)):
+            return wanted.finds(index, row, self.words(index, row))
+        if not wanted.terms and wanted.finds_words(self.words(index, row)):
             return True
         singles = self.singles(index)
-        found = [
-            id_ for id_ in self.inside(row) if matches(self.words(index, singles[id_]), wanted)
-        ]
+        found = [id_ for id_ in self.inside(row) if self.found(index, singles[id_], wanted)]
         if found:
             key = self.group_of(index, found[0])
             self._groups.open_for(key, found)
@@ -256,10 +259,12 @@ class Panel(Generic[Row]):
         stuck = self._stuck(index)
         return sorted(found, key=lambda id_: (id_ not in stuck, self.idle(index, rows[id_])))
 
-    def _caption(self, wanted: str, left_out: int, idle: int) -> str:
+    def _caption(self, typed: TypedFilter, left_out: int, idle: int) -> str:
+        if typed.error:
+            return f"filter: {typed.error}"
         parts = [f"by {self.sort_by}{', reversed' if self.reversed else ''}"]
-        if wanted:
-            parts.append(f"with “{wanted}”")
+        if typed.filter:
+            parts.append(f"with “{typed.filter.text}”")
         if left_out:
             parts.append(f"{left_out} hidden")
         if idle:

@@ -32,6 +32,7 @@ from locktop.tui.screens.pressure_reader import PressureReader
 from locktop.tui.screens.screen_above import Below, ScreenAbove
 from locktop.tui.screens.session_control import SessionControl
 from locktop.tui.terminal.driver import Meter
+from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.banner import no_deadlock, top_lines
 from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
@@ -99,6 +100,7 @@ class MonitorScreen(ListScreen):
         self._index: SnapshotIndex | None = None
         self._paused = False
         self._show_idle = False
+        self.typed = TypedFilter()
         self._new_notes = NewNotes()
         self.begins_with: Callable[[], None] | None = None  # what to show above at the start
         self._curtain = ExitStack()
@@ -232,7 +234,7 @@ class MonitorScreen(ListScreen):
         self._headline.show(top_lines(index, stale, self.size))
         now = self._now()
         for panel in (self._locks, self._threads):
-            panel.draw(index, self.filter_words, self._show_idle, now)
+            panel.draw(index, self.typed, self._show_idle, now)
         self._target.follow_deadlock(index, self._reads_details)
         self._draw_details()
 
@@ -331,6 +333,7 @@ class MonitorScreen(ListScreen):
 
     def apply_filter(self) -> None:
         """See ListScreen."""
+        self.typed.type(self.filter_words)
         self._sort_now()
         self._draw()
 

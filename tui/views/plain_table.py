@@ -8,11 +8,12 @@ from typing import Any
 from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.format.row_filter import RowFilter
 from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.model import Lock, LockClass, Thread
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.lock_list import LockRow
-from locktop.tui.views.sorting import SortKey, matches, sort_key_named
+from locktop.tui.views.sorting import SortKey, sort_key_named
 from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.table import Cell, Column, Table, lay_out
 from locktop.tui.views.thread_list import ThreadRow, threads_of
@@ -23,7 +24,7 @@ class TableChoice(Struct, frozen=True):
 
     view: str = "locks"  # a key of VIEWS
     sort: str = ""  # the name of a sort key; "" for the first one
-    words: str = ""  # all of them must be in a row
+    wanted: RowFilter = RowFilter()
     columns: tuple[str, ...] = ()  # titles; none: as many as fit
     shows_idle: bool = False
 
@@ -37,6 +38,8 @@ class _View(Struct, frozen=True):
     is_idle: Callable[[SnapshotIndex, Any], bool]
     mark: Callable[[SnapshotIndex, Any], Cell]
     words: Callable[[SnapshotIndex, Any], str]
+    #: The single locks or threads of a row.
+    members: Callable[[SnapshotIndex, Any], Sequence[Any]]
 
 
 def _lock_rows(index: SnapshotIndex) -> list[LockRow]:
@@ -70,6 +73,9 @@ VIEWS: dict[str, _View] = {
         lambda _, row: not is_contention(row),
         lock_list.mark,
         _lock_words,
+        lambda index, row: (
+            [index.locks[id_] for id_ in row.locks] if isinstance(row, LockClass) else [row]
+        ),
     ),
     "threads": _View(
         _thread_rows,
@@ -78,6 +84,7 @@ VIEWS: dict[str, _View] = {
         lambda index, row: index.is_idle(row),
         thread_list.mark,
         _thread_words,
+        lambda _, row: threads_of(row),
     ),
 }
 
@@ -120,9 +127,10 @@ def _table(columns: Sequence[Column[Any]], choice: TableChoice, width: int) -> T
     return Table(chosen, tuple(column.width for column in chosen))
 
 
-def _is_wanted(index: SnapshotIndex, view: _View, row: object, choice: TableChoice) -> bool:
-    if choice.words:
-        return matches(view.words(index, row), choice.words)
+def _is_wanted(index: SnapshotIndex, view: _View, row: Any, choice: TableChoice) -> bool:
+    if choice.wanted:
+        members = view.members(index, row)
+        return any(choice.wanted.finds(index, one, view.words(index, one)) for one in members)
     return choice.shows_idle or _is_stuck(index, row) or not view.is_idle(index, row)
 
 

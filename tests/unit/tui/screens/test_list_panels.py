@@ -151,3 +151,16 @@ async def test_page_keys_home_and_end_move_in_a_long_list() -> None:
         await screen.keys("pagedown")
         assert screen.locks.current == first[screen.locks.page - 1].id
         assert "of 1000" in screen.text
+
+
+async def test_a_filter_by_column_and_what_is_wrong_with_it() -> None:
+    async with opened(scenarios.normal(), size=(120, 40)) as screen:
+        await screen.keys("slash", *"holder:journal wait>1s")
+        assert "g_table_lock" in screen.text
+        assert "g_cache_lock" not in "".join(screen.lines[2:])
+        await screen.keys("enter", "slash", *" colour:red")
+        await screen.says("filter: no column 'colour'")
+        # The last right filter stays.
+        assert "g_cache_lock" not in "".join(screen.lines[2:])
+        await screen.keys("escape", "escape")
+        assert "g_cache_lock" in "".join(screen.lines[2:])
