@@ -86,5 +86,7 @@ ACTIONS: dict[str, Action] = {
     "span_callers": Action("span_callers", "the callers of the chosen span", "callers"),
     "show_profile": Action("show_profile", "the buckets; beside A: compare", "show"),
     "choose_profile": Action("choose_profile", "choose profile A, to compare with", "A"),
+    "save_profile": Action("save('json')", "save this profile, for `locktop profile`", "save"),
+    "save_profile_text": Action("save('text')", "save the buckets as text"),
     "span_difference": Action("span_difference", "the second span minus the first", "compare"),
 }

@@ -82,6 +82,8 @@ DIFFERENCE_FOOTER: tuple[str, ...] = ("help", "quit", "back", "filter", "theme")
 PROFILES_KEYMAP: tuple[Keys, ...] = (
     Keys("show_profile", ("enter",), "Enter"),
     Keys("choose_profile", ("m", "space"), "m Space"),
+    Keys("save_profile", ("w",), "w"),
+    Keys("save_profile_text", ("W",), "W"),
 )
 PROFILES_ACTIONS: tuple[str, ...] = (
     "help",
@@ -103,6 +105,7 @@ PROFILES_FOOTER: tuple[str, ...] = (
     "help",
     "show_profile",
     "choose_profile",
+    "save_profile",
     "back",
     "next_panel",
     "filter",

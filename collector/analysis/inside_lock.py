@@ -83,7 +83,9 @@ def charged(
 ) -> Iterator[tuple[HeldSpan, HolderSample]]:
     """Yield each span with each sample of its thread within it.
 
-    Nested spans have the same samples: a sample belongs to every lock that its thread held.
+    Nested spans have the same samples: a sample belongs to every lock that its thread held. A
+    sample that took some time lies within the span as a whole. Otherwise the thread may have slept
+    after the hold: short holds would get the sleeps between them.
 
     Args:
         samples: by tid, in the order of time.
@@ -92,7 +94,8 @@ def charged(
         of_thread = samples.get(span.tid, ())
         at = bisect_left(of_thread, span.begin_ns, key=_time)
         while at < len(of_thread) and of_thread[at].time_ns < span.end_ns:
-            yield span, of_thread[at]
+            if of_thread[at].read_ns < span.end_ns:
+                yield span, of_thread[at]
             at += 1
 
 

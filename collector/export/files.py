@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 import tempfile
 from pathlib import Path
@@ -98,6 +99,11 @@ def words(error: OSError) -> str:
 def _forget(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
+
+
+def plain_name(text: str) -> str:
+    """Return a text as the name of a file: letters, digits, dots, dashes and underscores."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)
 
 
 def save_new(name: str, suffix: str, data: bytes, directory: Path | None = None) -> Path:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locktop.collector.export.files import save_new
+from locktop.collector.export.files import plain_name, save_new
 
 if TYPE_CHECKING:
     from locktop.collector.model import Lock, Snapshot
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def snapshot_name(snapshot: Snapshot, suffix: str) -> str:
     """Return a name that tells the content: locktop-mysqld-4711-20261121T100000Z.json."""
-    comm = re.sub(r"[^A-Za-z0-9_.-]", "_", snapshot.process.comm).lstrip(".") or "process"
+    comm = plain_name(snapshot.process.comm).lstrip(".") or "process"
     taken = re.sub(r"[^0-9TZ]", "", snapshot.taken_at.split(".")[0]) + "Z"
     return f"locktop-{comm}-{snapshot.process.pid}-{taken}{suffix}"
 
@@ -101,7 +101,7 @@ def call_tree_name(profile: Profile) -> str:
     """Return a name for a file with a call tree: locktop-callers-mysqld-4711, locktop-calls-x-1."""
     process = profile.process
     of = f"-{process.comm}-{process.pid}" if process.pid else ""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"locktop-{profile.name}{of}")
+    return plain_name(f"locktop-{profile.name}{of}")
 
 
 def encoded(text: str) -> bytes:

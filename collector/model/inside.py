@@ -17,6 +17,7 @@ class HolderSample(Struct, frozen=True, gc=False):
     on_cpu: bool  # False: the thread slept
     count: int = 1  # sampling periods that the moment stands for
     call: str = ""  # the system call in which the thread slept; "" unknown
+    read_ns: int = 0  # the stack is of a moment from time_ns to here; 0: of time_ns
 
 
 class HeldSpan(Struct, frozen=True, gc=False):

@@ -23,11 +23,8 @@ CALLS_WEIGHTS = (
     Weight(COUNT, "calls", WeightUnit.COUNT),
     Weight(WAIT, "waits for locks in calls", WeightUnit.SECONDS),
 )
-#: The note on a process without function calls.
-NO_CALLS = (
-    "no function calls: build the program with -finstrument-functions, and start it with the"
-    " library (`locktop run`)"
-)
+#: The note on a process without function calls. The note fits into a line of 80 columns.
+NO_CALLS = "no function calls: build with -finstrument-functions, use `locktop run`"
 NOT_READ = "the next scan reads the function calls"
 NOT_KEPT = "no function calls are kept of this moment"
 

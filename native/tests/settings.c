@@ -90,6 +90,7 @@ static void refused(void)
     }
     CHECK_EQUAL(lt_settings.ring_records, 1024);
     CHECK_EQUAL(lt_settings.level, LT_LEVEL_BLOCKS);
+    CHECK(lt_settings.calls);
 }
 
 static void names(void)

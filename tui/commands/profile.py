@@ -146,6 +146,7 @@ def _live(snapshot: Snapshot, name: str) -> KeptProfile:
 
 def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
     """Return a saved profile, or the profile of a snapshot: SNAPSHOT:NAME."""
+    from locktop.collector.errors import LocktopError
     from locktop.collector.export import saved_profile
     from locktop.collector.profile.kept_profile import profile_named
     from locktop.collector.profile.profiled_code import without_code
@@ -155,8 +156,12 @@ def _of_file(text: str, arguments: argparse.Namespace) -> KeptProfile:
         path, name = text, ""
     if not recorded.is_recording(path):
         data = saved_profile.read_file(path)
-        if not name or saved_profile.is_saved_profile(data):
+        is_snapshot = b'"locktop.snapshot"' in data[:200]
+        if saved_profile.is_saved_profile(data) or not (name or is_snapshot):
             return saved_profile.parse(data, path)
+    if not name:
+        what = "is no profile of locktop; of a snapshot name a profile"
+        raise LocktopError(f"{path} {what}, {path}:NAME")
     snapshot = _snapshot_of(path, arguments)
     return without_code(snapshot, profile_named(snapshot.profiles, name, path))
 

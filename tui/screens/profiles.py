@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -12,6 +14,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.export import files
 from locktop.collector.format.self_profile import profile_name
 from locktop.collector.model import SelfProfile, Snapshot
 from locktop.collector.profile.kept_profile import KeptProfile
@@ -144,19 +147,20 @@ class ProfilesScreen(ListScreen):
     async def _show(self, profiles: tuple[SelfProfile, ...]) -> None:
         """Read the code of the profiles, which may take some seconds, and show them."""
         self.show_message("Reading the code and its source lines ...", seconds=1.0)
-        # Here, for the first screen must not wait for this import.
-        from locktop.collector.profile import profiled_code
-
-        snapshot = self._snapshot
-        is_here = self._reads_code and not snapshot.ended
-        read = profiled_code.with_code if is_here else profiled_code.without_code
+        is_here = self._is_here()
         try:
-            found = [await asyncio.to_thread(read, snapshot, one) for one in profiles]
+            found = [
+                await asyncio.to_thread(_kept, self._snapshot, one, is_here) for one in profiles
+            ]
         except LocktopError as error:
             self.show_message(str(error), style="waiting", seconds=_ERROR_S)
             return
         self._visible = tuple(found)
         self.apply_filter()
+
+    def _is_here(self) -> bool:
+        """Return whether the code of the process can be read."""
+        return self._reads_code and not self._snapshot.ended
 
     # Actions, as named in actions.py
 
@@ -174,6 +178,23 @@ class ProfilesScreen(ListScreen):
         current = self._list.current
         self._first = None if current == self._first else current
         self.apply_filter()
+
+    def action_save(self, form: str) -> None:
+        """Save the profile under the cursor with its code, or the buckets as text."""
+        if form == "text":
+            if found := self._listing():
+                names = [kept.profile for kept in found.profiles]
+                self.save(partial(_save_text, found, self._file_name(*names)))
+            else:
+                self.show_message("Not saved: Enter shows the buckets of a profile first")
+        elif current := self._profile(self._list.current):
+            name = self._file_name(current)
+            self.save(partial(_save_profile, self._snapshot, current, self._is_here(), name))
+
+    def _file_name(self, *profiles: SelfProfile) -> str:
+        process = self._snapshot.process
+        names = "-".join(profile_name(one) for one in profiles)
+        return files.plain_name(f"locktop-profile-{process.comm}-{process.pid}-{names}")
 
     def action_panel(self, step: int) -> None:
         """Go to the other panel."""
@@ -195,6 +216,29 @@ class ProfilesScreen(ListScreen):
             self.action_panel(-1)
         else:
             self.dismiss()
+
+
+def _kept(snapshot: Snapshot, profile: SelfProfile, is_here: bool) -> KeptProfile:
+    """Return a profile with its code, if the process runs here. Raises LocktopError."""
+    # Here, for the first screen must not wait for this import.
+    from locktop.collector.profile import profiled_code
+
+    read = profiled_code.with_code if is_here else profiled_code.without_code
+    return read(snapshot, profile)
+
+
+def _save_profile(snapshot: Snapshot, profile: SelfProfile, is_here: bool, name: str) -> Path:
+    from locktop.collector.export import saved_profile
+
+    data = saved_profile.encode(_kept(snapshot, profile, is_here))
+    return files.save_new(name, ".json", data)
+
+
+def _save_text(found: Listing, name: str) -> Path:
+    from locktop.collector.export.rendered_files import encoded
+    from locktop.collector.export.text import self_profile
+
+    return files.save_new(name, ".txt", encoded(self_profile.render(found)))
 
 
 def _key(profile: SelfProfile) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from locktop.collector.profile.profile import Profile, Weight, WeightUnit
 from locktop.tui.views.call_tree import HOT, Row
 from locktop.tui.views.cells import bar, count, duration, fit_right, percent
 from locktop.tui.views.shorten import fit_middle, without_arguments
-from locktop.tui.views.styled_line import Line, Span, cut, make_line
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 from locktop.tui.views.table import Cell, Column
 
 _BAR = 8
@@ -193,7 +193,11 @@ def call_tree_headline(
     notes = profile.notes(weight.name)
     if notes:
         more = f" (and {len(notes) - 1} more: ?)" if len(notes) > 1 else ""
-        spans.append((f"  {notes[0]}{more}", "waiting"))
+        note = f"{notes[0]}{more}", "waiting"
+        spans += ["  ", note]
+        # Of an empty tree, the note says all.
+        if root.value <= 0 and len(line_text(make_line(*spans))) > width:
+            spans = [" ", note]
     return cut(make_line(*spans), width)
 
 

@@ -210,7 +210,7 @@ class HolderSampler:
             self.taken += sum(one.count for one in found)
 
     def _sleeping(self, tids: Sequence[int], periods: int) -> list[HolderSample]:
-        # The kernel reads the states right after this moment.
+        # The kernel reads the states between this moment and `read_ns`.
         now_ns = time.monotonic_ns()
         before = {tid: self._seen[tid] for tid in tids if tid in self._seen}
         wanted = [
@@ -222,6 +222,7 @@ class HolderSampler:
             moments = self._tasks.moments(wanted)
         except OSError:
             return []
+        read_ns = time.monotonic_ns()
         self._seen = {tid: last for tid, last in before.items() if tid not in wanted}
         calls = [
             one.call
@@ -250,6 +251,7 @@ class HolderSampler:
                         on_cpu=False,
                         count=min(count, _MAX_COUNT),
                         call=name,
+                        read_ns=read_ns,
                     )
                 )
             pause = pause_of(last, moment, now_ns)

@@ -115,8 +115,11 @@ static bool read_order(const char *value)
 
 static bool read_calls(const char *value)
 {
-    lt_settings.calls = strcmp(value, "on") == 0;
-    return lt_settings.calls || !strcmp(value, "off");
+    bool is_on = strcmp(value, "on") == 0;
+    if (!is_on && strcmp(value, "off") != 0)
+        return false;
+    lt_settings.calls = is_on;
+    return true;
 }
 
 static bool read_calls_depth(const char *value)

@@ -204,6 +204,8 @@ static void skip(struct lt_calls *calls, const struct traced *call, bool is_too_
     struct call_tree *tree = call_tree_of(calls);
     tree->skipped = call->frame;
     tree->skipped_return = call->return_at;
+    tree->skipped_function = call->function;
+    tree->skipped_inlined = 0;
     tree->is_too_deep = is_too_deep;
     tree->depth_limit = 0;
     count_skipped(calls);
@@ -221,11 +223,18 @@ static bool is_in_skipped(const struct call_tree *tree, const struct traced *cal
     return call->return_at <= tree->skipped || call->return_at == tree->skipped_return;
 }
 
+/* Whether the function is the one that is not counted: the compiler put it into itself. */
+static bool is_part_of_skipped(const struct call_tree *tree, const struct traced *call)
+{
+    return call->function == tree->skipped_function && call->frame == tree->skipped;
+}
+
 void call_begin_slow(struct lt_calls *calls, const struct traced *call)
 {
-    const struct call_tree *tree = call_tree_of(calls);
+    struct call_tree *tree = call_tree_of(calls);
     const struct lt_call_frame *above = upper_frame(calls);
     if (tree->skipped && is_in_skipped(tree, call)) {
+        tree->skipped_inlined += is_part_of_skipped(tree, call);
         count_skipped(calls);
         return;
     }
@@ -258,19 +267,34 @@ static bool ends(const struct lt_call_frame *frame, const struct traced *call)
            (frame[-1].frame >= call->frame || frame[-1].frame < frame->frame /* another stack */);
 }
 
+/* Whether the outermost call that is not counted ends, or a part of it. */
+static bool is_end_of_skipped(const struct call_tree *tree, const struct traced *call)
+{
+    return call->function == tree->skipped_function &&
+           call->frame == (is_tail(call) ? tree->skipped_return : tree->skipped);
+}
+
 /* Whether the call that ends was not counted, though the call above it is. */
 static bool was_skipped(struct lt_calls *calls, const struct traced *call)
 {
-    const struct call_tree *tree = call_tree_of(calls);
+    struct call_tree *tree = call_tree_of(calls);
+    const struct lt_call_frame *above = upper_frame(calls);
     uint64_t outermost = tree->skipped;
     if (!outermost)
         return false;
-    /* A callee's return address may lie where the hook's did. */
-    if (call->frame > outermost || (call->frame == outermost && !is_tail(call)))
+    if (is_end_of_skipped(tree, call)) {
+        if (!is_tail(call) && tree->skipped_inlined)
+            tree->skipped_inlined--;
+        else
+            skip_no_more(calls);
+        return true;
+    }
+    /* A part of the call above has the frame of that call, and a signal handler any frame. */
+    bool is_above = outermost >= above->frame && ends(above, call);
+    if (is_above || call->frame > outermost)
         skip_no_more(calls);
-    uint64_t above = upper_frame(calls)->frame;
-    return outermost < above &&
-           (call->frame <= outermost || (is_tail(call) && call->frame <= above));
+    return !is_above &&
+           (call->frame <= outermost || (is_tail(call) && call->frame <= above->frame));
 }
 
 void call_end_slow(struct lt_calls *calls, const struct traced *call, uint64_t now)

@@ -20,8 +20,10 @@ struct call_tree {
     uint64_t min_ticks;      /* shorter calls are only counted */
     uint64_t skipped;        /* frame of the outermost open call that is not counted, 0 none */
     uint64_t skipped_return; /* where its return address lies */
-    uint32_t depth_limit;    /* frames that have room; 0 in a call that is not counted */
-    uint32_t is_too_deep;    /* why it is not counted */
+    uint64_t skipped_function;
+    uint32_t skipped_inlined; /* open calls of that function that are parts of it */
+    uint32_t depth_limit;     /* frames that have room; 0 in a call that is not counted */
+    uint32_t is_too_deep;     /* why it is not counted */
 };
 
 static inline struct call_tree *call_tree_of(struct lt_calls *calls)

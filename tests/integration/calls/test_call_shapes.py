@@ -53,7 +53,14 @@ EXACT: dict[str, dict[str, int]] = {
         "tails/leaf": N,
     },
     "rooms": {"rooms": 1, **nested("rooms", "makes_room", 6), "rooms/leaf": N},
-    "inlines": {"inlines": 1, "inlines/inlined": 2 * N, "inlines/leaf": N},
+    "inlines": {
+        "inlines": 1,
+        "inlines/inlined": 2 * N,
+        "inlines/leaf": N,
+        "inlines/has_inlined": N,
+        "inlines/has_inlined/inlined": 2 * N,
+        "inlines/has_inlined/leaf": N,
+    },
     "signals": {
         "signals": 1,
         "signals/raises": 2 * N,
@@ -120,6 +127,17 @@ def test_calls_beyond_the_depth_limit_are_counted_apart(run: Run, limit: int) ->
     kept = {"deep": 1} | ({"deep/leaf": 1} if limit > 1 else {})
     assert found == kept | nested("deep", "recurse", limit - 1)
     assert tree.too_deep == N * (depth - limit) + (limit == 1)
+    assert (tree.left_out, tree.unmatched) == (0, 0)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("shape", EXACT)
+def test_a_call_beyond_the_depth_limit_ends_with_itself(run: Run, shape: str, limit: int) -> None:
+    _, whole = run(shape)
+    found, tree = run(shape, LOCKTOP_CALLS_DEPTH=str(limit))
+    assert found == {path: count for path, count in EXACT[shape].items() if path.count("/") < limit}
+    counted, calls = (sum(node.count for node in one.nodes) for one in (tree, whole))
+    assert counted + tree.too_deep == calls
     assert (tree.left_out, tree.unmatched) == (0, 0)
 
 

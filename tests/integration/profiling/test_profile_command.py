@@ -143,6 +143,7 @@ def test_profiles_of_a_snapshot_have_counts_alone(
     assert [line.split()[1] for line in listed.splitlines()] == ["NAME", "random", "sorted"]
     found = json.loads(profile("list", file, "--format", "json").stdout)
     assert [one["name"] for one in found["profiles"]] == ["random", "sorted"]
+    assert f"name a profile, {file}:NAME" in refusal(profile("show", file))
 
 
 def test_profiles_of_a_recording_have_counts_alone(
@@ -180,9 +181,13 @@ def test_without_capstone_one_line_says_so(
 
 
 def test_the_screen_shows_two_profiles_with_their_instructions(
-    profiled: tuple[Target, dict[str, Any]], need: Callable[[str], Path]
+    profiled: tuple[Target, dict[str, Any]],
+    need: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     target, _ = profiled
+    monkeypatch.chdir(tmp_path)
     with Screen(need("tmux"), "-p", target.pid) as screen:
         screen.until(lambda text: "Locks" in text, "the monitor")
         screen.press("P")
@@ -191,6 +196,10 @@ def test_the_screen_shows_two_profiles_with_their_instructions(
         text = screen.until(lambda text: "INSTRUCTION" in text, "the buckets")
         assert "B : A" in text
         assert "movzx" in text or "ldrb" in text
+        screen.press("w")
+        screen.until(lambda text: "Saved " in text, "the path")
+    (saved,) = tmp_path.glob("locktop-profile-*-sorted.json")
+    assert "INSTRUCTION" in profile("show", saved).stdout
 
 
 def test_the_code_of_an_unloaded_library_is_not_read(

@@ -121,11 +121,18 @@ static inline __attribute__((always_inline)) int inlined(int value)
     return value + 1;
 }
 
+static OWN void has_inlined(int value)
+{
+    sink += inlined(inlined(value));
+    leaf();
+}
+
 static OWN void inlines(void)
 {
     for (int i = 0; i < ROUNDS; i++) {
         sink += inlined(inlined(i));
         leaf();
+        has_inlined(i);
     }
 }
 

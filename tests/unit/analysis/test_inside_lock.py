@@ -84,6 +84,14 @@ def test_a_sample_belongs_to_all_locks_that_its_thread_held() -> None:
     ]
 
 
+def test_a_sample_that_took_longer_than_the_hold_is_not_charged() -> None:
+    spans = [HeldSpan(1, 7, 10, 50, 0)]
+    taken = [(5, 15), (10, 12), (40, 49), (45, 50), (45, 90)]
+    samples = [HolderSample(1, begin, stack=1, on_cpu=False, read_ns=end) for begin, end in taken]
+    found = [(one.time_ns, one.read_ns) for _, one in charged({1: samples}, spans)]
+    assert found == [(10, 12), (40, 49)]
+
+
 def test_random_turns_at_a_lock_are_charged_to_their_holders() -> None:
     """A simulation knows who holds the lock; the join must find the same."""
     for seed in range(200):

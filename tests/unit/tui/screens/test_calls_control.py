@@ -9,6 +9,7 @@ import pytest
 from unit.builders.function_calls import snapshot, thread_tree
 from unit.tui.screens.test_call_tree import live
 
+from locktop.collector.profile.calls_profile import NO_CALLS
 from locktop.collector.recording.history import History
 from locktop.tui.app import LocktopApp
 from locktop.tui.feed import ReplayFeed
@@ -33,10 +34,10 @@ async def test_the_key_shows_the_tree_of_the_next_scans(size: tuple[int, int]) -
 
 
 async def test_without_instrumentation_one_line_says_how_to_build() -> None:
-    async with live(snapshot(), (200, 60), callers=("wait", False)) as view:
+    async with live(snapshot(), (80, 24), callers=("wait", False)) as view:
         await view.keys("escape", "C")
         await view.show(snapshot())
-        assert "-finstrument-functions" in view.row("no function calls")
+        assert NO_CALLS in view.row("no function calls")
 
 
 async def test_weights_filter_and_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

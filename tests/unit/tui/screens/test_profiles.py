@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from support.driven import Screen
 from support.feed import HandFeed
 from unit.builders import scenarios
 from unit.builders.self_profiles import self_profile
 
+from locktop.collector.export import saved_profile
 from locktop.collector.model import ProfileRegion, Snapshot
 from locktop.tui.app import LocktopApp
 from locktop.tui.screens.monitor import MonitorScreen
@@ -110,3 +113,33 @@ async def test_the_screen_fits_a_small_terminal() -> None:
         await screen.keys("m", "down", "enter")
         await screen.says("B : A")
         assert all(len(line) <= 60 for line in screen.lines)
+
+
+async def test_keys_save_the_profile_under_the_cursor_and_the_buckets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened() as screen:
+        await screen.keys("W")
+        await screen.says("Not saved: Enter shows")
+        await screen.keys("m", "down", "w")
+        await screen.says("Saved ")
+        await screen.keys("enter")
+        await screen.says("B : A")
+        await screen.keys("W")
+        await screen.says(".txt")
+    (saved,) = tmp_path.glob("locktop-profile-*-sorted.json")
+    kept = saved_profile.parse(saved.read_bytes(), saved.name)
+    assert kept.profile == SORTED
+    (text,) = tmp_path.glob("locktop-profile-*-random-sorted.txt")
+    assert "B : A  0.175" in text.read_text()
+
+
+async def test_a_damaged_profile_is_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(snapshot(self_profile({4: 1}, bucket_size=0))) as screen:
+        await screen.keys("w")
+        await screen.says("Not saved: the profile is damaged")
+    assert not list(tmp_path.iterdir())
