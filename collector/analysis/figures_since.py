@@ -37,6 +37,25 @@ def since(snapshot: Snapshot, baseline: Snapshot) -> Snapshot:
     )
 
 
+def is_same_program(one: Snapshot, other: Snapshot) -> bool:
+    """Return whether ids of locks and stacks mean the same in two snapshots of one process.
+
+    A process may execute another program, or the same one again.
+    """
+    first, second = one.process, other.process
+    are_known = bool(first.counted_since and second.counted_since)
+    return (first.pid, first.exe) == (second.pid, second.exe) and (
+        not are_known or first.counted_since == second.counted_since
+    )
+
+
+def baseline_of(snapshot: Snapshot, earlier: Snapshot) -> Snapshot:
+    """Return ``earlier``; a scan without figures if ``earlier`` shows a former program."""
+    if is_same_program(snapshot, earlier):
+        return earlier
+    return replace(snapshot, duration_s=0.0, lost_events=0, threads=(), locks=(), calls=())
+
+
 # ---- locks ----
 
 

@@ -48,6 +48,9 @@ class ProcessEntry(Struct, kw_only=True, gc=False):
     cmdline: Annotated[list[str], meaning("The command with its arguments.")] = []
     exe: Annotated[str, meaning("The path of the program.")] = ""
     started_at: Annotated[str, meaning("The start of the process, ISO 8601 in UTC.")] = ""
+    counted_since: Annotated[
+        str, meaning("The begin of the counters, ISO 8601 in UTC. An exec begins them anew.")
+    ] = ""
     cpu_share: Annotated[Number, meaning("CPUs used in the last interval.")] = 0.0
     rss_bytes: Annotated[Count, meaning("Resident memory in bytes.")] = 0
     cpus: Annotated[Count, meaning("CPUs that the process may use; 0: not known.")] = 0

@@ -27,6 +27,7 @@ class ProcessFigures:
         self._target = target
         self._process: psutil.Process | None = None
         self._started_at = ""
+        self.counted_since = ""  # of the program that runs now, see Process
         self._cmdline: tuple[str, ...] = ()
         self._exe = ""
         self._cpu: tuple[float, float] | None = (
@@ -59,6 +60,7 @@ class ProcessFigures:
             cmdline=self._cmdline,
             exe=self._exe,
             started_at=self._started_at,
+            counted_since=self.counted_since,
             cpu_share=cpu_share,
             rss_bytes=rss,
             cpus=self._cpus(),

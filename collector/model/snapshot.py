@@ -41,6 +41,8 @@ class Process(Struct, frozen=True, gc=False):
     cpu_share: float = 0.0  # CPUs used in the last interval, 1.0 is one CPU
     rss_bytes: int = 0  # 0: unknown
     cpus: int = 0  # number of CPUs that the process may use; 0: unknown
+    #: When the counters began, ISO 8601, UTC; "" unknown. Each exec begins them anew.
+    counted_since: str = ""
 
 
 class Contents(Struct):

@@ -9,8 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from locktop.collector.analysis.figures_since import since
+from locktop.collector.analysis.figures_since import baseline_of, is_same_program, since
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
@@ -96,9 +97,17 @@ def span_between(moments: Moments, begin: str | None, end: str | None) -> Span:
     """
     first_ns, last_ns = span_ns(moments, begin, end)
     before, after = _taken_at(moments, first_ns), _taken_at(moments, last_ns)
-    if before.duration_s >= after.duration_s:
+    if is_same_program(after, before) and before.duration_s >= after.duration_s:
         raise LocktopError(f"this span has one snapshot alone; {_there_are(moments)}")
-    return Span(snapshot=after, before=before)
+    return span_of(before, after)
+
+
+def span_of(before: Snapshot, after: Snapshot) -> Span:
+    """Return the span of two scans; with a note if the process executed a program in between."""
+    if not is_same_program(after, before):
+        note = f"the process executed {after.process.exe} in this span: the figures begin there"
+        after = replace(after, notes=(*after.notes, note))
+    return Span(snapshot=after, before=baseline_of(after, before))
 
 
 def times_between(moments: Moments, begin: str | None, end: str | None) -> Sequence[int]:

@@ -14,6 +14,7 @@ from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorded_calls import RecordedCalls
 from locktop.collector.recording.recorder import Recorder
 from locktop.collector.sources.base import Source
+from locktop.collector.watch.second_signal import SecondSignal
 
 _POLL_S = 0.2
 _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -32,6 +33,7 @@ class RecordLoop:
         self._say = say
         self._wakeup = SignalWakeup()
         self._signal: signal.Signals | None = None
+        self._second = SecondSignal()
         self._on_demand = SnapshotSignal(self._wakeup.wake)
 
     def run(self, every_s: float, duration_s: float | None = None) -> None:
@@ -67,7 +69,7 @@ class RecordLoop:
         self._on_signal(signal.SIGTERM, None)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._signal is not None:
+        if self._second.arrives():
             self._source.hurry()
         self._signal = signal.Signals(number)
         self._wakeup.wake()

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from locktop.collector.analysis.figures_since import is_same_program
 from locktop.collector.model import Notable, Snapshot, WaitRecord
 from locktop.collector.recording.moments import Moments
 
@@ -74,7 +75,7 @@ class MomentsWithCalls:
         found = calls_at(self._moments, time_ns)
         if self._last is None:
             self._last = self._moments.at(self._moments.times_ns()[-1])
-        if not _is_same_program(self._last, found):
+        if not is_same_program(self._last, found):
             return found
         named = self._last.stacks
         functions = {node.function for tree in found.calls for node in tree.nodes}
@@ -109,12 +110,6 @@ def calls_at(moments: Moments, time_ns: int) -> Snapshot:
         if time_ns - _SEARCH_NS <= earlier_ns <= time_ns:
             earlier = moments.at(earlier_ns)
             found = earlier if earlier.calls else found
-    if found is None or not _is_same_program(found, snapshot):
+    if found is None or not is_same_program(found, snapshot):
         return snapshot
     return replace(snapshot, calls=found.calls, stacks={**found.stacks, **snapshot.stacks})
-
-
-def _is_same_program(one: Snapshot, other: Snapshot) -> bool:
-    """Return whether ids of stacks mean the same in both snapshots."""
-    first, second = one.process, other.process
-    return (first.pid, first.started_at, first.exe) == (second.pid, second.started_at, second.exe)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from locktop.collector.analysis.figures_since import since
+from locktop.collector.analysis.figures_since import is_same_program, since
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.files import words
 from locktop.collector.format.units import duration
@@ -48,7 +48,7 @@ class Session(Struct, frozen=True):
         """
         before = self.baseline
         return (
-            before.process.exe == snapshot.process.exe
+            is_same_program(before, snapshot)
             and before.source == snapshot.source
             and before.duration_s <= snapshot.duration_s
         )

@@ -12,7 +12,15 @@ from msgspec.structs import replace
 from locktop.collector.analysis import timeline, timeline_waits
 from locktop.collector.analysis.span_snapshot import span_snapshot
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Frame, Notable, ScanSample, Snapshot, TimeLine, WaitRecord
+from locktop.collector.model import (
+    Frame,
+    Notable,
+    NotableKind,
+    ScanSample,
+    Snapshot,
+    TimeLine,
+    WaitRecord,
+)
 from locktop.collector.recording.moments import Moments
 
 #: With ring records, scans show what a thread does beside waits, and so many of them are enough.
@@ -21,6 +29,8 @@ MAX_SCANS = 300
 
 #: Records of one time line. A million need ten seconds and 500 MB.
 MAX_RECORDS = 400_000
+#: A time line begins at most so long before the first snapshot. The time may be forged.
+MAX_EARLIER_NS = 15 * 60 * 1_000_000_000
 #: The part of a span whose records are counted before all are read.
 _PROBED = 64
 _LEAST_SPAN_NS = 1_000_000
@@ -60,9 +70,13 @@ class TimeLineReader:
         self._samples: dict[int, ScanSample] = {}  # by time
         self._stacks: dict[int, tuple[Frame, ...]] = {}
         self._sites: dict[int, Frame] = {}
+        #: The begin of the oldest long wait, by the first snapshot and the moment of the wait.
+        self._earliest: tuple[tuple[int, Notable], int] | None = None
 
     def bounds(self) -> tuple[int, int]:
         """Return the times of the oldest and of the newest snapshot.
+
+        A long wait before the oldest snapshot is part of the past: then its begin comes first.
 
         Raises:
             LocktopError: there are fewer than two snapshots, so there is no time between them.
@@ -70,7 +84,24 @@ class TimeLineReader:
         times = self._moments.times_ns()
         if len(times) < 2 or times[-1] <= times[0]:
             raise LocktopError("a time line needs two snapshots; there is no second one yet")
-        return times[0], times[-1]
+        return self._begin(times[0]), times[-1]
+
+    def _begin(self, first_ns: int) -> int:
+        """Return the begin of the oldest known long wait before the first snapshot, or that."""
+        earlier = [
+            one
+            for one in self._moments.notables()
+            if one.kind is NotableKind.WAIT and first_ns - MAX_EARLIER_NS <= one.time_ns < first_ns
+        ]
+        if not earlier:
+            return first_ns
+        wait = earlier[0]
+        if self._earliest is None or self._earliest[0] != (first_ns, wait):
+            touching = self._moments.records(wait.time_ns - 1, wait.time_ns + 1)
+            begins = [one.began_ns for one in touching if one.tid == wait.tid]
+            begin_ns = max(min(begins, default=wait.time_ns), first_ns - MAX_EARLIER_NS)
+            self._earliest = (first_ns, wait), begin_ns
+        return self._earliest[1]
 
     def notables(self) -> Sequence[Notable]:
         """Return the alerts and marks, the oldest first."""

@@ -159,11 +159,12 @@ class DatagramReceiver:
             return
         stream.last_frame = number
         ended = stream.intake.unpacker.ended
-        if has_snapshot:
+        # The sender repeats its last snapshot and the end, because each of them may be lost.
+        if has_snapshot and (ended is None or stream.intake.has_new_scan):
             self._follow(key)
             self._is_waiting = False
             stream.intake.publish(self.losses)
-        elif ended is not None and key == self._key:
+        if ended is not None and key == self._key:
             self._is_waiting = True
             self._received.waiting(f"the stream ended: {ended}")
 

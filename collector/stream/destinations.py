@@ -32,6 +32,8 @@ _CONNECT_S, SLOW_S = 10.0, 10.0
 #: Whole snapshots come so often, seconds: a late listener of datagrams waits for one. With the
 #: sender's signs of life the longest time between two is below 4 s.
 _KEY_EVERY_S = 2.0
+#: The last snapshot and the end come so often over UDP: nothing follows that would heal a loss.
+_ENDS = 3
 
 
 class StreamDestination(Protocol):
@@ -39,6 +41,7 @@ class StreamDestination(Protocol):
 
     max_frame: int  # bytes
     key_every_s: float  # a whole snapshot must come so often, seconds
+    ends: int  # so many times the last snapshot and the end are sent
 
     def open(self) -> None:
         """Get ready for a new stream. Raises LocktopError."""
@@ -75,6 +78,7 @@ class DatagramDestination:
     """Sends datagrams, at a bounded rate, whether a listener is there or not."""
 
     key_every_s = _KEY_EVERY_S
+    ends = _ENDS
 
     def __init__(self, url: StreamUrl, endpoint: Endpoint, size: int) -> None:
         """``size``: bytes of a datagram at most."""
@@ -134,6 +138,7 @@ class ConnectionDestination:
     max_frame = MAX_FRAME
     #: A connection loses nothing, so the chain of snapshots decides.
     key_every_s = math.inf
+    ends = 1
 
     def __init__(
         self, url: StreamUrl, endpoints: Sequence[Endpoint], files: TlsFiles | None

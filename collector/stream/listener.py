@@ -80,6 +80,8 @@ class Listener:
     def stop(self) -> None:
         """Stop, and remove the file of a unix socket."""
         self._stopping.set()
+        if self._received is not None:
+            self._received.close()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(2.0)
         if self._bound_file is not None:
@@ -91,14 +93,18 @@ class Listener:
         self._socket.settimeout(_POLL_S)
         while not self._stopping.is_set():
             try:
-                datagram, address = self._socket.recvfrom(_LARGEST_DATAGRAM)
-                receiver.take(datagram, address[0], time.monotonic())
-            except OSError:
-                pass  # no datagram in this time
+                self._take_datagram(receiver)
+                receiver.check_silence(time.monotonic())
             # Strangers send the data: a fault of locktop must not end the thread in silence.
             except Exception as error:
                 received.line(f"locktop failed: {type(error).__name__}: {error}")
-            receiver.check_silence(time.monotonic())
+
+    def _take_datagram(self, receiver: DatagramReceiver) -> None:
+        try:
+            datagram, address = self._socket.recvfrom(_LARGEST_DATAGRAM)
+        except OSError:
+            return  # no datagram in this time
+        receiver.take(datagram, address[0], time.monotonic())
 
     def _run_connections(self, received: ReceivedStream) -> None:
         receiver = ConnectionReceiver(self._socket, self._context, received)

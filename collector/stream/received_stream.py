@@ -58,6 +58,7 @@ class ReceivedStream:
         self._limit = RateLimit(_LINES, _PERIOD_S)
         self._newest: Snapshot | None = None
         self._lock = threading.Lock()
+        self._is_closed = False
         #: The reason that no snapshot comes for now; "" while they come.
         self.stale = ""
 
@@ -90,11 +91,26 @@ class ReceivedStream:
                 if self.stale:  # no snapshot comes soon that could carry the note
                     self._publish_with("")
 
+    def close(self) -> None:
+        """Publish nothing more. The threads of connections may outlive the screen."""
+        with self._lock:
+            self._is_closed = True
+
     def _publish_with(self, note: str) -> Snapshot:
         assert self._newest is not None
         own = (*((note,) if note else ()), *self._lines)
         published = replace(self._newest, notes=(*self._newest.notes, *own))
-        self._publish(published)
+        if self._is_closed:
+            return published
+        try:
+            self._publish(published)
+        # A fault here must end neither the stream nor its thread. The next snapshot tells of it.
+        except Exception as error:
+            fault = f"a snapshot was not shown: {type(error).__name__}: {error}"
+            if self._log is not None:
+                self._log(fault)
+            elif fault not in self._lines:
+                self._lines.append(fault)
         return published
 
 

@@ -60,6 +60,11 @@ class StreamIntake:
         )
         return True
 
+    @property
+    def has_new_scan(self) -> bool:
+        """Whether the snapshot of the last frame is no repetition of the one before."""
+        return self._scan is not None and self._scan.time_ns is not None
+
     def publish(self, losses: str = "") -> None:
         """Publish the snapshot of the last frame; ``losses``: what was lost before."""
         assert self._scan is not None

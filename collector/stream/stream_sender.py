@@ -21,6 +21,8 @@ from locktop.collector.stream.stream_frames import FramePacker
 SIGN_OF_LIFE_S = 2.0
 #: The pause between two tries to reach a listener that went away, seconds.
 AGAIN_S = 1.0
+#: The pause before the end is sent again: a burst of losses is over then. Seconds.
+END_PAUSE_S = 0.3
 #: A signal handler must not take a lock, so ``take`` looks whether to stop, each so many seconds.
 _POLL_S = 0.1
 #: Bytes of ring records that wait; the oldest are dropped, and count as lost.
@@ -132,7 +134,7 @@ class StreamSender:
                 continue
             last, has_ended = scan, scan.snapshot.ended
             self._try_to_send(scan)
-        self._finish("the process has ended" if has_ended else "its sender was stopped")
+        self._finish("the process has ended" if has_ended else "its sender was stopped", last)
 
     def _try_to_send(self, scan: SentScan) -> None:
         if not self._is_open:
@@ -187,9 +189,15 @@ class StreamSender:
             self._outbox.drop(left)
             raise
 
-    def _finish(self, reason: str) -> None:
+    def _finish(self, reason: str, last: SentScan | None) -> None:
+        """Send the end; over UDP several times, each time after the whole last snapshot."""
         try:
-            if self._is_open:
+            for number in range(self._destination.ends if self._is_open else 0):
+                if number:
+                    time.sleep(END_PAUSE_S)
+                    self._packer.begin_anew()
+                    if last is not None:
+                        self._send_snapshot(last)
                 self._destination.send(stream_frames.end_frame(reason))
         except LocktopError as error:
             self._log(str(error))

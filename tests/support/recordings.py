@@ -15,8 +15,9 @@ from support.targets import Target
 
 _END = re.compile(
     r"recorded ([\d.]+) s, ([\d,]+) snapshots, ([\d,]+) records(?: \(([\d,]+) lost\))?, "
-    r"([\d.]+) MB to (.*)"
+    r"([\d.]+) (B|KiB|MiB|GiB) to (.*)"
 )
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 class End(Struct):
@@ -26,7 +27,7 @@ class End(Struct):
     snapshots: int
     records: int
     lost: int
-    megabytes: float
+    size: float  # bytes, from three digits
     path: Path
 
 
@@ -48,5 +49,6 @@ def end_of(recorder: Target) -> End:
         if found := _END.fullmatch(line):
             numbers = [int((text or "0").replace(",", "")) for text in found.group(2, 3, 4)]
             snapshots, records, lost = numbers
-            return End(float(found[1]), snapshots, records, lost, float(found[5]), Path(found[6]))
+            size = float(found[5]) * _UNITS[found[6]]
+            return End(float(found[1]), snapshots, records, lost, size, Path(found[7]))
     raise AssertionError("no line about the end of the recording")

@@ -100,13 +100,15 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def report(recorder: Recorder) -> None:
     """Print what was recorded, if a recording was made."""
+    from locktop.collector.format.units import size as size_text
+
     figures = recorder.figures
     if not figures.size:
         return
     lost = f" ({figures.lost:,} lost)" if figures.records or figures.lost else ""
     say(
         f"recorded {figures.duration_s:.1f} s, {figures.snapshots:,} snapshots,"
-        f" {figures.records:,} records{lost}, {figures.size / 1e6:.1f} MB to {recorder.path}"
+        f" {figures.records:,} records{lost}, {size_text(figures.size)} to {recorder.path}"
     )
 
 

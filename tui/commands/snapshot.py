@@ -102,6 +102,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     """Return the snapshot of a process, and the one before it with -d."""
+    from locktop.collector.recording import chosen_moment
+
     source = attached(arguments.pid, arguments)
     source.want_calls(arguments.calls)
     try:
@@ -114,7 +116,11 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
             if arguments.inside:
                 return profiled(source, arguments.duration, arguments.hz), before
             time.sleep(arguments.duration)
-        return source.scan(resolve=True), before
+        found = source.scan(resolve=True)
+        if before is None:
+            return found, None
+        span = chosen_moment.span_of(before, found)
+        return span.snapshot, span.before
     finally:
         source.close()
 

@@ -12,6 +12,7 @@ from locktop.tui.commands.options import add_pid, add_scan_options, add_suppress
 
 if TYPE_CHECKING:
     from locktop.collector.stream.stream_sender import Outbox
+    from locktop.collector.watch.second_signal import SecondSignal
 
 NAME = "stream"
 HELP = "send what the screen would show to `locktop listen` elsewhere"
@@ -70,6 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.stream.destinations import destination_of
     from locktop.collector.stream.scan_outlet import ScanOutlet
     from locktop.collector.stream.stream_sender import Outbox, StreamSender
+    from locktop.collector.watch.second_signal import SecondSignal
 
     url = stream_url.parse(arguments.to)
     destination = destination_of(
@@ -83,9 +85,10 @@ def execute(arguments: argparse.Namespace) -> int:
         stream_options.warn_of_udp(url)
         sender = StreamSender(outbox, destination, _say)
         sender.open()
+        second = SecondSignal()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda *_: _stop(outbox))
+                signal.signal(number, lambda *_: _stop(outbox, second))
         _say(f"streaming process {arguments.pid} to {url}")
         poller = Poller(
             source,
@@ -107,9 +110,9 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _stop(outbox: Outbox) -> None:
+def _stop(outbox: Outbox, second: SecondSignal) -> None:
     """End after the frame that is being sent; the second signal does not wait for a slow peer."""
-    if outbox.stopped:
+    if second.arrives():
         raise KeyboardInterrupt
     outbox.stop()
 

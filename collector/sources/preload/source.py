@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
+from locktop.collector.linux.process_info import iso
 from locktop.collector.model import Snapshot
 from locktop.collector.model.inside import RATE
 from locktop.collector.sanitize import clean
@@ -67,6 +68,8 @@ class PreloadSource:
         self._drains = [drain for drain in self._drains if not drain.is_closed]
         for drain in self._drains:
             drain.follow(memory)
+        # Two runs of one program differ in this alone.
+        self._watched.figures.counted_since = iso(session.header.created_real_ns / 1e9)
         return session
 
     def close(self) -> None:

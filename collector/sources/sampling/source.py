@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.linux import procfs, ptrace_access, thread_files
+from locktop.collector.linux.process_info import iso
 from locktop.collector.model import Snapshot, ThreadState
 from locktop.collector.model.inside import RATE
 from locktop.collector.sources import discover, gc_pause
@@ -48,7 +49,7 @@ class SamplingSource:
         self._rules = rules
         self._stop_threads = stop_threads
         self._watched = WatchedProcess(pid, _FEW_FILES)
-        self._begun = time.monotonic()
+        self._begin_counting()
         self._cpu_budget = CpuBudget()
         self._busy = threading.Lock()
         self._closed = threading.Event()
@@ -68,6 +69,10 @@ class SamplingSource:
             raise LocktopError(f"process {target} runs without the library, and {why_not}")
         self._thread = threading.Thread(target=self._sample_repeatedly, name="sampler", daemon=True)
         self._thread.start()
+
+    def _begin_counting(self) -> None:
+        self._begun = time.monotonic()
+        self._watched.figures.counted_since = iso(time.time())
 
     def _new_session(self) -> SamplingSession:
         return SamplingSession(self._watched, self._rules, self._stop_threads)
@@ -184,7 +189,7 @@ class SamplingSource:
             return
         before = self._session
         self._watched.figures.identify()
-        self._begun = time.monotonic()
+        self._begin_counting()
         self._session = self._new_session()
         before.close()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import tool
 from support.screen import Screen
 from support.targets import StartTarget
 
@@ -45,6 +46,26 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
         assert "before the oldest moment" in found
         screen.press("End")
         screen.until(lambda text: "PAST" not in text, "now")
+        screen.press("q")
+        assert screen.status() == 0
+
+
+def test_a_long_wait_before_attaching_is_on_the_time_line(
+    start_target: StartTarget, need: Need, tmp_path: Path
+) -> None:
+    target = start_target("long_wait_on_request", level="contended")
+    target.expect("ready")
+    target.go_on("1300")
+    waited_s = float(target.line())
+    done = tool.run("record", "-p", target.pid, "-o", f"{tmp_path}/r", "-d", "0.3")
+    assert done.returncode == 0, done.stderr
+    with Screen(need("tmux"), "replay", f"{tmp_path}/r", width=100, height=30) as screen:
+        screen.until(lambda text: "REPLAY" in text.split("\n")[0], "the recording")
+        screen.press("T")
+        screen.until(lambda text: "Cursor" in text, "the time line")
+        screen.press("{")
+        said = f"worker waited {waited_s:.2f} s for mutex g_cache_lock"
+        screen.until(lambda text: said in text, "the wait under the cursor")
         screen.press("q")
         assert screen.status() == 0
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support import tool
+from support.eventually import until
 from support.screen import Screen
 from support.targets import Compiler, StartTarget, Target
 
@@ -60,6 +61,24 @@ def test_a_session_begins_after_another_program_was_executed(compiler: Compiler)
         assert "another program" in ctl(target.pid, "--start")
         assert tool.run("ctl", "-p", target.pid, "--start").returncode == 2
         assert session(target.pid)["duration_s"] > 0
+
+
+def test_a_session_ends_when_the_same_program_is_executed_again() -> None:
+    script = 'echo ready; read go; exec sh -c "echo ready; read go"'
+    with Target(["sh", "-c", script], preload_environment()) as target:
+        target.expect("ready")
+        ctl(target.pid, "--start")
+        counted_s = tool.snapshot(target.pid)["duration_s"]
+        target.go_on()
+        target.expect("ready")
+        until(
+            lambda: tool.snapshot(target.pid)["duration_s"] > counted_s,
+            "counting for longer than at the begin of the session",
+        )
+        done = tool.run("snapshot", "-p", target.pid, "--session")
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "there is no session" in done.stderr
+        assert "another program" in ctl(target.pid, "--start")
 
 
 def test_a_damaged_session_is_replaced_with_a_warning(

@@ -114,6 +114,21 @@ def test_the_end_of_the_process_is_the_last_snapshot(ring: Target, tmp_path: Pat
         assert ear.snapshots[-1].ended
 
 
+@pytest.mark.parametrize("kind", ["unix", "udp"])
+def test_a_signal_that_arrives_twice_at_once_still_sends_the_end(
+    ring: Target, tmp_path: Path, kind: str
+) -> None:
+    """timeout(1) signals the process and the process group. Other numbers do not coalesce."""
+    with Ear(urls(tmp_path)[kind]) as ear, streaming(ring.pid, ear.url) as sender:
+        ear.wait_snapshots(2)
+        sender.send_signal(signal.SIGTERM)
+        sender.send_signal(signal.SIGHUP)
+        _, said = sender.communicate(timeout=PATIENCE_S)
+        ear.wait(lambda ear: "its sender was stopped" in ear.listener.stale, "the end")
+    assert sender.returncode == 0
+    assert "locktop: sent " in said
+
+
 def test_the_sender_waits_for_a_listener_that_is_started_again(
     ring: Target, tmp_path: Path
 ) -> None:

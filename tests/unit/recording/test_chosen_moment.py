@@ -12,7 +12,11 @@ from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind, Snapshot
-from locktop.collector.recording.chosen_moment import snapshot_at, span_between, times_between
+from locktop.collector.recording.chosen_moment import (
+    snapshot_at,
+    span_between,
+    times_between,
+)
 from locktop.collector.recording.history import History
 
 _NS = 1_000_000_000
@@ -122,6 +126,20 @@ def test_an_alert_and_a_mark_are_named_by_number() -> None:
         snapshot_at(recording, "alert:3")
     with pytest.raises(LocktopError, match="no mark 0"):
         snapshot_at(recording, "mark:0")
+
+
+@pytest.mark.parametrize("counted_s", [0.5, 90.0])
+def test_a_span_over_an_exec_has_the_figures_of_the_last_program(counted_s: float) -> None:
+    """The counters began anew, whether the new ones are smaller or not."""
+    recording, made = History(), scenarios.normal()
+    for number, (since, duration_s) in enumerate((("04:59", 60.0), ("05:01", counted_s)), 1):
+        process = replace(made.process, counted_since=f"2026-11-24T{since}:00.000Z")
+        after = replace(made, process=process, duration_s=duration_s)
+        recording.add(after, number * _NS)
+    span = span_between(recording, None, None)
+    assert span.figures().locks == after.locks
+    assert span.figures().duration_s == counted_s
+    assert span.snapshot.notes[-1].startswith("the process executed ")
 
 
 def test_a_span_has_the_snapshots_at_both_ends() -> None:

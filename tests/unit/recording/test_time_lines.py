@@ -47,6 +47,29 @@ def test_a_span_is_cut_at_what_is_kept() -> None:
     assert (found.from_ns, found.to_ns) == (at(0), at(2000))
 
 
+def test_a_long_wait_before_the_first_snapshot_is_in_the_time_line() -> None:
+    scans = {at(0): waiting(), at(100): waiting()}
+    long_wait = record(1, -5000, 2500, 5)
+    moment = Notable(at(-2500), NotableKind.WAIT, "t1 waited 2.50 s", tid=1)
+    past = FixedPast(scans, [long_wait], [moment])
+    reader = TimeLineReader(past)
+    assert reader.bounds() == (at(-5000), at(100))
+    found = reader.read(at(-9000), at(100))
+    assert found.from_ns == at(-5000)
+    (lane,) = [one for one in found.lanes if one.tid == 1]
+    assert [one.record for one in lane.waits] == [long_wait]
+    assert lane.wait_ns == 2_500_000_000
+    assert found.notables == (moment,)
+    only_before = reader.read(at(-5000), at(-4000))
+    assert only_before.lanes[0].wait_ns == 1_000_000_000
+
+
+def test_a_moment_of_a_forged_time_does_not_stretch_the_time_line() -> None:
+    scans = {at(0): waiting(), at(100): waiting()}
+    moment = Notable(1, NotableKind.WAIT, "forged", tid=1)
+    assert TimeLineReader(FixedPast(scans, [], [moment])).bounds() == (at(0), at(100))
+
+
 def test_one_snapshot_is_no_span() -> None:
     past = FixedPast({at(0): records.snapshot((), ())})
     with pytest.raises(LocktopError, match="two snapshots"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import pytest
 from unit.recording.test_recording import scans
 
 from locktop.collector.model import Snapshot
@@ -27,6 +28,15 @@ class Sender:
 
     def end(self) -> list[bytes]:
         return self._cut(end_frame("the process has ended"))
+
+    def last(self, snapshot: Snapshot) -> list[list[bytes]]:
+        """The datagrams of the last frames: snapshot and end, three times."""
+        made = []
+        for _ in range(3):
+            self._packer.begin_anew()
+            made.append(self._cut(self._packer.frame(snapshot, time_ns=1)))
+            made.append(self.end())
+        return made
 
     def whole(self, snapshot: Snapshot) -> list[bytes]:
         self._packer.begin_anew()
@@ -121,6 +131,28 @@ def test_a_sender_that_was_started_again_is_followed_after_an_end_or_a_silence()
             assert ear.received.stale == "the stream ended: the process has ended"
         ear.hear(again.cut(made[1]), now=0.1 if ends else 5.0)
         assert ear.published[-1] == made[1]
+
+
+@pytest.mark.parametrize("lost", [(0,), (1,), (0, 1), (0, 3), (1, 2), (0, 2, 3), (0, 1, 2, 3)])
+def test_losses_at_the_end_leave_the_last_snapshot_and_the_reason(lost: tuple[int, ...]) -> None:
+    """The last snapshot and the end come three times; ``lost``: which of the six are lost."""
+    ear, sender, made = Ear(), Sender(1), scans(2)
+    ear.hear(sender.cut(made[0]))
+    last = sender.last(made[1])
+    for number, parts in enumerate(last):
+        if number not in lost:
+            ear.hear(parts, now=1.0)
+    assert ear.published[-1].duration_s == made[1].duration_s
+    assert ear.received.stale == "the stream ended: the process has ended"
+
+
+def test_a_repeated_snapshot_after_the_end_is_not_published_again() -> None:
+    ear, sender, made = Ear(), Sender(1), scans(1)
+    has_ended = []
+    for parts in sender.last(made[0]):
+        ear.hear(parts)
+        has_ended.append(bool(ear.received.stale))
+    assert has_ended == [False, True, True, True, True, True]
 
 
 def test_silence_is_reported_once_and_ends_with_the_next_snapshot() -> None:

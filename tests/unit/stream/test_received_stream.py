@@ -56,3 +56,26 @@ def test_a_refused_peer_is_a_note_at_once_while_no_snapshot_comes() -> None:
     count = len(published)
     received.line("another peer was dropped")
     assert len(published) == count, "the next snapshot carries the note"
+
+
+def test_a_fault_of_the_screen_is_a_note_of_the_next_snapshot() -> None:
+    published: list[Snapshot] = []
+
+    def publish(snapshot: Snapshot) -> None:
+        published.append(snapshot)
+        if len(published) == 1:
+            raise RuntimeError("no loop")
+
+    received = ReceivedStream(publish)
+    received.waiting("for a sender")
+    received.scan(SCAN)
+    assert published[-1].notes[-1] == "a snapshot was not shown: RuntimeError: no loop"
+
+
+def test_after_the_end_nothing_is_published() -> None:
+    published: list[Snapshot] = []
+    received = ReceivedStream(published.append)
+    received.close()
+    received.scan(SCAN)
+    received.waiting("the stream ended")
+    assert published == []

@@ -11,10 +11,10 @@ from unit.recording.test_recording import scans
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
-from locktop.collector.recording.frame_format import HEADER_SIZE
+from locktop.collector.recording.frame_format import HEADER_SIZE, FrameType
 from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.stream import stream_sender
-from locktop.collector.stream.stream_frames import FrameUnpacker
+from locktop.collector.stream.stream_frames import FrameUnpacker, parse_header
 from locktop.collector.stream.stream_sender import Outbox, StreamSender
 
 
@@ -23,12 +23,14 @@ class Network:
 
     max_frame = 1 << 20
     key_every_s = 1e9
+    ends = 1
 
     def __init__(self, fails: tuple[int, ...] = ()) -> None:
         self.opened = 0
         self.calls = 0
         self.received: list[Snapshot] = []
         self.records: list[SlotBatch] = []
+        self.types: list[int] = []  # of all frames
         self.ended: str | None = None
         self._fails = fails
         self.on_frame = threading.Event()
@@ -41,6 +43,7 @@ class Network:
         self.calls += 1
         if self.calls in self._fails:
             raise LocktopError("the wire broke")
+        self.types.append(parse_header(frame[:HEADER_SIZE]).type)
         content = self._unpacker.content(frame[:HEADER_SIZE], frame[HEADER_SIZE:])
         if isinstance(content, Snapshot):
             self.received.append(content)
@@ -73,6 +76,22 @@ def test_the_last_snapshot_of_a_process_ends_the_stream() -> None:
     assert network.received == [last]
     assert network.ended == "the process has ended"
     assert sender.sent_frames == 1
+
+
+def test_over_udp_the_last_snapshot_and_the_end_are_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_sender, "END_PAUSE_S", 0.0)
+    outbox = Outbox()
+    network = Network()
+    network.ends = 3
+    last = replace(scenarios.normal(), ended=True)
+    outbox.put(last)
+    sender = StreamSender(outbox, network, lambda _: None)
+    sender.open()
+    sender.run()
+    assert network.types == [FrameType.KEY, FrameType.END] * 3
+    assert network.received == [last] * 3
 
 
 def test_without_a_new_snapshot_the_last_one_is_a_sign_of_life(
