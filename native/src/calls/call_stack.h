@@ -81,9 +81,9 @@ static ALWAYS_INLINE void frame_fill(struct lt_call_frame *frame, struct lt_call
     frame->waited = waited;
 }
 
-/* Adds a frame to `depth` others. A signal handler may come between any two of these steps. The handler's calls end
- * before this goes on, but they may have overwritten the frame before `depth` rose. If so, they
- * have overwritten `begin`, which is written first. */
+/* Adds a frame to `depth` others. A signal handler may come between any two of these steps. The
+ * handler's calls end before this goes on, but they may have overwritten the frame before the depth
+ * rose. If so, they have overwritten `begin`, which is written first. */
 static ALWAYS_INLINE void call_push(struct lt_calls *calls, uint32_t depth, struct lt_call *node,
                                     const struct traced *call)
 {
