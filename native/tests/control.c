@@ -1,4 +1,4 @@
-/* Tests of claims: the check of an old claim leaves the floating-point state of the program alone. */
+/* Tests of claims. The check of an old claim leaves the floating-point state alone. */
 #include <string.h>
 
 #include "base/clock.h"

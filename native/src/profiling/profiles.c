@@ -21,11 +21,11 @@
 static struct profile profiles[LT_PROFILES];
 static int last_number;
 static bool are_used; /* the program has made a profile, now or before */
-static bool forked;   /* the fork handler has run, and the process has no file of its own yet */
+static bool forked;   /* after a fork handler, until the child has its own file */
 uint32_t profiles_count;
 uint32_t profiles_of_all_threads;
 
-/* Whether this is a child that no fork handler has seen. The lock, the timers and the rings here are
+/* Whether this is a child that no fork handler has seen. The lock, timers and rings here are
  * those of its parent. */
 static bool is_bare_clone(void)
 {

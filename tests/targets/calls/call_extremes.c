@@ -1,5 +1,5 @@
-/* Calls where a hook must do no harm, one place for each name in the arguments. The program is built
- * with -finstrument-functions, and checks itself.
+/* Calls where a hook must do no harm; the first argument names the place. The program is built with
+ * -finstrument-functions, and checks itself.
  *
  *   clone        children of the bare system call run beside their parent
  *   clone_shared the same with children that share the memory and the thread-local variables
