@@ -22,6 +22,7 @@ from locktop.tui.commands import (
     check,
     ctl,
     demo,
+    doctor,
     env,
     list_processes,
     listen,
@@ -33,6 +34,7 @@ from locktop.tui.commands import (
     snapshot,
     stream,
     timeline,
+    top,
     watch,
 )
 from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
@@ -43,12 +45,14 @@ if TYPE_CHECKING:
 _COMMANDS = (
     run,
     list_processes,
+    top,
     snapshot,
     callers,
     calls,
     profile,
     timeline,
     check,
+    doctor,
     watch,
     record,
     replay,

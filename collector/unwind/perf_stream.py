@@ -67,9 +67,7 @@ class SampleStream:
         """``rate``: samples in a second of a thread's processor time."""
         self._architecture = architecture
         self._period_ns = round(1e9 / rate)
-        self._registers = sum(
-            1 << number for number, known in enumerate(architecture.perf) if known >= 0
-        )
+        self._registers = sampled_registers(architecture)
         self._rings: dict[int, _Ring] = {}  # by tid
         self._cpus: dict[int, _Ring] = {}  # by CPU; empty if each thread has a ring
         self._samples = ffi.new("struct lt_stream_sample[]", _BATCH)
@@ -239,6 +237,11 @@ def _mapped(fd: int) -> _Ring | None:
 def _end(ring: _Ring) -> None:
     ring.memory.close()
     os.close(ring.fd)
+
+
+def sampled_registers(architecture: Architecture) -> int:
+    """Return the registers of a sample as the kernel wants them: a bit for each."""
+    return sum(1 << number for number, known in enumerate(architecture.perf) if known >= 0)
 
 
 def open_stream(tid: int, period_ns: int, registers: int, cpu: int = -1) -> int:

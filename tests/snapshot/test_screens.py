@@ -133,4 +133,5 @@ def test_the_picker_lists_processes(snap_compare: SnapCompare) -> None:
         Candidate(1, "init", "/sbin/init", "root", 1, False, "it runs without the library"),
         Candidate(88, "tool", "tool [bold]x", "app", 2, False, "tool is statically linked"),
     ]
-    assert snap_compare(PickerApp(lambda: candidates, no_attach, "night"), terminal_size=SMALL)
+    app = PickerApp(lambda: candidates, no_attach, "night", lambda _: None)
+    assert snap_compare(app, terminal_size=SMALL)

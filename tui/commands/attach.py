@@ -14,6 +14,7 @@ from locktop.tui.commands.options import (
     add_suppressions,
     attached,
     no_terminal,
+    wants_accessible,
 )
 
 if TYPE_CHECKING:
@@ -35,13 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Show the process of the command line, or one that the user picks from a list."""
     pid: int | None = arguments.screen_pid
-    if no_terminal():
+    lines_only = wants_accessible(arguments)
+    if no_terminal() and not (lines_only and pid is not None):
         from locktop.collector.errors import LocktopError
 
         instead = f"locktop snapshot -p {pid}" if pid is not None else "locktop list"
         raise LocktopError(f"the screen needs a terminal; {no_terminal()} use `{instead}`")
     if pid is not None:
         return watch(attached(pid, arguments), arguments)
+    if lines_only:
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("choose a process of `locktop list`, then `locktop -p PID`")
     from locktop.tui.screens.process_picker import pick
 
     source, status = pick(arguments.theme, lambda chosen: attached(chosen, arguments))
@@ -68,6 +74,13 @@ def watch(
         mark_listener: gets each mark of the user.
         shows_calls: begin with the function calls.
     """
+    if wants_accessible(arguments):
+        from locktop.tui import accessible
+
+        try:
+            return accessible.run(source, arguments.rate)
+        finally:
+            source.close()
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
     from locktop.tui.app import LocktopApp

@@ -163,12 +163,29 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
     add_theme(parser)
     _add_anywhere(parser, "--rate", rate, "N", "snapshots a second (default 2)")
     add_history(parser)
+    add_accessible(parser)
+
+
+def add_accessible(parser: argparse.ArgumentParser) -> None:
+    """Declare --accessible; tui/accessible.py prints these lines."""
+    parser.add_argument(
+        "--accessible",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help='for a screen reader: lines "Header: value" in place of the screen, as with'
+        " ACCESSIBLE=1",
+    )
+
+
+def wants_accessible(arguments: argparse.Namespace) -> bool:
+    """Whether the user asked for lines in place of the screen."""
+    return bool(arguments.accessible) or os.environ.get("ACCESSIBLE", "") not in ("", "0")
 
 
 def set_defaults(parser: argparse.ArgumentParser) -> None:
     """Set the defaults of the options that have none, for the parser of the command line."""
     parser.set_defaults(theme=None, rate=2.0, idle_matching=[], stop_threads=False)
-    parser.set_defaults(suppressions=None, history=_HISTORY)
+    parser.set_defaults(accessible=False, suppressions=None, history=_HISTORY)
 
 
 def add_idle_matching(parser: argparse.ArgumentParser) -> None:

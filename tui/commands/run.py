@@ -18,6 +18,7 @@ from locktop.tui.commands.options import (
     duration,
     no_terminal,
     rules,
+    wants_accessible,
 )
 from locktop.tui.commands.record import add_limits
 from locktop.tui.exit_status import EXIT_SCREEN_FAULT
@@ -94,7 +95,7 @@ def execute(arguments: argparse.Namespace) -> int:
         os.environ.setdefault("LOCKTOP_RING", str(_RING_OF_RECORDED))
     elif arguments.max_size is not None or arguments.record_keep is not None:
         raise LocktopError("--max-size and --record-keep need --record F")
-    elif no_terminal():
+    elif no_terminal() and not wants_accessible(arguments):
         raise LocktopError(
             f"`locktop run` needs a terminal; {no_terminal()} use "
             '`eval "$(locktop env)"`, start the program, then `locktop snapshot -p PID`'
@@ -165,7 +166,7 @@ def _recorded(source: Source, started: LaunchedProgram, arguments: argparse.Name
 
     recorder = Recorder(source, _destination(arguments))
     try:
-        if not no_terminal():
+        if not no_terminal() or wants_accessible(arguments):
             status = watch(
                 RecordedSource(source, recorder),
                 arguments,

@@ -1,9 +1,12 @@
-"""The process picker: a list of processes with a filter."""
+"""The process picker: a list of processes with a filter, those with stuck threads first."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -12,10 +15,11 @@ from textual.binding import Binding, BindingType
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources.discover import Candidate
+from locktop.collector.sources.stuck_survey import StuckThreads, survey
 from locktop.tui.bindings import bindings
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.themed_app import ThemedApp, run_app
-from locktop.tui.views.cells import fit_right
+from locktop.tui.views.cells import duration, fit_right
 from locktop.tui.views.sorting import matches
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.table import Cell, Column, lay_out
@@ -28,7 +32,12 @@ if TYPE_CHECKING:
 
 Lister = Callable[[], Sequence[Candidate]]
 Attach = Callable[[int], "Source"]
+Survey = Callable[[int], StuckThreads | None]
 
+#: Seconds for the survey of all processes. Those that come later stay without figures.
+_SURVEY_S = 3.0
+
+_NOT_STUCK = StuckThreads(0, 0.0)
 _KEYS: tuple[Span | str, ...] = tuple(
     run
     for key, says in (
@@ -54,11 +63,13 @@ class ProcessPickerScreen(ListScreen):
         Binding("r", "rescan", "scan again", show=False),
     ]
 
-    def __init__(self, lister: Lister, attach: Attach) -> None:
+    def __init__(self, lister: Lister, attach: Attach, survey: Survey) -> None:
         super().__init__()
         self._lister = lister
         self._open_source = attach
+        self._survey = survey
         self._found: dict[int, Candidate] = {}
+        self._stuck: dict[int, StuckThreads] = {}  # by pid
 
     def compose(self) -> ComposeResult:
         """The list, with a line of advice above and the keys below."""
@@ -82,21 +93,78 @@ class ProcessPickerScreen(ListScreen):
     def action_rescan(self) -> None:
         """Scan for processes again."""
         self._found = {candidate.pid: candidate for candidate in self._lister()}
+        self._stuck = {}
         self._draw()
+        self.start(self._survey_processes(), "survey")
+
+    async def _survey_processes(self) -> None:
+        until = time.monotonic() + _SURVEY_S
+        ready = [candidate for candidate in self._found.values() if candidate.preloaded]
+        # A process of many threads is the likeliest one to be stuck.
+        for pid in [one.pid for one in sorted(ready, key=lambda one: -one.threads)]:
+            if time.monotonic() > until:
+                return
+            stuck = await asyncio.to_thread(self._survey, pid)
+            if stuck is not None:
+                self._stuck[pid] = stuck
+                self._draw()
 
     def _draw(self) -> None:
         width = self.size.width
         ready = sum(candidate.preloaded for candidate in self._found.values())
         self._status.show((make_line((" locktop", "strong"), "  which process?"),))
-        self._headline.show((_advice(ready),))
+        self._headline.show(_advice(ready))
         self.footer.set_keys(make_line(*_KEYS))
         visible = [pid for pid, c in self._found.items() if matches(_words(c), self.filter_words)]
-        table = lay_out(_COLUMNS, width)
+        visible.sort(key=self._rank)
+        table = lay_out(self._columns, width)
         said = f"{ready} of {len(self._found)} run with the library"
         if self.filter_words:
             said += f", with “{self.filter_words}”"
         self._list.set_heads("Processes", said, table.heading())
         self._list.show(visible, lambda pid: table.line(self._found[pid]))
+
+    def _rank(self, pid: int) -> tuple[object, ...]:
+        """A sort key. Sorting is stable: equal ones stay in the order of the lister."""
+        stuck = self._stuck.get(pid, _NOT_STUCK)
+        return not self._found[pid].preloaded, stuck.rank
+
+    @cached_property
+    def _columns(self) -> tuple[Column[Candidate], ...]:
+        return (
+            Column("PID", 7, lambda c: (str(c.pid), _style(c)), fitting=fit_right),
+            Column("USER", 9, lambda c: (c.user, _style(c)), from_width=100),
+            Column(
+                "THREADS",
+                7,
+                lambda c: (str(c.threads), _style(c)),
+                fitting=fit_right,
+                from_width=100,
+            ),
+            Column("WAITING", 7, self._waiting, fitting=fit_right),
+            Column("LONGEST", 7, self._longest, fitting=fit_right),
+            Column("NAME", 12, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
+            Column("COMMAND", 14, lambda c: (c.cmdline, _style(c)), grow=2),
+            Column("", 16, self._state, grow=3),
+        )
+
+    def _waiting(self, candidate: Candidate) -> Cell:
+        stuck = self._stuck.get(candidate.pid)
+        if stuck is None:
+            return "-", "dim"
+        return str(stuck.waiting), "waiting" if stuck.waiting else "dim"
+
+    def _longest(self, candidate: Candidate) -> Cell:
+        stuck = self._stuck.get(candidate.pid)
+        if stuck is None or not stuck.waiting:
+            return "-", "dim"
+        return duration(stuck.longest_s), "waiting"
+
+    def _state(self, candidate: Candidate) -> Cell:
+        stuck = self._stuck.get(candidate.pid, _NOT_STUCK)
+        if stuck.deadlock:
+            return ("DEADLOCK" if stuck.deadlock == "certain" else "possible deadlock"), "stuck"
+        return _why(candidate)
 
     def active_list(self) -> ItemList:
         """See ListScreen."""
@@ -129,9 +197,15 @@ class PickerApp(ThemedApp["Source"]):
 
     TITLE = "locktop"
 
-    def __init__(self, lister: Lister, attach: Attach, theme: str | None = None) -> None:
+    def __init__(
+        self,
+        lister: Lister,
+        attach: Attach,
+        theme: str | None = None,
+        survey: Survey = survey,
+    ) -> None:
         super().__init__(theme, Meter(), os.environ)
-        self._picker = ProcessPickerScreen(lister, attach)
+        self._picker = ProcessPickerScreen(lister, attach, survey)
 
     def get_default_screen(self) -> ProcessPickerScreen:
         """The list is the only screen."""
@@ -147,15 +221,19 @@ def pick(theme: str | None, attach: Attach) -> tuple[Source | None, int]:
     return app.return_value, status
 
 
-def _advice(ready: int) -> Line:
+def _advice(ready: int) -> tuple[Line, ...]:
+    """The advice above the list: three lines if no process runs with the library, else one."""
     if ready:
-        return make_line((" The processes that run with the library are first.", "dim"))
-    return make_line(
-        (" No process runs with the library. ", "waiting"),
-        ("Enter", "key"),
-        " samples one without it; ",
-        ("locktop run", "strong"),
-        " starts one with it.",
+        text = " Those that run with the library come first, and of these the stuck ones."
+        return (make_line((text, "dim")),)
+    return (
+        make_line((" No process runs with the library. ", "waiting"), "Start one with it:"),
+        make_line(
+            ("     locktop run -- COMMAND", "strong"),
+            "   or   ",
+            ('eval "$(locktop env)"; COMMAND', "strong"),
+        ),
+        make_line(" ", ("Enter", "key"), " watches one without it, by samples, and shows less."),
     )
 
 
@@ -171,13 +249,3 @@ def _why(candidate: Candidate) -> Cell:
     # The column is narrow. Enter shows the whole reason.
     why = candidate.why.removeprefix("it ").removeprefix("is ")
     return ("ready", "running") if candidate.preloaded else (why, "dim")
-
-
-_COLUMNS: tuple[Column[Candidate], ...] = (
-    Column("PID", 7, lambda c: (str(c.pid), _style(c)), fitting=fit_right),
-    Column("USER", 9, lambda c: (c.user, _style(c))),
-    Column("THREADS", 7, lambda c: (str(c.threads), _style(c)), fitting=fit_right),
-    Column("NAME", 12, lambda c: (c.comm, "strong" if c.preloaded else "dim")),
-    Column("COMMAND", 14, lambda c: (c.cmdline, _style(c)), grow=2),
-    Column("", 16, _why, grow=3),
-)

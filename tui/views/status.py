@@ -62,6 +62,12 @@ def status_line(
     return merge((*line, (" " * (space - cell_len(line_text(line))), "text"), *right))
 
 
+def process_line(snapshot: Snapshot) -> str:
+    """The left of the first line in full, as plain text, with the state of the process."""
+    state = "  ENDED" if snapshot.ended else ""
+    return line_text(make_line(*_process(snapshot))) + state
+
+
 def _parts(snapshot: Snapshot, position: Position | None, room: int) -> list[Span | str]:
     """The parts at the left; the text of an alert that the user jumped to comes second."""
     parts = _process(snapshot)

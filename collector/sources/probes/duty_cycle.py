@@ -18,7 +18,7 @@ MAX_SWITCHES = 500.0
 MAX_BOOST = 10
 _MAX_PARTS = 20 * MAX_BOOST
 #: Seconds over which switches are counted.
-_COUNTED_S = 0.25
+COUNTED_S = 0.25
 
 
 class Switched(Protocol):
@@ -78,11 +78,11 @@ class DutyCycle:
         """Learn how often each thread was put on a CPU so far, by tid."""
         now = time.monotonic()
         passed_s = now - self._counted_at
-        if passed_s < _COUNTED_S and runs.keys() <= self._runs.keys():
+        if passed_s < COUNTED_S and runs.keys() <= self._runs.keys():
             return
         grown = _grown(self._runs, runs.items())
         self._runs, self._counted_at = dict(runs), now
-        if passed_s >= _COUNTED_S:
+        if passed_s >= COUNTED_S:
             self._set(parts(grown / passed_s))
 
     def restart(self) -> None:

@@ -16,7 +16,12 @@ from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Frame, HolderSample
 from locktop.collector.model.inside import RATE
-from locktop.collector.sources.probes.duty_cycle import MAX_BOOST, DutyCycle, parts
+from locktop.collector.sources.probes.duty_cycle import (
+    COUNTED_S,
+    MAX_BOOST,
+    DutyCycle,
+    parts,
+)
 from locktop.collector.sources.probes.native_stacks import SAMPLES_FIRST_ID, visible_frames
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.unwind.arch import architecture
@@ -49,13 +54,21 @@ class _SampledStack(NamedTuple):
     running: bool
 
 
+class Pause(NamedTuple):
+    """How long a thread is not read, by its switches in the span before."""
+
+    periods: int
+    counted_ns: int  # the begin of the present span
+    switches: int  # of the thread's life, at that time
+
+
 class LastSeen(NamedTuple):
     """A thread at the last reading."""
 
     moment: ThreadMoment
     at_ns: int
     stack: int
-    pause: int = 1  # periods until the next reading
+    pause: Pause
 
 
 class HolderSampler:
@@ -274,23 +287,28 @@ class HolderSampler:
         return known
 
 
-def pause_of(last: LastSeen | None, moment: ThreadMoment, now_ns: int) -> int:
-    """Return how many periods the next reading of a thread waits.
+def pause_of(last: LastSeen | None, moment: ThreadMoment, now_ns: int) -> Pause:
+    """Return how long a thread is not read after ``now_ns``.
 
     Each reading takes a lock that the kernel needs for the thread's next switch. So threads that
-    switch often are read less often.
+    switch often are read less often. The switches of a short span tell of the present sleep.
+    A pause by them would leave out samples of short sleeps.
     """
-    if last is None or now_ns <= last.at_ns:
-        return 1
-    switches = moment.counts[2] - last.moment.counts[2]
-    return min(parts(switches / (now_ns - last.at_ns) * 1e9), MAX_BOOST)
+    switches = moment.counts[2]
+    if last is None:
+        return Pause(1, now_ns, switches)
+    passed_s = (now_ns - last.pause.counted_ns) / 1e9
+    if passed_s < COUNTED_S:
+        return last.pause
+    rate = (switches - last.pause.switches) / passed_s
+    return Pause(min(parts(rate), MAX_BOOST), now_ns, switches)
 
 
 def is_due(last: LastSeen, now_ns: int, periods: int, period_s: float) -> bool:
     """Tell whether a thread is to be read, ``periods`` after the round before."""
-    if last.pause <= periods:
+    if last.pause.periods <= periods:
         return True
-    return (now_ns - last.at_ns) / 1e9 > (last.pause - 0.5) * period_s
+    return (now_ns - last.at_ns) / 1e9 > (last.pause.periods - 0.5) * period_s
 
 
 def periods_asleep(
@@ -311,7 +329,7 @@ def periods_asleep(
     """
     if last is None:
         return 1
-    if last.pause > periods:
+    if last.pause.periods > periods:
         return max(1, round((now_ns - last.at_ns) / 1e9 / period_s))
     if periods == 1 or last.moment == moment:
         return periods

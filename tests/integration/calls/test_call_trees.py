@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 
 import pytest
 from support import tool
 from support.call_trees import INSTRUMENTED, by_path, check_sums, counts, scanned, tree_of
-from support.targets import Compiler, StartTarget, Target
+from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
+from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.collector.symbols.stack_frames import UNLOADED
 
 ROUNDS = 10
 COUNTED = ("most", "some", "little")
+
+
+def scanned_in(pid: int, path: str) -> Snapshot:
+    """Return a snapshot of the moment when a process's first thread is in a call."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        snapshot = scanned(pid)
+        node = by_path(snapshot, tree_of(snapshot, pid)).get(path)
+        if node is not None and node.active:
+            return snapshot
+    raise AssertionError(f"the process never was in {path}")
 
 
 def test_counts_are_exact_and_times_are_those_of_the_program(start_target: StartTarget) -> None:
@@ -23,7 +36,7 @@ def test_counts_are_exact_and_times_are_those_of_the_program(start_target: Start
     before, before_s = [0.0] * 3, [0.0] * 3
     for _ in range(ROUNDS):
         truth = target.truth()
-        snapshot = scanned(target.pid)
+        snapshot = scanned_in(target.pid, "main/hear")
         tree = tree_of(snapshot, target.pid)
         nodes = by_path(snapshot, tree)
         found = [nodes[f"main/batch/{name}"] for name in COUNTED]

@@ -6,6 +6,7 @@ from locktop.collector.linux.threads import ThreadMoment
 from locktop.collector.sources.probes.duty_cycle import MAX_BOOST
 from locktop.collector.sources.probes.holder_sampler import (
     LastSeen,
+    Pause,
     is_due,
     pause_of,
     periods_asleep,
@@ -20,9 +21,8 @@ def moment(ran_ms: int, queued_ms: int = 0) -> ThreadMoment:
 
 
 def asleep(passed_ms: int, ran_ms: int, queued_ms: int, periods: int) -> int:
-    last = LastSeen(moment=moment(0), at_ns=0, stack=0)
     now = moment(ran_ms, queued_ms)
-    return periods_asleep(last, now, passed_ms * MS, periods, PERIOD_S)
+    return periods_asleep(paused(1), now, passed_ms * MS, periods, PERIOD_S)
 
 
 def test_a_thread_that_slept_all_the_while_counts_in_full() -> None:
@@ -44,27 +44,33 @@ def test_a_sample_stands_for_no_less_than_one_period_and_no_more_than_passed() -
     assert periods_asleep(None, moment(5), 60 * MS, 6, PERIOD_S) == 1
 
 
+def paused(periods: int) -> LastSeen:
+    pause = Pause(periods, counted_ns=0, switches=1)
+    return LastSeen(moment=moment(0), at_ns=0, stack=0, pause=pause)
+
+
 def switched(times: int, now_ns: int) -> int:
     """The pause of a thread after so many switches."""
-    last = LastSeen(moment=moment(0), at_ns=0, stack=0)
-    return pause_of(last, ThreadMoment("S", None, (0, 0, 1 + times)), now_ns)
+    return pause_of(paused(1), ThreadMoment("S", None, (0, 0, 1 + times)), now_ns).periods
 
 
 def test_a_thread_that_switches_often_is_read_less_often() -> None:
-    assert switched(4, 10 * MS) == 1
-    assert switched(20, 10 * MS) == 4
-    assert switched(2000, 10 * MS) == MAX_BOOST
-    assert switched(2000, 0) == 1
-    assert pause_of(None, moment(0), 10 * MS) == 1
+    assert switched(400, 1000 * MS) == 1
+    assert switched(2000, 1000 * MS) == 4
+    assert switched(200_000, 1000 * MS) == MAX_BOOST
+    assert pause_of(None, moment(0), 10 * MS).periods == 1
+
+
+def test_the_switches_of_a_short_span_change_nothing() -> None:
+    assert switched(100, 10 * MS) == 1
 
 
 def test_a_thread_is_due_after_its_pause() -> None:
-    last = LastSeen(moment=moment(0), at_ns=0, stack=0, pause=4)
+    last = paused(4)
     assert not is_due(last, 30 * MS, 1, PERIOD_S)
     assert is_due(last, 36 * MS, 1, PERIOD_S)
     assert is_due(last, 30 * MS, 4, PERIOD_S)
 
 
 def test_a_sample_after_a_pause_stands_for_the_whole_pause() -> None:
-    last = LastSeen(moment=moment(0), at_ns=0, stack=0, pause=4)
-    assert periods_asleep(last, moment(20), 41 * MS, 1, PERIOD_S) == 4
+    assert periods_asleep(paused(4), moment(20), 41 * MS, 1, PERIOD_S) == 4

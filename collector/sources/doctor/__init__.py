@@ -1,0 +1,1 @@
+"""Tells how much of a process locktop can see on this machine, and why not more."""

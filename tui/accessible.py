@@ -1,0 +1,138 @@
+"""The screen for a screen reader: lines that are only appended, each "Header: value".
+
+The first lines have all facts. Later lines have the facts that changed, at most once in PAUSE_S
+seconds, a deadlock at once. Enter prints all facts again.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import Lock, ThreadState
+from locktop.tui.views.banner import banner
+from locktop.tui.views.cells import counted, plain
+from locktop.tui.views.headline import most_waited_now
+from locktop.tui.views.lock_list import holder_activity_span
+from locktop.tui.views.styled_line import line_text
+
+if TYPE_CHECKING:
+    from locktop.collector.sources.attach import Source
+
+#: Seconds between two reports of changed facts.
+PAUSE_S = 5.0
+#: A wait is told anew when it passes one of these limits, in seconds.
+_LIMITS = ((60.0, "over a minute"), (10.0, "over 10 seconds"), (1.0, "over 1 second"))
+_ALWAYS = "Deadlock"
+_WIDE = 1000
+
+
+def facts(index: SnapshotIndex) -> dict[str, str]:
+    """Return the facts of a snapshot by header, the most important first."""
+    snapshot = index.snapshot
+    waiting = [one for one in snapshot.threads if one.state is ThreadState.WAITING]
+    found = {
+        "Process": f"{snapshot.process.comm} {snapshot.process.pid}",
+        "State": _state(index),
+        _ALWAYS: _deadlock(index),
+        "Threads that wait": f"{len(waiting)}",
+    }
+    worst = most_waited_now(index)
+    found |= _lock_facts(index, worst) if worst is not None else {"Worst lock": "none"}
+    found["Level"] = snapshot.level
+    found["Notes"] = "; ".join(snapshot.notes) or "none"
+    return {header: plain(text) for header, text in found.items()}
+
+
+def _state(index: SnapshotIndex) -> str:
+    if index.snapshot.ended:
+        return "ended"
+    return "stopped by a signal or a debugger" if index.snapshot.stopped else "runs"
+
+
+def _deadlock(index: SnapshotIndex) -> str:
+    found = index.snapshot.deadlocks
+    if not found:
+        return "none"
+    # The title of the banner has a time, which would be a change at each scan.
+    _, *edges = banner(index, sys.maxsize, _WIDE)
+    certain = "certain" if any(one.certain for one in found) else "possible"
+    return "; ".join([certain, *(line_text(edge).strip() for edge in edges)])
+
+
+def _lock_facts(index: SnapshotIndex, lock: Lock) -> dict[str, str]:
+    waits = [
+        one.waiting_for.duration_s
+        for one in index.waiting
+        if one.waiting_for is not None and one.waiting_for.lock == lock.id
+    ]
+    longest = max(waits, default=0.0)
+    holders = index.holders(lock.holders, lock.id) if lock.holders else "not known"
+    site = index.held_site(lock.holders[0], lock.id) if lock.holders else ""
+    return {
+        "Worst lock": index.lock_name(lock.id),
+        "Waiters": counted(len(waits), "thread"),
+        "Longest wait": next((text for limit, text in _LIMITS if longest > limit), "short"),
+        "Held by": holders + (f" at {site}" if site else ""),
+        "Holder now": holder_activity_span(index, lock)[0] or "not known",
+    }
+
+
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts that are new or different. A fact that is gone is "none"."""
+    gone = {header: "none" for header in before if header not in now}
+    return gone | {header: text for header, text in now.items() if before.get(header) != text}
+
+
+def watch(
+    source: Source,
+    interval_s: float,
+    say: Callable[[str], None],
+    enter_pressed: Callable[[float], bool],
+) -> None:
+    """Print facts until the process ends.
+
+    Args:
+        source: the process.
+        interval_s: seconds between scans.
+        say: prints a line.
+        enter_pressed: waits for so many seconds, and returns whether the user pressed Enter.
+    """
+    said: dict[str, str] = {}
+    said_at, wants_all = float("-inf"), True
+    while True:
+        index = SnapshotIndex(source.scan(resolve=True))
+        now = facts(index)
+        different = now if wants_all else changed(said, now)
+        is_due = time.monotonic() - said_at >= PAUSE_S or _ALWAYS in different
+        if different and (is_due or wants_all or index.snapshot.ended):
+            for header, text in different.items():
+                say(f"{header}: {text}")
+            said, said_at = now, time.monotonic()
+        if index.snapshot.ended:
+            return
+        wants_all = enter_pressed(interval_s)
+
+
+def run(source: Source, rate: float) -> int:
+    """Watch on the standard streams; return the exit status."""
+    print("Keys: Enter prints all facts, Control C ends.", flush=True)
+    watch(source, 1.0 / rate, lambda line: print(line, flush=True), _enter_within)
+    return 0
+
+
+def _enter_within(seconds: float) -> bool:
+    if not sys.stdin.isatty():
+        time.sleep(seconds)
+        return False
+    ready, _, _ = select.select([sys.stdin], [], [], seconds)
+    if not ready:
+        return False
+    if not sys.stdin.readline():  # the end of the input: it would be ready for ever
+        time.sleep(seconds)
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""``locktop doctor``: what can and cannot be seen here, why, and what would change it."""
+
+from __future__ import annotations
+
+import argparse
+
+from locktop.tui.commands.output import add_output, destination, text_width, write
+
+NAME = "doctor"
+HELP = "what locktop can see of a process here, why not more, and what helps"
+DESCRIPTION = """\
+Says what locktop can and cannot see of a process, why, and what would change that. Without -p the
+command says what this machine and this user allow for any process. The process is scanned once, as
+the screen would scan it.
+
+Exit status: 0 all is seen, 3 a part is seen, 2 the process cannot be watched."""
+
+_STATUSES = {"ok": 0, "limited": 3, "no": 2}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("-p", "--pid", type=int, metavar="PID", help="the process")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    add_output(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the diagnosis."""
+    from locktop.collector.export.doctor import doctor_json, doctor_text
+    from locktop.collector.sources.doctor.process_checks import diagnose
+
+    path = destination(arguments)
+    found = diagnose(arguments.pid)
+    if arguments.format == "json":
+        data = doctor_json(found)
+    else:
+        data = doctor_text(found, text_width()).encode()
+    write(data, path, arguments)
+    return _STATUSES[found.sight.value]
