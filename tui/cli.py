@@ -20,6 +20,7 @@ from locktop.tui.commands import (
     callers,
     calls,
     check,
+    config,
     ctl,
     demo,
     doctor,
@@ -59,6 +60,7 @@ _COMMANDS = (
     stream,
     listen,
     ctl,
+    config,
     env,
     bench,
     demo,
@@ -174,6 +176,9 @@ def _run(argv: Sequence[str] | None) -> int:
         arguments = whole.parse_args(given)
         if arguments.screen_pid is not None and arguments.execute is not attach.execute:
             whole.error("-p before a command does not reach it; put it behind, or leave it out")
+        options.apply_settings(arguments)
+        for problem in arguments.settings_problems:
+            _complain(problem)
         status: int = arguments.execute(arguments)
     except SystemExit:  # of argparse, which may have printed the help
         sys.stdout.flush()

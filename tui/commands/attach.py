@@ -92,7 +92,7 @@ def watch(
         history.mark_listener = mark_listener
     feed = PollerFeed(source, history)
     try:
-        warnings: list[str] = []
+        warnings: list[str] = list(arguments.settings_problems)
         feed.suppressions = options.suppressions(arguments, warnings.append)
         app = LocktopApp(
             feed,

@@ -70,6 +70,17 @@ def rate(text: str) -> float:
     return number
 
 
+def interval(text: str) -> float:
+    """Seconds between snapshots."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.1 <= number <= 10.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 10")
+    return number
+
+
 _SIZE_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -162,6 +173,8 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
     """The options of the screen; set_defaults() has their defaults."""
     add_theme(parser)
     _add_anywhere(parser, "--rate", rate, "N", "snapshots a second (default 2)")
+    says = "seconds between snapshots, in place of --rate"
+    _add_anywhere(parser, "--interval", interval, "S", says)
     add_history(parser)
     add_accessible(parser)
 
@@ -184,8 +197,46 @@ def wants_accessible(arguments: argparse.Namespace) -> bool:
 
 def set_defaults(parser: argparse.ArgumentParser) -> None:
     """Set the defaults of the options that have none, for the parser of the command line."""
-    parser.set_defaults(theme=None, rate=2.0, idle_matching=[], stop_threads=False)
-    parser.set_defaults(accessible=False, suppressions=None, history=_HISTORY)
+    parser.set_defaults(theme=None, rate=None, interval=None, idle_matching=[], stop_threads=False)
+    parser.set_defaults(accessible=False, suppressions=None, history=None)
+
+
+def apply_settings(arguments: argparse.Namespace) -> None:
+    """Fill in the user's settings where the command line has no option.
+
+    ``arguments.settings_problems`` has a line for each wrong setting. Raises LocktopError if two
+    options contradict each other.
+    """
+    from locktop.collector.config import settings
+    from locktop.collector.errors import LocktopError
+
+    loaded = settings.load()
+    chosen, problems = loaded.settings, list(loaded.problems)
+    if arguments.rate is not None and arguments.interval is not None:
+        raise LocktopError("--rate and --interval say the same; give one of them")
+    if arguments.interval is not None:
+        arguments.rate = 1.0 / arguments.interval
+    elif arguments.rate is None:
+        arguments.rate = chosen.rate
+    if arguments.history is None:
+        arguments.history = _converted("history", history_size, chosen.history, _HISTORY, problems)
+    if arguments.theme is None and chosen.theme is not None:
+        arguments.theme = _converted("theme", theme, chosen.theme, None, problems)
+    if not arguments.idle_matching:
+        arguments.idle_matching = list(chosen.idle_matching)
+    if arguments.suppressions is None and chosen.suppressions:
+        arguments.suppressions = Path(chosen.suppressions).expanduser()
+    arguments.settings, arguments.settings_problems = chosen, problems
+
+
+def _converted(
+    field: str, convert: Callable[[str], object], text: str, default: object, problems: list[str]
+) -> object:
+    try:
+        return convert(text)
+    except argparse.ArgumentTypeError as error:
+        problems.append(f"setting {field}: {error}")
+        return default
 
 
 def add_idle_matching(parser: argparse.ArgumentParser) -> None:

@@ -231,7 +231,7 @@ def test_screen_options_are_valid_before_the_command() -> None:
         assert (parsed.theme, parsed.rate) == ("paper", 5.0), arguments
     for arguments in (["demo"], ["run", "--", "true"], []):
         parsed = cli.parser().parse_args(arguments)
-        assert (parsed.theme, parsed.rate) == (None, 2.0), arguments
+        assert (parsed.theme, parsed.rate) == (None, None), arguments
 
 
 def test_a_process_without_the_library_gets_advice() -> None:
