@@ -27,7 +27,7 @@ uint32_t profiles_of_all_threads;
 
 /* Whether this is a child that no fork handler has seen. The lock, timers and rings here are
  * those of its parent. */
-static bool is_bare_clone(void)
+static bool is_unforked_child(void)
 {
     return shm_is_of_parent() && !forked;
 }
@@ -285,7 +285,7 @@ static int code_of(const struct profile *profile)
 int profiles_stop(int number)
 {
     uint64_t blocked;
-    if (is_bare_clone())
+    if (is_unforked_child())
         return LOCKTOP_NOT_WATCHED;
     if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
@@ -323,7 +323,7 @@ static void read_totals(const struct profile *profile, struct locktop_profile_to
 int profiles_read(int number, uint64_t *counts, size_t count, struct locktop_profile_totals *totals)
 {
     uint64_t blocked;
-    if (is_bare_clone())
+    if (is_unforked_child())
         return LOCKTOP_NOT_WATCHED;
     if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
@@ -350,7 +350,7 @@ int profiles_read(int number, uint64_t *counts, size_t count, struct locktop_pro
 int profiles_destroy(int number)
 {
     uint64_t blocked;
-    if (is_bare_clone())
+    if (is_unforked_child())
         return LOCKTOP_NOT_WATCHED;
     if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
@@ -372,7 +372,7 @@ int profiles_destroy(int number)
 void profiles_thread_begins(void)
 {
     uint64_t blocked;
-    if (shm_is_sealed() || is_bare_clone() || !profile_lock_take(&blocked))
+    if (shm_is_sealed() || is_unforked_child() || !profile_lock_take(&blocked))
         return;
     uint32_t tid = sys_gettid();
     stop_if_taken_over();
@@ -386,7 +386,7 @@ void profiles_thread_begins(void)
 void profiles_thread_ends(void)
 {
     uint64_t blocked;
-    if (!samplers_in_use || shm_is_sealed() || is_bare_clone() || !profile_lock_take(&blocked))
+    if (!samplers_in_use || shm_is_sealed() || is_unforked_child() || !profile_lock_take(&blocked))
         return;
     samplers_end_thread(sys_gettid());
     profile_lock_give(&blocked);
@@ -411,7 +411,7 @@ static bool has_code(const struct profile *profile)
 /* The loader's lock is never taken inside the lock of the profiles. */
 void profiles_check_code(void)
 {
-    for (uint32_t i = 0; i < LT_PROFILES && !is_bare_clone(); i++) {
+    for (uint32_t i = 0; i < LT_PROFILES && !is_unforked_child(); i++) {
         uint64_t blocked;
         if (!profile_lock_take(&blocked))
             return;

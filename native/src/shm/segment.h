@@ -41,7 +41,7 @@ bool shm_segment_map(unsigned segment);
  * room. */
 bool shm_pages_reserve(uint64_t from, uint64_t to);
 
-/* `is_own` is 1 once this process has its file. It is 0 in a child, however the child was made. */
+/* `is_own` is 1 once this process has its file, and 0 in a child, however the child was made. */
 extern union generation_page {
     uint32_t is_own;
     uint8_t room[LT_PAGE];

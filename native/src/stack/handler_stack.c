@@ -14,8 +14,8 @@ stack_t handler_stack(void)
     return stack;
 }
 
-/* What interrupts the work, or is called by it, lies below it on the stack. A handler with a stack
- * of its own lies anywhere. */
+/* Frames of handlers that interrupt the work, and of functions that the work calls, lie below its
+ * frame. A handler with a stack of its own lies anywhere. */
 bool work_was_left(const uintptr_t *frame)
 {
     if ((uintptr_t)frame < lt_own.busy_frame || shm_is_sealed() || handler_stack().ss_size)

@@ -11,9 +11,9 @@
 /* The stack of a signal handler (sigaltstack(2)), empty unless the thread is on it now. */
 stack_t handler_stack(void);
 
-/* For a busy thread: whether it has left the library's work, by longjmp() out of a signal handler
- * or by an asynchronous cancellation. If so, the thread is busy no more. `frame`: FRAME() of the
- * hook that finds the thread busy. */
+/* Whether a busy thread has left the library's work, by longjmp() out of a signal handler or by a
+ * cancellation. If so, the thread is busy no more. `frame`: FRAME() of the hook that finds the
+ * thread busy. */
 bool work_was_left(const uintptr_t *frame);
 
 #pragma GCC visibility pop

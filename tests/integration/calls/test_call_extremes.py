@@ -9,21 +9,21 @@ from support.targets import Compiler, StartTarget
 ALL = {"LOCKTOP_CALLS_MATCH": "*"}
 CALLS = 2000
 
-PLACES = ["clone", "clone_shared", "small", "altstack", "jumps", "migrate"]
-PLACES += ["forks", "cancels", "odd", "ends"]
+SHAPES = ["clone", "clone_shared", "small", "altstack", "jumps", "migrate"]
+SHAPES += ["forks", "cancels", "odd", "ends"]
 
 
 @pytest.mark.parametrize("environment", [{}, ALL], ids=["all", "by-name"])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_the_program_goes_on(
-    place: str,
+    shape: str,
     environment: dict[str, str],
     start_unprepared: StartTarget,
     start_target: StartTarget,
 ) -> None:
-    alone = start_unprepared("call_extremes", place, flags=INSTRUMENTED)
+    alone = start_unprepared("call_extremes", shape, flags=INSTRUMENTED)
     assert alone.finish() == (0, ["ok"]), "without the library"
-    target = start_target("call_extremes", place, flags=INSTRUMENTED, environment=environment)
+    target = start_target("call_extremes", shape, flags=INSTRUMENTED, environment=environment)
     assert target.finish() == (0, ["ok"])
 
 

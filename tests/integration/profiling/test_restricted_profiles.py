@@ -24,7 +24,7 @@ def test_the_profile_goes_on_and_the_program_too(
 @pytest.mark.parametrize(
     "part", [("clone", str(TIMER)), ("clone", str(TASK_CLOCK)), ("handlers",)], ids="-".join
 )
-def test_bare_clones_and_signal_handlers_may_use_profiles(
+def test_cloned_children_and_signal_handlers_may_use_profiles(
     part: tuple[str, ...], level: str, start_target: StartTarget
 ) -> None:
     status, lines = start_target("profiled_extremes", *part, level=level).finish()

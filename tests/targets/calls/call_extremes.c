@@ -1,4 +1,4 @@
-/* Calls where a hook must do no harm; the first argument names the place. The program is built with
+/* Calls where a hook must do no harm; the first argument names the shape. The program is built with
  * -finstrument-functions, and checks itself.
  *
  *   clone        children of the bare system call run beside their parent
@@ -362,13 +362,13 @@ static void fork_in_handler(int number)
 static OWN void run_forks(void)
 {
     pthread_t threads[2];
-    sigset_t alarm;
-    sigemptyset(&alarm);
-    sigaddset(&alarm, SIGALRM);
-    pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+    sigset_t often_signal;
+    sigemptyset(&often_signal);
+    sigaddset(&often_signal, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &often_signal, NULL);
     for (int i = 0; i < 2; i++)
         threads[i] = start(calls_until_over, NULL, NULL);
-    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &often_signal, NULL);
     often(fork_in_handler, 500);
     for (unsigned i = 0; forks < 150; i++)
         call_new(i, 7);
@@ -484,7 +484,7 @@ PLAIN int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } places[] = {
+    } shapes[] = {
         {"clone", run_clone},       {"clone_shared", run_clone_shared},
         {"loader", run_loader},     {"small", run_small},
         {"altstack", run_altstack}, {"jumps", run_jumps},
@@ -492,8 +492,8 @@ PLAIN int main(int argc, char **argv)
         {"forks", run_forks},       {"cancels", run_cancels},
         {"odd", run_odd},           {"ends", run_ends},
     };
-    for (size_t i = 0; argc > 1 && i < sizeof places / sizeof *places; i++)
-        if (!strcmp(places[i].name, argv[1]))
-            places[i].run();
+    for (size_t i = 0; argc > 1 && i < sizeof shapes / sizeof *shapes; i++)
+        if (!strcmp(shapes[i].name, argv[1]))
+            shapes[i].run();
     return verdict_and_stay();
 }
