@@ -90,6 +90,7 @@ class CallTrees:
         self._memory = memory
         self._now = now
         self._known: dict[int, RawCallTree] = {}  # by offset
+        self._owners: dict[int, int] = {}  # the block of each tree, by the tree's offset
 
     def forget(self) -> None:
         """Copy all trees again: dlclose() has flagged functions."""
@@ -103,7 +104,9 @@ class CallTrees:
         """
         data = self._memory.read(block, _OWNER.size)
         owner = _OWNER.at(data)
-        tree = self._of(owner.calls) if owner.calls else None
+        if self._owners.setdefault(owner.calls, block) != block and owner.calls:
+            raise self._memory.broken("two threads have the same call tree")
+        tree = self._of(owner.calls, lib.LT_CALLS_NODES) if owner.calls else None
         return tree._replace(waited=owner.waited) if tree is not None else None
 
     def of_ended(self) -> RawCallTree | None:
@@ -113,18 +116,18 @@ class CallTrees:
             LocktopError: the file is damaged.
         """
         at = int.from_bytes(self._memory.read(_ENDED_AT, 8), layout.BYTE_ORDER)
-        return self._of(at) if at else None
+        return self._of(at, lib.LT_CALLS_NODES_ENDED) if at else None
 
-    def _of(self, at: int) -> RawCallTree | None:
+    def _of(self, at: int, max_nodes: int) -> RawCallTree | None:
         for attempt in range(_ATTEMPTS):
             seq = self._memory.retire_seq()
-            tree = self._copy(at, attempt == _ATTEMPTS - 1)
+            tree = self._copy(at, max_nodes, attempt == _ATTEMPTS - 1)
             if tree is not None and not seq & 1 and self._memory.retire_seq() == seq:
                 self._known[at] = tree
                 return tree
         return tree
 
-    def _copy(self, at: int, final: bool) -> RawCallTree | None:
+    def _copy(self, at: int, max_nodes: int, final: bool) -> RawCallTree | None:
         """Return the tree; None if a call ended meanwhile whose time would be missing.
 
         A ``final`` copy is returned as it is.
@@ -135,7 +138,7 @@ class CallTrees:
             return known._replace(now=max(self._now(), head.last))
         array = GrowingArray(self._memory, at + _NODES_AT, _NODE_SIZE)
         array.refresh()
-        if array.count > lib.LT_CALLS_NODES_ENDED:
+        if array.count > max_nodes:
             raise self._memory.broken(f"{array.count} nodes in a call tree")
         begun = self._now()
         nodes = _NODE.each(array.copy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -15,6 +16,8 @@ from locktop.collector.shm.segment import GrowingArray, SharedMemory
 
 #: Buckets of one profile in a snapshot. Those with the fewest samples are left out first.
 MAX_BUCKETS = 65_536
+#: Buckets of all profiles together. Damaged profiles must not take all memory.
+MAX_ALL_BUCKETS = 1 << 20
 _STATES = {
     lib.LT_PROFILE_STOPPED: ProfileState.STOPPED,
     lib.LT_PROFILE_RUNNING: ProfileState.RUNNING,
@@ -44,7 +47,7 @@ class _Buckets(NamedTuple):
 class _Known(NamedTuple):
     """The buckets of a profile, and the figures of the profile that tell when they change."""
 
-    key: tuple[int, int, int]  # seq, samples, offset of the counts
+    key: tuple[int, int, int, int]  # seq, samples, offset of the counts, buckets at most
     buckets: _Buckets
 
 
@@ -72,18 +75,33 @@ class ProfileTable:
         if not self._entries.count:
             return ()
         first, second = bytes(self._entries.copy()), bytes(self._entries.copy())
-        found = []
+        found: list[SelfProfile] = []
+        room = self._memory.max_bytes  # no two profiles have the same counts
         for index in range(self._entries.count):
             at = index * layout.PROFILE.size
             entry, again = layout.PROFILE.at(first, at), layout.PROFILE.at(second, at)
-            if entry.seq == again.seq and not entry.seq & 1 and entry.state in _STATES:
-                profile = self._profile(index, again, second, now)
-                if profile is not None:
-                    found.append(profile)
+            if entry.seq != again.seq or entry.seq & 1 or entry.state not in _STATES:
+                continue
+            if 8 * entry.bucket_count > room:
+                continue
+            room -= 8 * entry.bucket_count
+            left = MAX_ALL_BUCKETS - sum(len(one.buckets) for one in found)
+            profile = self._profile(index, again, second, now, left)
+            if profile is not None and self._is_same(index, again):
+                found.append(profile)
         return tuple(found)
 
+    def _is_same(self, index: int, entry: layout.ProfileRecord) -> bool:
+        """Tell whether the entry still is of this profile, so that the counts are its own."""
+        at = next(islice(self._entries.offsets(), index, None))
+        now = layout.PROFILE.at(self._memory.read(at, layout.PROFILE.size))
+        if now.seq == entry.seq:
+            return True
+        self._known.pop(index, None)
+        return False
+
     def _profile(
-        self, index: int, entry: layout.ProfileRecord, data: bytes, now: int
+        self, index: int, entry: layout.ProfileRecord, data: bytes, now: int, max_buckets: int
     ) -> SelfProfile | None:
         """Return a profile, None for a damaged entry."""
         regions = self._regions(index, entry, data)
@@ -95,7 +113,7 @@ class ProfileTable:
             return None
         if entry.bucket_count > lib.LT_PROFILE_BUCKETS or sum(sizes) != entry.bucket_count:
             return None
-        buckets = self._buckets(index, entry, regions, sizes)
+        buckets = self._buckets(index, entry, regions, sizes, min(MAX_BUCKETS, max_buckets))
         source, unit = _SOURCES[entry.source]
         ran = entry.ran_ticks + (max(0, now - entry.started) if entry.started else 0)
         return SelfProfile(
@@ -145,13 +163,14 @@ class ProfileTable:
         entry: layout.ProfileRecord,
         regions: tuple[ProfileRegion, ...],
         sizes: list[int],
+        max_buckets: int,
     ) -> _Buckets:
-        key = entry.seq, entry.samples, entry.counts
+        key = entry.seq, entry.samples, entry.counts, max_buckets
         known = self._known.get(index)
         if known is not None and known.key == key:
             return known.buckets
         data = self._memory.read(entry.counts, entry.bucket_count * 8)
-        picked = ffi.new("struct lt_bucket[]", min(entry.bucket_count, MAX_BUCKETS))
+        picked = ffi.new("struct lt_bucket[]", min(entry.bucket_count, max_buckets))
         left_out = ffi.new("uint32_t *")
         count = lib.lt_pick_buckets(
             ffi.from_buffer("uint64_t[]", data), entry.bucket_count, picked, len(picked), left_out

@@ -4,12 +4,15 @@
 
 #include "base/settings.h"
 #include "base/tls.h"
+#include "calls/call_filter.h"
 #include "calls/call_stack.h"
 #include "calls/call_tree.h"
 #include "calls/function_name.h"
 #include "check.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "stack/capture.h"
+#include "stack/handler_stack.h"
 
 static void check_name(const char *symbol, const char *expected)
 {
@@ -154,9 +157,50 @@ static void many_nodes_and_their_sum(struct lt_calls *calls)
     CHECK_EQUAL(calls->nodes.count, 1);
 }
 
+/* A library that is loaded and unloaded without end uses the entries of its functions again. */
+static void functions_of_unloaded_code(void)
+{
+    enum { FUNCTIONS = 1000, ROUNDS = 300 };
+    strcpy(lt_settings.calls_match, "nothing");
+    call_filter_init();
+    CHECK(lt_call_filter.table != NULL);
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (uint64_t i = 0; i < FUNCTIONS; i++)
+            CHECK(!call_filter_find(0x1000000 + 64 * i));
+        call_filter_unloaded(0x1000000, 0x2000000);
+    }
+    CHECK(lt_call_filter.count < 4 * FUNCTIONS);
+    CHECK(!call_filter_find((uint64_t)(uintptr_t)functions_of_unloaded_code));
+    lt_settings.calls_match[0] = 0;
+}
+
+static NOINLINE bool is_left_below(void)
+{
+    uintptr_t deeper[64];
+    __asm__ volatile("" : : "r"(deeper) : "memory");
+    return work_was_left(FRAME());
+}
+
+/* Work that a signal handler left for ever is over when a hook further up finds the thread busy. */
+static void work_that_was_left(void)
+{
+    uint32_t mode = thread_busy(lt_own.block);
+    CHECK(!is_left_below());
+    CHECK_EQUAL(lt_own.busy, 1);
+    lt_own.busy_frame -= 64;
+    CHECK(work_was_left(FRAME()));
+    CHECK_EQUAL(lt_own.busy, 0);
+    thread_ready(lt_own.block, mode); /* the work goes on after all */
+    CHECK_EQUAL(lt_own.busy, 0);
+    CHECK(watched());
+}
+
 int main(void)
 {
     names();
+    CHECK(watched());
+    work_that_was_left();
+    functions_of_unloaded_code();
     struct lt_calls *calls = calls_ready(true);
     CHECK(calls && calls->depth == 1);
     ends_and_jumps(calls);

@@ -14,6 +14,9 @@ from locktop.collector.shm.control import counts_calls
 from locktop.collector.shm.reader import RawThread
 
 ENDED = "ended threads"
+#: msgpack writes no larger number. Damaged counts may add up to more.
+_MAX_COUNT = (1 << 64) - 1
+_END_OF_ADDRESSES = 1 << 64
 
 
 class CallBuilder:
@@ -93,6 +96,8 @@ class CallBuilder:
         for index, node in enumerate(tree.nodes):
             if not index or not node.function or node.parent >= index:
                 continue
+            if node.function + 1 >= _END_OF_ADDRESSES:
+                continue  # damaged
             if node.parent not in index_of:
                 continue  # damaged, or its caller is
             index_of[index] = len(nodes)
@@ -125,6 +130,11 @@ def _present_wait(thread: RawThread, now: int) -> int:
     if wait is None or wait.key >> lib.LT_KIND_SHIFT not in kinds.CONTENDING:
         return 0
     return max(now - wait.since, 0)
+
+
+def _sum(counts: Iterable[int]) -> int:
+    """Return a sum that a snapshot can hold, also of damaged counts."""
+    return min(sum(counts), _MAX_COUNT)
 
 
 def _traced(nodes: Iterable[CallNode]) -> float:
@@ -164,11 +174,11 @@ def _merged(trees: list[CallTree]) -> tuple[CallTree, ...]:
         CallNode(
             parent=parent,
             function=same[0].function,
-            count=sum(node.count for node in same),
+            count=_sum(node.count for node in same),
             total_s=sum(node.total_s for node in same),
             own_s=sum(node.own_s for node in same),
             wait_s=sum(node.wait_s for node in same),
-            short_count=sum(node.short_count for node in same),
+            short_count=_sum(node.short_count for node in same),
         )
         for parent, same in zip(parents, sums, strict=True)
     )
@@ -178,8 +188,8 @@ def _merged(trees: list[CallTree]) -> tuple[CallTree, ...]:
             name=ENDED,
             nodes=nodes,
             traced_s=_traced(nodes),
-            too_deep=sum(tree.too_deep for tree in trees),
-            left_out=sum(tree.left_out for tree in trees),
-            unmatched=sum(tree.unmatched for tree in trees),
+            too_deep=_sum(tree.too_deep for tree in trees),
+            left_out=_sum(tree.left_out for tree in trees),
+            unmatched=_sum(tree.unmatched for tree in trees),
         ),
     )

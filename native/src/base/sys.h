@@ -3,6 +3,7 @@
 #ifndef LOCKTOP_SYS_H
 #define LOCKTOP_SYS_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -43,6 +44,19 @@ static inline long sys_call6(long number, long a, long b, long c, long d, long e
 static inline long sys_call3(long number, long a, long b, long c)
 {
     return sys_call6(number, a, b, c, 0, 0, 0);
+}
+
+/* Blocks all signals, also those of libc. Returns the former mask. */
+static inline uint64_t sys_block_signals(void)
+{
+    uint64_t all = UINT64_MAX, before = 0;
+    sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0, 0);
+    return before;
+}
+
+static inline void sys_restore_signals(uint64_t before)
+{
+    sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0);
 }
 
 static inline uint32_t sys_gettid(void)

@@ -84,6 +84,7 @@ struct own {
     uint32_t busy;          /* inside the library: a hook that is reached again calls through */
     uint32_t calls_control; /* the lt_control.calls for which `calls` is ready; 0 none */
     struct lt_calls *calls;
+    uintptr_t busy_frame; /* of the function of the library that is at work */
 };
 extern __thread struct own lt_own;
 
@@ -120,7 +121,8 @@ static inline uint32_t thread_busy(struct lt_thread *t)
 {
     uint32_t mode = lt_own.mode;
     (void)t;
-    lt_own.busy++;
+    if (!lt_own.busy++)
+        lt_own.busy_frame = (uintptr_t)__builtin_frame_address(0);
     lt_own.mode = MODE_NEVER;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     return mode;
@@ -130,7 +132,8 @@ static inline void thread_ready(struct lt_thread *t, uint32_t mode)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     (void)t;
-    lt_own.busy--;
+    if (LIKELY(lt_own.busy)) /* not if work_was_left() was wrong: a handler may change stacks */
+        lt_own.busy--;
     lt_own.mode = mode;
 }
 

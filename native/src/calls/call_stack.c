@@ -1,14 +1,14 @@
 /* The open calls of a thread: the slow ways, and the life of a thread's tree. */
 #include "calls/call_stack.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/settings.h"
-#include "base/sys.h"
 #include "shm/arena.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "stack/capture.h"
+#include "stack/handler_stack.h"
 
 enum {
     FRAMES_FIRST = 32,
@@ -87,13 +87,13 @@ static bool frames_grow(struct lt_calls *calls)
 
 static struct lt_call_frame *upper_frame(struct lt_calls *calls)
 {
-    return &call_tree_of(calls)->frames[calls->depth - 1];
+    return &call_tree_of(calls)->frames[depth_of(calls) - 1];
 }
 
 static void close_all(struct lt_calls *calls, uint64_t now)
 {
-    while (calls->depth > 1)
-        call_pop(calls, now);
+    for (uint32_t depth = depth_of(calls); depth > 1; depth--)
+        call_pop(calls, depth, now);
     call_tree_of(calls)->skipped = 0;
     call_tree_of(calls)->depth_limit = calls->depth_room;
 }
@@ -125,12 +125,17 @@ struct lt_calls *calls_begin(bool counts)
     uint32_t control = current_calls();
     if (!(control & LT_CALLS_ON) || dormant(current_mode()))
         return NULL;
-    if (lt_own.busy) { /* a signal handler interrupted the library */
+    /* the frame of the hook is that of the caller */
+    if (lt_own.busy &&
+        !work_was_left(
+            (const uintptr_t *)*FRAME())) { /* a signal handler interrupted the library */
         if (counts && lt_own.calls)
             lt_own.calls->left_out++;
         return NULL;
     }
-    struct lt_thread *t = watched();
+    struct lt_thread *t = watched(); /* a forked child makes its file */
+    if (shm_is_of_parent())
+        return NULL;
     struct lt_calls *calls = t ? calls_of(t) : NULL;
     if (t && !calls)
         calls = calls_make(t);
@@ -165,28 +170,18 @@ static bool is_inlined(const struct lt_call_frame *above, const struct traced *c
            above->hook_site != call->hook_site;
 }
 
-/* The stack of a signal handler (sigaltstack(2)), empty unless the thread is on it now. */
-static stack_t handler_stack(void)
-{
-    stack_t stack = {0};
-    if (shm_is_sealed() || sys_call3(SYS_sigaltstack, 0, (long)&stack, 0) ||
-        !(stack.ss_flags & SS_ONSTACK))
-        stack.ss_size = 0;
-    return stack;
-}
-
 /* Ends the calls that the thread left by longjmp() or by an exception: the stack is above them
  * now. A signal handler may run on a stack of its own, which lies anywhere. */
 static void end_left_calls(struct lt_calls *calls, const struct traced *call)
 {
     stack_t stack = handler_stack();
     uint64_t now = lt_now();
-    while (calls->depth > 1) {
-        const struct lt_call_frame *frame = upper_frame(calls);
+    for (uint32_t depth = depth_of(calls); depth > 1; depth--) {
+        const struct lt_call_frame *frame = &call_tree_of(calls)->frames[depth - 1];
         if (is_callee(frame, call) || is_inlined(frame, call) ||
             (stack.ss_size && frame->frame - (uintptr_t)stack.ss_sp >= stack.ss_size))
             break;
-        call_pop(calls, now);
+        call_pop(calls, depth, now);
     }
 }
 
@@ -243,12 +238,13 @@ void call_begin_slow(struct lt_calls *calls, const struct traced *call)
     if (!is_callee(above, call) && !is_inlined(above, call))
         end_left_calls(calls, call);
     uint32_t mode = thread_busy(lt_own.block);
-    bool fits = calls->depth < tree->depth_limit || frames_grow(calls);
+    uint32_t depth = depth_of(calls);
+    bool fits = depth < tree->depth_limit || frames_grow(calls);
     struct lt_call *node =
-        fits ? call_child(calls, node_of(upper_frame(calls)), call->function) : NULL;
+        fits ? call_child(calls, node_of(&tree->frames[depth - 1]), call->function) : NULL;
     thread_ready(lt_own.block, mode);
     if (node)
-        call_push(calls, node, call);
+        call_push(calls, depth, node, call);
     else
         skip(calls, call, !fits && calls->depth_room == max_frames());
 }
@@ -301,11 +297,12 @@ void call_end_slow(struct lt_calls *calls, const struct traced *call, uint64_t n
 {
     if (was_skipped(calls, call))
         return;
-    for (uint32_t depth = calls->depth; depth > 1; depth--) {
-        if (!ends(&call_tree_of(calls)->frames[depth - 1], call))
+    uint32_t depth = depth_of(calls);
+    for (uint32_t which = depth; which > 1; which--) {
+        if (!ends(&call_tree_of(calls)->frames[which - 1], call))
             continue;
-        while (calls->depth >= depth)
-            call_pop(calls, now);
+        for (; depth >= which; depth--)
+            call_pop(calls, depth, now);
         return;
     }
     calls->unmatched++;
@@ -323,8 +320,8 @@ void calls_thread_ends(void)
  * thread's last call. */
 static void end_with_dead_thread(struct lt_calls *calls)
 {
-    for (; calls->depth > 1; calls->depth--) {
-        struct lt_call_frame *frame = upper_frame(calls);
+    for (uint32_t depth = depth_of(calls); depth > 1; calls->depth = --depth) {
+        struct lt_call_frame *frame = &call_tree_of(calls)->frames[depth - 1];
         struct lt_call *node = node_of(frame);
         uint64_t elapsed = calls->last > frame->begin ? calls->last - frame->begin : 0;
         node->ticks += elapsed;

@@ -10,6 +10,7 @@
 #include "base/tls.h"
 #include "calls/call_tree.h"
 #include "locktop/abi.h"
+#include "shm/segment.h"
 
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
@@ -44,12 +45,22 @@ void calls_before_fork(void);
 void calls_after_fork(void);
 void calls_inherit(void);
 
-/* The thread's tree, or NULL: the hook does nothing. `counts`: a call begins. */
+/* The thread's tree, or NULL: the hook does nothing. `counts`: a call begins. A child that no fork
+ * handler has seen must not write to the tree of its parent, which goes on. */
 static ALWAYS_INLINE struct lt_calls *calls_ready(bool counts)
 {
-    if (LIKELY(lt_own.mode == current_mode() && lt_own.calls_control == current_calls()))
+    if (LIKELY(lt_own.mode == current_mode() && lt_own.calls_control == current_calls() &&
+               lt_generation.is_own))
         return lt_own.calls;
     return calls_begin(counts);
+}
+
+/* Each hook reads the depth once, and the depth is never below 1. A process that shares this
+ * thread's memory (clone(2)) may change the depth at any time. Then figures are wrong, but all
+ * frames lie in their room. */
+static inline uint32_t depth_of(const struct lt_calls *calls)
+{
+    return __atomic_load_n(&calls->depth, __ATOMIC_ACQUIRE);
 }
 
 static inline struct lt_call *node_of(const struct lt_call_frame *frame)
@@ -70,13 +81,12 @@ static ALWAYS_INLINE void frame_fill(struct lt_call_frame *frame, struct lt_call
     frame->waited = waited;
 }
 
-/* Adds a frame. A signal handler may come between any two of these steps. The handler's calls end
- * before this goes on, but they may have overwritten the frame before `depth` rose. If so, they
- * have overwritten `begin`, which is written first. */
-static ALWAYS_INLINE void call_push(struct lt_calls *calls, struct lt_call *node,
+/* Adds a frame to `depth` others. A signal handler may come between any two of these steps. The
+ * handler's calls end before this goes on, but they may have overwritten the frame before the depth
+ * rose. If so, they have overwritten `begin`, which is written first. */
+static ALWAYS_INLINE void call_push(struct lt_calls *calls, uint32_t depth, struct lt_call *node,
                                     const struct traced *call)
 {
-    uint32_t depth = calls->depth;
     struct lt_call_frame *frame = &call_tree_of(calls)->frames[depth];
     uint64_t waited = lt_own.block->waited, now = lt_now();
     frame->begin = now;
@@ -93,12 +103,11 @@ static ALWAYS_INLINE void call_push(struct lt_calls *calls, struct lt_call *node
     node->count++;
 }
 
-/* Ends the call of the uppermost frame. */
-static ALWAYS_INLINE void call_pop(struct lt_calls *calls, uint64_t now)
+/* Ends the call of the uppermost of `depth` frames, which is not the root's. */
+static ALWAYS_INLINE void call_pop(struct lt_calls *calls, uint32_t depth, uint64_t now)
 {
     const struct call_tree *tree = call_tree_of(calls);
-    uint32_t depth = calls->depth - 1;
-    struct lt_call_frame *frame = &tree->frames[depth];
+    struct lt_call_frame *frame = &tree->frames[depth - 1];
     struct lt_call *node = node_of(frame);
     uint64_t elapsed = now > frame->begin ? now - frame->begin : 0;
     if (UNLIKELY(elapsed < tree->min_ticks)) {
@@ -111,18 +120,19 @@ static ALWAYS_INLINE void call_pop(struct lt_calls *calls, uint64_t now)
         if (UNLIKELY(waited))
             node->wait_ticks += waited;
     }
-    __atomic_store_n(&calls->depth, depth, __ATOMIC_RELEASE);
+    __atomic_store_n(&calls->depth, depth - 1, __ATOMIC_RELEASE);
     calls->last = now;
 }
 
 static ALWAYS_INLINE void call_begins(struct lt_calls *calls, const struct traced *call)
 {
     const struct call_tree *tree = call_tree_of(calls);
-    const struct lt_call_frame *above = &tree->frames[calls->depth - 1];
+    uint32_t depth = depth_of(calls);
+    const struct lt_call_frame *above = &tree->frames[depth - 1];
     struct lt_call *node = (struct lt_call *)(uintptr_t)node_of(above)->latest;
     if (LIKELY(node->function == call->function && above->frame >= call->return_at &&
-               calls->depth < tree->depth_limit))
-        call_push(calls, node, call);
+               depth < tree->depth_limit))
+        call_push(calls, depth, node, call);
     else
         call_begin_slow(calls, call);
 }
@@ -141,10 +151,11 @@ static inline bool ends_as_begun(const struct lt_call_frame *frame, const struct
 
 static ALWAYS_INLINE void call_ends(struct lt_calls *calls, const struct traced *call, uint64_t now)
 {
-    const struct lt_call_frame *frame = &call_tree_of(calls)->frames[calls->depth - 1];
+    uint32_t depth = depth_of(calls);
+    const struct lt_call_frame *frame = &call_tree_of(calls)->frames[depth - 1];
     if (LIKELY(node_of(frame)->function == call->function && frame->site == call->site &&
                ends_as_begun(frame, call)))
-        call_pop(calls, now);
+        call_pop(calls, depth, now);
     else
         call_end_slow(calls, call, now);
 }

@@ -28,15 +28,13 @@ void profile_lock_pause(void)
 static void mask_restore(const uint64_t *blocked)
 {
     if (*blocked != UINT64_MAX) /* the kernel never returns this mask: SIGKILL is not in it */
-        sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)blocked, 0, sizeof *blocked, 0, 0);
+        sys_restore_signals(*blocked);
 }
 
 bool profile_lock_take(uint64_t *blocked)
 {
-    uint64_t all = UINT64_MAX, self = (uint64_t)pthread_self(), expected = 0;
-    *blocked = all;
-    if (!shm_is_sealed())
-        sys_call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)blocked, sizeof all, 0, 0);
+    uint64_t self = (uint64_t)pthread_self(), expected = 0;
+    *blocked = shm_is_sealed() ? UINT64_MAX : sys_block_signals();
     while (!__atomic_compare_exchange_n(&owner, &expected, self, false, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
         if (expected == self) { /* in a handler of a signal that interrupted this thread in here */

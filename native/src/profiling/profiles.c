@@ -21,8 +21,16 @@
 static struct profile profiles[LT_PROFILES];
 static int last_number;
 static bool are_used; /* the program has made a profile, now or before */
+static bool forked;   /* after a fork handler, until the child has its own file */
 uint32_t profiles_count;
 uint32_t profiles_of_all_threads;
+
+/* Whether this is a child that no fork handler has seen. The lock, timers and rings here are
+ * those of its parent. */
+static bool is_unforked_child(void)
+{
+    return shm_is_of_parent() && !forked;
+}
 
 /* Whether this process may make profiles: it has a file of its own. */
 static int memory_status(void)
@@ -277,6 +285,8 @@ static int code_of(const struct profile *profile)
 int profiles_stop(int number)
 {
     uint64_t blocked;
+    if (is_unforked_child())
+        return LOCKTOP_NOT_WATCHED;
     if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     stop_if_taken_over();
@@ -313,6 +323,8 @@ static void read_totals(const struct profile *profile, struct locktop_profile_to
 int profiles_read(int number, uint64_t *counts, size_t count, struct locktop_profile_totals *totals)
 {
     uint64_t blocked;
+    if (is_unforked_child())
+        return LOCKTOP_NOT_WATCHED;
     if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     stop_if_taken_over();
@@ -338,6 +350,8 @@ int profiles_read(int number, uint64_t *counts, size_t count, struct locktop_pro
 int profiles_destroy(int number)
 {
     uint64_t blocked;
+    if (is_unforked_child())
+        return LOCKTOP_NOT_WATCHED;
     if (!profile_lock_take(&blocked))
         return LOCKTOP_BUSY;
     struct profile *profile = find(number);
@@ -358,7 +372,7 @@ int profiles_destroy(int number)
 void profiles_thread_begins(void)
 {
     uint64_t blocked;
-    if (shm_is_sealed() || !profile_lock_take(&blocked))
+    if (shm_is_sealed() || is_unforked_child() || !profile_lock_take(&blocked))
         return;
     uint32_t tid = sys_gettid();
     stop_if_taken_over();
@@ -372,7 +386,7 @@ void profiles_thread_begins(void)
 void profiles_thread_ends(void)
 {
     uint64_t blocked;
-    if (!samplers_in_use || shm_is_sealed() || !profile_lock_take(&blocked))
+    if (!samplers_in_use || shm_is_sealed() || is_unforked_child() || !profile_lock_take(&blocked))
         return;
     samplers_end_thread(sys_gettid());
     profile_lock_give(&blocked);
@@ -397,7 +411,7 @@ static bool has_code(const struct profile *profile)
 /* The loader's lock is never taken inside the lock of the profiles. */
 void profiles_check_code(void)
 {
-    for (uint32_t i = 0; i < LT_PROFILES; i++) {
+    for (uint32_t i = 0; i < LT_PROFILES && !is_unforked_child(); i++) {
         uint64_t blocked;
         if (!profile_lock_take(&blocked))
             return;
@@ -415,6 +429,7 @@ void profiles_after_fork_in_child(void)
 {
     if (!are_used)
         return; /* a write would copy a page in each child */
+    forked = true;
     profile_lock_reset();
     profiles_of_all_threads = 0;
     thread_starts_forget();
@@ -434,5 +449,6 @@ void profiles_after_fork_in_child(void)
 
 void profiles_init(void)
 {
+    forked = false;
     profile_memory_init();
 }

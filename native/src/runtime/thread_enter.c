@@ -5,6 +5,8 @@
 #include "order/happens_before.h"
 #include "runtime/process.h"
 #include "runtime/thread.h"
+#include "stack/capture.h"
+#include "stack/handler_stack.h"
 #include "tables/thread_table.h"
 
 struct lt_thread *thread_enter(uint32_t mode)
@@ -20,7 +22,7 @@ struct lt_thread *thread_enter(uint32_t mode)
     struct lt_thread *t = lt_own.block;
     if (!t)
         return thread_register();
-    if (lt_own.busy)
+    if (lt_own.busy && !work_was_left((const uintptr_t *)*FRAME()))
         return NULL;
     if (epoch_of(t->mode) != epoch_of(mode)) { /* the hooks may have missed releases */
         t->held_top = 0;

@@ -37,7 +37,8 @@ uint64_t ticks_of_second(uint64_t now)
 {
     uint64_t ns = lt_clock_gettime_ns(CLOCK_MONOTONIC) - lt_shm->clock0_ns;
     uint64_t ticks = now - lt_shm->clock0_ticks;
-    return ns < 1000000 ? 0 : (uint64_t)((double)ticks / (double)ns * 1e9);
+    /* no floating point: the program may trap inexact results */
+    return ns < 1000000 ? 0 : (uint64_t)((unsigned __int128)ticks * 1000000000 / ns);
 }
 
 void control_claim_slow(uint64_t now)

@@ -88,25 +88,21 @@ bool shm_pages_reserve(uint64_t from, uint64_t to)
     return error == 0;
 }
 
-/* A page of which a child, however it was made, gets an empty copy (madvise(2), Linux 4.14). */
-static uint32_t *generation;
+union generation_page lt_generation __attribute__((aligned(LT_PAGE)));
+static bool has_generation;
 
+/* A child, however it was made, gets an empty copy of the page (madvise(2), Linux 4.14). */
 void shm_begin_generation(void)
 {
-    if (!generation) {
-        long address = sys_call6(SYS_mmap, 0, LT_PAGE, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (address < 0 && address > -4096)
-            return;
-        sys_call3(SYS_madvise, address, LT_PAGE, MADV_WIPEONFORK);
-        generation = (uint32_t *)address;
-    }
-    *generation = 1;
+    if (!has_generation)
+        sys_call3(SYS_madvise, (long)&lt_generation, sizeof lt_generation, MADV_WIPEONFORK);
+    has_generation = true;
+    lt_generation.is_own = 1;
 }
 
 bool shm_is_of_parent(void)
 {
-    return generation && *generation == 0;
+    return has_generation && !lt_generation.is_own;
 }
 
 void shm_set_sealed(bool is_sealed)

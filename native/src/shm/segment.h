@@ -41,6 +41,12 @@ bool shm_segment_map(unsigned segment);
  * room. */
 bool shm_pages_reserve(uint64_t from, uint64_t to);
 
+/* `is_own` is 1 once this process has its file, and 0 in a child, however the child was made. */
+extern union generation_page {
+    uint32_t is_own;
+    uint8_t room[LT_PAGE];
+} lt_generation;
+
 /* From now on a child of this process is known from the process itself. */
 void shm_begin_generation(void);
 

@@ -106,13 +106,25 @@ def test_a_tree_without_changes_is_not_copied_again(tree: Tree, trees: CallTrees
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("count", 1 << 31), ("count", lib.LT_CALLS_NODES_ENDED + 1), ("element_size", 8)],
+    [("count", 1 << 31), ("count", lib.LT_CALLS_NODES + 1), ("element_size", 8)],
 )
 def test_a_damaged_array_is_an_error(tree: Tree, trees: CallTrees, field: str, value: int) -> None:
     setattr(tree.calls.nodes, field, value)
     tree.save()
     with pytest.raises(LocktopError):
         trees.of_thread(THREAD_AT)
+
+
+def test_two_threads_with_one_tree_are_damage(tree: Tree, trees: CallTrees) -> None:
+    """A thousand of them would be a thousand large trees."""
+    other = THREAD_AT + ffi.sizeof("struct lt_thread")
+    data = tree.data()
+    data[other : other + ffi.sizeof("struct lt_thread")] = bytes(ffi.buffer(tree.thread))
+    tree.path.write_bytes(data)
+    assert trees.of_thread(THREAD_AT) is not None
+    with pytest.raises(LocktopError, match="two threads"):
+        trees.of_thread(other)
+    assert trees.of_thread(THREAD_AT) is not None
 
 
 def test_any_damage_gives_a_tree_or_an_error(tree: Tree) -> None:

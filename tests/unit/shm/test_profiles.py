@@ -155,3 +155,49 @@ def test_counts_are_read_again_when_there_are_new_samples(tmp_path: Path) -> Non
         entry.samples = 9
         path.write_bytes(file.data)
         assert table.read(0)[0].buckets == (ProfileBucket(START, 9),)
+
+
+def test_a_profile_that_ends_while_its_counts_are_read_is_left_out(tmp_path: Path) -> None:
+    file = SharedFile()
+    entry = file.add_profile([(START, 4)], [1])
+    path = file.save(tmp_path)
+    with closing(opened(path)) as memory:
+        read_counts = memory.read
+
+        def read_and_end(offset: int, size: int) -> bytes:
+            if offset == entry.counts:
+                entry.seq += 2
+                path.write_bytes(file.data)
+            return read_counts(offset, size)
+
+        memory.read = read_and_end  # type: ignore[method-assign]
+        table = ProfileTable(memory, monotonic_clock())
+        assert table.read(0) == ()
+        memory.read = read_counts  # type: ignore[method-assign]
+        assert len(table.read(0)) == 1
+
+
+def test_many_profiles_of_the_same_counts_are_damage(tmp_path: Path) -> None:
+    """A copy of all of them would take eight gigabytes, and their buckets more."""
+    file = SharedFile()
+    size = lib.LT_PROFILE_BUCKETS * 4
+    for _ in range(lib.LT_PROFILES):
+        entry = file.add_profile([(START, size)], [])
+        entry.bucket_count, entry.counts = lib.LT_PROFILE_BUCKETS, 1 << 21
+    path = file.save(tmp_path)
+    os.truncate(path, 1 << 26)
+    with closing(opened(path)) as memory:
+        found = ProfileTable(memory, monotonic_clock()).read(0)
+        assert len(found) * 8 * lib.LT_PROFILE_BUCKETS <= memory.max_bytes
+
+
+def test_all_profiles_together_have_a_bounded_number_of_buckets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "MAX_ALL_BUCKETS", 3)
+    file = SharedFile()
+    for _ in range(2):
+        file.add_profile([(START, 8)], [4, 1])
+    found = read(file, tmp_path)
+    assert [len(one.buckets) for one in found] == [2, 1]
+    assert [one.buckets_left_out for one in found] == [0, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+import msgspec
 import pytest
 
 from locktop.collector.model import CallTree
@@ -109,3 +110,16 @@ def test_damaged_nodes_are_left_out() -> None:
     tree = raw_tree([node(1, 0, 10), node(2, 9, 10), node(3, 2, 10), node(4, 4, 10), node(5, 1, 5)])
     (found,) = build((7,), ON, at_7=tree)
     assert [(one.function, one.parent) for one in found.nodes] == [(101, None), (501, 0)]
+
+
+def test_damaged_counts_and_addresses_can_be_written() -> None:
+    largest = (1 << 64) - 1
+    head = raw_tree([]).head._replace(too_deep=largest, left_out=largest, unmatched=largest)
+    full = RawCall(100, 0, 1, largest, largest, largest, largest, largest)
+    beyond = full._replace(function=largest, index=2)
+    tree = raw_tree([full, beyond])._replace(head=head)
+    (found,) = build((), ON, at_7=tree, at_8=tree, ended=tree)
+    assert [node.function for node in found.nodes] == [101]
+    assert found.nodes[0].count == found.left_out == largest
+    assert msgspec.msgpack.encode(found)
+    assert msgspec.json.encode(found)
