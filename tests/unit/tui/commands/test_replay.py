@@ -11,6 +11,7 @@ from unit.builders import scenarios
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.tui import cli
+from locktop.tui.commands import options
 
 
 def _record(path: Path, count: int) -> None:
@@ -67,4 +68,6 @@ def test_a_wrong_size_of_the_memory_is_one_line_and_status_2(
 def test_a_size_of_the_memory_is_in_bytes(text: str, size: int) -> None:
     assert cli.parser().parse_args(["-p", "1", "--history", text]).history == size
     assert cli.parser().parse_args(["run", "--history", text, "--", "x"]).history == size
-    assert cli.parser().parse_args(["-p", "1"]).history == 64 << 20
+    default = cli.parser().parse_args(["-p", "1"])
+    options.apply_settings(default)
+    assert default.history == 64 << 20
