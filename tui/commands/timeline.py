@@ -62,7 +62,11 @@ def execute(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     with _past(arguments) as moments:
         from_ns, to_ns = span_ns(moments, arguments.begin, arguments.end)
-        found = TimeLineReader(moments).read(from_ns, to_ns)
+        reader = TimeLineReader(moments)
+        if arguments.begin is None:
+            # A long wait from before the first snapshot is part of the time line.
+            from_ns = min(from_ns, reader.bounds()[0])
+        found = reader.read(from_ns, to_ns)
     text = timeline.render(found, arguments.width or text_width())
     write(encoded(text), path, arguments)
     return 0

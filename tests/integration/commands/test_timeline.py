@@ -32,6 +32,23 @@ def assert_is_time_line(text: str) -> None:
     assert re.search(r"turn:\d+ waited .* for mutex g_turn", text)
 
 
+def test_a_long_wait_before_a_recording_is_on_its_time_line(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("long_wait_on_request", level="contended")
+    target.expect("ready")
+    target.go_on("1300")
+    waited_s = float(target.line())
+    file = str(tmp_path / "rec")
+    tool.run("record", "-p", str(target.pid), "-d", "0.3", "-o", file)
+    text = tool.run("timeline", file).stdout
+    span = re.search(r"(\d+\.\d+) s from", text)
+    assert span is not None
+    assert float(span[1]) > waited_s
+    lanes = [line for line in text.splitlines() if "worker" in line and "waited" in line]
+    assert any("for mutex g_cache_lock" in lane for lane in lanes)
+
+
 def test_wrong_use_is_one_line(tmp_path: Path) -> None:
     for arguments, says in (
         ((), "needs one of -p PID and FILE"),
