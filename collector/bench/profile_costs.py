@@ -129,11 +129,18 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
+def _verdict(found: Spread) -> str:
+    """Return how a figure lies to LIMIT. A spread around the limit leaves that open."""
+    if found.low <= LIMIT < found.high:
+        return "with quartiles on both sides of"
+    return "within" if found.median <= LIMIT else "over"
+
+
 def _outcome(found: ProfileCosts) -> str:
     smallest = {row.source: row for row in found.rows}
     said = [
         f"{source}: {_percent(row.slow_down.median)} at the smallest interval,"
-        f" {'within' if row.slow_down.median <= LIMIT else 'over'} {100 * LIMIT:.0f} %."
+        f" {_verdict(row.slow_down)} {100 * LIMIT:.0f} %."
         for source, row in smallest.items()
     ]
     said += [f"{source}: not permitted here, or not on this machine." for source in found.missing]
