@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/settings.h"
+#include "base/sys.h"
 #include "shm/arena.h"
 #include "shm/array.h"
 #include "shm/segment.h"
@@ -54,6 +55,25 @@ static struct lt_calls *calls_of(const struct lt_thread *t)
     return t->calls ? shm_ptr(t->calls) : NULL;
 }
 
+/* Takes the right to add to the tree. A child of clone(2) that shares the memory also has the
+ * thread-local variables of its parent, and both run at the same time. A handler that never
+ * returned may have left this thread's own work. A program that has confined itself may be killed
+ * by the system call. */
+static bool growth_begin(struct call_tree *tree)
+{
+    if (shm_is_sealed())
+        return true;
+    uint32_t self = sys_gettid(), other = 0;
+    return __atomic_compare_exchange_n(&tree->grower, &other, self, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED) ||
+           other == self;
+}
+
+static void growth_end(struct call_tree *tree)
+{
+    __atomic_store_n(&tree->grower, 0, __ATOMIC_RELEASE);
+}
+
 /* ---- the frames ---- */
 
 static uint32_t max_frames(void)
@@ -74,13 +94,14 @@ static bool frames_grow(struct lt_calls *calls)
     if (!offset)
         return false;
     struct lt_call_frame *frames = shm_ptr(offset);
+    uint32_t depth = depth_of(calls);
     if (tree->frames)
-        memcpy(frames, tree->frames, sizeof *frames * calls->depth);
-    for (uint32_t i = calls->depth; i < count; i++) /* a handler finds a node in any frame */
+        memcpy(frames, tree->frames, sizeof *frames * depth);
+    for (uint32_t i = depth; i < count; i++) /* a handler finds a node in any frame */
         frames[i].node = (uint64_t)(uintptr_t)call_root(calls);
-    tree->frames = frames;
-    tree->depth_limit = count;
-    calls->depth_room = count;
+    __atomic_store_n(&tree->frames, frames, __ATOMIC_RELEASE);
+    __atomic_store_n(&tree->depth_limit, count, __ATOMIC_RELEASE);
+    __atomic_store_n(&calls->depth_room, count, __ATOMIC_RELEASE);
     __atomic_store_n(&calls->frames, offset, __ATOMIC_RELEASE);
     return true;
 }
@@ -239,9 +260,14 @@ void call_begin_slow(struct lt_calls *calls, const struct traced *call)
         end_left_calls(calls, call);
     uint32_t mode = thread_busy(lt_own.block);
     uint32_t depth = depth_of(calls);
-    bool fits = depth < tree->depth_limit || frames_grow(calls);
-    struct lt_call *node =
-        fits ? call_child(calls, node_of(&tree->frames[depth - 1]), call->function) : NULL;
+    struct lt_call *parent = node_of(&tree->frames[depth - 1]);
+    bool fits = depth < tree->depth_limit;
+    struct lt_call *node = fits ? call_known(calls, parent, call->function) : NULL;
+    if (!node && (fits || calls->depth_room < max_frames()) && growth_begin(tree)) {
+        fits = fits || frames_grow(calls);
+        node = fits ? call_child(calls, parent, call->function) : NULL;
+        growth_end(tree);
+    }
     thread_ready(lt_own.block, mode);
     if (node)
         call_push(calls, depth, node, call);

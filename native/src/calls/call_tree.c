@@ -11,28 +11,37 @@ enum { NODES_FIRST = 16, TABLE_BITS_FIRST = 6 };
 
 _Static_assert(sizeof(struct call_tree) <= sizeof(((struct lt_calls *)0)->own), "own too small");
 
-static uint64_t table_bytes(unsigned bits)
+static uint64_t entry_bytes(uint64_t bits)
 {
     return sizeof(struct lt_call *) << bits;
 }
 
 /* The entry of a node, or the empty one where the node belongs. */
-static struct lt_call **entry_of(struct lt_call **table, unsigned bits, uint32_t parent,
-                                 uint64_t function)
+static struct lt_call **entry_of(struct call_table *table, uint32_t parent, uint64_t function)
 {
     uint64_t hash = (function ^ (uint64_t)parent << 40) * 0x9e3779b97f4a7c15u;
-    uint64_t at = hash >> (64 - bits), mask = (1u << bits) - 1;
-    while (table[at] && (table[at]->parent != parent || table[at]->function != function))
-        at = (at + 1) & mask;
-    return &table[at];
+    uint64_t at = hash >> (64 - table->bits), mask = (1u << table->bits) - 1;
+    for (;; at = (at + 1) & mask) {
+        const struct lt_call *node = __atomic_load_n(&table->entry[at], __ATOMIC_ACQUIRE);
+        if (!node || (node->parent == parent && node->function == function))
+            return &table->entry[at];
+    }
 }
 
-static struct lt_call **table_new(unsigned bits, uint64_t *offset)
+static struct call_table *table_new(uint64_t bits)
 {
-    *offset = shm_alloc_reusable(table_bytes(bits));
-    if (!*offset || !shm_reserve(*offset, table_bytes(bits)))
+    uint64_t offset = shm_alloc(sizeof(struct call_table) + entry_bytes(bits));
+    if (!offset)
         return NULL;
-    return shm_ptr(*offset);
+    struct call_table *table = shm_ptr(offset);
+    table->bits = bits;
+    return table;
+}
+
+static struct call_table *table_of(const struct lt_calls *calls)
+{
+    const struct call_tree *tree = (const struct call_tree *)calls->own;
+    return __atomic_load_n(&tree->table, __ATOMIC_ACQUIRE);
 }
 
 static bool root_push(struct lt_calls *calls)
@@ -53,8 +62,7 @@ uint64_t call_tree_new(uint32_t nodes_max)
     struct call_tree *tree = call_tree_of(calls);
     array_init(&calls->nodes, sizeof(struct lt_call), NODES_FIRST);
     tree->nodes_max = nodes_max;
-    tree->table_bits = TABLE_BITS_FIRST;
-    tree->table = table_new(TABLE_BITS_FIRST, &tree->table_at);
+    tree->table = table_new(TABLE_BITS_FIRST);
     return tree->table && root_push(calls) ? offset : 0;
 }
 
@@ -62,7 +70,7 @@ void call_tree_clear(struct lt_calls *calls)
 {
     struct call_tree *tree = call_tree_of(calls);
     array_clear(&calls->nodes);
-    memset(tree->table, 0, table_bytes(tree->table_bits));
+    memset(tree->table->entry, 0, entry_bytes(tree->table->bits));
     root_push(calls);
     calls->too_deep = calls->left_out = calls->unmatched = 0;
 }
@@ -72,52 +80,53 @@ struct lt_call *call_root(struct lt_calls *calls)
     return array_at(&calls->nodes, 0);
 }
 
-/* Moves the entries to a table of twice the size. Without room the table stays as it is. */
+/* Moves the entries to a table of twice the size. Without room the table stays as it is. A process
+ * that shares this thread's memory may look into the former table, so that one stays as it is. */
 static void table_grow(struct lt_calls *calls)
 {
-    struct call_tree *tree = call_tree_of(calls);
-    uint64_t offset;
-    struct lt_call **table = table_new(tree->table_bits + 1, &offset);
+    struct call_table *former = table_of(calls), *table = table_new(former->bits + 1);
     if (!table)
         return;
-    for (uint32_t i = 0; i < 1u << tree->table_bits; i++) {
-        struct lt_call *node = tree->table[i];
+    for (uint32_t i = 0; i < 1u << former->bits; i++) {
+        struct lt_call *node = former->entry[i];
         if (node)
-            *entry_of(table, tree->table_bits + 1, node->parent, node->function) = node;
+            *entry_of(table, node->parent, node->function) = node;
     }
-    uint64_t former = tree->table_at, size = table_bytes(tree->table_bits);
-    tree->table = table;
-    tree->table_at = offset;
-    tree->table_bits++;
-    shm_give_back(former, size);
+    __atomic_store_n(&call_tree_of(calls)->table, table, __ATOMIC_RELEASE);
 }
 
 static bool has_room(struct lt_calls *calls)
 {
-    struct call_tree *tree = call_tree_of(calls);
-    uint32_t capacity = 1u << tree->table_bits;
-    if (calls->nodes.count >= tree->nodes_max)
+    uint32_t capacity = 1u << table_of(calls)->bits;
+    if (calls->nodes.count >= call_tree_of(calls)->nodes_max)
         return false;
     if (calls->nodes.count * 2 >= capacity)
         table_grow(calls);
     return calls->nodes.count < capacity / 8 * 7;
 }
 
+struct lt_call *call_known(struct lt_calls *calls, struct lt_call *parent, uint64_t function)
+{
+    struct lt_call *node = *entry_of(table_of(calls), parent->index, function);
+    if (node)
+        parent->latest = (uint64_t)(uintptr_t)node;
+    return node;
+}
+
 struct lt_call *call_child(struct lt_calls *calls, struct lt_call *parent, uint64_t function)
 {
-    struct call_tree *tree = call_tree_of(calls);
-    struct lt_call *node = *entry_of(tree->table, tree->table_bits, parent->index, function);
-    if (!node) {
-        uint32_t index;
-        node = has_room(calls) ? array_push(&calls->nodes, &index) : NULL;
-        if (!node)
-            return NULL;
-        node->parent = parent->index;
-        node->index = index;
-        node->latest = (uint64_t)(uintptr_t)call_root(calls);
-        __atomic_store_n(&node->function, function, __ATOMIC_RELEASE);
-        *entry_of(tree->table, tree->table_bits, parent->index, function) = node;
-    }
+    struct lt_call *node = call_known(calls, parent, function);
+    if (node)
+        return node;
+    uint32_t index;
+    node = has_room(calls) ? array_push(&calls->nodes, &index) : NULL;
+    if (!node)
+        return NULL;
+    node->parent = parent->index;
+    node->index = index;
+    node->latest = (uint64_t)(uintptr_t)call_root(calls);
+    __atomic_store_n(&node->function, function, __ATOMIC_RELEASE);
+    __atomic_store_n(entry_of(table_of(calls), parent->index, function), node, __ATOMIC_RELEASE);
     parent->latest = (uint64_t)(uintptr_t)node;
     return node;
 }

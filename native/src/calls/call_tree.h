@@ -1,4 +1,4 @@
-/* The nodes of a call tree. One thread at a time adds nodes to a tree. */
+/* The nodes of a call tree. One thread at a time adds nodes to a tree. Others may look there. */
 #ifndef LOCKTOP_CALL_TREE_H
 #define LOCKTOP_CALL_TREE_H
 
@@ -10,12 +10,17 @@
 
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 
+/* Nodes by parent and function, with open addressing. */
+struct call_table {
+    uint64_t bits; /* log2 of the capacity */
+    struct lt_call *entry[];
+};
+
 /* The part of a tree that only the library needs, in lt_calls.own. */
 struct call_tree {
-    struct lt_call **table; /* by parent and function, with open addressing */
-    uint64_t table_at;      /* offset of the table */
-    uint32_t table_bits;    /* log2 of the capacity */
+    struct call_table *table;
     uint32_t nodes_max;
+    uint32_t grower; /* the thread or process that adds to the tree, 0 none */
     struct lt_call_frame *frames;
     uint64_t min_ticks;      /* shorter calls are only counted */
     uint64_t skipped;        /* frame of the outermost open call that is not counted, 0 none */
@@ -39,9 +44,12 @@ void call_tree_clear(struct lt_calls *calls);
 
 struct lt_call *call_root(struct lt_calls *calls);
 
-/* The node of a function below `parent`, made if it is new. NULL if there is no room. Counts
- * nothing. The caller has made the thread busy: a signal handler must not change the tree
+/* The node of a function below `parent`, NULL if there is none. Another thread may add nodes
  * meanwhile. */
+struct lt_call *call_known(struct lt_calls *calls, struct lt_call *parent, uint64_t function);
+
+/* The same, made if it is new. NULL if there is no room. Counts nothing. The caller has made the
+ * thread busy: a signal handler must not change the tree meanwhile. */
 struct lt_call *call_child(struct lt_calls *calls, struct lt_call *parent, uint64_t function);
 
 /* Adds the figures of a tree to those of another one. The first must be cleared afterwards. */

@@ -31,7 +31,7 @@
 #define PLAIN __attribute__((no_instrument_function))
 #define OWN   __attribute__((noinline, noclone))
 
-enum { STACK = 64 << 10, CALLS = 2000, CLONES = 30, CROWD = 10000, DEPTH = 20 };
+enum { STACK = 64 << 10, CALLS = 2000, CLONES = 100, CROWD = 10000, DEPTH = 20 };
 
 static _Thread_local volatile long sink;
 static atomic_int over;
