@@ -8,10 +8,16 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import deadlock_report, lock_classes, thread_groups
+from locktop.collector.analysis import (
+    blocking_tree,
+    deadlock_report,
+    lock_classes,
+    thread_groups,
+)
 from locktop.collector.format.source_location import short_location
 from locktop.collector.model import (
     Blame,
+    BlockingTree,
     DeadlockReport,
     Frame,
     Held,
@@ -109,6 +115,11 @@ class SnapshotIndex:
         """The threads that wait in contention, the longest wait first."""
         waiting = [t for t in self.snapshot.threads if is_stuck_waiting(t)]
         return tuple(sorted(waiting, key=_waited, reverse=True))
+
+    @cached_property
+    def blocking(self) -> BlockingTree:
+        """The present waits in contention, below the threads and locks that cause them."""
+        return blocking_tree.find(self.snapshot)
 
     @cached_property
     def waited_now(self) -> dict[int, float]:
