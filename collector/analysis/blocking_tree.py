@@ -1,4 +1,4 @@
-"""The blocking tree: the present waits in contention, down to the threads and locks that cause them.
+"""The blocking tree: the threads and locks that cause the present waits in contention.
 
 A thread waits for a lock, and the holders of the lock may wait themselves. The root of such a chain
 is a holder that does not wait in contention, a lock whose holder is not known, or a cycle.
