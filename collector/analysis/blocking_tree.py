@@ -207,17 +207,20 @@ def _wait_per_second(
     snapshot: Contents, waiting: Mapping[int, _Waiting], locks: Mapping[int, Lock]
 ) -> dict[int, float]:
     """Return the seconds waited per second of each thread, as ``BlockingTree`` says."""
-    interval_s = snapshot.interval_s
-    if not interval_s:
-        return dict.fromkeys(waiting, 1.0)
     counts: dict[int, int] = {}
+    lasts: set[int] = set()
     for _, wait in waiting.values():
         counts[wait.lock] = counts.get(wait.lock, 0) + 1
-    each = {id_: locks[id_].rates.wait / count for id_, count in counts.items() if id_ in locks}
-    return {
-        tid: each[wait.lock] if wait.lock in each else min(wait.duration_s / interval_s, 1.0)
-        for tid, (_, wait) in waiting.items()
+        if wait.duration_s:
+            lasts.add(wait.lock)
+    each = {
+        id_: rates.wait / count
+        for id_, count in counts.items()
+        if id_ in locks
+        # A saved snapshot has no rates: then the rate is 0 although a wait has lasted.
+        and ((rates := locks[id_].rates).wait or (snapshot.interval_s and id_ not in lasts))
     }
+    return {tid: each.get(wait.lock, 1.0) for tid, (_, wait) in waiting.items()}
 
 
 # ---- the tree ----

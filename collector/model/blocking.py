@@ -60,7 +60,7 @@ class BlockingTree(Struct, frozen=True, gc=False):
 
     ``Behind.wait`` divides the waits for a lock in the last interval (``LockRates.wait``) equally
     among the threads that wait for it now. So the sum over the roots is the sum over these locks.
-    Without an interval, each thread counts 1 second per second.
+    Where that rate is not known, each thread counts 1 second per second.
     """
 
     roots: tuple[BlockingRoot, ...] = ()  # the longest present waits in sum first

@@ -150,6 +150,16 @@ def test_the_root_with_most_waiting_comes_first() -> None:
     assert found.roots[0].behind.waited_s == 7.0
 
 
+def test_a_rate_that_was_not_measured_counts_each_thread() -> None:
+    """A saved snapshot has an interval, but no rates."""
+    lasts, begun = waits(2, 10, 1), waits(3, 11, 1, duration_s=0.0)
+    locks = records.lock(10, "g_a"), records.lock(11, "g_b")
+    (root,) = blocking_tree.find(
+        snapshot(runs(1), lasts, begun, locks=locks, interval_s=INTERVAL_S)
+    ).roots
+    assert root.behind.wait == 1.0, "the second wait has just begun"
+
+
 # ---- against a plain checker ----
 
 
@@ -186,12 +196,11 @@ def generated(chance: random.Random) -> Snapshot:
         threads.append(
             waits(tid, lock, *holders, duration_s=duration_s, kind=kind, holds=held, idle=idle)
         )
-    interval_s = chance.choice([0.0, INTERVAL_S])
-    return snapshot(
-        *threads,
-        locks=tuple(_charged(chance, id_, *locks[id_]) for id_ in locks if chance.random() < 0.9),
-        interval_s=interval_s,
-    )
+    known = [_charged(chance, id_, *locks[id_]) for id_ in locks if chance.random() < 0.9]
+    if chance.random() < 0.3:  # as in the first scan
+        known = [replace(lock, rates=LockRates()) for lock in known]
+        return snapshot(*threads, locks=tuple(known))
+    return snapshot(*threads, locks=tuple(known), interval_s=INTERVAL_S)
 
 
 def _charged(chance: random.Random, id_: int, kind: Kind, holders: list[int]) -> Lock:
@@ -248,14 +257,12 @@ class Checker:
 
     def wait_of(self, tid: int) -> float:
         """Return the seconds waited per second."""
-        if not self.snapshot.interval_s:
-            return 1.0
         lock = self.waits[tid].lock
+        waits = [one for one in self.waits.values() if one.lock == lock]
         known = [one for one in self.snapshot.locks if one.id == lock]
-        if not known:
-            return min(1.0, self.waits[tid].duration_s / INTERVAL_S)
-        blamed_s = sum(one.wait_s for one in known[0].blame)
-        return blamed_s / INTERVAL_S / sum(one.lock == lock for one in self.waits.values())
+        if not known or not known[0].rates.wait:
+            return 1.0
+        return sum(one.wait_s for one in known[0].blame) / INTERVAL_S / len(waits)
 
     def check(self, found: BlockingTree) -> None:
         below = {root: [one.tid for one in found.walk(root)] for root in found.roots}
