@@ -259,7 +259,7 @@ class Panel(Generic[Row]):
     def _sorted(
         self, index: SnapshotIndex, rows: Mapping[int, Row], visible: Iterable[int]
     ) -> list[int]:
-        key = sort_key_named(self.sort_keys, self.sort_by).key
+        key = sort_key_named(self.sort_keys, self.sort_by).of(index)
         found = sorted(visible, key=lambda id_: key(rows[id_]), reverse=self.reversed)
         # In either direction deadlocked rows stay at the top and idle rows below. Sorting is
         # stable.
