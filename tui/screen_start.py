@@ -1,4 +1,4 @@
-"""What the screen shows at first: the view, the order, the filter and the columns."""
+"""The start of the screen: its first view, and the order, filter and columns of the lists."""
 
 from __future__ import annotations
 

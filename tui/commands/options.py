@@ -197,7 +197,7 @@ def columns(text: str) -> tuple[str, ...]:
 
 
 def screen_start(arguments: argparse.Namespace) -> ScreenStart:
-    """What the screen shows at first, by the options and the settings.
+    """The view, order, filter and columns at first, by the options and the settings.
 
     Raises LocktopError for a view or a filter that does not exist.
     """

@@ -50,7 +50,7 @@ class Panel(Generic[Row]):
 
     @property
     def subject(self) -> DetailsSubject | None:
-        """What the row under the cursor is about."""
+        """The subject of the row under the cursor, for the details."""
         row = self.widget.current
         return DetailsSubject(self.topic, row) if row is not None else None
 

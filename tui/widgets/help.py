@@ -31,6 +31,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("WAIT MAX", "waited since the start: in all, and the longest"),
     ("CONTEND", "acquisitions that had to wait, since the start"),
     ("HOLD~", "mean time held; from a sample where not all were timed"),
+    ("LAST MINUTE", "waiting in parts of 5 s, the tallest is the most of this row"),
     ("SINCE", "how long the thread has been waiting"),
     ("WAIT%", "share of the last interval that waited for held locks"),
     ("TIME", "of the last interval: ━ lock, ▒ wants a CPU, █ on one,"),

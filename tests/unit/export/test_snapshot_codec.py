@@ -46,6 +46,8 @@ from locktop.collector.profile import profile
 OLD = Path(__file__).parent / "old_snapshots"
 #: The keys that later versions added, with the values that an old snapshot gets.
 ADDED = {
+    "recent_lock_waits": {},
+    "recent_thread_waits": {},
     "stopped": False,
     "lock_orders_left_out": False,
     "lock_order_search_cut": False,
