@@ -52,7 +52,19 @@ _MAX_NUMBER = 1e18
 #: Locks of a class that are listed.
 _MAX_IDS = 64
 #: Keys that follow from the others; the reader leaves them out.
-_DERIVED = frozenset({"thread_groups", "lock_classes", "interval", "blame_roots", "unheld_wait_s"})
+_DERIVED = frozenset(
+    {
+        "thread_groups",
+        "lock_classes",
+        "interval",
+        "blame_roots",
+        "unheld_wait_s",
+        "wait_p50_s",
+        "wait_p99_s",
+        "hold_p50_s",
+        "hold_p99_s",
+    }
+)
 
 
 class NumberOutOfRange:
@@ -116,6 +128,8 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     for lock, entry in zip(snapshot.locks, whole.locks, strict=True):
         if lock.id in class_of:
             entry.class_name = class_of[lock.id].name
+        if not lock.contended and not lock.waiters:
+            entry.hold_histogram = None  # very many locks may have no waits
         entry.blame, entry.unheld_wait_s = _blame_entries(lock.blame), lock.unheld_wait_s
         if chains.is_chained(lock):
             entry.blame_roots = [

@@ -29,6 +29,7 @@ from locktop.collector.model.findings import (
     Pattern,
 )
 from locktop.collector.model.groups import LockClass, ThreadGroup
+from locktop.collector.model.histograms import Histogram
 from locktop.collector.model.inside import (
     HeldSpan,
     HolderSample,
@@ -111,6 +112,7 @@ __all__ = [
     "Frame",
     "Held",
     "HeldSpan",
+    "Histogram",
     "HolderSample",
     "InsideProfile",
     "InsideStack",
