@@ -38,8 +38,7 @@ def thread_interval(thread: Thread, before: Thread | None) -> ThreadInterval:
 def lock_interval(lock: Lock, before: Lock | None) -> LockInterval:
     """Return what was added to a lock's figures since ``before``."""
     wait_s = _grown(before.wait_s if before else 0.0, lock.wait_s)
-    waits = histogram_since(lock.wait_histogram, before.wait_histogram if before else None)
-    holds = histogram_since(lock.hold_histogram, before.hold_histogram if before else None)
+    waits, holds = _added(lock, before)
     return LockInterval(
         acquisitions=_grown_if_measured(before.acquisitions if before else 0, lock.acquisitions),
         contended=_grown(before.contended if before else 0, lock.contended),
@@ -52,6 +51,16 @@ def lock_interval(lock: Lock, before: Lock | None) -> LockInterval:
         hold_s=_grown_if_measured(before.hold_s if before else 0.0, lock.hold_s),
         idle_s=_idle_interval(lock, before, wait_s),
         **_percentiles(waits, lock.wait_max_s, holds, lock.hold_max_s),
+    )
+
+
+def _added(lock: Lock, before: Lock | None) -> tuple[Histogram | None, Histogram | None]:
+    """Return the waits and the holds since ``before``."""
+    if before is None:
+        return lock.wait_histogram, lock.hold_histogram
+    return (
+        histogram_since(lock.wait_histogram, before.wait_histogram),
+        histogram_since(lock.hold_histogram, before.hold_histogram),
     )
 
 
@@ -69,9 +78,7 @@ def _percentiles(
 def class_interval(locks: Sequence[Lock], before: Mapping[int, Lock]) -> LockInterval:
     """Return the sums of what was added to each of ``locks`` since ``before``, by id."""
     parts = [lock_interval(lock, before.get(lock.id)) for lock in locks]
-    earlier = [(lock, before.get(lock.id)) for lock in locks]
-    waits = [histogram_since(one.wait_histogram, was and was.wait_histogram) for one, was in earlier]
-    holds = [histogram_since(one.hold_histogram, was and was.hold_histogram) for one, was in earlier]
+    added = [_added(lock, before.get(lock.id)) for lock in locks]
     return LockInterval(
         acquisitions=total(part.acquisitions for part in parts),
         contended=sum(part.contended for part in parts),
@@ -82,9 +89,9 @@ def class_interval(locks: Sequence[Lock], before: Mapping[int, Lock]) -> LockInt
         hold_s=total(part.hold_s for part in parts),
         idle_s=sum(part.idle_s for part in parts),
         **_percentiles(
-            merged(waits),
-            max(lock.wait_max_s for lock in locks),
-            merged(holds),
+            merged(waits for waits, _ in added),
+            max((lock.wait_max_s for lock in locks), default=0.0),
+            merged(holds for _, holds in added),
             longest(lock.hold_max_s for lock in locks),
         ),
     )

@@ -8,6 +8,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from locktop.collector.model.figures import longest, total
+from locktop.collector.model.histograms import Histogram, merged, percentile_s
 from locktop.collector.model.kinds import Kind, ThreadState
 from locktop.collector.model.locks import Lock, LockRates
 from locktop.collector.model.threads import Thread, TimeSplit, Wait

@@ -17,11 +17,14 @@ from locktop.collector.format import activity, units
 from locktop.collector.model import SIGNALLED_KINDS, Kind, Lock, LockClass
 
 _MAX_LOCKS = 20
-_HEADINGS = ("wait", "waited", "max wait", "taken", "held", "kind", "lock")
+_HEADINGS = (
+    "wait", "waited", "p50 / p99", "max wait", "taken", "held", "p50 / p99 held", "kind", "lock",
+)  # fmt: skip
 _NO_WAIT_SEEN = "LOCKS: no thread waited for a mutex or rwlock"
 #: Headings with -d. The longest wait is known only since the process started.
 _HEADINGS_OF_AN_INTERVAL = (
-    "wait", "waited", "max since start", "taken", "held", "kind", "lock",
+    "wait", "waited", "p50 / p99", "max since start", "taken", "held", "p50 / p99 held", "kind",
+    "lock",
 )  # fmt: skip
 _SIGNAL_HEADINGS = ("waiting", "longest", "signals", "kind", "lock")
 _SIGNAL_HEADINGS_OF_AN_INTERVAL = (
@@ -64,12 +67,20 @@ def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
         units.duration(context.contention_s(lock))
         + f" +-{units.duration(error_s)}" * (error_s > 0),
         str(waited) if waited else waiting_count(lock) or none,
+        _both(figures.wait_p50_s, figures.wait_p99_s),
         units.duration(lock.wait_max_s),
         _number(figures.acquisitions),
         units.duration(figures.hold_s),
+        _both(figures.hold_p50_s, figures.hold_p99_s),
         str(lock.kind),
         _described(context, lock, bool(waited)),
     )
+
+
+def _both(p50_s: float | None, p99_s: float | None) -> str:
+    if p50_s is None and p99_s is None:
+        return "-"
+    return f"{units.duration(p50_s)} / {units.duration(p99_s)}"
 
 
 def _number(figure: int | None) -> str:
