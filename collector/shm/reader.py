@@ -63,9 +63,10 @@ class RawThread(Struct, array_like=True, gc=False):
     wait_ticks: dict[int, int]  # by kind (enum lt_kind), without zeros
     use_count: int  # of struct lt_use; entries beyond LT_USES are not in ``use_bytes``
     use_bytes: bytes  # struct lt_use, packed
-    wait_buckets: tuple[int, ...]  # of its waits in contention: buckets with counts, by number
-    wait_counts: tuple[int, ...]  # the counts of these
-    waits_left_out: int  # waits in contention that found no room in a bucket
+    #: Of its waits in contention: the numbers of the buckets with counts, and the counts.
+    wait_buckets: tuple[int, ...] = ()
+    wait_counts: tuple[int, ...] = ()
+    waits_left_out: int = 0  # waits in contention that found no room in a bucket
     is_wait_older: bool = False  # the wait may have begun before ``wait.since``
 
     def uses(self) -> list[UseRecord]:

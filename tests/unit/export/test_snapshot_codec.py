@@ -56,6 +56,18 @@ ADDED = {
     "profiles": [],
 }
 ADDED_TO_PROCESS: dict[str, object] = {"counted_since": ""}
+ADDED_TO_THREADS: dict[str, object] = {
+    "wait_p50_s": None,
+    "wait_p99_s": None,
+    "wait_histogram": None,
+}
+ADDED_TO_LOCKS: dict[str, object] = {
+    **ADDED_TO_THREADS,
+    "hold_p50_s": None,
+    "hold_p99_s": None,
+    "hold_histogram": None,
+    "inside": None,
+}
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
 
@@ -130,6 +142,8 @@ def test_a_saved_snapshot_is_read_back(make: Callable[[], Snapshot]) -> None:
         assert document(parse(data, "x")) == whole
 
 
+#: None as well where there was no wait or hold.
+_PERCENTILES = ("wait_p50_s", "wait_p99_s", "hold_p50_s", "hold_p99_s")
 _NOT_SAMPLED = ("acquisitions", "trylock_failed", "signals", "unheard", "hold_s", "hold_max_s")
 
 
@@ -142,7 +156,7 @@ def test_a_figure_that_was_not_measured_is_null_and_read_as_none(
     for lock in (*whole["locks"], *whole["lock_classes"]):
         assert {name: lock[name] for name in _NOT_SAMPLED} == dict.fromkeys(_NOT_SAMPLED)
         assert [key for key, value in lock["interval"].items() if value is None] == [
-            "acquisitions", "trylock_failed", "signals", "hold_s",
+            "acquisitions", "trylock_failed", "signals", "hold_s", *_PERCENTILES,
         ]  # fmt: skip
         assert isinstance(lock["contended"], int)
         assert lock["hold_timed"] == 0
@@ -161,7 +175,8 @@ def test_a_figure_that_was_not_measured_is_null_and_read_as_none(
 def test_a_measured_figure_is_never_null() -> None:
     whole = document(scenarios.fleet(tick=1), scenarios.fleet())
     for lock in (*whole["locks"], *whole["lock_classes"]):
-        assert None not in [*(lock[name] for name in _NOT_SAMPLED), *lock["interval"].values()]
+        added = {key: part for key, part in lock["interval"].items() if key not in _PERCENTILES}
+        assert None not in [*(lock[name] for name in _NOT_SAMPLED), *added.values()]
     for thread in whole["threads"]:
         assert None not in (thread["acquisitions"], thread["contended"])
 
@@ -363,9 +378,12 @@ def test_an_old_snapshot_is_read_with_its_former_values(name: str) -> None:
     expected["lock_order"] = [cycle | ADDED_TO_CYCLES for cycle in expected["lock_order"]]
     for lock in expected["locks"]:
         lock["unheld_wait_s"] = unheld_wait_s(lock)
-        lock["inside"] = None
+        lock |= ADDED_TO_LOCKS
+    for thread in expected["threads"]:
+        thread |= ADDED_TO_THREADS
     of_locks = {lock["id"]: lock["unheld_wait_s"] for lock in expected["locks"]}
     for found in expected["lock_classes"]:
+        found |= dict.fromkeys(_PERCENTILES)
         found["unheld_wait_s"] = pytest.approx(sum(of_locks[number] for number in found["locks"]))
     assert document(parse((OLD / name).read_bytes(), name)) == expected | ADDED
 
