@@ -52,9 +52,7 @@ def assert_holds(truth: dict[str, Any], lock: dict[str, Any]) -> None:
     histogram = lock["hold_histogram"]
     assert sum(histogram["counts"]) == lock["hold_timed"]
     assert lock["hold_timed"] == lock["acquisitions"] == len(truth["holds"]), "long holds"
-    assert_percentiles(
-        truth["holds"], {50: lock["hold_p50_s"], 99: lock["hold_p99_s"]}, histogram
-    )
+    assert_percentiles(truth["holds"], {50: lock["hold_p50_s"], 99: lock["hold_p99_s"]}, histogram)
 
 
 def assert_sums(document: dict[str, Any]) -> None:

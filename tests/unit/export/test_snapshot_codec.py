@@ -79,6 +79,8 @@ INSIDE = LockInside(
     pressure=(0.5, 0.25),
     pressure_slice_s=2.5,
 )
+#: Of lengths in nanoseconds.
+WAITS = records.histogram(*[1000] * 98, 50_000, 2_000_000, left_out=1)
 
 
 def full() -> Snapshot:
@@ -88,6 +90,7 @@ def full() -> Snapshot:
     followed = replace(
         made.threads[0],
         switches=Switches(7, 3, None),
+        wait_histogram=records.histogram(500, 2000),
         now=ThreadActivity(
             made.threads[0].tid, ActivityState.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3
         ),
@@ -103,7 +106,16 @@ def full() -> Snapshot:
         made,
         calls=function_calls(),
         threads=(followed, *made.threads[1:]),
-        locks=(replace(made.locks[0], holder_activity=now, inside=INSIDE), *made.locks[1:]),
+        locks=(
+            replace(
+                made.locks[0],
+                holder_activity=now,
+                inside=INSIDE,
+                wait_histogram=WAITS,
+                hold_histogram=records.histogram(0, 3, 700, 10**18),
+            ),
+            *made.locks[1:],
+        ),
         inside=InsideProfile(5.0, 0.01, 9, 4, 1, 2),
         lock_order_unproven=1,
         lock_order=(
@@ -132,6 +144,25 @@ def full() -> Snapshot:
         complete=False,
         level="counting",
     )
+
+
+def test_a_histogram_has_its_lower_bounds() -> None:
+    lock, *_, free = document(full())["locks"]
+    histogram = lock["wait_histogram"]
+    assert histogram["counts"] == [98, 1, 1]
+    assert histogram["from_s"] == [896e-9, 49152e-9, 1835008e-9]
+    assert (histogram["hz"], histogram["left_out"]) == (1e9, 1)
+    assert lock["wait_p50_s"] == pytest.approx(957.9e-9, abs=1e-10)
+    assert lock["wait_p99_s"] is None, "the one that was left out may be shorter or longer"
+    assert (free["wait_p50_s"], free["wait_histogram"]) == (None, None)
+
+
+def test_a_lock_without_waits_has_the_percentiles_of_its_holds_alone() -> None:
+    made = full()
+    lock = replace(made.locks[0], contended=0, waiters=())
+    found = document(replace(made, locks=(lock, *made.locks[1:])))["locks"][0]
+    assert found["hold_histogram"] is None
+    assert found["hold_p50_s"] > 0
 
 
 @pytest.mark.parametrize("make", [full, scenarios.normal, scenarios.many, scenarios.empty])
@@ -297,6 +328,10 @@ def changed(path: str, value: object) -> bytes:
             "hexadecimal text - at locks[0].address",
         ),
         ("locks.0.name", ["x"], "Expected str, got array - at locks[0].name"),
+        ("locks.0.wait_histogram.counts.0", -1, "at locks[0].wait_histogram.counts[0]"),
+        ("locks.0.wait_histogram.from_s.0", 1e9, "wrong buckets - at locks[0].wait_histogram"),
+        ("locks.0.wait_histogram.hz", 1e13, "impossible clock - at locks[0].wait_histogram"),
+        ("threads.0.wait_histogram.counts", [1], "wrong counts - at threads[0].wait_histogram"),
         (
             "locks.0.wait_stacks.0.stack",
             KeyError,

@@ -7,8 +7,8 @@ import random
 
 import pytest
 from msgspec.structs import replace
+from unit.builders import records
 
-from locktop.collector.model import Histogram
 from locktop.collector.model.histograms import (
     BUCKETS,
     bucket_of,
@@ -19,14 +19,7 @@ from locktop.collector.model.histograms import (
 from locktop.collector.native import lib
 
 HZ = 1e9
-
-
-def of_ticks(*lengths: int, left_out: int = 0) -> Histogram:
-    counts: dict[int, int] = {}
-    for ticks in lengths:
-        counts[bucket_of(ticks)] = counts.get(bucket_of(ticks), 0) + 1
-    buckets = sorted(counts)
-    return Histogram(tuple(buckets), tuple(counts[one] for one in buckets), HZ, left_out)
+of_ticks = records.histogram
 
 
 def test_the_buckets_follow_each_other() -> None:
