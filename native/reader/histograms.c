@@ -30,8 +30,8 @@ static uint32_t kind_of(uint64_t key)
 
 static int is_sound(uint64_t key, uint32_t sum_count)
 {
-    return lock_of(key) < sum_count && kind_of(key) <= LT_KIND_CUSTOM && part_of(key) <= (LT_LINE_HOLDS | LT_LINE_CARRY) &&
-           first_bucket(key) < LT_BUCKETS;
+    return lock_of(key) < sum_count && kind_of(key) <= LT_KIND_CUSTOM &&
+           part_of(key) <= (LT_LINE_HOLDS | LT_LINE_CARRY) && first_bucket(key) < LT_BUCKETS;
 }
 
 int lt_lines_fit(const struct lt_line_sums *to, uint64_t count)
@@ -80,8 +80,7 @@ uint32_t lt_fold_lines(const void *lines, uint64_t size, struct lt_lock_sum *sum
         }
         memcpy(&line, (const uint8_t *)lines + at, sizeof line);
         sum = sum_of(to, &sums[lock_of(line.key)], line.key & ~carried);
-        if (!(part_of(line.key) & LT_LINE_HOLDS) &&
-            contention >> kind_of(line.key) & 1)
+        if (!(part_of(line.key) & LT_LINE_HOLDS) && contention >> kind_of(line.key) & 1)
             waits = to->waits + first_bucket(line.key);
         for (int i = 0; i < LT_LINE_BUCKETS; i++) {
             uint64_t count = line.counts[i];

@@ -22,10 +22,10 @@ struct lt_line_sums {
 /* Whether lines with `count` keys find room. */
 int lt_lines_fit(const struct lt_line_sums *to, uint64_t count);
 
-/* Adds the lines of one thread, in `size` bytes, to the sums of their locks, and those of kinds in
- * `contention` (a bit for each) to `to->waits`, which is cleared before. `counted` gets the number
- * of the latter. There is room. Returns how many lines it left out because their lock or part does
- * not exist. */
+/* Adds the lines of one thread, in `size` bytes, to the sums of their locks. There is room. The
+ * waits for kinds in `contention` (a bit for each) replace those in `to->waits`, and `counted` gets
+ * their number. `counted` has the number of the former ones. Returns how many lines it left out
+ * because their lock or part does not exist. */
 uint32_t lt_fold_lines(const void *lines, uint64_t size, struct lt_lock_sum *sums,
                        uint32_t sum_count, uint32_t contention, struct lt_line_sums *to,
                        uint64_t *counted);

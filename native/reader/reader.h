@@ -133,7 +133,7 @@ struct lt_lock_row {
     uint64_t hold_ticks; /* measured and estimated together */
     uint64_t hold_timed;
     uint64_t hold_max;
-    uint64_t hold_mean; /* of the sampled holds, 0 unknown */
+    uint64_t hold_mean;    /* of the sampled holds, 0 unknown */
     uint64_t wait_counted; /* waits in its histogram */
     uint64_t hold_counted; /* holds in its histogram */
     uint64_t changed_acquisitions;

@@ -79,8 +79,7 @@ static int copy_tables(struct lt_thread_read *read, const struct lt_thread *bloc
         return LT_READ_DAMAGED;
     if (read->scratch_needed > read->scratch_size)
         return LT_READ_MORE_SCRATCH;
-    if (!copy(read->fd, read->scratch + counters + sites + waits, lines,
-              block->histograms.lines) ||
+    if (!copy(read->fd, read->scratch + counters + sites + waits, lines, block->histograms.lines) ||
         !copy_waits(read->fd, read->scratch + counters + sites, &block->waits) ||
         !copy(read->fd, read->scratch, counters, block->counters) ||
         !copy(read->fd, read->scratch + counters, sites, block->sites))

@@ -128,8 +128,8 @@ static void brief_waits_are_counted(struct lt_thread *t)
     }
     CHECK_EQUAL(waits_counted(t, key)->contended, 50);
     CHECK_EQUAL(in_all(t, key, LT_LINE_WAITS), 50);
-    CHECK_EQUAL(in_all(t, key, LT_LINE_HOLDS), counts_of(t, key)->hold_sampled +
-                                                   waits_counted(t, key)->hold_contended);
+    CHECK_EQUAL(in_all(t, key, LT_LINE_HOLDS),
+                counts_of(t, key)->hold_sampled + waits_counted(t, key)->hold_contended);
 }
 
 static void timed_holds_are_counted(struct lt_thread *t)
@@ -200,7 +200,7 @@ static void the_counts_of_ended_threads_stay(struct lt_thread *t)
     CHECK_EQUAL(t->histograms.count, 0);
 }
 
-/* Uncontended locks leave room for those with waits. What finds no room is counted. */
+/* Uncontended locks leave room for those with waits. Counts without room are counted. */
 static void a_thread_has_so_many_lines(struct lt_thread *t)
 {
     for (uint64_t n = 0; n < 1000; n++)

@@ -98,7 +98,7 @@ class LineCount(Struct, frozen=True):
     @property
     def key(self) -> int:
         """The key of the line."""
-        return (
+        return int(
             self.lock
             | self.kind << lib.LT_LINE_KIND_SHIFT
             | self.part << lib.LT_LINE_PART_SHIFT

@@ -49,7 +49,7 @@ def lock_table(context: ReportContext) -> Iterator[str]:
 def _percentiles(context: ReportContext, locks: Iterable[Row]) -> Iterator[str]:
     """Yield how long half of the waits and holds were at most, and 99 of 100."""
     rows = [(lock, context.figures(lock)) for lock in locks]
-    found = [
+    found: list[tuple[str, ...]] = [
         (
             units.duration(of.wait_p50_s),
             units.duration(of.wait_p99_s),

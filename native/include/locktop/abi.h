@@ -143,9 +143,9 @@ struct lt_header {
     struct lt_array lives;   /* of struct lt_life */
     uint64_t orders_changed; /* grows with each change of either */
 
-    struct lt_array conditions; /* of struct lt_condition */
-    uint64_t calls_ended;       /* offset of the struct lt_calls of ended threads; 0: none yet */
-    struct lt_array profiles;   /* of struct lt_profile; at most LT_PROFILES */
+    struct lt_array conditions;    /* of struct lt_condition */
+    uint64_t calls_ended;          /* offset of the struct lt_calls of ended threads; 0: none yet */
+    struct lt_array profiles;      /* of struct lt_profile; at most LT_PROFILES */
     struct lt_array retired_lines; /* of struct lt_line_sum, of ended threads */
     uint64_t lines_left_out;       /* of ended threads, as in struct lt_histograms */
 };

@@ -19,7 +19,7 @@ enum {
     LT_LINE_CARRY_BITS = 31 /* a count with LT_LINE_CARRY counts for 2^31 */
 };
 
-/* What a line counts: one of the first two, and perhaps LT_LINE_CARRY. */
+/* Bits: a line counts waits or holds, and perhaps with LT_LINE_CARRY. */
 enum lt_line_part {
     LT_LINE_WAITS = 0, /* the waits in lt_waits.contended */
     LT_LINE_HOLDS = 1, /* the holds in hold_sampled and hold_contended */

@@ -12,9 +12,9 @@
 
 enum {
     FIRST_LINES = 16,
-    MAX_LINES = 1024,  /* 64 KiB, of a budget of 100 KB for each thread */
+    MAX_LINES = 1024,   /* 64 KiB, of a budget of 100 KB for each thread */
     MAX_UNWAITED = 192, /* lines, from which on only locks with waits get more */
-    RETRY = 1024 /* requests between two attempts to find room, of which each may be a system call */
+    RETRY = 1024        /* requests until the next attempt, which may be a system call */
 };
 
 _Static_assert(FIRST_LINES << (LINE_TABLE_SIZES - 1) == MAX_LINES, "a table without an offset");
@@ -120,7 +120,8 @@ static void carry(struct lt_thread *t, const struct lt_lock_counters *counters, 
 {
     uint32_t number = bucket / LT_LINE_BUCKETS, slot = bucket % LT_LINE_BUCKETS;
     struct lt_histogram_line *to = line_of(t, counters, part | LT_LINE_CARRY, number);
-    struct lt_histogram_line *from = line_of(t, counters, part, number); /* the table may have moved */
+    /* afterwards: the table may have moved */
+    struct lt_histogram_line *from = line_of(t, counters, part, number);
     __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the counts change */
     from->counts[slot] -= 1u << LT_LINE_CARRY_BITS;

@@ -40,7 +40,7 @@ def assert_percentiles(
 
 
 def assert_waits(truth: dict[str, Any], lock: dict[str, Any]) -> None:
-    """A thread that ran late found the lock free. It had the shortest wait."""
+    """A thread that ran late found the lock free, and its wait was the shortest."""
     histogram = lock["wait_histogram"]
     assert sum(histogram["counts"]) == lock["contended"] > 140
     assert histogram["left_out"] == 0

@@ -2,8 +2,8 @@
  * spread over decades. Each thread measures them with its own clock, and the program says them all.
  *
  * lengths_measured mutex|write|read|spin|sem [threads]
- *   read: the waiting thread reads. threads: a new thread waits in each tenth turn, and so many
- *   threads follow that the library reuses the blocks of the ended ones.
+ *   read: the waiting thread reads. threads: a new thread waits in each tenth turn. Then many
+ *   threads follow, which get the blocks of the ended ones.
  */
 #include "../target.h"
 
