@@ -11,8 +11,8 @@ class Address(int):
     """An address of 64 bits, which the document has as a hexadecimal text."""
 
 
-class StackKey(int):
-    """The number of a stack as a key, which the document has as a decimal text."""
+class IdKey(int):
+    """The number of a stack, a lock or a thread as a key: the document has a decimal text."""
 
 
 def meaning(sentence: str, **schema: Any) -> Meta:

@@ -20,7 +20,14 @@ from locktop.collector.model import (
 )
 from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
-from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
+from locktop.tui.views.detail_parts import (
+    blank,
+    heading,
+    labelled,
+    last_minute,
+    latest_events,
+    stack_of,
+)
 from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.inside_lock import inside_details, pressure_details
 from locktop.tui.views.lock_list import LockRow, mean_hold
@@ -53,6 +60,7 @@ def lock_details(
         yield from stack_of(index, now.stack, 0)
     yield from _waiters(index, lock)
     yield from figures(index, lock, {lock.id})
+    yield from last_minute(index.snapshot.recent_lock_waits.get(lock.id, ()))
     yield from pressure_details(phases)
     yield from inside_details(index, lock)
     yield from looks_like(index, lock.id)

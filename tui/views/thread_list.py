@@ -13,7 +13,17 @@ from locktop.collector.format.snapshot_index import (
 )
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
 from locktop.tui.views import row_groups
-from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
+from locktop.tui.views.cells import PARTS_OF_LAST_MINUTE as PARTS
+from locktop.tui.views.cells import (
+    bar,
+    count,
+    duration,
+    fit_right,
+    lasting,
+    percent,
+    sparkline,
+)
+from locktop.tui.views.lock_list import LAST_MINUTE
 from locktop.tui.views.shorten import fit_middle, location_in
 from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Line
@@ -125,9 +135,16 @@ def columns(
         _figure(index, "WAITED", 6, lambda row: duration(_contention_wait(row)), 112),
         _figure(index, "WAIT50", 6, lambda row: duration(row.wait_p50_s), 154),
         _figure(index, "WAIT99", 6, lambda row: duration(row.wait_p99_s), 146),
+        Column(LAST_MINUTE, PARTS, lambda row: _last_minute(index, row), from_width=220),
         _figure(index, "CONTEND", 7, lambda row: count(row.contended), 120),
         Column("AT", _AT_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
     )
+
+
+def _last_minute(index: SnapshotIndex, row: ThreadRow) -> Cell:
+    recent = index.snapshot.recent_thread_waits
+    found = [recent[thread.tid] for thread in threads_of(row) if thread.tid in recent]
+    return sparkline([sum(parts) for parts in zip(*found, strict=True)]), "waiting"
 
 
 def _figure(

@@ -46,6 +46,8 @@ from locktop.collector.profile import profile
 OLD = Path(__file__).parent / "old_snapshots"
 #: The keys that later versions added, with the values that an old snapshot gets.
 ADDED = {
+    "recent_lock_waits": {},
+    "recent_thread_waits": {},
     "stopped": False,
     "lock_orders_left_out": False,
     "lock_order_search_cut": False,
@@ -420,7 +422,11 @@ def test_an_old_snapshot_is_read_with_its_former_values(name: str) -> None:
     for found in expected["lock_classes"]:
         found |= dict.fromkeys(_PERCENTILES)
         found["unheld_wait_s"] = pytest.approx(sum(of_locks[number] for number in found["locks"]))
-    assert document(parse((OLD / name).read_bytes(), name)) == expected | ADDED
+    found = document(parse((OLD / name).read_bytes(), name))
+    roots = found.pop("blocking")
+    contended = [wait for one in expected["threads"] if (wait := one["waiting_for"])]
+    assert sum(root["threads"] for root in roots) == sum(not wait["idle"] for wait in contended)
+    assert found == expected | ADDED
 
 
 @pytest.mark.parametrize("name", OLD_NAMES)
