@@ -56,6 +56,7 @@ _MAX_IDS = 64
 #: Keys that follow from the others; the reader leaves them out.
 _DERIVED = frozenset({
     "blame_roots", "blocking", "interval", "lock_classes", "thread_groups", "unheld_wait_s",
+    "wait_p50_s", "wait_p99_s", "hold_p50_s", "hold_p99_s",
 })  # fmt: skip
 
 
@@ -120,6 +121,8 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     for lock, entry in zip(snapshot.locks, whole.locks, strict=True):
         if lock.id in class_of:
             entry.class_name = class_of[lock.id].name
+        if not lock.contended and not lock.waiters:
+            entry.hold_histogram = None  # very many locks may have no waits
         entry.blame, entry.unheld_wait_s = _blame_entries(lock.blame), lock.unheld_wait_s
         if chains.is_chained(lock):
             entry.blame_roots = [

@@ -28,6 +28,7 @@ from locktop.tui.views.detail_parts import (
     latest_events,
     stack_of,
 )
+from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.inside_lock import inside_details, pressure_details
 from locktop.tui.views.lock_list import LockRow, mean_hold
 from locktop.tui.views.styled_line import Line, Span, make_line
@@ -65,6 +66,8 @@ def lock_details(
     yield from looks_like(index, lock.id)
     yield from _misused(index, lock.id)
     yield from blamed(index, lock.blame)
+    yield from histogram_lines("Waits", lock.wait_histogram, lock.wait_max_s)
+    yield from histogram_lines("Timed holds", lock.hold_histogram, lock.hold_max_s)
     yield from waited_here(index, lock.wait_stacks)
     events = [event for event in index.snapshot.events if event.lock == lock.id]
     yield from latest_events(index, events, show_lock=False)

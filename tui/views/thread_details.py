@@ -17,6 +17,7 @@ from locktop.tui.views.detail_parts import (
     latest_events,
     stack_of,
 )
+from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.perf_counters import counter_lines, switches_line
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
@@ -41,6 +42,7 @@ def thread_details(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     yield from _holds(index, thread)
     yield from _figures(index, thread)
     yield from last_minute(index.snapshot.recent_thread_waits.get(thread.tid, ()))
+    yield from histogram_lines("Waits in contention", thread.wait_histogram, None)
     events = [event for event in index.snapshot.events if event.tid == thread.tid]
     yield from latest_events(index, events, show_lock=True)
     yield from _marks(index, thread)

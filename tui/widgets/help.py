@@ -31,6 +31,8 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("WAIT MAX", "waited since the start: in all, and the longest"),
     ("CONTEND", "acquisitions that had to wait, since the start"),
     ("HOLD~", "mean time held; from a sample where not all were timed"),
+    ("WAIT50 99", "half of the waits, or 99 of 100, were at most so long"),
+    ("HOLD50 99", "the same of the timed holds"),
     ("LAST MINUTE", "waiting in parts of 5 s, the tallest is the most of this row"),
     ("SINCE", "how long the thread has been waiting"),
     ("WAIT%", "share of the last interval that waited for held locks"),
