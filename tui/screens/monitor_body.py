@@ -13,6 +13,7 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import DeadlockPanel
+from locktop.tui.screens.details_subject import Topic
 from locktop.tui.screens.details_target import DetailsTarget, Followed
 from locktop.tui.screens.list_panels import LockPanel, ThreadPanel
 from locktop.tui.typed_filter import TypedFilter
@@ -138,6 +139,48 @@ class MonitorBody:
             # The small layout displays one list, and only a displayed list takes the focus.
             self.use(target)
         return target
+
+    # The details
+
+    def enter_details(self, index: SnapshotIndex | None) -> str:
+        """Go to the details of the row; in the details walk on. Return why a walk ends, or ""."""
+        if self.reads_details:
+            return self.target.walk(index) if index is not None else ""
+        self.panel().widget.chosen = True
+        self._show_details(whole=self._screen.has_class("small"))
+        return ""
+
+    def show_deadlock(self, index: SnapshotIndex) -> bool:
+        """Show the deadlock with all its stacks; there, or without one, the potential ones.
+
+        Returns:
+            False where there is neither.
+        """
+        if not self.target.take_deadlock(index, self.reads_details):
+            return False
+        self._show_details(whole=self._screen.has_class("small"))
+        return True
+
+    def zoom(self) -> None:
+        """Give the details the whole screen, or a part of it again."""
+        self._show_details(whole=not self._screen.has_class("zoomed"))
+
+    def leave_details(self) -> bool:
+        """Leave the last step of a walk, or the details; return whether there was any."""
+        if not (self._screen.has_class("zoomed") or self.reads_details):
+            return False
+        if self.target.walk_back():
+            return True
+        self._screen.remove_class("zoomed")
+        if self.target.is_about(Topic.LOCK_ORDERS):
+            self.target.clear()
+        self._screen.call_after_refresh(self.panel().widget.focus)
+        return True
+
+    def _show_details(self, whole: bool) -> None:
+        self._screen.set_class(whole, "zoomed")
+        self._screen.remove_class(_OVERVIEW)
+        self._screen.set_focus(self.details)
 
     def begin(self, start: ScreenStart) -> list[str]:
         """Take the order and the columns at first; return a message for each that is unknown."""
