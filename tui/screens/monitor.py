@@ -43,6 +43,7 @@ from locktop.tui.widgets.filter import MomentEntry
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_area import ListArea
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
@@ -113,7 +114,7 @@ class MonitorScreen(ListScreen):
         yield FixedLines(id="status")
         yield FixedLines(id="headline")
         with Container(id="body"):
-            with Container(id="lists"):
+            with ListArea(id="lists"):
                 yield ItemList(id="locks")
                 yield ItemList(id="threads")
             yield Details(id="details")
@@ -235,6 +236,7 @@ class MonitorScreen(ListScreen):
         now = self._now()
         for panel in (self._locks, self._threads):
             panel.draw(index, self.typed, self._show_idle, now)
+        self.query_one("#lists", ListArea).fit()
         self._target.follow_deadlock(index, self._reads_details)
         self._draw_details()
 
