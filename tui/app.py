@@ -40,6 +40,7 @@ class LocktopApp(ThemedApp[int]):
         moments: Moments | None = None,
         is_replay: bool = False,
         shows_calls: bool = False,
+        view: str = "locks",
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -56,6 +57,7 @@ class LocktopApp(ThemedApp[int]):
             moments: the memory of the process, or a recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
             shows_calls: begin with the function calls.
+            view: the first view.
             environ: the environment variables.
             now: a monotonic clock in seconds.
         """
@@ -74,6 +76,8 @@ class LocktopApp(ThemedApp[int]):
             self._monitor.begins_with = partial(self._monitor.action_callers, *call_tree)
         elif shows_calls:
             self._monitor.begins_with = partial(self._monitor.action_view, "calls")
+        elif view != "locks":
+            self._monitor.begins_with = partial(self._monitor.go, view)
 
     def begin_at(self, text: str) -> None:
         """Begin at a time of the recording. Raises LocktopError for another text."""
@@ -83,6 +87,16 @@ class LocktopApp(ThemedApp[int]):
     def get_default_screen(self) -> MonitorScreen:
         """The monitor is the screen below all others."""
         return self._monitor
+
+    def action_go(self, view: str) -> None:
+        """Go to a view, from the monitor or from a screen above."""
+        above = self._monitor.above
+        if self.screen is self._monitor:
+            self._monitor.go(view)
+        elif above.screen is not None:
+            while self.screen is not above.screen and len(self.screen_stack) > 2:
+                self.pop_screen()  # what lies over the screen above, such as a difference
+            above.leave_for(view)
 
     def on_user_signal(self) -> None:
         """Save the snapshot on the screen."""

@@ -79,6 +79,21 @@ class Screen:
         return self.text.splitlines()
 
     @property
+    def first(self) -> str:
+        """The first line: the views and the state of the screen."""
+        return self.lines[0]
+
+    @property
+    def status(self) -> str:
+        """The line of the process."""
+        return self.lines[1]
+
+    @property
+    def headline(self) -> str:
+        """The line below that of the process."""
+        return self.lines[2]
+
+    @property
     def locks(self) -> ItemList:
         return self.app.screen.query_one("#locks", ItemList)
 
@@ -88,7 +103,7 @@ class Screen:
 
     @property
     def details(self) -> Details:
-        return self.app.screen.query_one(Details)
+        return self.app.screen.query_one("#details", Details)
 
     def names(self, title: str) -> list[str]:
         """Return the first column of the list with this column title."""

@@ -13,6 +13,7 @@ from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.format.source_location import short_location
 from locktop.collector.model import Lock, LockClass, Snapshot, Thread, ThreadGroup
 from locktop.collector.recording.past_pressure import PressurePhase
+from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
@@ -34,6 +35,7 @@ class Panel(Generic[Row]):
     """The logic of one list: order, filter, columns and open groups. A widget draws the list."""
 
     title = ""
+    topic = Topic.LOCK
     sort_keys: Sequence[SortKey[Row]] = ()
 
     def __init__(self, widget: ItemList) -> None:
@@ -43,6 +45,12 @@ class Panel(Generic[Row]):
         self._sorter = StableSorter()
         self._groups = RowGroups()
         self._table: Table[Row] | None = None
+
+    @property
+    def subject(self) -> DetailsSubject | None:
+        """What the row under the cursor is about."""
+        row = self.widget.current
+        return DetailsSubject(self.topic, row) if row is not None else None
 
     # The rows
 
@@ -96,8 +104,8 @@ class Panel(Generic[Row]):
 
     # Keys
 
-    def next_sort_key(self) -> str:
-        """Sort by the next visible column; return the name of the sort key."""
+    def next_sort_key(self) -> None:
+        """Sort by the next visible column."""
         self.sort_by = next_sort_key(self.sort_keys, self.sort_by)
         while self._table is not None and not self._table.has(
             sort_key_named(self.sort_keys, self.sort_by).column
@@ -105,7 +113,6 @@ class Panel(Generic[Row]):
             self.sort_by = next_sort_key(self.sort_keys, self.sort_by)
         self.reversed = False
         self.sort_now()
-        return self.sort_by
 
     def reverse(self) -> None:
         """Reverse the order."""
@@ -342,6 +349,7 @@ class ThreadPanel(Panel[ThreadRow]):
     """The list of threads. Threads that do the same are one row until the user opens it."""
 
     title = "Threads"
+    topic = Topic.THREAD
     sort_keys = thread_list.SORT_KEYS
 
     def singles(self, index: SnapshotIndex) -> Mapping[int, ThreadRow]:
@@ -415,6 +423,3 @@ class ThreadPanel(Panel[ThreadRow]):
             return index.locks.get(thread.waiting_for.lock)
         held = [index.locks[one.lock] for one in thread.holds if one.lock in index.locks]
         return next((lock for lock in reversed(held) if lock.waiters), None)
-
-
-AnyPanel = LockPanel | ThreadPanel
