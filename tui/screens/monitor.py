@@ -22,6 +22,7 @@ from locktop.tui.frame_pacer import Pacer
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
+from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.details_subject import Topic
 from locktop.tui.screens.details_target import Followed
 from locktop.tui.screens.level_control import LevelControl
@@ -71,6 +72,7 @@ class MonitorScreen(ListScreen):
         asks_for_level: bool = True,
         moments: Moments | None = None,
         is_replay: bool = False,
+        start: ScreenStart | None = None,
     ) -> None:
         """Make the screen.
 
@@ -82,6 +84,7 @@ class MonitorScreen(ListScreen):
             asks_for_level: whether the user must confirm a new level.
             moments: the memory of the process, or the recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
+            start: the order, the filter and the columns at first.
         """
         self.past = Past(moments, is_replay)
         self.travel = PastTravel(self.past, self, self, meter, now)
@@ -104,6 +107,7 @@ class MonitorScreen(ListScreen):
         self.typed = TypedFilter()
         self._new_notes = NewNotes()
         self.begins_with: Callable[[], None] | None = None  # what to show at the start
+        self._start = start or ScreenStart()
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
@@ -125,6 +129,9 @@ class MonitorScreen(ListScreen):
         self._view_bar = self.query_one(ViewBar)
         self._body = MonitorBody(self)
         self._body.locks.pressure = self.pressure.phases
+        if wrong := self._body.begin(self._start):
+            self.show_message(*wrong, style="waiting", seconds=_NOTES_S)
+        self.filter.value = self._start.filter
         self._body.locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)

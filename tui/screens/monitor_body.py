@@ -10,6 +10,7 @@ from textual.containers import Container
 from textual.geometry import Size
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import DeadlockPanel
 from locktop.tui.screens.details_target import DetailsTarget, Followed
@@ -139,6 +140,17 @@ class MonitorBody:
             # The small layout displays one list, and only a displayed list takes the focus.
             self.use(target)
         return target
+
+    def begin(self, start: ScreenStart) -> list[str]:
+        """Take the order and the columns at first; return a message for each that is unknown."""
+        wrong: list[str] = []
+        lists: dict[str, LockPanel | ThreadPanel] = {"locks": self.locks, "threads": self.threads}
+        names = [key.name for panel in lists.values() for key in panel.sort_keys]
+        if start.sort and start.sort not in names:
+            wrong.append(f"no sort key {start.sort!r}: {', '.join(dict.fromkeys(names))}")
+        for name, panel in lists.items():
+            panel.begin(start.sort, start.columns.get(name, ()))
+        return wrong
 
     # Drawing
 
