@@ -195,6 +195,9 @@ def _choose_holders(
         for held in thread.holds
     }
     for request in requests:
+        if len(request.holders) == 1:
+            request.chosen = request.holders[0]
+            continue
         if request.order == _NEVER:
             fit = [tid for tid in request.holders if _order_of(tid, by_tid) == _NEVER]
         else:
@@ -228,7 +231,7 @@ def _wait_per_second(
 # ---- the tree ----
 
 
-class _Sum(Struct):
+class _Sum(Struct, gc=False):
     """The waits behind a node, while ``add()`` sums them up."""
 
     threads: int = 0
@@ -246,6 +249,9 @@ class _Sum(Struct):
 
     def behind(self) -> Behind:
         return Behind(self.threads, self.wait, self.waited_s, self.longest)
+
+
+_NOTHING = _Sum()
 
 
 class _Builder:
@@ -295,10 +301,12 @@ class _Builder:
 
     def _add_up(self, tid: int) -> None:
         """Add up one thread, after all threads below it."""
-        behind = self._sum_of(self._children.get(tid, ()))
+        below = self._children.get(tid)
+        behind = self._sum_of(below) if below else _NOTHING
         duration_s = self._waiting[tid].wait.duration_s
         whole = _Sum(1, self._waits[tid], duration_s, duration_s, tid)
-        whole.add(behind)
+        if below:
+            whole.add(behind)
         self._behind[tid], self._whole[tid] = behind, whole
 
     def _sum_of(self, tids: Sequence[int]) -> _Sum:
