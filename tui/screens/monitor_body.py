@@ -20,6 +20,7 @@ from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_area import ListArea
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def compose_body() -> ComposeResult:
     """The widgets of the body."""
     with Container(id="body"):
         yield Details(id=_OVERVIEW)
-        with Container(id="lists"):
+        with ListArea(id="lists"):
             yield ItemList(id="locks")
             yield ItemList(id="threads")
             yield ItemList(id="blocking")
@@ -65,6 +66,7 @@ class MonitorBody:
         self._screen = screen
         self.overview = screen.query_one(f"#{_OVERVIEW}", Details)
         self.details = screen.query_one("#details", Details)
+        self._lists = screen.query_one("#lists", ListArea)
         self.locks = LockPanel(screen.query_one("#locks", ItemList))
         self.threads = ThreadPanel(screen.query_one("#threads", ItemList))
         self.blocking = BlockingPanel(screen.query_one("#blocking", ItemList))
@@ -206,6 +208,7 @@ class MonitorBody:
         """Draw the visible lists; see Panel.draw()."""
         for panel in self._panels.values():
             panel.draw(index, typed, show_idle, now)
+        self._lists.fit()
         self.target.follow_deadlock(index, self.reads_details)
 
     def draw_overview(self, lines: Iterable[Line]) -> None:
