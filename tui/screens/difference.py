@@ -37,19 +37,19 @@ class DifferenceScreen(ListScreen):
         self._title = title
         self._root = root
         self._rows = list(rows(root))
+        self._status = FixedLines(id="status")
+        self._headline = FixedLines(id="headline")
+        self._list = ItemList(id="difference")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
-        yield ItemList(id="difference")
+        yield self._status
+        yield self._headline
+        yield self._list
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Find the widgets."""
-        self._status = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._list = self.query_one("#difference", ItemList)
+        """Give the list the focus."""
         self._list.focus()
 
     def on_resize(self, _: events.Resize) -> None:

@@ -70,19 +70,19 @@ class ProcessPickerScreen(ListScreen):
         self._survey = survey
         self._found: dict[int, Candidate] = {}
         self._stuck: dict[int, StuckThreads] = {}  # by pid
+        self._status = FixedLines(id="status")
+        self._headline = FixedLines(id="headline")
+        self._list = ItemList(id="processes")
 
     def compose(self) -> ComposeResult:
         """The list, with a line of advice above and the keys below."""
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
-        yield ItemList(id="processes")
+        yield self._status
+        yield self._headline
+        yield self._list
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
         """Scan for processes."""
-        self._status = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._list = self.query_one(ItemList)
         self._list.focus()
         self.action_rescan()
 
@@ -95,7 +95,7 @@ class ProcessPickerScreen(ListScreen):
         self._found = {candidate.pid: candidate for candidate in self._lister()}
         self._stuck = {}
         self._draw()
-        self.start(self._survey_processes(), "survey")
+        self.start(self._survey_processes, "survey")
 
     async def _survey_processes(self) -> None:
         until = time.monotonic() + _SURVEY_S

@@ -51,22 +51,22 @@ class ProfilesScreen(ListScreen):
         self._reads_code = reads_code
         self._first: int | None = None  # the number of profile A of a contrast
         self._visible: tuple[KeptProfile, ...] = ()
+        self._status = FixedLines(id="status")
+        self._headline = FixedLines(id="headline")
+        self._list = ItemList(id="profiles")
+        self._buckets = Details(id="buckets")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield self._status
+        yield self._headline
         with Container(id="profiles-body"):
-            yield ItemList(id="profiles")
-            yield Details(id="buckets")
+            yield self._list
+            yield self._buckets
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Find the widgets."""
-        self._status = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._list = self.query_one("#profiles", ItemList)
-        self._buckets = self.query_one("#buckets", Details)
+        """Give the list the focus."""
         self._list.focus()
 
     def on_resize(self, _: events.Resize) -> None:

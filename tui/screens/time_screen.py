@@ -59,22 +59,23 @@ class TimeScreen(ListScreen):
         self._index: SnapshotIndex | None = None
         self._is_reading = False
         self._next_at = float("-inf")
+        # Made here: the screen may close before Textual has mounted them.
+        self._status = FixedLines(id="status")
+        self._headline = FixedLines(id="headline")
+        self._lanes = LaneList(id="lanes")
+        self._cell = Details(id="cell")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield self._status
+        yield self._headline
         with Container(id="time-body"):
-            yield LaneList(id="lanes")
-            yield Details(id="cell")
+            yield self._lanes
+            yield self._cell
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Find the widgets, and read the visible part."""
-        self._status = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._lanes = self.query_one("#lanes", LaneList)
-        self._cell = self.query_one("#cell", Details)
+        """Read the visible part."""
         self._lanes.focus()
         self.refresh_view()
 
@@ -122,7 +123,7 @@ class TimeScreen(ListScreen):
         """Draw what is known of the visible part, and read the rest."""
         if not self._is_covered() and not self._is_reading:
             self._is_reading = True
-            self.start(self._read(), "read")
+            self.start(self._read, "read")
         self.draw()
 
     def _is_covered(self) -> bool:
