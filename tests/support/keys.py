@@ -1,9 +1,20 @@
-"""The bytes that a terminal sends for a key, by the names of Textual."""
+"""The keys of the screens, and the bytes that a terminal sends for them."""
 
 from __future__ import annotations
 
 from textual.keys import _character_to_key
 
+from locktop.tui import keymap, time_keymap
+from locktop.tui.keymap import Keys
+from support.pty_tool import PtyTool
+
+#: Escape in the protocol of kitty: the next byte cannot make another key of it.
+ESCAPE = "\x1b[27u"
+HELP = "Esc closes this"
+#: More than there are screens, entries and filters above each other.
+MAX_OPEN = 40
+#: A key that comes with the key that closes a screen is lost, so keys are typed again.
+AGAIN_S = 2.0
 _NAMED = {
     "enter": "\r", "escape": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "space": " ",
     "backspace": "\x7f", "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
@@ -23,3 +34,25 @@ def bytes_of(key: str) -> str:
     if key.startswith("ctrl+") and len(key) == len("ctrl+") + 1:
         return chr(ord(key[-1]) & 0x1F)
     return _CHARACTERS[key]
+
+
+def own_keys() -> list[str]:
+    """The input of each key of the screens, except those that quit."""
+    found: dict[str, None] = {}
+    for module in (keymap, time_keymap):
+        for value in vars(module).values():
+            if isinstance(value, tuple) and value and all(isinstance(one, Keys) for one in value):
+                found |= dict.fromkeys(key for one in value for key in one.keys)
+    return [bytes_of(key) for key in found if key != "q"]
+
+
+def leaves_all(tool: PtyTool) -> bool:
+    """Leave all that is open, open the help, and close it; return whether that works."""
+    for _ in range(MAX_OPEN):
+        tool.press(ESCAPE)
+        tool.press("?")
+        if tool.comes(lambda text: HELP in text, AGAIN_S):
+            tool.press(ESCAPE)
+            if tool.comes(lambda text: HELP not in text and "q quit" in text, AGAIN_S):
+                return True
+    return False

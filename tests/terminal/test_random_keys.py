@@ -12,26 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.keys import bytes_of
+from support.keys import leaves_all, own_keys
 from support.pty_tool import PtyTool
 from support.targets import Target
 from support.tool import COMMAND
 
 from locktop.collector.sources.launch import preload_environment
-from locktop.tui import keymap, time_keymap
 from locktop.tui.commands.demo import demo_program
-from locktop.tui.keymap import Keys
 
 #: The steps of ``make test``, and how many there are between two checks.
 STEPS, BETWEEN_CHECKS = 1000, 100
 USUAL_SIZE = (120, 40)
-#: Escape in the protocol of kitty: the next byte cannot make another key of it.
-ESCAPE = "\x1b[27u"
-HELP = "Esc closes this"
-#: More than there are screens, entries and filters above each other.
-MAX_OPEN = 40
-#: A key that comes with the key that closes a screen is lost, so keys are typed again.
-AGAIN_S = 2.0
 #: Keys and other input that no keymap has.
 OTHERS = (
     "\r", " ", "\x7f", "\t", "y", "n", "0", "1", "9", "-35s\r", "50%\r", "cache\r", "lock:*\r",
@@ -39,16 +30,6 @@ OTHERS = (
     "\x1b[<64;9;9M", "\x1b[200~pasted text\x1b[201~", "\x1b[I", "\x1b[O", "\x1b[0n", "\xe9", "\x00",
     "\x1b[3~", "\x1b[2~", "\x1b[1;2A", "\x1b[999~", "\x1bx", "\u65e5",
 )  # fmt: skip
-
-
-def own_keys() -> list[str]:
-    """The input of each key of the screens, except those that quit."""
-    found: dict[str, None] = {}
-    for module in (keymap, time_keymap):
-        for value in vars(module).values():
-            if isinstance(value, tuple) and value and all(isinstance(one, Keys) for one in value):
-                found |= dict.fromkeys(key for one in value for key in one.keys)
-    return [bytes_of(key) for key in found if key != "q"]
 
 
 @pytest.fixture
@@ -77,7 +58,9 @@ def test_random_keys_and_sizes_leave_the_screen_in_use(process: Target, tmp_path
             typed = _type(tool, chosen, own)
             state = f"seed {seed}, after {done + BETWEEN_CHECKS} steps; the last: {typed!r}"
             tool.resize(*USUAL_SIZE)
-            assert _leaves_all(tool), f"{state}\n{tool.text}"
+            if not leaves_all(tool):
+                ended = f"status {tool.process.poll()}, {(tmp_path / 'errors').read_text()}"
+                raise AssertionError(f"{state}\n{tool.text}\n{ended}")
             assert b"fault: " not in tool.since(mark), state
         tool.press("q")
         status = tool.wait()
@@ -98,15 +81,3 @@ def _type(tool: PtyTool, chosen: random.Random, own: list[str]) -> list[str | tu
         tool.press(key)
         typed.append(key)
     return typed
-
-
-def _leaves_all(tool: PtyTool) -> bool:
-    """Leave all that is open, open the help, and close it; return whether that works."""
-    for _ in range(MAX_OPEN):
-        tool.press(ESCAPE)
-        tool.press("?")
-        if tool.comes(lambda text: HELP in text, AGAIN_S):
-            tool.press(ESCAPE)
-            if tool.comes(lambda text: HELP not in text and "q quit" in text, AGAIN_S):
-                return True
-    return False

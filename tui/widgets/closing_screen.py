@@ -15,4 +15,6 @@ class ClosingScreen(Screen[ScreenResultType]):
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close the screen, unless it is closed already or another screen is above."""
-        return super().dismiss(result) if self.is_current else AwaitComplete()
+        # Textual's is_current is also true of a screen below a dialogue.
+        is_topmost = self.app.screen_stack[-1:] == [self]
+        return super().dismiss(result) if is_topmost else AwaitComplete()

@@ -40,6 +40,18 @@ async def test_a_second_answer_closes_no_other_screen() -> None:
         assert len(screen.app.screen_stack) == 1
 
 
+async def test_a_screen_below_the_help_closes_nothing() -> None:
+    async with opened(scenarios.normal()) as screen:
+        await screen.keys("c")
+        above = screen.app.screen
+        await screen.keys("question_mark")
+        above.dismiss()
+        await screen.settle()
+        assert "Esc closes this" in screen.text
+        await screen.keys("escape", "escape")
+        assert len(screen.app.screen_stack) == 1
+
+
 async def test_replaced_work_leaves_no_warning() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
