@@ -177,7 +177,9 @@ def members(session: int) -> list[int]:
     found = []
     for directory in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
-            state, _, _, its_session = (directory / "stat").read_text().rpartition(")")[2].split()[:4]
+            state, _, _, its_session = (
+                (directory / "stat").read_text().rpartition(")")[2].split()[:4]
+            )
             if int(its_session) == session and state not in "ZX":
                 found.append(int(directory.name))
     return found

@@ -33,7 +33,6 @@ from locktop.tui.views.call_tree_rows import (
 from locktop.tui.views.cells import percent
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
-from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen, Travel
@@ -96,8 +95,6 @@ class CallTreeScreen(ListScreen):
         self._wings: list[WingRow] = []
         self._wing_ids: dict[tuple[str, Step | None, str], int] = {}
         # Made here: the screen may close before Textual has mounted them.
-        self._status_line = FixedLines(id="status")
-        self._headline = FixedLines(id="headline")
         self._tree_list = ItemList(id="tree")
         self._wing_list = ItemList(id="wings")
 
@@ -105,8 +102,7 @@ class CallTreeScreen(ListScreen):
         """The widgets from the top."""
         self.add_class("on-tree")
         self._choose_shape(self.app.size.width, self.app.size.height)
-        yield self._status_line
-        yield self._headline
+        yield from self.compose_top()
         with Container(id="call-tree-body"):
             yield from self.compose_lists()
         yield from self.compose_footer()
@@ -143,13 +139,13 @@ class CallTreeScreen(ListScreen):
 
     def _draw(self) -> None:
         width = self.size.width
-        self._status_line.show((self._status(width),))
+        self.first_line.show((self._status(width),))
         if self._root is None:
             began = self._now()
             self._root = self.add_up()
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
-        self._headline.show(self.headline(self._root, width))
+        self.headline_lines.show(self.headline(self._root, width))
         self.draw_tree(self._root)
         self._draw_wings(self._root)
 

@@ -74,7 +74,7 @@ class HeatMapScreen(TimeScreen):
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """See TimeScreen."""
         headline = spans_line(losses(line), self._spans, self._begin, self.size.width)
-        self._headline.show((headline,))
+        self.headline_lines.show((headline,))
         if self._offsets_of is None:
             self._draw_rows(line, index, window)
         else:

@@ -19,7 +19,6 @@ from locktop.tui.time_view import TimeView
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.timeline import cell_count, position_line
 from locktop.tui.widgets.details import Details
-from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.lane_list import LaneList
 from locktop.tui.widgets.list_screen import ListScreen
@@ -60,15 +59,12 @@ class TimeScreen(ListScreen):
         self._is_reading = False
         self._next_at = float("-inf")
         # Made here: the screen may close before Textual has mounted them.
-        self._status = FixedLines(id="status")
-        self._headline = FixedLines(id="headline")
         self._lanes = LaneList(id="lanes")
         self._cell = Details(id="cell")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
-        yield self._status
-        yield self._headline
+        yield from self.compose_top()
         with Container(id="time-body"):
             yield self._lanes
             yield self._cell
@@ -168,10 +164,10 @@ class TimeScreen(ListScreen):
             return
         width = self.size.width
         if self._line is None or self._index is None:
-            self._status.show((((" reading …", "label"),),))
+            self.first_line.show((((" reading …", "label"),),))
             return
         process = self._line.snapshot.process
-        self._status.show(
+        self.first_line.show(
             (
                 position_line(
                     self.WHAT, f"{process.comm} {process.pid}", self._view,

@@ -8,21 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.message import Message
 from textual.widgets import Input
+from textual.worker import Worker
 
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export.files import NotWrittenError
 from locktop.tui.views.shorten import path_in
-from locktop.tui.views.styled_line import make_line
+from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.filter import Filter
+from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.footer import Footer
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.scroll_panel import ScrollPanel
+from locktop.tui.widgets.view_bar import ViewBar
 
 #: How long an error, and the path of a new file, stay in the last line.
 _ERROR_S, _SAVED_S = 15.0, 15.0
@@ -58,13 +61,34 @@ class ListScreen(ClosingScreen[None]):
             super().__init__()
             self.error = error
 
+    #: The view that the screen shows, for the first line; "": the screen is in no row of views.
+    view_name = ""
+    #: The state of the screen, for the right end of the first line.
+    flags_of: Callable[[], Line] = staticmethod(tuple)
+
     def __init__(self, travel: Travel | None = None) -> None:
         """``travel``: what the keys of the past move; None: these keys do nothing."""
         super().__init__()
         self._travel = travel
+        # Made here: the screen may close before Textual has mounted its widgets.
+        self.first_line = FixedLines(id="status")
+        self.headline_lines = FixedLines(id="headline")
         self.footer = Footer()
         self.filter = Filter(self.active_list, self._set_filter_words)
         self.filter_words = ""  # the words of the filter
+
+    def compose_top(self) -> ComposeResult:
+        """The lines at the top: the views, the status and the headline."""
+        if self.view_name:
+            yield ViewBar(self.view_name)
+        yield self.first_line
+        yield self.headline_lines
+
+    def show_flags(self) -> None:
+        """Show the state of the screen at the right end of the first line."""
+        if self.view_name and self.is_mounted:
+            for bar in self.query(ViewBar):  # none, if the screen closed before its first layout
+                bar.set_state(self.view_name, self.flags_of())
 
     def compose_footer(self) -> ComposeResult:
         """The footer, and the filter in its place."""
@@ -116,7 +140,7 @@ class ListScreen(ClosingScreen[None]):
             except Exception as error:
                 self.show_error(error)
 
-        self.run_worker(guarded, group=group, exclusive=True)
+        _: Worker[None] = self.run_worker(guarded, group=group, exclusive=True)
 
     def save(self, write: Callable[[], Path]) -> None:
         """Show where ``write``, which runs in another thread, has put a file, or why it did not."""
@@ -141,7 +165,7 @@ class ListScreen(ClosingScreen[None]):
             self.filter_words = words.strip()
             self.apply_filter()
 
-    def on_descendant_focus(self) -> None:
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Close an entry that was left by Tab or by the mouse: its keys would have no effect."""
         for entry in self.query(Filter):
             entry.close_if_left()
