@@ -163,9 +163,13 @@ def joined(records: Iterable[TimedWait], scanned: Iterable[TimedWait]) -> list[T
 
 
 def _is_recorded(scanned: WaitRecord, record: WaitRecord) -> bool:
-    """Return whether ``record`` is the wait that scans showed."""
+    """Return whether ``record`` is the wait that scans showed, which lies in it then.
+
+    A thread waits for a lock once at a time. The scans of a busy machine may show its wait later.
+    """
+    last_begin_ns = max(record.got_ns, record.began_ns + TOLERANCE_NS)
     return (
-        abs(record.began_ns - scanned.began_ns) <= TOLERANCE_NS
+        record.began_ns - TOLERANCE_NS <= scanned.began_ns <= last_begin_ns
         and record.got_ns >= scanned.got_ns - TOLERANCE_NS
     )
 
