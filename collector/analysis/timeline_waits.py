@@ -48,6 +48,7 @@ def sample(snapshot: Snapshot, time_ns: int) -> ScanSample:
             # The snapshot of a killed process keeps the waits of its threads.
             if thread.alive or thread.waiting_for is not None
         },
+        is_first=snapshot.interval_s == 0.0,
     )
 
 

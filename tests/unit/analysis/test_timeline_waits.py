@@ -128,6 +128,8 @@ def test_a_sample_keeps_what_a_lane_needs() -> None:
     )
     found = timeline_waits.sample(snapshot, at(7))
     assert found.time_ns == at(7)
+    assert found.is_first == (snapshot.interval_s == 0.0)
+    assert timeline_waits.sample(replace(snapshot, interval_s=0.0), at(7)).is_first
     assert {tid: one.state for tid, one in found.threads.items()} == {
         1: LaneState.RUNNING, 2: LaneState.SLEEPING, 4: LaneState.SLEEPING,
     }  # fmt: skip
