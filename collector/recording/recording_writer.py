@@ -137,7 +137,7 @@ class RecordingWriter:
             raise LocktopError(f"a frame of {whole} bytes is too large for a recording")
         is_snapshot = type_ in (FrameType.KEY, FrameType.CHANGE)
         # Readers search by time. The clock may be set back meanwhile. A snapshot may be older than
-        # ring records before it, because its scan goes on after it has read the process.
+        # ring records before it: its scan goes on after the reading of the process.
         time_ns = self._newest_ns[is_snapshot] = max(time_ns, self._newest_ns[is_snapshot])
         entry = IndexEntry(self.size, type_, len(payload), whole, time_ns, first_ns)
         self._append(frame_format.pack(type_, payload, whole, time_ns))
