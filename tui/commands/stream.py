@@ -26,7 +26,8 @@ first, except for UDP. URL is one of these:
   udp://HOST:PORT   datagrams; not encrypted, but the listener may come and go
 
 The command goes on until the process ends, or SIGTERM or SIGINT. SIGUSR2 saves a snapshot (JSON) in
-the working directory. docs/stream.md says how to make certificates. exit status: 0; 2 the process cannot be watched or the listener not reached."""
+the working directory. docs/stream.md says how to make certificates. exit status: 0; 2 the process
+cannot be watched or the listener not reached."""
 
 _SMALLEST, _LARGEST = 200, 60_000
 
