@@ -18,7 +18,10 @@ ACTIONS: dict[str, Action] = {
     "quit": Action("app.quit", "quit; asks before what `locktop run` started ends", "quit"),
     "next_panel": Action("panel(1)", "next panel: locks, threads, details", "panel"),
     "previous_panel": Action("panel(-1)", "previous panel"),
-    "details": Action("details", "details of the chosen row; again: the whole screen", "open"),
+    "details": Action(
+        "details", "details of the row; there: on to the holder, to its lock", "open"
+    ),
+    "zoom": Action("zoom", "the details on the whole screen, and back", "zoom"),
     "back": Action("back", "back: from the details, from a filter", "back"),
     "deadlock": Action(
         "deadlock", "the deadlock with its stacks; again: potential ones", "deadlock"
@@ -63,6 +66,16 @@ ACTIONS: dict[str, Action] = {
     "open": Action("open", "open the branch, or go into it", "open"),
     "close": Action("close", "close the branch, or go out of it", "close"),
     "weight": Action("weight", "weigh by time, count or blame", "weight"),
+    "view_overview": Action("app.go('overview')", "view: health, worst lock, longest chain"),
+    "view_locks": Action("app.go('locks')", "view: locks"),
+    "view_threads": Action("app.go('threads')", "view: threads"),
+    "view_blocking": Action("app.go('blocking')", "view: root holders, and who waits behind them"),
+    "view_deadlocks": Action("app.go('deadlocks')", "view: deadlocks, also potential ones"),
+    "view_callers": Action("app.go('callers')", "view: where the waiting comes from"),
+    "view_details": Action("app.go('details')", "view: details of the chosen row"),
+    "view_timeline": Action("app.go('timeline')", "view: what each thread did when"),
+    "view_history": Action("app.go('history')", "view: when the waiting was"),
+    "view_inside": Action("app.go('inside')", "view: what runs inside the chosen lock"),
     "earlier": Action("cell(-1)", "a cell to the left"),
     "later": Action("cell(1)", "a cell to the right", "move"),
     "pan_earlier": Action("pan(-1)", "half a screen to the left"),

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from locktop.collector.analysis import lock_classes, thread_groups
+from locktop.collector.analysis import blocking_tree, lock_classes, thread_groups
 from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
@@ -21,6 +21,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_intervals as intervals
 from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
 from locktop.collector.export.snapshot_fields import Address, StackKey
+from locktop.collector.export.snapshot_findings import BlockingRootEntry
 from locktop.collector.export.snapshot_locks import (
     BlameEntry,
     BlameInterval,
@@ -36,6 +37,7 @@ from locktop.collector.export.snapshot_threads import (
 from locktop.collector.format import units
 from locktop.collector.model import (
     Blame,
+    BlockingRoot,
     Lock,
     LockClass,
     Snapshot,
@@ -49,10 +51,12 @@ _Document = TypeVar("_Document")
 #: Ids, counters and addresses have 64 bits.
 _MAX_INTEGER = (1 << 64) - 1
 _MAX_NUMBER = 1e18
-#: Locks of a class that are listed.
+#: Locks of a class, or roots of waits, that are listed.
 _MAX_IDS = 64
 #: Keys that follow from the others; the reader leaves them out.
-_DERIVED = frozenset({"thread_groups", "lock_classes", "interval", "blame_roots", "unheld_wait_s"})
+_DERIVED = frozenset({
+    "blame_roots", "blocking", "interval", "lock_classes", "thread_groups", "unheld_wait_s",
+})  # fmt: skip
 
 
 class NumberOutOfRange:
@@ -130,6 +134,8 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     groups = thread_groups.find(snapshot.threads, by_id, class_of)
     whole.thread_groups = [_group_entry(group) for group in groups]
     whole.lock_classes = [_class_entry(found) for found in classes]
+    roots = blocking_tree.find(snapshot).roots
+    whole.blocking = [_root_entry(root) for root in roots[:_MAX_IDS]]
     if before is not None:
         whole.duration_s -= before.duration_s
         _add_intervals(whole, snapshot, before, classes)
@@ -184,6 +190,17 @@ def _group_entry(group: ThreadGroup) -> ThreadGroupEntry:
         longest_s=wait.duration_s if wait is not None else None,
         holders=list(group.holders),
         holds=[held.lock for held in group.first.holds],
+    )
+
+
+def _root_entry(root: BlockingRoot) -> BlockingRootEntry:
+    return BlockingRootEntry(
+        kind=root.kind,
+        tids=list(root.tids[:_MAX_IDS]),
+        locks=list(root.locks[:_MAX_IDS]),
+        threads=root.behind.threads,
+        waited_s=root.behind.waited_s,
+        longest=root.behind.longest,
     )
 
 

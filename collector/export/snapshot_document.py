@@ -22,6 +22,7 @@ from locktop.collector.export.snapshot_fields import (
     meaning,
 )
 from locktop.collector.export.snapshot_findings import (
+    BlockingRootEntry,
     DeadlockEntry,
     EventEntry,
     MarkEntry,
@@ -123,6 +124,9 @@ class Document(
     thread_groups: Annotated[list[ThreadGroupEntry], meaning("The thread groups.")] = []
     locks: Annotated[list[LockEntry], meaning("The locks, most wait first.")]
     lock_classes: Annotated[list[LockClassEntry], meaning("The lock classes.")] = []
+    blocking: Annotated[
+        list[BlockingRootEntry], meaning("Root holders, most waiting first; 64 at most.")
+    ] = []
     deadlocks: Annotated[list[DeadlockEntry], meaning("Deadlocks, certain or possible.")] = []
     lock_order: Annotated[list[OrderCycleEntry], meaning("Potential deadlocks, surest first.")] = []
     lock_order_suppressed: Annotated[

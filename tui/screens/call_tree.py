@@ -100,8 +100,7 @@ class CallTreeScreen(ListScreen):
         """The widgets from the top."""
         self.add_class("on-tree")
         self._choose_shape(self.app.size.width, self.app.size.height)
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield from self.compose_top()
         with Container(id="call-tree-body"):
             yield from self.compose_lists()
         yield from self.compose_footer()

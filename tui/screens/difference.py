@@ -40,8 +40,7 @@ class DifferenceScreen(ListScreen):
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield from self.compose_top()
         yield ItemList(id="difference")
         yield from self.compose_footer()
 

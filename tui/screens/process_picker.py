@@ -73,8 +73,7 @@ class ProcessPickerScreen(ListScreen):
 
     def compose(self) -> ComposeResult:
         """The list, with a line of advice above and the keys below."""
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield from self.compose_top()
         yield ItemList(id="processes")
         yield from self.compose_footer()
 

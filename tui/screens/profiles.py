@@ -54,8 +54,7 @@ class ProfilesScreen(ListScreen):
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield from self.compose_top()
         with Container(id="profiles-body"):
             yield ItemList(id="profiles")
             yield Details(id="buckets")

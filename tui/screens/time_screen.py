@@ -62,8 +62,7 @@ class TimeScreen(ListScreen):
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield from self.compose_top()
         with Container(id="time-body"):
             yield LaneList(id="lanes")
             yield Details(id="cell")

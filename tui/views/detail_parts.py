@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
+from locktop.collector.model.frames import is_standard_library
 from locktop.tui.views.cells import duration
-from locktop.tui.views.styled_line import Line, Span, make_line
+from locktop.tui.views.styled_line import FoldedLines, Line, Span, make_line
 
 LABEL_WIDTH = 11
 _FUNCTION_WIDTH = 28
@@ -31,15 +33,32 @@ def blank() -> Line:
 
 
 def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
-    """A stack, innermost frame first, one line each, or what is known in place of it."""
+    """A stack, innermost frame first, one line each, or what is known in place of it.
+
+    Several frames of the standard library in a row are one line, which has them inside.
+    """
     frames = index.stack(stack_id)
     if frames:
-        for number, frame in enumerate(frames):
-            yield _frame(number, frame)
+        yield from _folded(frames)
     elif site:
         yield make_line("    ", (index.site(site), "where"), ("  (no stack at this level)", "dim"))
     else:
         yield make_line(("    no stack is known", "dim"))
+
+
+def _folded(frames: Sequence[Frame]) -> Iterator[Line]:
+    numbered = list(enumerate(frames))
+    runs = [
+        (is_standard, [_frame(number, frame) for number, frame in run])
+        for is_standard, run in groupby(numbered, lambda one: is_standard_library(one[1]))
+    ]
+    for is_standard, lines in runs:
+        # Without any frame of the program, those of the library are all there is to read.
+        if is_standard and len(lines) > 1 and len(runs) > 1:
+            text = f"      … {len(lines)} frames of the standard library"
+            yield FoldedLines(make_line((text, "dim")), lines)
+        else:
+            yield from lines
 
 
 def _frame(number: int, frame: Frame) -> Line:

@@ -20,14 +20,26 @@ LockRow = Lock | LockClass
 
 _AT_WIDTH = 24
 _MAX_WIDTH = 6
+_WAITERS_WIDTH = 7
 #: The title of the column that says what the holders do.
 HOLDER_NOW = "HOLDER NOW"
 #: A name made of a source location: the function and the line.
 _INIT_LOCATION = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
+
+def _by_wait(index: SnapshotIndex, row: LockRow) -> tuple[float, ...]:
+    """Most wait first. The waits behind the root of a chain count for the root.
+
+    So the lock that all threads wait for in the end is above the locks that its waiters hold.
+    """
+    ids = row.locks if isinstance(row, LockClass) else (row.id,)
+    behind_s = sum([index.chained_wait_s.get(id_, 0.0) for id_ in ids])
+    return -row.counted_wait_s - behind_s, -row.contended
+
+
 #: In the order in which the key goes through them.
 SORT_KEYS: tuple[SortKey[LockRow], ...] = (
-    SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended)),
+    SortKey("wait", "WAIT", lambda lock: (-lock.counted_wait_s, -lock.contended), _by_wait),
     SortKey("contended", "CONTEND", lambda lock: (-lock.contended, -lock.wait_s)),
     SortKey(
         "rate",
@@ -68,7 +80,7 @@ def columns(
             limit=44,
             from_width=128,
         ),
-        Column("WAITERS", 7, _waiters, fitting=fit_right),
+        Column("WAITERS", _WAITERS_WIDTH, lambda lock: _waiters(index, lock), fitting=fit_right),
         _figure("CONT/s", 6, lambda lock: index.waited(count(lock.rates.contended))),
         _figure("WAIT/s", 6, lambda lock: index.waited(duration(lock.rates.wait))),
         _figure("HELD%", 5, lambda lock: index.waited(_held_share(lock)), 100),
@@ -145,10 +157,16 @@ def _holder_now(index: SnapshotIndex, lock: LockRow) -> Cell:
     return holder_activity_span(index, lock) if isinstance(lock, Lock) else ("", "dim")
 
 
-def _waiters(lock: LockRow) -> Cell:
+def _waiters(index: SnapshotIndex, lock: LockRow) -> Cell:
+    """The number of waiters, and of the threads behind them: ``8+292``."""
     if not lock.waiters:
         return "-", "dim"
-    return str(len(lock.waiters)), "waiting" if is_contention(lock) else "dim"
+    ids = lock.locks if isinstance(lock, LockClass) else (lock.id,)
+    behind = sum([index.behind_waiters.get(id_, 0) for id_ in ids])
+    text = f"{len(lock.waiters)}+{behind}" if behind else str(len(lock.waiters))
+    if len(text) > _WAITERS_WIDTH:
+        text = f"+{len(lock.waiters) + behind}"
+    return text, "waiting" if is_contention(lock) else "dim"
 
 
 def _contended(index: SnapshotIndex, lock: LockRow) -> str:

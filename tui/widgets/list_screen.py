@@ -17,11 +17,13 @@ from textual.widgets import Input
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export.files import NotWrittenError
 from locktop.tui.views.shorten import path_in
-from locktop.tui.views.styled_line import make_line
+from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.widgets.filter import Filter
+from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.footer import Footer
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.scroll_panel import ScrollPanel
+from locktop.tui.widgets.view_bar import ViewBar
 
 #: How long an error, and the path of a new file, stay in the last line.
 _ERROR_S, _SAVED_S = 15.0, 15.0
@@ -57,6 +59,11 @@ class ListScreen(Screen[None]):
             super().__init__()
             self.error = error
 
+    #: The view that the screen shows, for the first line; "": the screen is in no row of views.
+    view_name = ""
+    #: The state of the screen, for the right end of the first line.
+    flags_of: Callable[[], Line] = staticmethod(tuple)
+
     def __init__(self, travel: Travel | None = None) -> None:
         """``travel``: what the keys of the past move; None: these keys do nothing."""
         super().__init__()
@@ -64,6 +71,18 @@ class ListScreen(Screen[None]):
         self.footer = Footer()
         self.filter = Filter(self.active_list, self._set_filter_words)
         self.filter_words = ""  # the words of the filter
+
+    def compose_top(self) -> ComposeResult:
+        """The lines at the top: the views, the status and the headline."""
+        if self.view_name:
+            yield ViewBar(self.view_name)
+        yield FixedLines(id="status")
+        yield FixedLines(id="headline")
+
+    def show_flags(self) -> None:
+        """Show the state of the screen at the right end of the first line."""
+        if self.view_name and self.is_mounted:
+            self.query_one(ViewBar).set_state(self.view_name, self.flags_of())
 
     def compose_footer(self) -> ComposeResult:
         """The footer, and the filter in its place."""
