@@ -29,6 +29,8 @@ ACTIONS: dict[str, Action] = {
     "sort": Action("sort", "sort by the next column", "sort"),
     "reverse": Action("reverse", "reverse the order", "reverse"),
     "filter": Action("filter", "show only rows with these words", "filter"),
+    "columns": Action("choose('columns')", "choose the columns of this list, and keep them"),
+    "views": Action("choose('views')", "saved views: take one, or save this filter"),
     "idle": Action("idle", "show or hide rows that only wait for work", "idle"),
     "callers": Action("callers", "where the waiting comes from: callers", "callers"),
     "inside": Action("view('inside')", "what runs inside the chosen lock, by samples", "inside"),

@@ -27,6 +27,8 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("sort", ("s",), "s"),
     Keys("reverse", ("S",), "S"),
     Keys("filter", ("slash",), "/"),
+    Keys("columns", ("o",), "o"),
+    Keys("views", ("v",), "v"),
     Keys("idle", ("i",), "i"),
     Keys("callers", ("c",), "c"),
     Keys("inside", ("I",), "I"),

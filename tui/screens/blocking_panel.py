@@ -44,7 +44,7 @@ class BlockingPanel:
 
     @property
     def subject(self) -> DetailsSubject | None:
-        """What the row under the cursor is about."""
+        """The subject of the row under the cursor, for the details."""
         row = self.widget.current
         return DetailsSubject(Topic.BLOCKING, row) if row is not None else None
 

@@ -26,6 +26,7 @@ from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.details_subject import Topic
 from locktop.tui.screens.details_target import Followed
 from locktop.tui.screens.level_control import LevelControl
+from locktop.tui.screens.list_choices import ListChoices
 from locktop.tui.screens.monitor_body import MonitorBody, choose_shape, compose_body
 from locktop.tui.screens.newest_snapshots import NewestSnapshots
 from locktop.tui.screens.past_travel import PastTravel
@@ -132,6 +133,7 @@ class MonitorScreen(ListScreen):
         if wrong := self._body.begin(self._start):
             self.show_message(*wrong, style="waiting", seconds=_NOTES_S)
         self.filter.value = self._start.filter
+        self.choices = ListChoices(self, self._body, self._start.views, self.go)
         self._body.locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
@@ -317,6 +319,10 @@ class MonitorScreen(ListScreen):
         """Show the keys, the columns and the notes."""
         found = notes(self._index.snapshot) if self._index is not None else ()
         self.app.push_screen(HelpScreen(found))
+
+    def action_choose(self, what: str) -> None:
+        """Open the dialogue for ``columns``, or for saved ``views``."""
+        self.choices.open(what)
 
     def action_panel(self, step: int) -> None:
         """Go to the next panel, or the one before."""

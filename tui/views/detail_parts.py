@@ -9,7 +9,7 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
 from locktop.collector.model.frames import is_standard_library
-from locktop.tui.views.cells import duration
+from locktop.tui.views.cells import duration, sparkline
 from locktop.tui.views.styled_line import FoldedLines, Line, Span, make_line
 
 LABEL_WIDTH = 11
@@ -25,6 +25,13 @@ def labelled(label: str, *spans: Span | str) -> Line:
 def heading(text: str, *more: Span | str) -> Line:
     """The title of a section."""
     return make_line((f" {text}", "title"), *more)
+
+
+def last_minute(parts: Sequence[float]) -> Iterator[Line]:
+    """The waiting of the last minute, if there was any. ``parts``: as in Snapshot."""
+    if any(parts):
+        text = f"  {duration(sum(parts))} waited, in parts of 5 s"
+        yield labelled("last min", (sparkline(parts), "waiting"), text)
 
 
 def blank() -> Line:

@@ -113,7 +113,7 @@ def _process(snapshot: Snapshot) -> list[Span | str]:
 
 
 def state_flags(index: SnapshotIndex | None, paused: bool, position: Position | None) -> Line:
-    """What is wrong, and the state of the screen, for the right end of the first line.
+    """The verdict on the process and the state of the screen, for the first line.
 
     Args:
         index: the snapshot on the screen; None before the first.

@@ -71,6 +71,20 @@ def test_the_growth_of_a_lock_is_what_was_added() -> None:
     assert [one.wait_s for one in found.blame] == pytest.approx([1.0, 0.25])
 
 
+def test_a_histogram_has_what_was_added() -> None:
+    early, late = records.histogram(500, 700), records.histogram(500, 500, 700, 90_000)
+    before = replace(LOCK, wait_histogram=early, hold_histogram=early)
+    later = replace(LOCK, wait_histogram=late, hold_histogram=early)
+    threads = [replace(THREAD, wait_histogram=one) for one in (early, late)]
+    baseline = grown(BEFORE, before, threads[0])
+    seen = since(grown(BEFORE, later, threads[1]), baseline)
+    found = lock_of(seen, LOCK.id)
+    assert found.wait_histogram == records.histogram(500, 90_000)
+    assert found.hold_histogram is None
+    thread = next(one for one in seen.threads if one.tid == THREAD.tid)
+    assert thread.wait_histogram == found.wait_histogram
+
+
 def test_a_maximum_of_before_is_bounded_by_the_sum_of_the_session() -> None:
     later = replace(LOCK, wait_s=LOCK.wait_s + 0.001)
     found = lock_of(since(grown(BEFORE, later, THREAD), BEFORE), LOCK.id)
