@@ -18,6 +18,7 @@ class Incident(Struct, frozen=True):
     name: str
     target: str  # a name of tests/targets/incidents; a Python program ends in .py
     is_prepared: bool  # whether the program runs with the library
+    headline: str  # a part of the line that the user reads first
     keys: tuple[str, ...]  # Textual's names, from `locktop -p PID` on
     #: Texts of the screen of 80x24, each of which must be there: the answer.
     answer: tuple[str, ...]
@@ -28,6 +29,7 @@ INCIDENTS = (
         "hot-lock",
         "hot_index_lock",
         True,
+        "g_index_lock",
         ("enter", "enter"),
         ("indexer  thread", "in read(", "g_index_lock", "rebuild_index", "hot_index_lock.c:"),
     ),
@@ -35,6 +37,7 @@ INCIDENTS = (
         "deadlock",
         "accounts_deadlock",
         False,
+        "DEADLOCK",
         ("d",),
         ("DEADLOCK", "deposit", "withdraw", "g_savings", "g_checking", "accounts_deadlock.c:"),
     ),
@@ -42,6 +45,7 @@ INCIDENTS = (
         "starved-writer",
         "starved_update",
         True,
+        "g_catalog",
         ("4",),
         ("STARVED", "g_catalog", "query", "look_up starved_update.c:"),
     ),
@@ -49,6 +53,7 @@ INCIDENTS = (
         "python",
         "orders_service.py",
         True,
+        "place_order",
         ("enter", "enter"),
         ("recv", "ask_payment_provider", "orders_service.py:"),
     ),

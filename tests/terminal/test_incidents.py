@@ -20,7 +20,7 @@ def test_a_user_with_few_keys_sees_the_answer(incident: Incident, compiler: Comp
         started(incident, compiler) as target,
         PtyTool([COMMAND, "-p", str(target.pid)], (80, 24)) as tool,
     ):
-        tool.until(lambda text: " wait" in text, "the first picture")
+        tool.until(lambda text: incident.headline in text, "the headline")
         for number, key in enumerate(incident.keys):
             before = tool.text
             tool.press(BYTES.get(key, key))
