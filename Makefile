@@ -126,6 +126,12 @@ CROWD ?= 500
 stream-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/stream.py $(CROWD)
 
+# The pictures of README.md and docs/incidents.md, from the real screen over real programs.
+.PHONY: pictures
+pictures: setup
+	$(BIN)/python bench/screen_svg.py docs/screen.svg
+	PYTHONPATH=tests $(BIN)/python bench/incident_svg.py docs
+
 bench: setup
 	$(BIN)/locktop bench
 
