@@ -21,6 +21,7 @@ class ScreenStart(Struct, frozen=True):
     sort: str = ""  # name of a sort key; "" for the first one of each list
     filter: str = ""
     columns: Mapping[str, tuple[str, ...]] = {}  # titles by list; none: as many as fit
+    views: Mapping[str, SavedView] = {}  # the saved views by name
 
 
 def start_of(
@@ -45,11 +46,13 @@ def start_of(
     found = saved.get(view)
     if found is None:
         _check(view, saved)
-        return ScreenStart(view, sort, filter_text, columns)
+        return ScreenStart(view, sort, filter_text, columns, saved)
     name = found.view or "locks"
     _check(name, {})
     own = {list_of(name): found.columns} if found.columns else {}
-    return ScreenStart(name, sort or found.sort, filter_text or found.filter, {**own, **columns})
+    return ScreenStart(
+        name, sort or found.sort, filter_text or found.filter, {**own, **columns}, saved
+    )
 
 
 def list_of(view: str) -> str:

@@ -106,6 +106,7 @@ def watch(
             shows_calls=shows_calls,
             start=start,
         )
+        app.meter.synchronized = arguments.settings.synchronized
         app.add_warnings(warnings)
         return run_app(app, launched=launched)
     finally:

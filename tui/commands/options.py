@@ -202,17 +202,21 @@ def screen_start(arguments: argparse.Namespace) -> ScreenStart:
     Raises LocktopError for a view or a filter that does not exist.
     """
     from locktop.collector.format.row_filter import parse
+    from locktop.tui import kept_choices
     from locktop.tui.screen_start import list_of, start_of
 
     chosen = arguments.settings
+    kept, problem = kept_choices.load()
+    if problem:
+        arguments.settings_problems.append(problem)
     view = arguments.view if arguments.view is not None else chosen.view
     own = {list_of(view): arguments.columns} if arguments.columns else {}
     start = start_of(
         view,
         arguments.sort if arguments.sort is not None else chosen.sort,
         arguments.filter if arguments.filter is not None else chosen.filter,
-        {**chosen.columns, **own},
-        chosen.views,
+        {**kept.columns, **chosen.columns, **own},
+        {**kept.views, **chosen.views},
     )
     parse(start.filter)
     return start

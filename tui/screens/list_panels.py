@@ -47,6 +47,13 @@ class Panel(Generic[Row]):
         self._table: Table[Row] | None = None
         #: The titles of the columns that the user chose; none: as many as fit.
         self.chosen_columns: tuple[str, ...] = ()
+        #: The titles of all columns; none before the first drawing.
+        self.titles: tuple[str, ...] = ()
+
+    @property
+    def visible(self) -> tuple[str, ...]:
+        """The titles of the visible columns."""
+        return tuple(column.title for column in self._table.columns) if self._table else ()
 
     @property
     def subject(self) -> DetailsSubject | None:
@@ -180,7 +187,9 @@ class Panel(Generic[Row]):
             if id_ not in hidden and (not wanted or self.found(index, row, wanted))
         ]
         ids = self._sorter.arrange(visible, now, lambda: self._sorted(index, rows, visible))
-        columns = chosen(self.columns(index), self.chosen_columns)
+        every = self.columns(index)
+        self.titles = tuple(column.title for column in every if column.title)
+        columns = chosen(every, self.chosen_columns)
         table = self._table = lay_out(columns, self.widget.size.width)
         sort_by = sort_key_named(self.sort_keys, self.sort_by)
         idle = sum(self.count(rows[id_]) for id_ in hidden)

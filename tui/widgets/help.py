@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from locktop.tui.bindings import call_tree_help_lines, help_lines
 from locktop.tui.views.cells import plain
+from locktop.tui.widgets.closing_screen import ClosingScreen
 
 #: Cells of a line of the help on a terminal of 80 columns.
 WIDTH = 75
@@ -47,7 +48,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(ClosingScreen[None], ModalScreen[None]):
     """The keys and the columns, over the dimmed monitor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

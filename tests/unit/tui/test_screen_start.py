@@ -16,10 +16,12 @@ SLOW = SavedView(view="threads", filter="wait>10ms", sort="wait", columns=("THRE
 
 def test_a_saved_view_gives_what_the_options_leave_open() -> None:
     assert start_of("slow", "", "", {}, {"slow": SLOW}) == ScreenStart(
-        "threads", "wait", "wait>10ms", {"threads": ("THREAD", "SINCE")}
+        "threads", "wait", "wait>10ms", {"threads": ("THREAD", "SINCE")}, {"slow": SLOW}
     )
     found = start_of("slow", "cpu", "kind:mutex", {"threads": ("TID",)}, {"slow": SLOW})
-    assert found == ScreenStart("threads", "cpu", "kind:mutex", {"threads": ("TID",)})
+    assert found == ScreenStart(
+        "threads", "cpu", "kind:mutex", {"threads": ("TID",)}, {"slow": SLOW}
+    )
 
 
 def test_an_unknown_view_is_an_error_that_names_the_views() -> None:
