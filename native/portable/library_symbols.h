@@ -1,7 +1,7 @@
-/* Binds functions of libc to their oldest versions, so that what is built here also runs with older
- * versions of glibc, down to 2.17. glibc 2.34 gave these functions a new version when it moved them
- * into libc.so.6. The functions themselves did not change. CMakeLists.txt includes this file into
- * each source. tests/unit/native/test_symbol_versions.py finds a function that is missing here. */
+/* Binds functions of libc to their oldest versions. So the library also loads with older versions
+ * of glibc, down to 2.17. glibc 2.34 gave these functions a new version when it moved them into
+ * libc.so.6. The functions themselves did not change. CMakeLists.txt includes this file into each
+ * source. tests/unit/native/test_symbol_versions.py finds a function that is missing here. */
 #ifndef LOCKTOP_LIBRARY_SYMBOLS_H
 #define LOCKTOP_LIBRARY_SYMBOLS_H
 

@@ -31,7 +31,7 @@ static int absent(void)
  * tells the compiler that dlsym() never calls back. */
 static __thread volatile bool is_looking_up;
 
-/* What pthread_once() does in a process with one thread. The value 2 says "done" to glibc. */
+/* Works as pthread_once() in a process with one thread. The value 2 says "done" to glibc. */
 static int once_while_looking_up(pthread_once_t *control, void (*init)(void))
 {
     if (*control == PTHREAD_ONCE_INIT) {
@@ -41,8 +41,8 @@ static int once_while_looking_up(pthread_once_t *control, void (*init)(void))
     return 0;
 }
 
-/* What a hook calls while its thread looks up the functions. Locks are neither taken nor released:
- * the lookup comes before the program has a second thread. */
+/* Returns the function that a hook calls while its thread looks up the functions. Locks are neither
+ * taken nor released: the lookup comes before the program has a second thread. */
 static void *stand_in(const char *name)
 {
     return !strcmp(name, "pthread_once") ? (void *)once_while_looking_up : (void *)absent;
