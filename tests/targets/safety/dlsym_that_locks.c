@@ -1,5 +1,5 @@
-/* A library whose dlsym() works as that of glibc before 2.34: it calls pthread_once(), and locks. It
- * is preloaded behind the library under test, so its own calls reach the hooks. */
+/* A library whose dlsym() works as that of glibc before 2.34: it calls pthread_once(), and locks.
+ * The test preloads this library behind ours, so that its calls reach the hooks. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
