@@ -140,7 +140,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
 	$(BIN)/mypy tests/conftest.py tests/support tests/unit/builders tests/integration tests/glibc \
-	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants tests/dist
+	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants tests/install
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 
@@ -228,7 +228,7 @@ endef
 	  --no-build-isolation -e '.[dist]'
 	@touch $@
 dist: setup .venv/.dist
-	rm -rf dist
+	rm -rf dist build/wheel build/wheel-aarch64
 	$(call wheel,x86_64)
 	$(call wheel,aarch64,_PYTHON_HOST_PLATFORM=linux-aarch64,-C build-dir=build/wheel-aarch64 \
 	  -C cmake.args=-DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/release/aarch64-linux-gnu.cmake)
@@ -238,7 +238,7 @@ dist: setup .venv/.dist
 # Each of them in a root file system of its own, with python3 and nothing else. Needs root and the
 # packages debootstrap and qemu-user-static; takes some five minutes.
 dist-test: dist
-	$(BIN)/pytest tests/dist -m "big or not big"
+	$(BIN)/pytest tests/install -m "big or not big"
 
 clean:
 	rm -rf build dist .venv

@@ -51,7 +51,8 @@ class Trial:
 
     def demo(self) -> None:
         report = self._output("demo")
-        assert "source preload" in report and "g_cache_lock" in report, report
+        assert "source preload" in report, report
+        assert "g_cache_lock" in report, report
 
     def snapshot(self) -> None:
         """A program that a shell starts with the library is counted exactly."""
@@ -111,7 +112,8 @@ class Trial:
         second = Path(self._environment()["LD_PRELOAD"])
         assert first != second
         for library in (first, second):
-            assert library.is_file() and str(library).startswith("/opt/unpacked/")
+            assert library.is_file()
+            assert str(library).startswith("/opt/unpacked/")
 
     def _output(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -155,7 +157,9 @@ class Trial:
     def _scan_until_a_thread_waits(self, pid: int) -> dict[str, Any]:
         end = time.monotonic() + PATIENCE_S
         while True:
-            document: dict[str, Any] = json.loads(self._output("snapshot", "-p", str(pid), "--format", "json"))
+            document: dict[str, Any] = json.loads(
+                self._output("snapshot", "-p", str(pid), "--format", "json")
+            )
             if any(thread["waiting_for"] for thread in document["threads"]):
                 return document
             assert time.monotonic() < end, document

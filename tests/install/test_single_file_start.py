@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from dist.root_file_system import ROOT
+
+from install.root_file_system import ROOT
 
 _THIS = tuple(sys.version_info[:2])
 

@@ -10,9 +10,10 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
-from dist import root_file_system
-from dist.root_file_system import MACHINES, PYTHON, ROOT
 from packaging.requirements import Requirement
+
+from install import root_file_system
+from install.root_file_system import MACHINES, PYTHON, ROOT
 
 pytestmark = pytest.mark.big
 
@@ -44,9 +45,11 @@ def _wheelhouse(architecture: str, directory: Path) -> None:
     platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in (17, 24, 26, 28, 34)]
     requirements = _requirements(wheel, machine)
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-        + ["--only-binary=:all:", f"--python-version={PYTHON}", *platforms]
-        + [f"--dest={directory}", *requirements],
+        [
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+            *("--only-binary=:all:", f"--python-version={PYTHON}", *platforms),
+            *(f"--dest={directory}", *requirements),
+        ],
         check=True,
     )
 

@@ -31,7 +31,8 @@ if [ -n "$emulator" ]; then
     mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
     # The first 20 bytes of an ELF file for aarch64. F: opened here, P: argv[0] is kept.
     magic='\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00'
-    mask='\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff'
+    ff='\\xff\\xff\\xff\\xff'
+    mask="$ff\\xff\\xff\\xff\\x00$ff$ff\\xfe\\xff\\xff\\xff"
     printf '%s' ":arm64:M::$magic:$mask:$emulator:FP" > /proc/sys/fs/binfmt_misc/register
 fi
 mount -t tmpfs none "$layer"
@@ -113,8 +114,10 @@ def run(
     # The parent shell waits until the user namespace has its ids.
     waiting = 'read _; exec unshare --mount --pid --fork --kill-child --ipc --net sh -c "$@"'
     process = subprocess.Popen(
-        ["unshare", "--user", "sh", "-c", waiting, "-"]
-        + [_INSIDE, "-", str(root), str(layer), emulator, *command],
+        [
+            *("unshare", "--user", "sh", "-c", waiting, "-"),
+            *(_INSIDE, "-", str(root), str(layer), emulator, *command),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

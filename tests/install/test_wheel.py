@@ -8,8 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from dist.root_file_system import ROOT
 from support.symbol_versions import compiled_parts, is_newer, needed_versions
+
+from install.root_file_system import ROOT
 
 _COMPILED = {
     *(f"lib/{name}.so" for name in ("liblocktop", "liblocktop-nop", "liblocktop-reader")),
@@ -23,9 +24,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("wheel")
     tools = Path(sys.executable).parent
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"]
-        + ["--no-build-isolation", "--no-deps", f"--wheel-dir={directory}", str(ROOT)]
-        + [f"--config-settings=build-dir={directory / 'build'}"],
+        [
+            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
+            *("--no-build-isolation", "--no-deps", f"--wheel-dir={directory}", str(ROOT)),
+            f"--config-settings=build-dir={directory / 'build'}",
+        ],
         env={"PATH": f"{tools}:/usr/bin:/bin"},
         check=True,
     )
