@@ -37,7 +37,7 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 SetEnv HOME={directory}
 """
-#: What each screen shows that a key of the monitor opens, by the action.
+#: A text of each screen that a key of the monitor opens, by the action.
 VIEWS = {
     "help": "Esc closes this",
     "callers": "Callers",

@@ -107,14 +107,13 @@ class LockBuilder:
         holding = max(0, state.hold_ticks - state.holds_timed * row.hold_mean)
         if waiting or holding:
             ongoing[row.lock] = (waiting, holding)
-        wait_before, hold_before = before or (0, 0)
+        grown = (waiting - before[0], holding - before[1]) if before else (waiting, holding)
         sites = reading.sites.get(row.lock, ())
         holders = state.holders or presumed(state.published, longest, self._clock)
         idle = kind not in CONTENTION_KINDS  # analysis/idle/classifier.py refines this
         stacks = self._wait_stacks(sites, state, idle)
         held = state.held or [(tid, 0, 0) for tid in holders]
         blamed = self._blame(row, kind, reading, waiting, held, frames)
-        grown = waiting - wait_before, holding - hold_before
         made = Lock(
             id=row.lock,
             address=row.address,

@@ -158,7 +158,7 @@ class ThreadBuilder:
         # follow.
         thread = Thread(
             tid,
-            task.name if task else _name_of_ended(raw, before),
+            name=task.name if task else _name_of_ended(raw, before),
             alive=task is not None,
             state=classifier.state(wait.kind if wait else None, task.state if task else ""),
             waiting_for=wait,
