@@ -97,9 +97,13 @@ class LocktopApp(ThemedApp[int]):
         if self.screen is self._monitor:
             self._monitor.go(view)
         elif above.screen is not None:
-            while self.screen is not above.screen and len(self.screen_stack) > 2:
+            while self.screen is not above.screen and len(self.screen_stack) > 1:
                 self.pop_screen()  # what lies over the screen above, such as a difference
             above.leave_for(view)
+        else:
+            while self.screen is not self._monitor and len(self.screen_stack) > 1:
+                self.pop_screen()  # a difference
+            self._monitor.go(view)
 
     def on_user_signal(self) -> None:
         """Save the snapshot on the screen."""

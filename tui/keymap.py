@@ -45,6 +45,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("jump_back", ("left_curly_bracket",), "{"),
     Keys("jump_forth", ("right_curly_bracket",), "}"),
     Keys("mark", ("m",), "m"),
+    Keys("compare", ("D",), "D"),
     Keys("choose_time", ("colon",), ":"),
     Keys("save", ("w",), "w"),
     Keys("save_text", ("W",), "W"),

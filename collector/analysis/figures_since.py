@@ -88,6 +88,7 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
         trylock_failed=_less(lock.trylock_failed, before.trylock_failed),
         wait_s=wait_s,
         wait_max_s=lock.wait_max_s if is_longest_known else min(lock.wait_max_s, wait_s),
+        wait_max_is_bound=not is_longest_known and wait_s > 0.0,
         hold_s=hold_s,
         hold_timed=lock.hold_timed - before.hold_timed,
         hold_max_s=hold_max_s,

@@ -72,6 +72,12 @@ class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached propert
         return max(lock.wait_max_s for lock in self.members)
 
     @cached_property
+    def wait_max_is_bound(self) -> bool:
+        """As in Lock."""
+        longest_s = self.wait_max_s
+        return any(lock.wait_max_is_bound and lock.wait_max_s == longest_s for lock in self.members)
+
+    @cached_property
     def hold_s(self) -> float | None:
         """As in Lock."""
         return total(lock.hold_s for lock in self.members)

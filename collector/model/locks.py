@@ -215,6 +215,7 @@ class Lock(Struct, frozen=True, gc=False):
     holder_activity: ThreadActivity | None = (
         None  # activity of a holder, if threads wait and a holder is known
     )
+    wait_max_is_bound: bool = False  # ``wait_max_s`` is an upper bound: of a part of the time
     type: str = ""  # futex: the type by the functions of its waiters, as "Rust Mutex"
     inside: LockInside | None = None  # None: Source.profile_inside() is not on, or no sample
     #: The waits in ``contended`` and the holds in ``hold_timed`` by length. None: there was none,

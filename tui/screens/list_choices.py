@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from locktop.collector.config.settings import SavedView
 from locktop.collector.errors import LocktopError
@@ -68,7 +67,7 @@ class ListChoices:
         self._screen.apply_filter()
         name, titles = panel.title.lower(), panel.chosen_columns
         self._screen.start(
-            partial(self._keep, lambda: kept_choices.keep_columns(name, titles)), "choices"
+            lambda: self._keep(lambda: kept_choices.keep_columns(name, titles)), "choices"
         )
 
     async def _keep(self, write: Callable[[], None], said: str = "") -> None:
@@ -102,8 +101,9 @@ class ListChoices:
             del self._views[chosen.name]
             name = chosen.name
             said = f"The view {name} is forgotten."
-            keep = partial(self._keep, lambda: kept_choices.keep_view(name, None), said)
-            self._screen.start(keep, "choices")
+            self._screen.start(
+                lambda: self._keep(lambda: kept_choices.keep_view(name, None), said), "choices"
+            )
 
     def _apply(self, view: SavedView) -> None:
         try:
@@ -125,7 +125,7 @@ class ListChoices:
         self._views[text] = view
         said = f"Saved. v shows the view; --view '{text}' begins with it."
         self._screen.start(
-            partial(self._keep, lambda: kept_choices.keep_view(text, view), said), "choices"
+            lambda: self._keep(lambda: kept_choices.keep_view(text, view), said), "choices"
         )
 
 

@@ -33,6 +33,7 @@ from locktop.tui.views.inside_lock import inside_details, pressure_details
 from locktop.tui.views.lock_list import LockRow, mean_hold
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
+from locktop.tui.views.wait_matrix import wait_matrix
 
 _MAX_WAITERS = 3
 #: The library keeps no more of one lock.
@@ -68,6 +69,7 @@ def lock_details(
     yield from blamed(index, lock.blame)
     yield from histogram_lines("Waits", lock.wait_histogram, lock.wait_max_s)
     yield from histogram_lines("Timed holds", lock.hold_histogram, lock.hold_max_s)
+    yield from wait_matrix(index, lock.id)
     yield from waited_here(index, lock.wait_stacks)
     events = [event for event in index.snapshot.events if event.lock == lock.id]
     yield from latest_events(index, events, show_lock=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -19,6 +20,7 @@ from locktop.tui.views.table import Cell, Column
 LockRow = Lock | LockClass
 
 _AT_WIDTH = 24
+_MAX_WIDTH = 6
 _WAITERS_WIDTH = 7
 #: The title of the column that says what the holders do.
 HOLDER_NOW = "HOLDER NOW"
@@ -90,7 +92,7 @@ def columns(
         _figure("WAIT/s", 6, lambda lock: index.waited(duration(lock.rates.wait))),
         _figure("HELD%", 5, lambda lock: index.waited(_held_share(lock)), 100),
         _figure("WAIT", 6, lambda lock: duration(lock.counted_wait_s)),
-        _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
+        _figure("MAX", _MAX_WIDTH, _longest_wait),
         _figure("WAIT50", 6, lambda lock: duration(lock.wait_p50_s), 204),
         _figure("WAIT99", 6, lambda lock: duration(lock.wait_p99_s), 188),
         _figure("CONTEND", 7, lambda lock: _contended(index, lock), 112),
@@ -121,6 +123,14 @@ def _figure(
         fitting=fit_right,
         from_width=from_width,
     )
+
+
+def _longest_wait(lock: LockRow) -> str:
+    """The longest wait; with ``<`` an upper bound, in whole minutes if there is no room."""
+    if not lock.wait_max_is_bound:
+        return duration(lock.wait_max_s)
+    bound = f"<{duration(lock.wait_max_s)}"
+    return bound if len(bound) <= _MAX_WIDTH else f"<{math.ceil(lock.wait_max_s / 60)}m"
 
 
 def mean_hold(lock: LockRow) -> float | None:
