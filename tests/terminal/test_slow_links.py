@@ -1,4 +1,4 @@
-"""The time from a key to the screen on a slow link: in time of the link, not of a clock.
+"""The time from a key to the screen on a slow link, in the time of that link.
 
 The test carries as many bytes as the link would carry between two snapshots. The bytes that lie
 before the end of the effect of a key give the time. So a busy machine changes no figure.
