@@ -37,7 +37,7 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 SetEnv HOME={directory}
 """
-#: A text of each screen that a key of the monitor opens, by the action.
+#: The words that the screen of each action shows.
 VIEWS = {
     "help": "Esc closes this",
     "callers": "Callers",
