@@ -227,7 +227,8 @@ class FlightRecorder:
             self._next[thread.index] = head
         rings = ffi.from_buffer("struct lt_ring[]", numbers)
         records = _new_uncleared("uint8_t[]", len(threads) * quota * SIZE)
-        count = lib.lt_copy_rings(self._memory.fd, rings, len(threads), quota, records)
+        file = self._memory.mapping()
+        count = lib.lt_copy_rings(file, rings, len(threads), quota, records)
         if count < 0:
             raise self._memory.broken("a ring lies outside of it")
         self.lost += written - count

@@ -230,15 +230,12 @@ class Reader:
 
     def _read_threads(self, sums: TableSums) -> list[RawThread]:
         self.threads.refresh()
-        self.threads.copy()
         epoch = self._mode >> 8
         if epoch != self._epoch or self.threads.count != len(self._raws):
             self._forget_threads()
-        # Not from_buffer(memoryview): garbage collection of a reference cycle with both would crash
-        # the interpreter (cffi 2.1).
-        blocks, raws = ffi.from_buffer(self.threads.data), self._raws
+        raws = self._raws
         self._epoch = None  # after a failure, all threads are made anew
-        for index in sums.changed_threads(blocks, self._offsets, self._seen, self._now):
+        for index in sums.changed_threads(self._offsets, self._seen, self._now):
             raws[index] = self._raw_thread(sums, index)
         for changed in _PACKED.decode(sums.packed_threads()):
             raws[changed.index] = changed
