@@ -23,23 +23,12 @@ _MAX_MARKS = 100
 #: Rings that are copied before the next look at the clock.
 _RINGS_AT_ONCE = 256
 _RING_HEAD_AT = native.offset_of("struct lt_thread", "ring_head")
-#: The bytes between the numbers of a record, by offset; abi.h draws the record. Each number has its
-#: full width, so these bytes are the same in all records. Data with these bytes decode to whole
-#: records and to nothing else.
-_EVENT_CONSTANTS = (
-    (0, 0x9B),
-    *((at, 0xCE) for at in (3, 8, 13, 18)),
-    *((at, 0xCF) for at in (23, 32, 41, 50)),
-    *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
-)
 _MARK_FIRST_BYTE = b"\x95"
-#: The same bytes of a user's mark.
+#: The bytes between the numbers of a mark, by offset; abi.h draws the mark.
 _MARK_CONSTANTS = (
     *((0, 0x95), (1, lib.LT_RECORD_MARK), (2, 0xCE), (7, 0xCF)),
     *((16, 0xD9), (17, lib.LT_MARK_TEXT), (62, 0xC4), (63, 0)),
 )
-_FIXINT_END = 0x80
-_TYPES = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT, lib.LT_RECORD_HOLD)
 #: The msgpack header of an array of up to 2^32 - 1 elements; a count of four bytes follows.
 _ARRAY32 = b"\xdd"
 
@@ -159,12 +148,7 @@ def split(data: bytes) -> tuple[bytes, list[bytes]]:
 
 def _are_sound(data: bytes) -> bool:
     count = len(data) // SIZE
-    types, kinds = data[1::SIZE], data[2::SIZE]
-    return (
-        sum(map(types.count, _TYPES)) == count
-        and max(kinds, default=0) < _FIXINT_END
-        and all(data[at::SIZE].count(byte) == count for at, byte in _EVENT_CONSTANTS)
-    )
+    return bool(lib.lt_count_sound(ffi.from_buffer("uint8_t[]", data), count) == count)
 
 
 class FlightRecorder:

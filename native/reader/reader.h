@@ -366,6 +366,10 @@ uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t 
 uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,
                        uint32_t capacity);
 
+/* Returns how many of the records are sound events. The bytes between the numbers of such a record
+ * are those that abi.h draws. So the record decodes to one event and to nothing else. */
+uint32_t lt_count_sound(const uint8_t *records, uint32_t count);
+
 /* When an event was over, and the index of its record. */
 struct lt_record_end {
     uint64_t end; /* ticks */

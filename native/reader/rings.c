@@ -45,6 +45,15 @@ int64_t lt_copy_rings(const struct lt_mapping *file, const struct lt_ring *rings
     return (to - records) / LT_RECORD_SIZE;
 }
 
+uint32_t lt_count_sound(const uint8_t *records, uint32_t count)
+{
+    uint32_t sound = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        sound += slot_is_sound(records + (size_t)i * LT_RECORD_SIZE) != 0;
+    return sound;
+}
+
 /* Moves `entry` down from the top of a heap whose least end is at the top. */
 static void sink(struct lt_record_end *heap, uint32_t count, struct lt_record_end entry)
 {
