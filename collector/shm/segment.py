@@ -18,6 +18,8 @@ from locktop.collector.shm import layout
 
 #: A copy of this size is allowed in any case: some file systems update st_blocks late.
 _HARMLESS_BYTES = 128 << 20
+#: Memory that a mapping may give to holes of the file, at most. Freed tables leave a few holes.
+_HOLE_BYTES = 64 << 20
 
 
 class SharedMemory:
@@ -31,8 +33,9 @@ class SharedMemory:
     def __init__(self, fd: int, path: str) -> None:
         self.fd = fd
         self.path = path
-        self.size = self.max_bytes = self._backed = 0
+        self.size = self.max_bytes = 0
         self._mapping: Any = None  # struct lt_mapping *
+        self._mappable = 0  # bytes
         self.refresh()
 
     def refresh(self) -> None:
@@ -40,7 +43,8 @@ class SharedMemory:
         status = os.fstat(self.fd)
         self.size = status.st_size
         self.max_bytes = max(_HARMLESS_BYTES, status.st_blocks * 512)
-        self._backed = min(status.st_size, status.st_blocks * 512)
+        with_holes = self._mappable or status.st_blocks * 512 + _HOLE_BYTES
+        self._mappable = min(self.size, max(with_holes, status.st_blocks * 512))
 
     def is_unlinked(self) -> bool:
         """Tell whether the file has lost its name: the process ended or executed a program."""
@@ -63,9 +67,9 @@ class SharedMemory:
         The caller keeps the object as long as C code uses it.
         """
         size = self._mapping.size if self._mapping is not None else 0
-        if self._mapping is None or size > self._backed or size < self._backed * 3 // 4:
+        if self._mapping is None or size > self._mappable or size < self._mappable // 16 * 15:
             mapping = ffi.new("struct lt_mapping *")
-            lib.lt_map_file(self.fd, self._backed, mapping)
+            lib.lt_map_file(self.fd, self._mappable, mapping)
             self._mapping = ffi.gc(mapping, lib.lt_unmap_file)
         return self._mapping
 

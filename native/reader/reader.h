@@ -146,8 +146,7 @@ struct lt_mapping {
 };
 
 /* Maps the first `size` bytes of a file. Returns 0 if that is not possible; then copies use pread.
- * A load from a hole of the file gives the hole memory. So `size` is not more than the memory that
- * the file has. */
+ * A load from a hole of the file gives the hole memory, so the caller bounds `size`. */
 int lt_map_file(int fd, uint64_t size, struct lt_mapping *mapping);
 
 /* No other thread may copy meanwhile. */
