@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from locktop.collector import native
 from locktop.collector.native import ffi, lib
+from locktop.collector.shm import layout
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.shm.segment import SharedMemory
 
@@ -22,7 +22,6 @@ _QUOTA = 8192
 _MAX_MARKS = 100
 #: Rings that are copied before the next look at the clock.
 _RINGS_AT_ONCE = 256
-_RING_HEAD_AT = native.offset_of("struct lt_thread", "ring_head")
 _MARK_FIRST_BYTE = b"\x95"
 #: The bytes between the numbers of a mark, by offset; abi.h draws the mark.
 _MARK_CONSTANTS = (
@@ -177,9 +176,7 @@ class FlightRecorder:
         """
         deadline = time.thread_time() + budget_s
         behind = [
-            thread
-            for thread in threads
-            if thread.block.ring_head != self._next.get(thread.index, 0)
+            thread for thread in threads if thread.ring_head != self._next.get(thread.index, 0)
         ]
         if not behind:
             return
@@ -200,12 +197,12 @@ class FlightRecorder:
         numbers, written = array("Q"), 0  # struct lt_ring, one after the other
         for thread in threads:
             block, first = thread.block, self._next.get(thread.index, 0)
-            head, capacity = block.ring_head, block.ring_capacity if block.ring else 0
+            head, capacity = thread.ring_head, block.ring_capacity if block.ring else 0
             if capacity > _MAX_RECORDS:
                 raise self._memory.broken(f"a ring of {capacity} records")
             # A head before ``first``: another ring than the one that was followed.
             first = min(first, head)
-            head_at = thread.offset + _RING_HEAD_AT
+            head_at = thread.offset + layout.RING_HEAD_AT
             numbers.extend((block.ring, capacity, head_at, head, first))
             written += head - first
             self._next[thread.index] = head

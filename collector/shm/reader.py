@@ -54,6 +54,7 @@ class RawThread(Struct, array_like=True, gc=False):
     index: int
     offset: int  # of its block in the file
     block: ThreadBlock
+    ring_head: int
     wait: WaitBlock | None
     held: tuple[HeldRecord, ...]
     now: int  # reading of the target's clock when this thread was read, ticks
@@ -74,7 +75,13 @@ class RawThread(Struct, array_like=True, gc=False):
         return self.use_count <= _MAX_USES
 
 
-_PACKED = Decoder(list[RawThread])
+class _PackedThread(RawThread, array_like=True, gc=False):
+    """A thread that C code has packed."""
+
+    block: ThreadBlock | None  # type: ignore[assignment]  # None: as in the reading before
+
+
+_PACKED = Decoder(list[_PackedThread])
 
 
 class Reading(Struct):
@@ -238,6 +245,8 @@ class Reader:
         for index in sums.changed_threads(self._offsets, self._seen, self._now):
             raws[index] = self._raw_thread(sums, index)
         for changed in _PACKED.decode(sums.packed_threads()):
+            if changed.block is None:
+                changed.block = raws[changed.index].block  # type: ignore[union-attr]
             raws[changed.index] = changed
         self._epoch = epoch
         threads: list[RawThread] = []
@@ -277,6 +286,7 @@ class Reader:
             index=index,
             offset=at,
             block=block,
+            ring_head=int(table_sums.args.block.ring_head),
             wait=wait,
             held=held,
             now=int(table_sums.args.now),

@@ -263,8 +263,9 @@ struct lt_thread_seen {
 
 /* Adds the thread that was read last to `read->packed`, which has room for LT_PACKED_MAX bytes. The
  * thread is a msgpack array with the fields of RawThread (collector/shm/reader.py) in their order.
- * Its held list and its uses are those that fit into a struct lt_thread_seen. */
-void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset);
+ * The block is left out if the caller knows it. The held list and the uses are those that fit into
+ * a struct lt_thread_seen. */
+void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset, int knows_block);
 
 /* Reads threads: copies the block and the tables of each, checks that they belong together, and
  * adds them to the sums. `offsets` are those of the blocks in the file. Begins with the thread

@@ -215,19 +215,30 @@ static void pack_all(const struct lt_thread_read *read, uint64_t offset,
         seen->size = (uint64_t)(to.at - (uint8_t *)seen->data);
 }
 
-static int is_as_before(const struct lt_thread_read *read, uint64_t offset,
-                        struct lt_thread_seen *seen)
+/* Whether the fields of two blocks are the same that lt_pack_thread() packs as the block. */
+static int is_same_block(const struct lt_thread *a, const struct lt_thread *b)
+{
+    return memcmp(a, b, offsetof(struct lt_thread, wait)) == 0 && a->held == b->held &&
+           a->held_size == b->held_size && a->held_top == b->held_top && a->ring == b->ring &&
+           a->ring_capacity == b->ring_capacity;
+}
+
+/* Packs the thread that was read last, unless it is as `seen`. Returns 0 if it is too large. */
+static int pack_change(struct lt_thread_read *read, uint32_t index, uint64_t offset,
+                       struct lt_thread_seen *seen)
 {
     struct lt_thread_seen now;
-    int same;
+    int knows_block;
 
     pack_all(read, offset, &now);
-    same = now.size != 0 && now.size == seen->size && memcmp(now.data, seen->data, now.size) == 0;
-    if (!same) {
-        seen->size = now.size;
-        memcpy(seen->data, now.data, now.size);
-    }
-    return same;
+    if (now.size && now.size == seen->size && memcmp(now.data, seen->data, now.size) == 0)
+        return 1;
+    knows_block = seen->size && is_same_block((const struct lt_thread *)seen->data, &read->block);
+    seen->size = now.size;
+    memcpy(seen->data, now.data, now.size);
+    if (now.size)
+        lt_pack_thread(read, index, offset, knows_block);
+    return now.size != 0;
 }
 
 int lt_read_threads(struct lt_thread_read *read, const uint64_t *offsets, uint32_t count,
@@ -246,12 +257,9 @@ int lt_read_threads(struct lt_thread_read *read, const uint64_t *offsets, uint32
             return result;
         } else {
             now[i] = read->now;
-            if (!is_as_before(read, offsets[i], &seen[i])) {
-                if (seen[i].size == 0) {
-                    read->next++;
-                    return LT_READ_CHANGED;
-                }
-                lt_pack_thread(read, i, offsets[i]);
+            if (!pack_change(read, i, offsets[i], &seen[i])) {
+                read->next++;
+                return LT_READ_CHANGED;
             }
         }
         read->next++;
