@@ -64,10 +64,13 @@ class RawThread(Struct, array_like=True, gc=False):
     use_count: int  # of struct lt_use; entries beyond LT_USES are not in ``use_bytes``
     use_bytes: bytes  # struct lt_use, packed
     is_wait_older: bool = False  # the wait may have begun before ``wait.since``
+    known_uses: list[UseRecord] | None = None  # the result of uses()
 
     def uses(self) -> list[UseRecord]:
         """Return the thread's counters at locks without an owner, such as semaphores."""
-        return layout.USE.each(self.use_bytes) if self.use_bytes else []
+        if self.known_uses is None:
+            self.known_uses = layout.USE.each(self.use_bytes)
+        return self.known_uses
 
     @property
     def uses_are_complete(self) -> bool:
