@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from locktop.collector.errors import LocktopError
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
+from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.themed_app import ThemedApp
@@ -40,6 +41,7 @@ class LocktopApp(ThemedApp[int]):
         moments: Moments | None = None,
         is_replay: bool = False,
         shows_calls: bool = False,
+        start: ScreenStart | None = None,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -56,10 +58,12 @@ class LocktopApp(ThemedApp[int]):
             moments: the memory of the process, or a recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
             shows_calls: begin with the function calls.
+            start: what the screen shows at first; None: the list of locks.
             environ: the environment variables.
             now: a monotonic clock in seconds.
         """
         super().__init__(theme, Meter(), environ)
+        start = start or ScreenStart()
         self._leave_running = leave_running
         self._monitor = MonitorScreen(
             feed,
@@ -69,11 +73,14 @@ class LocktopApp(ThemedApp[int]):
             asks_for_level=not is_own_program,
             moments=moments,
             is_replay=is_replay,
+            start=start,
         )
         if call_tree is not None:
             self._monitor.begins_with = partial(self._monitor.action_callers, *call_tree)
         elif shows_calls:
             self._monitor.begins_with = partial(self._monitor.action_view, "calls")
+        elif start.view != "locks":
+            self._monitor.begins_with = partial(self._monitor.go, start.view)
 
     def begin_at(self, text: str) -> None:
         """Begin at a time of the recording. Raises LocktopError for another text."""
@@ -83,6 +90,20 @@ class LocktopApp(ThemedApp[int]):
     def get_default_screen(self) -> MonitorScreen:
         """The monitor is the screen below all others."""
         return self._monitor
+
+    def action_go(self, view: str) -> None:
+        """Go to a view, from the monitor or from a screen above."""
+        above = self._monitor.above
+        if self.screen is self._monitor:
+            self._monitor.go(view)
+        elif above.screen is not None:
+            while self.screen is not above.screen and len(self.screen_stack) > 1:
+                self.pop_screen()  # what lies over the screen above, such as a difference
+            above.leave_for(view)
+        else:
+            while self.screen is not self._monitor and len(self.screen_stack) > 1:
+                self.pop_screen()  # a difference
+            self._monitor.go(view)
 
     def on_user_signal(self) -> None:
         """Save the snapshot on the screen."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from locktop.tui.monitor_views import VIEWS
+
 
 class Keys(Struct, frozen=True):
     """The keys of one action."""
@@ -20,10 +22,13 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("previous_panel", ("shift+tab",), "Shift+Tab"),
     Keys("details", ("enter",), "Enter"),
     Keys("back", ("escape",), "Esc"),
+    Keys("zoom", ("z",), "z"),
     Keys("deadlock", ("d",), "d"),
     Keys("sort", ("s",), "s"),
     Keys("reverse", ("S",), "S"),
     Keys("filter", ("slash",), "/"),
+    Keys("columns", ("o",), "o"),
+    Keys("views", ("v",), "v"),
     Keys("idle", ("i",), "i"),
     Keys("callers", ("c",), "c"),
     Keys("inside", ("I",), "I"),
@@ -40,6 +45,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("jump_back", ("left_curly_bracket",), "{"),
     Keys("jump_forth", ("right_curly_bracket",), "}"),
     Keys("mark", ("m",), "m"),
+    Keys("compare", ("D",), "D"),
     Keys("choose_time", ("colon",), ":"),
     Keys("save", ("w",), "w"),
     Keys("save_text", ("W",), "W"),
@@ -47,6 +53,7 @@ KEYMAP: tuple[Keys, ...] = (
     Keys("faster", ("plus", "equals_sign"), "+"),
     Keys("slower", ("minus",), "-"),
     Keys("theme", ("t",), "t"),
+    *(Keys(f"view_{view.name}", (view.digit,), view.digit) for view in VIEWS),
     Keys("up", ("up", "k"), "Up k"),
     Keys("down", ("down", "j"), "Down j"),
     Keys("page_up", ("pageup", "ctrl+b"), "PgUp"),
@@ -69,6 +76,7 @@ CALL_TREE_KEYMAP: tuple[Keys, ...] = (
 
 #: The actions of each screen over the monitor.
 LIST_ACTIONS: tuple[str, ...] = (
+    *(f"view_{view.name}" for view in VIEWS),
     "help",
     "quit",
     "back",

@@ -219,9 +219,15 @@ class Past:
     @property
     def alerts(self) -> int:
         """How many deadlocks and long waits the memory has; 0 in a replay, which shows none."""
-        if self.is_replay:
-            return 0
-        return sum(one.kind in _ALERTS for one in self._known())
+        return 0 if self.is_replay else len(self.known_alerts())
+
+    def known_alerts(self) -> list[Notable]:
+        """Return the deadlocks and long waits, the oldest first.
+
+        Raises:
+            LocktopError: those of the recording are damaged.
+        """
+        return [one for one in self._known() if one.kind in _ALERTS]
 
     # The player
 

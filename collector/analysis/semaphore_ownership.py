@@ -140,14 +140,28 @@ def _can_have_known_holder(lock: Lock) -> bool:
 
 
 def _find_holders(
-    threads: Iterable[Thread], candidates: Mapping[int, Lock]
+    threads: Sequence[Thread], candidates: Mapping[int, Lock]
 ) -> Iterable[tuple[int, Thread]]:
     """Yield the ids of semaphores with their holders."""
+    ahead = _units_by_thread(threads, candidates)
+    by_tid = {thread.tid: thread for thread in threads} if ahead else {}
+    for id_, units in ahead.items():
+        if list(units.values()) == [1]:
+            holder = by_tid[next(iter(units))]
+            wait = holder.waiting_for
+            # A thread that waits for a semaphore that it has waits for a signal.
+            if wait is None or wait.lock != id_:
+                yield id_, holder
+
+
+def _units_by_thread(
+    threads: Iterable[Thread], candidates: Mapping[int, Lock]
+) -> dict[int, dict[int, int]]:
+    """Return how many units of each semaphore each thread is ahead; 0 is left out."""
     ahead: dict[int, dict[int, int]] = {lock: {} for lock in candidates}
-    by_tid: dict[int, Thread] = {}
     for thread in threads:
         if thread.uses is None:
-            return  # this thread may have got any of them
+            return {}  # this thread may have got any of them
         if thread.waiting_for is not None and thread.waiting_for.pshared:
             ahead.pop(thread.waiting_for.lock, None)  # the counts of other processes are not known
         for use in thread.uses:
@@ -156,14 +170,41 @@ def _find_holders(
                 continue
             if use.acquisitions != use.signals:
                 ahead[use.lock][thread.tid] = use.acquisitions - use.signals
-                by_tid[thread.tid] = thread
-    for id_, units in ahead.items():
-        if list(units.values()) == [1]:
-            holder = by_tid[next(iter(units))]
-            wait = holder.waiting_for
-            # A thread that waits for a semaphore that it has waits for a signal.
-            if wait is None or wait.lock != id_:
-                yield id_, holder
+    return ahead
+
+
+def unit_holders(snapshot: Contents) -> dict[int, tuple[int, ...]]:
+    """Return the holders of the semaphores that are used as locks, by id.
+
+    A semaphore of several units has several holders, such as the threads that have a connection of
+    a pool. A semaphore is left out if the threads that live do not account for all of its units.
+
+    Args:
+        snapshot: A classified snapshot (``Lock.used_as_lock``).
+    """
+    candidates = {
+        lock.id: lock
+        for lock in snapshot.locks
+        if lock.used_as_lock
+        and lock.waiters
+        and lock.first_value
+        and lock.units_out == lock.first_value
+        and not lock.foreign_releases
+    }
+    if not candidates or not snapshot.complete:
+        return {}
+    found = _units_by_thread(snapshot.threads, candidates)
+    for thread in snapshot.threads:
+        if thread.waiting_for is not None:
+            of_lock = found.get(thread.waiting_for.lock, {})
+            if thread.tid in of_lock:
+                # A thread that waits for a semaphore that it has waits for a signal.
+                found.pop(thread.waiting_for.lock)
+    return {
+        id_: tuple(units)
+        for id_, units in found.items()
+        if min(units.values(), default=0) > 0 and sum(units.values()) == candidates[id_].first_value
+    }
 
 
 def _with_holds(thread: Thread, locks: Sequence[Held] | None) -> Thread:

@@ -16,12 +16,13 @@ from locktop.collector.export.snapshot_fields import (
     NO_ADDRESS,
     Address,
     Count,
+    IdKey,
     Number,
-    StackKey,
     Tid,
     meaning,
 )
 from locktop.collector.export.snapshot_findings import (
+    BlockingRootEntry,
     DeadlockEntry,
     EventEntry,
     MarkEntry,
@@ -123,6 +124,9 @@ class Document(
     thread_groups: Annotated[list[ThreadGroupEntry], meaning("The thread groups.")] = []
     locks: Annotated[list[LockEntry], meaning("The locks, most wait first.")]
     lock_classes: Annotated[list[LockClassEntry], meaning("The lock classes.")] = []
+    blocking: Annotated[
+        list[BlockingRootEntry], meaning("Root holders, most waiting first; 64 at most.")
+    ] = []
     deadlocks: Annotated[list[DeadlockEntry], meaning("Deadlocks, certain or possible.")] = []
     lock_order: Annotated[list[OrderCycleEntry], meaning("Potential deadlocks, surest first.")] = []
     lock_order_suppressed: Annotated[
@@ -138,7 +142,7 @@ class Document(
         bool, meaning("The search for potential deadlocks ended at a limit: some may be missing.")
     ] = False
     stacks: Annotated[
-        dict[StackKey, Annotated[list[FrameEntry], Meta(max_length=MAX_FRAMES)]],
+        dict[IdKey, Annotated[list[FrameEntry], Meta(max_length=MAX_FRAMES)]],
         meaning("Stacks by number: frames, innermost first."),
     ] = {}
     sites: Annotated[
@@ -146,6 +150,11 @@ class Document(
     ] = {}
     events: Annotated[list[EventEntry], meaning("The newest events, newest first.")] = []
     marks: Annotated[list[MarkEntry], meaning("The newest marks, newest first.")] = []
+    recent_lock_waits: Annotated[
+        dict[IdKey, list[Number]],
+        meaning("By lock: seconds waited in twelve parts of 5 s, the last one not over."),
+    ] = {}
+    recent_thread_waits: Annotated[dict[IdKey, list[Number]], meaning("The same by thread.")] = {}
     inside: Annotated[
         InsideEntry | None, meaning("The profile of what runs inside locks; with --inside.")
     ] = None

@@ -19,7 +19,14 @@ from locktop.collector.export.snapshot_fields import (
     Tid,
     meaning,
 )
-from locktop.collector.model import BlockReason, Confidence, Kind, MisuseKind, PatternName
+from locktop.collector.model import (
+    BlockReason,
+    Confidence,
+    Kind,
+    MisuseKind,
+    PatternName,
+    RootKind,
+)
 
 
 class DeadlockEdgeEntry(Struct, kw_only=True, gc=False, rename={"reason": "how"}):
@@ -57,6 +64,19 @@ class DeadlockEntry(Struct, kw_only=True, gc=False, rename={"is_lower_bound": "a
     def __post_init__(self) -> None:
         # The model has a bool. The document has the key only if it is true.
         self.stuck_in_part = self.stuck_in_part is True
+
+
+class BlockingRootEntry(Struct, kw_only=True, gc=False):
+    """A thread or a lock that other threads wait for, and that does not wait itself."""
+
+    kind: Annotated[
+        RootKind, meaning("holder: one thread; lock: the holder is not known; cycle: threads.")
+    ]
+    tids: Annotated[list[Tid], meaning("The holder, or the threads of the cycle.")]
+    locks: Annotated[list[LockId], meaning("The locks of the root, most waiting first.")]
+    threads: Annotated[Count, meaning("Threads behind it; of a cycle, with its own threads.")]
+    waited_s: Annotated[Number, meaning("Seconds of the present waits behind it, in sum.")]
+    longest: Annotated[Tid, meaning("The thread behind it that waits longest.")]
 
 
 class OrderEdgeEntry(Struct, kw_only=True, gc=False, rename={"from_": "from", "site": "from_site"}):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import deadlock_report, lock_classes, thread_groups
+from locktop.collector.analysis import (
+    blocking_tree,
+    deadlock_report,
+    lock_classes,
+    thread_groups,
+)
 from locktop.collector.format.source_location import short_location
 from locktop.collector.model import (
     Blame,
+    BlockingTree,
     DeadlockReport,
     Frame,
     Held,
@@ -40,8 +46,17 @@ _MIN_OF_A_GROUP = (3, 8)
 class SnapshotIndex:
     """One snapshot with indexes. Like the snapshot, the index never changes."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        source_line: Callable[[str | None, int | None], str] = lambda *_: "",
+    ) -> None:
+        """Args:
+        snapshot: the snapshot.
+        source_line: returns a line of a source file by its number; "" where it is not known.
+        """
         self.snapshot = snapshot
+        self.source_line = source_line
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
         self.unobserved_waits = {wait.tid: wait for wait in snapshot.unobserved_waits}
@@ -111,14 +126,32 @@ class SnapshotIndex:
         return tuple(sorted(waiting, key=_waited, reverse=True))
 
     @cached_property
-    def waited_now(self) -> dict[int, float]:
-        """Seconds of the present waits in contention, in sum by lock."""
-        waited: dict[int, float] = {}
-        for thread in self.waiting:
-            wait = thread.waiting_for
-            if wait is not None:
-                waited[wait.lock] = waited.get(wait.lock, 0.0) + wait.duration_s
-        return waited
+    def blocking(self) -> BlockingTree:
+        """The present waits in contention, below the threads and locks that cause them."""
+        return blocking_tree.find(self.snapshot)
+
+    @cached_property
+    def behind_waiters(self) -> dict[int, int]:
+        """By lock: the threads that wait behind its waiters, if there are any."""
+        behind: dict[int, int] = {}
+        for waiter in self.blocking.waiters.values():
+            if waiter.behind.threads:
+                behind[waiter.lock] = behind.get(waiter.lock, 0) + waiter.behind.threads
+        return behind
+
+    @cached_property
+    def chained_wait_s(self) -> dict[int, float]:
+        """By lock at the root of a chain: the seconds of waits for the other locks of its chain.
+
+        Short waits come and go between two scans, so they make no chain.
+        """
+        chained: dict[int, float] = {}
+        for root in self.blocking.roots:
+            if root.depth > 1 and root.behind.waited_s >= LONG_WAIT_S:
+                others = {one.lock for one in self.blocking.walk(root)} - {root.lock}
+                waits = [self.locks[id_].counted_wait_s for id_ in others if id_ in self.locks]
+                chained[root.lock] = chained.get(root.lock, 0.0) + sum(waits)
+        return chained
 
     @cached_property
     def _same_names(self) -> Counter[str]:

@@ -6,6 +6,12 @@ of such a figure are None too (model/figures.py). The id 0 of a thread, stack or
 none, or unknown. A ``Snapshot`` never changes, so threads may share a snapshot.
 """
 
+from locktop.collector.model.blocking import (
+    Behind,
+    BlockingRoot,
+    BlockingTree,
+    BlockingWaiter,
+)
 from locktop.collector.model.calls import CallNode, CallTree
 from locktop.collector.model.deadlock_report import (
     Avoidance,
@@ -29,6 +35,7 @@ from locktop.collector.model.findings import (
     Pattern,
 )
 from locktop.collector.model.groups import LockClass, ThreadGroup
+from locktop.collector.model.histograms import Histogram
 from locktop.collector.model.inside import (
     HeldSpan,
     HolderSample,
@@ -46,6 +53,7 @@ from locktop.collector.model.kinds import (
     MisuseKind,
     PatternName,
     ProfileState,
+    RootKind,
     ThreadState,
 )
 from locktop.collector.model.locks import (
@@ -95,8 +103,12 @@ __all__ = [
     "WAITS_ALONE",
     "ActivityState",
     "Avoidance",
+    "Behind",
     "Blame",
     "BlockReason",
+    "BlockingRoot",
+    "BlockingTree",
+    "BlockingWaiter",
     "CallNode",
     "CallTree",
     "Confidence",
@@ -111,6 +123,7 @@ __all__ = [
     "Frame",
     "Held",
     "HeldSpan",
+    "Histogram",
     "HolderSample",
     "InsideProfile",
     "InsideStack",
@@ -145,6 +158,7 @@ __all__ = [
     "ProfileRegion",
     "ProfileState",
     "Remedy",
+    "RootKind",
     "ScanSample",
     "SelfProfile",
     "Snapshot",

@@ -5,6 +5,7 @@ Functions that only wrap a lock do not stand for a stack.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from locktop.collector.model import Frame
@@ -16,6 +17,23 @@ _WRAPPERS = (
 )  # fmt: skip
 _WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++", "libgomp", "libomp")
 
+#: Namespaces of the standard libraries. A program may have a namespace ``core`` of its own, so
+#: files tell that of Rust.
+_STANDARD = (
+    "std::", "__gnu_cxx::", "__cxxabiv1::", "__gthread", "__rust_begin_",
+    "runtime.", "sync.", "internal/",  # Go
+)  # fmt: skip
+_STANDARD_MODULES = (
+    "libc.so", "libc-2", "libpthread", "libm.so", "libdl", "ld-linux", "libstdc++", "libc++",
+    "libgcc_s", "ld-musl",
+)  # fmt: skip
+#: Files of Python itself and of Rust, not of a package that the program installed.
+_STANDARD_FILE = re.compile(
+    r"^<frozen |/lib(?:64)?/python3[^/]*/(?!(?:site|dist)-packages/)"
+    r"|(?:^|/)library/(?:std|core|alloc)/src/"
+)
+#: The arguments of a template, innermost first.
+_TEMPLATE = re.compile(r"<[^<>]*>")
 #: The outer end of a stack that was too deep to be recorded completely.
 CUT_WHEN_RECORDED = Frame(
     address=0,
@@ -48,6 +66,28 @@ def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:
         if (frame.function or frame.module) and not is_library_wrapper(frame)
     )
     return next(own, None)
+
+
+def is_standard_library(frame: Frame) -> bool:
+    """Return whether the code of a frame belongs to the standard library of its language."""
+    if frame.file is not None and _STANDARD_FILE.search(frame.file):
+        return True
+    if frame.module.startswith(_STANDARD_MODULES):
+        return True
+    return _qualified_name(frame.function).startswith(_STANDARD)
+
+
+def _qualified_name(function: str) -> str:
+    """Return the function without the type of its result: ``f`` of ``std::string f<int>(int)``.
+
+    Of an implementation of a Rust trait the result begins with the type.
+    """
+    if function.startswith("<"):
+        return function.lstrip("<&")
+    name = function.partition("(")[0]
+    while (shorter := _TEMPLATE.sub("", name)) != name:
+        name = shorter
+    return name.rpartition(" ")[2] if "operator" not in name else name
 
 
 def is_library_wrapper(frame: Frame) -> bool:

@@ -116,3 +116,11 @@ class ProfileState(StrEnum):
     RUNNING = "running"
     UNLOADED = "unloaded"  # dlclose() removed code of a region
     TAKEN_OVER = "taken over"  # the program installed a handler for the profile's signal
+
+
+class RootKind(StrEnum):
+    """The kinds of root of a blocking tree. The value is the word in JSON."""
+
+    HOLDER = "holder"  # a thread that holds a lock, and does not wait in contention itself
+    LOCK = "lock"  # a lock whose holder is not known
+    CYCLE = "cycle"  # threads that wait for each other

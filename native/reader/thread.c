@@ -27,6 +27,11 @@ static uint64_t wait_bytes(const struct lt_thread *block)
     return (uint64_t)block->waits.count * sizeof(struct lt_waits);
 }
 
+static uint64_t line_bytes(const struct lt_histograms *histograms)
+{
+    return histograms->lines ? histograms->capacity * sizeof(struct lt_histogram_line) : 0;
+}
+
 static int copy_waits(const struct lt_mapping *file, uint8_t *to, const struct lt_array *waits)
 {
     uint64_t left = waits->count;
@@ -46,17 +51,21 @@ static int copy_waits(const struct lt_mapping *file, uint8_t *to, const struct l
     return 1;
 }
 
-/* Copies the waits first: then no lock has more contended acquisitions than acquisitions. */
+/* Copies the waits first: then no lock has more contended acquisitions than acquisitions. The lines
+ * come before: then no histogram has more waits. */
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
     uint64_t counters = counters_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
+    uint64_t lines = line_bytes(&block->histograms);
 
-    read->scratch_needed = counters + sites + waits;
+    read->scratch_needed = counters + sites + waits + lines;
     if (read->scratch_needed > read->scratch_max)
         return LT_READ_DAMAGED;
     if (read->scratch_needed > read->scratch_size)
         return LT_READ_MORE_SCRATCH;
-    if (!copy_waits(read->file, read->scratch + counters + sites, &block->waits) ||
+    if (!lt_copy(read->file, read->scratch + counters + sites + waits, lines,
+                 block->histograms.lines) ||
+        !copy_waits(read->file, read->scratch + counters + sites, &block->waits) ||
         !lt_copy(read->file, read->scratch, counters, block->counters) ||
         !lt_copy(read->file, read->scratch + counters, sites, block->sites))
         return LT_READ_DAMAGED;
@@ -93,7 +102,9 @@ static int copy_block(const struct lt_thread_read *read, struct lt_thread *to, u
         !lt_copy(read->file, to, offsetof(struct lt_thread, own), offset))
         return 0;
     to->wait = wait;
-    return lt_copy(read->file, to->held_inline, held_bytes(to),
+    return lt_copy(read->file, &to->histograms, sizeof to->histograms,
+                   offset + offsetof(struct lt_thread, histograms)) &&
+           lt_copy(read->file, to->held_inline, held_bytes(to),
                    offset + offsetof(struct lt_thread, held_inline));
 }
 
@@ -128,10 +139,22 @@ static int gone(const struct lt_thread *now, const struct lt_thread *first)
     return !in_use(now) || now->birth != first->birth;
 }
 
+static uint64_t uncounted(const struct lt_thread_sum *sum, uint32_t contention)
+{
+    uint64_t contended = 0;
+
+    for (int kind = 0; kind < LT_KINDS; kind++)
+        contended += contention >> kind & 1 ? sum->contended[kind] : 0;
+    return contended > sum->counted ? contended - sum->counted : 0;
+}
+
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
     uint64_t counters = counters_bytes(tables), sites = site_bytes(tables);
+    uint64_t lines = line_bytes(&tables->histograms), counted = read->sum.counted;
 
+    if (!lt_lines_fit(&read->lines, lines / sizeof(struct lt_histogram_line)))
+        return LT_READ_MORE_LINES;
     int result = lt_fold_sites(read->scratch + counters, sites, read->block.tid, &read->sites);
 
     if (result != LT_READ_DONE)
@@ -140,6 +163,13 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     read->refused += lt_fold_counters(read->scratch, counters, read->scratch + counters + sites,
                                       tables->waits.count, read->sums, read->sum_count, &read->sum);
     lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);
+    read->refused +=
+        lt_fold_lines(read->scratch + counters + sites + wait_bytes(tables), lines, read->sums,
+                      read->sum_count, read->contention, &read->lines, &counted);
+    read->sum.counted = counted;
+    if (tables->histograms.left_out)
+        read->sum.left_out = uncounted(&read->sum, read->contention);
+    read->lines.left_out += tables->histograms.left_out;
     return LT_READ_DONE;
 }
 
@@ -155,6 +185,7 @@ static int read_one(struct lt_thread_read *read, uint64_t offset)
     if (!in_use(&first))
         return LT_READ_GONE;
     memcpy(&tables, &first, head);
+    tables.histograms = first.histograms;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         read->now = lt_reader_ticks(read->clock);
         int result = copy_tables(read, &tables);
@@ -168,8 +199,12 @@ static int read_one(struct lt_thread_read *read, uint64_t offset)
         if (read->block.table_seq == tables.table_seq && !(tables.table_seq & 1) &&
             !long_wait_ended(read, &tables))
             break;
-        if (attempt + 1 < ATTEMPTS)
-            memcpy(&tables, &read->block, head);
+        if (attempt + 1 == ATTEMPTS)
+            break;
+        memcpy(&tables, &read->block, head);
+        if (!lt_copy(read->file, &tables.histograms, sizeof tables.histograms,
+                     offset + offsetof(struct lt_thread, histograms)))
+            return LT_READ_DAMAGED;
     }
     if (!settle_wait(read, offset, &first))
         return LT_READ_DAMAGED;

@@ -14,6 +14,7 @@ from unit.builders import scenarios
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.moments import Moments
 from locktop.tui.app import LocktopApp
+from locktop.tui.screen_start import ScreenStart
 from locktop.tui.themed_app import ThemedApp
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
@@ -79,6 +80,21 @@ class Screen:
         return self.text.splitlines()
 
     @property
+    def first(self) -> str:
+        """The first line: the views and the state of the screen."""
+        return self.lines[0]
+
+    @property
+    def status(self) -> str:
+        """The line of the process."""
+        return self.lines[1]
+
+    @property
+    def headline(self) -> str:
+        """The line below that of the process."""
+        return self.lines[2]
+
+    @property
     def locks(self) -> ItemList:
         return self.app.screen.query_one("#locks", ItemList)
 
@@ -88,7 +104,7 @@ class Screen:
 
     @property
     def details(self) -> Details:
-        return self.app.screen.query_one(Details)
+        return self.app.screen.query_one("#details", Details)
 
     def names(self, title: str) -> list[str]:
         """Return the first column of the list with this column title."""
@@ -110,6 +126,7 @@ async def opened(
     is_own_program: bool = False,
     leave_running: Callable[[], None] | None = None,
     moments: Moments | None = None,
+    start: ScreenStart | None = None,
 ) -> AsyncIterator[Screen]:
     clock = [0.0]
     feed = HandFeed(*(snapshots or (scenarios.normal(),)))
@@ -119,6 +136,7 @@ async def opened(
         is_own_program=is_own_program,
         leave_running=leave_running,
         moments=moments,
+        start=start,
         environ={"TERM": "xterm-256color"},
         now=lambda: clock[0],
     )

@@ -30,6 +30,7 @@ class Terminal:
         """``patience_s``: how long the child waits at its end until the terminal reads."""
         environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
         environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
+        environ |= {"LC_ALL": "C.UTF-8"}
         environ |= {"PYTHONPATH": str(HERE.parent), "TEST_PARENT": str(os.getpid())}
         self._master, slave = pty.openpty()
         self.modes_before = termios.tcgetattr(slave)

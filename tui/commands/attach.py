@@ -81,6 +81,7 @@ def watch(
             return accessible.run(source, arguments.rate)
         finally:
             source.close()
+    start = options.screen_start(arguments)
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
     from locktop.tui.app import LocktopApp
@@ -103,7 +104,9 @@ def watch(
             leave_running=launched.leave_running if launched and asks_at_quit else None,
             moments=history,
             shows_calls=shows_calls,
+            start=start,
         )
+        app.meter.synchronized = arguments.settings.synchronized
         app.add_warnings(warnings)
         return run_app(app, launched=launched)
     finally:

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="the recording")
     parser.add_argument("--at", metavar="T", help="begin at this time (default the first moment)")
     options.add_theme(parser)
+    options.add_lists(parser)
     # Without this argparse takes -35s for an option.
     parser._negative_number_matcher = options.BEFORE_THE_END
 
@@ -33,6 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
     from locktop.collector.recording.segments import open_recording
 
+    start = options.screen_start(arguments)
     recording = open_recording(arguments.file)
     try:
         if not recording.times_ns():
@@ -48,7 +50,9 @@ def execute(arguments: argparse.Namespace) -> int:
         from locktop.tui.feed import ReplayFeed
         from locktop.tui.themed_app import run_app
 
-        app = LocktopApp(ReplayFeed(), arguments.theme, moments=recording, is_replay=True)
+        app = LocktopApp(
+            ReplayFeed(), arguments.theme, moments=recording, is_replay=True, start=start
+        )
         if arguments.at is not None:
             app.begin_at(arguments.at)
         if recording.damage:

@@ -33,7 +33,6 @@ from locktop.tui.views.call_tree_rows import (
 from locktop.tui.views.cells import percent
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
-from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen, Travel
@@ -95,33 +94,27 @@ class CallTreeScreen(ListScreen):
         self._walked: list[Step] = []  # the path of functions, the visible one at the end
         self._wings: list[WingRow] = []
         self._wing_ids: dict[tuple[str, Step | None, str], int] = {}
+        # Made here: the screen may close before Textual has mounted them.
+        self._tree_list = ItemList(id="tree")
+        self._wing_list = ItemList(id="wings")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
         self.add_class("on-tree")
         self._choose_shape(self.app.size.width, self.app.size.height)
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield from self.compose_top()
         with Container(id="call-tree-body"):
             yield from self.compose_lists()
         yield from self.compose_footer()
 
     def compose_lists(self) -> ComposeResult:
         """The lists below the headline."""
-        yield ItemList(id="tree")
-        yield ItemList(id="wings")
+        yield self._tree_list
+        yield self._wing_list
 
     def on_mount(self) -> None:
         """Give the first list the focus."""
-        self.find_widgets()
         self.active_list().focus()
-
-    def find_widgets(self) -> None:
-        """Find the widgets once: a snapshot may come while the app closes, and they are gone."""
-        self._status_line = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._tree_list = self.query_one("#tree", ItemList)
-        self._wing_list = self.query_one("#wings", ItemList)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot of the same process."""
@@ -146,13 +139,13 @@ class CallTreeScreen(ListScreen):
 
     def _draw(self) -> None:
         width = self.size.width
-        self._status_line.show((self._status(width),))
+        self.first_line.show((self._status(width),))
         if self._root is None:
             began = self._now()
             self._root = self.add_up()
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
-        self._headline.show(self.headline(self._root, width))
+        self.headline_lines.show(self.headline(self._root, width))
         self.draw_tree(self._root)
         self._draw_wings(self._root)
 

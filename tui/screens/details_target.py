@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from locktop.collector.format import lock_order
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
+from locktop.collector.model import OrderCycle
+from locktop.tui.screens.blocking_panel import BlockingPanel
+from locktop.tui.screens.deadlock_panel import reports_of
+from locktop.tui.screens.details_subject import DetailsSubject, Topic
+from locktop.tui.screens.list_panels import LockPanel, ThreadPanel
 from locktop.tui.views.deadlock_details import deadlock_details
 from locktop.tui.views.lock_order_details import has_lock_orders, lock_order_details
 from locktop.tui.views.styled_line import Line, make_line
 
-
-class Topic(Enum):
-    """The kinds of things that the details can be about."""
-
-    LOCK = "lock"  # a lock, or a class of locks
-    THREAD = "thread"  # a thread, or a group of threads
-    DEADLOCKS = "deadlocks"
-    LOCK_ORDERS = "lock orders"  # the potential deadlocks
+_GONE: tuple[str, Iterable[Line]] = ("", (make_line((" It is no longer there.", "dim")),))
 
 
-class DetailsSubject(NamedTuple):
-    """One thing that the details are about."""
-
-    topic: Topic
-    row: int = 0  # id of a row of the list, 0 for what is in no list
-
-
-class Followed(NamedTuple):
+class Followed(Struct, frozen=True):
     """The thread and the lock of which each scan measures more: tid and id, 0 for none."""
 
     thread: int
@@ -41,13 +31,16 @@ class DetailsTarget:
     """Chooses the target of the details: a row of a list, the deadlocks, or the lock orders.
 
     Without a target the row under the cursor of the list in use is the next one. A new deadlock
-    becomes the target by itself.
+    becomes the target by itself. The user can walk on from a lock to its holder, and from a
+    thread to its lock.
     """
 
-    def __init__(self, locks: LockPanel, threads: ThreadPanel) -> None:
+    def __init__(self, locks: LockPanel, threads: ThreadPanel, blocking: BlockingPanel) -> None:
         self._locks = locks
+        self._blocking = blocking
         self._threads = threads
         self._target: DetailsSubject | None = None
+        self._walked: list[DetailsSubject] = []  # the targets before this one, the first one first
         self._had_deadlock = False
 
     @property
@@ -56,9 +49,13 @@ class DetailsTarget:
         return self._target
 
     @property
-    def is_in_no_list(self) -> bool:
-        """Whether the target is in no list: only a choice of the user leaves such a target."""
-        return self.is_about(Topic.DEADLOCKS) or self.is_about(Topic.LOCK_ORDERS)
+    def stays(self) -> bool:
+        """Whether only a choice of the user leaves the target, and no move of the list."""
+        return bool(self._walked) or (
+            (self.is_about(Topic.DEADLOCKS) or self.is_about(Topic.LOCK_ORDERS))
+            and self._target is not None
+            and not self._target.row
+        )
 
     def is_about(self, topic: Topic) -> bool:
         """Whether the target is of that topic."""
@@ -66,13 +63,66 @@ class DetailsTarget:
 
     def clear(self) -> None:
         """Have no target, until the details are drawn next."""
-        self._target = None
+        self.take(None)
 
-    def take_row(self, panel: AnyPanel) -> None:
-        """Make the row under the cursor of ``panel`` the target."""
-        row = panel.widget.current
-        topic = Topic.LOCK if panel is self._locks else Topic.THREAD
-        self._target = DetailsSubject(topic, row) if row is not None else None
+    def take(self, subject: DetailsSubject | None) -> None:
+        """Make ``subject`` the target; None for none."""
+        self._target = subject
+        self._walked.clear()
+
+    # Walking
+
+    def walk(self, index: SnapshotIndex) -> str:
+        """Go from a lock to its holder, or from a thread to the lock that it waits for.
+
+        Returns:
+            Why the walk ends here; "" where it went on.
+        """
+        target = self._target
+        if target is None:
+            return "Nothing is chosen."
+        found = self._next(index, target)
+        if isinstance(found, str):
+            return found
+        self._walked.append(target)
+        self._target = found
+        return ""
+
+    def walk_back(self) -> bool:
+        """Go back to the target before; return False where the user did not walk."""
+        if not self._walked:
+            return False
+        self._target = self._walked.pop()
+        return True
+
+    def _next(self, index: SnapshotIndex, target: DetailsSubject) -> DetailsSubject | str:
+        if target.topic is Topic.LOCK:
+            return self._holder_of(index, target.row)
+        if target.topic is Topic.THREAD:
+            return self._lock_of(index, self._threads.closest(index, target.row))
+        if target.topic is Topic.BLOCKING:
+            return self._lock_of(index, self._blocking.closest(index, target.row))
+        if target.topic is Topic.DEADLOCKS and (found := reports_of(index, target.row)):
+            return DetailsSubject(Topic.THREAD, found[0].circle[0].tid)
+        return "A potential deadlock has no holder now."
+
+    def _holder_of(self, index: SnapshotIndex, lock_id: int) -> DetailsSubject | str:
+        lock = index.locks.get(lock_id)
+        if lock is None:
+            return "This row has several locks: open it with Right, and choose one."
+        if not lock.holders:
+            return f"The holder of {lock.name} is not known, or nobody holds it."
+        return DetailsSubject(Topic.THREAD, lock.holders[0])
+
+    def _lock_of(self, index: SnapshotIndex, tid: int) -> DetailsSubject | str:
+        thread = index.threads.get(tid)
+        if thread is None:
+            return "The thread is no longer there."
+        if thread.waiting_for is None:
+            return f"{index.thread_name(tid)} waits for no lock: the chain ends here."
+        return DetailsSubject(Topic.LOCK, thread.waiting_for.lock)
+
+    # Deadlocks
 
     def follow_deadlock(self, index: SnapshotIndex, is_reading: bool) -> None:
         """Make a deadlock that is new in ``index`` the target, unless the user reads the details.
@@ -81,9 +131,9 @@ class DetailsTarget:
         """
         has_deadlock = bool(index.snapshot.deadlocks)
         if has_deadlock and not self._had_deadlock and not is_reading:
-            self._target = DetailsSubject(Topic.DEADLOCKS)
+            self.take(DetailsSubject(Topic.DEADLOCKS))
         if not has_deadlock and self.is_about(Topic.DEADLOCKS):
-            self._target = None
+            self.clear()
         self._had_deadlock = has_deadlock
 
     def take_deadlock(self, index: SnapshotIndex, is_reading: bool) -> bool:
@@ -99,16 +149,20 @@ class DetailsTarget:
         deadlocked, has_orders = bool(index.snapshot.deadlocks), has_lock_orders(index)
         is_read = is_reading and self.is_about(Topic.DEADLOCKS)
         if has_orders and (is_read or not deadlocked):
-            self._target = DetailsSubject(Topic.LOCK_ORDERS)
+            self.take(DetailsSubject(Topic.LOCK_ORDERS))
         elif deadlocked:
-            self._target = DetailsSubject(Topic.DEADLOCKS)
+            self.take(DetailsSubject(Topic.DEADLOCKS))
         return deadlocked or has_orders
+
+    # The contents
 
     def followed(self, index: SnapshotIndex) -> Followed:
         """The thread or the lock that the details are about."""
         if self._target is None:
             return Followed(0, 0)
-        topic, row = self._target
+        topic, row = self._target.topic, self._target.row
+        if topic is Topic.BLOCKING:
+            return Followed(self._blocking.closest(index, row), 0)
         return Followed(
             self._threads.closest(index, row) if topic is Topic.THREAD else 0,
             row if topic is Topic.LOCK else 0,
@@ -118,20 +172,40 @@ class DetailsTarget:
         """The title of the details and their lines."""
         if self._target is None:
             return "", (make_line((" Nothing is chosen.", "dim")),)
-        topic, row = self._target
-        if topic is Topic.DEADLOCKS:
-            more = len(lock_order.not_there(index.snapshot))
-            also = f"; d: {more} potential" if more else ""
-            return f"of the deadlock{also}", deadlock_details(index)
-        if topic is Topic.LOCK_ORDERS:
-            found = self._lock_orders(index)
-        else:
-            panel = self._locks if topic is Topic.LOCK else self._threads
-            found = panel.details(index, row)
-        return found or ("", (make_line((" It is no longer there.", "dim")),))
+        found = self._content(index, self._target) or _GONE
+        if not self._walked:
+            return found
+        steps = len(self._walked)
+        return f"{found[0]}, {steps} step{'s' * (steps > 1)} on; Esc: back", found[1]
+
+    def _content(
+        self, index: SnapshotIndex, target: DetailsSubject
+    ) -> tuple[str, Iterable[Line]] | None:
+        if target.topic is Topic.DEADLOCKS:
+            return self._deadlocks(index, target.row)
+        if target.topic is Topic.LOCK_ORDERS:
+            return self._lock_orders(index, target.row)
+        panels: dict[Topic, LockPanel | ThreadPanel | BlockingPanel] = {
+            Topic.LOCK: self._locks,
+            Topic.THREAD: self._threads,
+            Topic.BLOCKING: self._blocking,
+        }
+        return panels[target.topic].details(index, target.row)
 
     @staticmethod
-    def _lock_orders(index: SnapshotIndex) -> tuple[str, Iterable[Line]] | None:
+    def _deadlocks(index: SnapshotIndex, row: int) -> tuple[str, Iterable[Line]] | None:
+        reports = reports_of(index, row)
+        if not reports:
+            return None
+        more = len(lock_order.not_there(index.snapshot))
+        also = f"; d: {more} potential" if more else ""
+        return f"of the deadlock{also}", deadlock_details(index, reports)
+
+    @staticmethod
+    def _lock_orders(index: SnapshotIndex, row: int) -> tuple[str, Iterable[Line]] | None:
         if not has_lock_orders(index):
             return None
-        return "of potential deadlocks", lock_order_details(index)
+        if not row:
+            return "of potential deadlocks", lock_order_details(index)
+        cycles: list[OrderCycle] = lock_order.not_there(index.snapshot)[row - 1 : row]
+        return ("of a potential deadlock", lock_order_details(index, cycles)) if cycles else None

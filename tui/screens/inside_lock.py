@@ -83,18 +83,14 @@ class InsideLockScreen(CallTreeScreen):
         self._sort_by = SORT_KEYS[0].name
         self._new_notes = NewNotes()
         self._new_notes.of(snapshot.notes)
+        self._function_list = self._first = ItemList(id="functions")
 
     def compose_lists(self) -> ComposeResult:
         """The functions above the tree, and callers and callees."""
         with Container(id="inside"):
-            yield ItemList(id="functions")
-            yield ItemList(id="tree")
-        yield ItemList(id="wings")
-
-    def find_widgets(self) -> None:
-        """See CallTreeScreen."""
-        super().find_widgets()
-        self._function_list = self._first = self.query_one("#functions", ItemList)
+            yield self._function_list
+            yield self._tree_list
+        yield self._wing_list
 
     def on_mount(self) -> None:
         """Begin to sample."""

@@ -13,6 +13,7 @@ from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.format.source_location import short_location
 from locktop.collector.model import Lock, LockClass, Snapshot, Thread, ThreadGroup
 from locktop.collector.recording.past_pressure import PressurePhase
+from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.class_details import class_details
@@ -22,7 +23,7 @@ from locktop.tui.views.lock_list import LockRow
 from locktop.tui.views.row_groups import MAX_INSIDE, More, RowGroups
 from locktop.tui.views.sorting import SortKey, StableSorter, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line
-from locktop.tui.views.table import Cell, Column, Table, lay_out
+from locktop.tui.views.table import Cell, Column, Table, chosen, lay_out
 from locktop.tui.views.thread_details import thread_details
 from locktop.tui.views.thread_list import ThreadRow
 from locktop.tui.widgets.item_list import ItemList
@@ -34,6 +35,7 @@ class Panel(Generic[Row]):
     """The logic of one list: order, filter, columns and open groups. A widget draws the list."""
 
     title = ""
+    topic = Topic.LOCK
     sort_keys: Sequence[SortKey[Row]] = ()
 
     def __init__(self, widget: ItemList) -> None:
@@ -43,6 +45,27 @@ class Panel(Generic[Row]):
         self._sorter = StableSorter()
         self._groups = RowGroups()
         self._table: Table[Row] | None = None
+        #: The titles of the columns that the user chose; none: as many as fit.
+        self.chosen_columns: tuple[str, ...] = ()
+        #: The titles of all columns; none before the first drawing.
+        self.titles: tuple[str, ...] = ()
+
+    @property
+    def visible(self) -> tuple[str, ...]:
+        """The titles of the visible columns."""
+        return tuple(column.title for column in self._table.columns) if self._table else ()
+
+    @property
+    def subject(self) -> DetailsSubject | None:
+        """The subject of the row under the cursor, for the details."""
+        row = self.widget.current
+        return DetailsSubject(self.topic, row) if row is not None else None
+
+    def begin(self, sort_by: str, columns: Sequence[str]) -> None:
+        """Take the order and the columns at first. A sort key of another list changes nothing."""
+        if any(key.name == sort_by for key in self.sort_keys):
+            self.sort_by = sort_by
+        self.chosen_columns = tuple(columns)
 
     # The rows
 
@@ -96,8 +119,8 @@ class Panel(Generic[Row]):
 
     # Keys
 
-    def next_sort_key(self) -> str:
-        """Sort by the next visible column; return the name of the sort key."""
+    def next_sort_key(self) -> None:
+        """Sort by the next visible column."""
         self.sort_by = next_sort_key(self.sort_keys, self.sort_by)
         while self._table is not None and not self._table.has(
             sort_key_named(self.sort_keys, self.sort_by).column
@@ -105,7 +128,6 @@ class Panel(Generic[Row]):
             self.sort_by = next_sort_key(self.sort_keys, self.sort_by)
         self.reversed = False
         self.sort_now()
-        return self.sort_by
 
     def reverse(self) -> None:
         """Reverse the order."""
@@ -165,7 +187,10 @@ class Panel(Generic[Row]):
             if id_ not in hidden and (not wanted or self.found(index, row, wanted))
         ]
         ids = self._sorter.arrange(visible, now, lambda: self._sorted(index, rows, visible))
-        table = self._table = lay_out(self.columns(index), self.widget.size.width)
+        every = self.columns(index)
+        self.titles = tuple(column.title for column in every if column.title)
+        columns = chosen(every, self.chosen_columns)
+        table = self._table = lay_out(columns, self.widget.size.width)
         sort_by = sort_key_named(self.sort_keys, self.sort_by)
         idle = sum(self.count(rows[id_]) for id_ in hidden)
         left = sum(map(self.count, rows.values())) - sum(self.count(rows[id_]) for id_ in visible)
@@ -252,7 +277,7 @@ class Panel(Generic[Row]):
     def _sorted(
         self, index: SnapshotIndex, rows: Mapping[int, Row], visible: Iterable[int]
     ) -> list[int]:
-        key = sort_key_named(self.sort_keys, self.sort_by).key
+        key = sort_key_named(self.sort_keys, self.sort_by).of(index)
         found = sorted(visible, key=lambda id_: key(rows[id_]), reverse=self.reversed)
         # In either direction deadlocked rows stay at the top and idle rows below. Sorting is
         # stable.
@@ -342,6 +367,7 @@ class ThreadPanel(Panel[ThreadRow]):
     """The list of threads. Threads that do the same are one row until the user opens it."""
 
     title = "Threads"
+    topic = Topic.THREAD
     sort_keys = thread_list.SORT_KEYS
 
     def singles(self, index: SnapshotIndex) -> Mapping[int, ThreadRow]:
@@ -415,6 +441,3 @@ class ThreadPanel(Panel[ThreadRow]):
             return index.locks.get(thread.waiting_for.lock)
         held = [index.locks[one.lock] for one in thread.holds if one.lock in index.locks]
         return next((lock for lock in reversed(held) if lock.waiters), None)
-
-
-AnyPanel = LockPanel | ThreadPanel

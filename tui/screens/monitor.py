@@ -12,7 +12,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.geometry import Size
 
 from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
@@ -23,32 +22,34 @@ from locktop.tui.frame_pacer import Pacer
 from locktop.tui.keymap import FOOTER, PAST_FOOTER
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
-from locktop.tui.screens.details_target import DetailsTarget, Followed, Topic
+from locktop.tui.screen_start import ScreenStart
+from locktop.tui.screens.details_target import Followed
 from locktop.tui.screens.level_control import LevelControl
-from locktop.tui.screens.list_panels import AnyPanel, LockPanel, ThreadPanel
+from locktop.tui.screens.list_choices import ListChoices
+from locktop.tui.screens.mark_comparison import MarkComparison
+from locktop.tui.screens.monitor_body import MonitorBody, choose_shape, compose_body
 from locktop.tui.screens.newest_snapshots import NewestSnapshots
 from locktop.tui.screens.past_travel import PastTravel
 from locktop.tui.screens.pressure_reader import PressureReader
 from locktop.tui.screens.screen_above import Below, ScreenAbove
 from locktop.tui.screens.session_control import SessionControl
+from locktop.tui.screens.source_reader import SourceReader
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.banner import no_deadlock, top_lines
 from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import HOLDER_NOW
-from locktop.tui.views.status import notes, status_line
+from locktop.tui.views.overview import overview_lines
+from locktop.tui.views.status import notes, state_flags, status_line
 from locktop.tui.views.styled_line import Line
-from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.filter import MomentEntry
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
+from locktop.tui.widgets.view_bar import ViewBar
 
-#: From this size the details are beside the lists.
-WIDE = (150, 28)
-MEDIUM_HEIGHT = 34
 #: The empty screen costs as many bytes as a full one, so it appears only after this time.
 _EMPTY_AFTER_S = 0.3
 #: How long a note stays in the last line.
@@ -62,6 +63,7 @@ class MonitorScreen(ListScreen):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+    view_name = "locks"
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class MonitorScreen(ListScreen):
         asks_for_level: bool = True,
         moments: Moments | None = None,
         is_replay: bool = False,
+        start: ScreenStart | None = None,
     ) -> None:
         """Make the screen.
 
@@ -83,6 +86,7 @@ class MonitorScreen(ListScreen):
             asks_for_level: whether the user must confirm a new level.
             moments: the memory of the process, or the recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
+            start: the order, the filter and the columns at first.
         """
         self.past = Past(moments, is_replay)
         self.travel = PastTravel(self.past, self, self, meter, now)
@@ -94,7 +98,9 @@ class MonitorScreen(ListScreen):
         slot = self._newest.slot
         self._level = LevelControl(feed, slot, self, asks=asks_for_level, is_replay=is_replay)
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
-        below = Below(self._status_line, self.action_pause, self.travel, self._above_closed)
+        below = Below(
+            self._status_line, self.flags, self.action_pause, self.travel, self._above_closed
+        )
         self.above = ScreenAbove(self, feed, self.past, below, now)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
@@ -102,21 +108,18 @@ class MonitorScreen(ListScreen):
         self._show_idle = False
         self.typed = TypedFilter()
         self._new_notes = NewNotes()
-        self.begins_with: Callable[[], None] | None = None  # what to show above at the start
+        self._sources = SourceReader(self, self._draw_details)
+        self.begins_with: Callable[[], None] | None = None  # what to show at the start
+        self._start = start or ScreenStart()
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
         # Before there are widgets, for each change of a class computes the styles of all.
         self.add_class("on-locks")
-        self._choose_shape(self.app.size)
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
-        with Container(id="body"):
-            with Container(id="lists"):
-                yield ItemList(id="locks")
-                yield ItemList(id="threads")
-            yield Details(id="details")
+        choose_shape(self, self.app.size)
+        yield from self.compose_top()
+        yield from compose_body()
         with Container(id="footer"):
             yield self.footer
             yield self.filter
@@ -126,12 +129,14 @@ class MonitorScreen(ListScreen):
         """Find the widgets and start the feed."""
         self._status = self.query_one("#status", FixedLines)
         self._headline = self.query_one("#headline", FixedLines)
-        self._details = self.query_one("#details", Details)
-        self._locks = LockPanel(self.query_one("#locks", ItemList))
-        self._threads = ThreadPanel(self.query_one("#threads", ItemList))
-        self._locks.pressure = self.pressure.phases
-        self._target = DetailsTarget(self._locks, self._threads)
-        self._locks.widget.focus()
+        self._view_bar = self.query_one(ViewBar)
+        self._body = MonitorBody(self)
+        self._body.locks.pressure = self.pressure.phases
+        if wrong := self._body.begin(self._start):
+            self.show_message(*wrong, style="waiting", seconds=_NOTES_S)
+        self.filter.value = self._start.filter
+        self.choices = ListChoices(self, self._body, self._start.views, self.go)
+        self._body.locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
         self._newest.start()
@@ -179,22 +184,19 @@ class MonitorScreen(ListScreen):
             return
         # Of another process the screen keeps no row where it was: a listener may get the next one.
         if self._index and self._index.snapshot.process.pid != newest.process.pid:
-            self._sort_now()
-        self._show_index(SnapshotIndex(newest))
-
-    def _sort_now(self) -> None:
-        self._locks.sort_now()
-        self._threads.sort_now()
+            self._body.sort_now()
+        self._show_index(SnapshotIndex(newest, self._sources.line))
 
     def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
         """See DrawsMoments."""
+        index.source_line = self._sources.line
         if not keeps_order:
-            self._sort_now()
+            self._body.sort_now()
         self._show_index(index)
 
     def show_now(self) -> None:
         """See DrawsMoments."""
-        self._sort_now()
+        self._body.sort_now()
         self._take_newest()
 
     def show_position(self) -> None:
@@ -203,8 +205,15 @@ class MonitorScreen(ListScreen):
         self._draw_status()
 
     def _draw_status(self) -> None:
-        if not self.above.is_open:
+        if self.above.screen is not None:
+            self.above.screen.show_flags()
+        else:
+            self._view_bar.set_state(self._body.view, self.flags())
             self._status.show((self._status_line(self.size.width),))
+
+    def flags(self) -> Line:
+        """The state of the screen for the first line: past, paused, ended, or what is wrong."""
+        return state_flags(self._index, self._paused, self.travel.position)
 
     def _show_keys(self) -> None:
         actions = PAST_FOOTER if self.past.is_active else FOOTER
@@ -232,10 +241,10 @@ class MonitorScreen(ListScreen):
         self._draw_status()
         stale = "" if self.past.is_active else self._feed.stale
         self._headline.show(top_lines(index, stale, self.size))
-        now = self._now()
-        for panel in (self._locks, self._threads):
-            panel.draw(index, self.typed, self._show_idle, now)
-        self._target.follow_deadlock(index, self._reads_details)
+        self._body.draw_lists(index, self.typed, self._show_idle, self._now())
+        if self._body.overview.display:
+            alerts = self.past.known_alerts()
+            self._body.draw_overview(overview_lines(index, alerts, self.size.width))
         self._draw_details()
 
     def _status_line(self, width: int) -> Line:
@@ -244,7 +253,6 @@ class MonitorScreen(ListScreen):
         return status_line(
             self._index.snapshot,
             self._newest.pace,
-            self._paused,
             width,
             self.travel.position,
             self.past.alerts,
@@ -252,22 +260,15 @@ class MonitorScreen(ListScreen):
 
     def _draw_details(self) -> None:
         index = self._index
-        if index is None or not self._details.display:
-            self._follow(Followed(0, 0))
-            return
-        if self._target.current is None:
-            self._target.take_row(self._panel())
-        self._follow(self._target.followed(index))
-        title, lines = self._target.content(index)
-        self._details.set_heads("Details", title)
-        self._details.show(self._target.current, lines)
+        self._follow(self._body.draw_details(index) if index is not None else Followed(0, 0))
+        self._sources.read_wanted()
 
     def _follow(self, details: Followed) -> None:
         """Have each scan measure more of what the details are about, and of the holders in sight.
 
         Such a measurement costs something, so the scans make it only where the screen shows it.
         """
-        rows, worst = self._locks, most_waited_now(self._index) if self._index else None
+        rows, worst = self._body.locks, most_waited_now(self._index) if self._index else None
         in_rows = rows.widget.display and rows.has_column(HOLDER_NOW)
         locks = {details.lock, *(rows.widget.in_sight if in_rows else ())}
         if self.past.is_active:
@@ -278,15 +279,8 @@ class MonitorScreen(ListScreen):
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout for the new size."""
-        self._choose_shape(event.size)
+        choose_shape(self, event.size)
         self.call_after_refresh(self._redraw)
-
-    def _choose_shape(self, size: Size) -> None:
-        wide = size.width >= WIDE[0] and size.height >= WIDE[1]
-        medium = not wide and size.height >= MEDIUM_HEIGHT
-        self.set_class(wide, "wide")
-        self.set_class(medium, "medium")
-        self.set_class(not wide and not medium, "small")
 
     def _redraw(self) -> None:
         self._show_keys()
@@ -294,47 +288,33 @@ class MonitorScreen(ListScreen):
 
     @on(ItemList.Moved)
     def _moved(self, event: ItemList.Moved) -> None:
-        keeps = event.by_itself and self._target.is_in_no_list
-        if event.source is self._panel().widget and not keeps:
-            self._target.take_row(self._panel())
+        panel = self._body.panel()
+        if event.source is panel.widget and not (event.by_itself and self._body.target.stays):
+            self._body.target.take(panel.subject)
             self._draw_details()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let the details follow the panel with the focus."""
         widget = event.widget
         if isinstance(widget, ItemList):
-            self._use(widget)
-            if self._index is not None and (widget.chosen or not self._target.is_in_no_list):
-                self._target.clear()
+            self._body.use(widget)
+            if self._index is not None and (widget.chosen or not self._body.target.stays):
+                self._body.target.clear()
+        if isinstance(widget, ScrollPanel):
             self.call_after_refresh(self._draw)
-        elif isinstance(widget, Details):
-            self.call_after_refresh(self._draw)
-
-    def _use(self, used: ItemList) -> None:
-        self.set_class(used is self._locks.widget, "on-locks")
-        self.set_class(used is self._threads.widget, "on-threads")
-
-    def _panel(self) -> AnyPanel:
-        """The panel of the list in use, or used last."""
-        return self._threads if self.has_class("on-threads") else self._locks
-
-    @property
-    def _reads_details(self) -> bool:
-        """Whether the details have the focus. Widgets learn that later than the screen."""
-        return self.focused is self._details
 
     def active_list(self) -> ItemList:
         """See ListScreen."""
-        return self._panel().widget
+        return self._body.panel().widget
 
     def focused_panel(self) -> ScrollPanel:
         """See ListScreen."""
-        return self._details if self._reads_details else self._panel().widget
+        return self._body.focused()
 
     def apply_filter(self) -> None:
         """See ListScreen."""
         self.typed.type(self.filter_words)
-        self._sort_now()
+        self._body.sort_now()
         self._draw()
 
     # Actions, as named in actions.py
@@ -344,36 +324,47 @@ class MonitorScreen(ListScreen):
         found = notes(self._index.snapshot) if self._index is not None else ()
         self.app.push_screen(HelpScreen(found))
 
+    def action_choose(self, what: str) -> None:
+        """Open the dialogue for ``columns``, or for saved ``views``."""
+        self.choices.open(what)
+
     def action_panel(self, step: int) -> None:
         """Go to the next panel, or the one before."""
-        order: list[ScrollPanel] = [self._locks.widget, self._threads.widget, self._details]
-        if self.has_class("zoomed"):
-            order = [self._details]
-        using = order.index(self.focused_panel()) if self.focused_panel() in order else 0
-        target = order[(using + step) % len(order)]
-        if isinstance(target, ItemList):
-            self._target.clear()  # the row under the cursor there is the next target
-            # The small layout displays one list, and only a displayed list takes the focus.
-            self._use(target)
-        self.call_after_refresh(target.focus)
+        self.call_after_refresh(self._body.next_panel(step).focus)
+
+    def go(self, view: str) -> None:
+        """Go to a view."""
+        if view == "callers":
+            self.action_callers()
+        elif view == "timeline":
+            self.action_timeline()
+        elif view == "history":
+            self.action_heat_map()
+        elif view == "inside":
+            self.action_view("inside")
+        else:
+            self.call_after_refresh(self._body.show(view).focus)
+            self.call_after_refresh(self._draw)
 
     def action_details(self) -> None:
-        """Go to the details; the second time give them the whole screen."""
-        self._panel().widget.chosen = True
-        if self._reads_details or self.has_class("small"):
-            self.toggle_class("zoomed")
-        self.set_focus(self._details)
+        """Go to the details; there from a lock to its holder, and from a thread to its lock."""
+        if end := self._body.enter_details(self._index):
+            self.show_message(end)
+        self.call_after_refresh(self._draw)
+
+    def action_zoom(self) -> None:
+        """Give the details the whole screen, or a part of it again."""
+        self._body.zoom()
         self.call_after_refresh(self._draw)
 
     def leave_part(self) -> bool:
-        """Leave the details."""
-        if not (self.has_class("zoomed") or self._reads_details):
-            return False
-        self.remove_class("zoomed")
-        if self._target.is_about(Topic.LOCK_ORDERS):
-            self._target.clear()
-        self.call_after_refresh(self._panel().widget.focus)
-        return True
+        """Leave the details, or the last step of a walk there; leave the overview."""
+        if self._body.view == "overview":
+            self.go("locks")
+            return True
+        left = self._body.leave_details()
+        self.call_after_refresh(self._draw)
+        return left
 
     def leave(self) -> None:
         """Stay: there is no screen below."""
@@ -382,26 +373,23 @@ class MonitorScreen(ListScreen):
         """Show the deadlock with all its stacks; there, or without one, the potential ones."""
         if self._index is None:
             return
-        if not self._target.take_deadlock(self._index, self._reads_details):
+        if not self._body.show_deadlock(self._index):
             self.show_message(no_deadlock(self._index))
-            return
-        self.set_class(self.has_class("small"), "zoomed")
-        self.set_focus(self._details)
         self.call_after_refresh(self._draw)
 
     def action_sort(self) -> None:
         """Sort the list in use by the next column."""
-        self._panel().next_sort_key()
+        self._body.panel().next_sort_key()
         self._draw()
 
     def action_reverse(self) -> None:
         """Reverse the order of the list in use."""
-        self._panel().reverse()
+        self._body.panel().reverse()
         self._draw()
 
     def action_filter(self) -> None:
         """Open the filter, with the lists visible."""
-        self.remove_class("zoomed")
+        self.remove_class("zoomed", "overview")
         super().action_filter()
 
     def action_open(self) -> None:
@@ -413,7 +401,7 @@ class MonitorScreen(ListScreen):
         self._set_open(False)
 
     def _set_open(self, is_open: bool) -> None:
-        panel = self._panel()
+        panel = self._body.panel()
         if self._index is not None and self.focused_panel() is panel.widget:
             panel.set_open(self._index, is_open)
             self._draw()
@@ -446,7 +434,7 @@ class MonitorScreen(ListScreen):
     def action_view(self, name: str) -> None:
         """Show another screen: ``inside`` (the chosen lock), ``calls`` or ``profiles``."""
         if self._index is not None:
-            self.above.open_view(name, self._index.snapshot, self._panel().lock(self._index))
+            self.above.open_view(name, self._index.snapshot, self._body.panel().lock(self._index))
 
     def action_timeline(self) -> None:
         """Show the time line."""
@@ -456,10 +444,12 @@ class MonitorScreen(ListScreen):
         """Show the heat map of waiting."""
         self.above.open_heat_map()
 
-    def _above_closed(self, chosen_ns: int | None) -> None:
+    def _above_closed(self, chosen_ns: int | None, view: str) -> None:
         self.call_after_refresh(self._draw)
         if chosen_ns is not None:
             self.travel.go_to_time(chosen_ns)
+        if view:
+            self.go(view)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """In an entry the keys of the entries are letters."""
@@ -473,6 +463,10 @@ class MonitorScreen(ListScreen):
     def action_mark(self) -> None:
         """Mark the moment on the screen."""
         self.travel.mark()
+
+    def action_compare(self) -> None:
+        """Compare the waits since the last mark with those before."""
+        MarkComparison(self.past, self).open(time.time_ns())
 
     def action_save_past(self) -> None:
         """Save the memory as a recording."""

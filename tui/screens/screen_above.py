@@ -11,6 +11,7 @@ from locktop.tui.feed import PollerFeed, SnapshotFeed
 from locktop.tui.past import Past
 from locktop.tui.screens.calls_control import CallsControl
 from locktop.tui.screens.past_travel import PastTravel
+from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ _MAX_RECORDS = 100_000
 class Below(NamedTuple):
     """The parts of the monitor that the screen above uses."""
 
-    status: StatusLine  # the first line, for a width
+    status: StatusLine  # the second line, for a width
+    flags: Callable[[], Line]  # the right end of the first line
     pause: Callable[[], None]
     travel: PastTravel
-    closed: Callable[[int | None], None]  # the user is back, with the moment that he chose, or None
+    #: The user is back, with the moment that he chose, or None; and goes on to a view, or "".
+    closed: Callable[[int | None, str], None]
 
 
 class ScreenAbove:
@@ -59,6 +62,7 @@ class ScreenAbove:
         self._now = now
         self._calls = CallsControl(feed, below.travel, self.open_calls)
         self._screen: CallTreeScreen | TimeScreen | ProfilesScreen | None = None
+        self._next_view = ""  # where to go when the screen has closed
         #: Reads the past; None until the time line or the heat map was opened.
         self.reader: TimeLineReader | None = None
 
@@ -70,7 +74,30 @@ class ScreenAbove:
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Pass a snapshot on to the screen above."""
         if self._screen is not None:
+            self._screen.show_flags()
             self._screen.show_snapshot(snapshot)
+
+    def leave_for(self, view: str) -> None:
+        """Close the screen above, and go to another view of the monitor."""
+        if self._screen is not None:
+            self._next_view = view
+            self._screen.dismiss()
+
+    @property
+    def screen(self) -> ListScreen | None:
+        """The screen above; None without one."""
+        return self._screen
+
+    def _push(
+        self,
+        screen: CallTreeScreen | TimeScreen | ProfilesScreen,
+        view: str,
+        closed: Callable[[None], None] | None = None,
+    ) -> None:
+        screen.view_name, screen.flags_of = view, self._below.flags
+        self._screen = screen
+        self._monitor.app.push_screen(screen, closed or (lambda _: self._back(None)))
+        screen.call_after_refresh(screen.show_flags)
 
     def open_call_tree(self, snapshot: Snapshot, weight: str | None, idle: bool) -> None:
         """Open the call tree of a snapshot; for the other arguments see CallTreeScreen."""
@@ -78,7 +105,7 @@ class ScreenAbove:
         from locktop.tui.screens.call_tree import CallTreeScreen
 
         profile = SnapshotProfile(snapshot)
-        self._screen = CallTreeScreen(
+        screen = CallTreeScreen(
             profile,
             self._below.status,
             weight=weight_of(profile.weights, weight),
@@ -87,7 +114,7 @@ class ScreenAbove:
             travel=self._below.travel,
             now=self._now,
         )
-        self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
+        self._push(screen, "callers")
 
     def open_view(self, name: str, snapshot: Snapshot, lock: Lock | None) -> None:
         """Open ``inside``, ``calls`` or ``profiles`` of a snapshot.
@@ -113,8 +140,7 @@ class ScreenAbove:
 
         # The code is read from the process, which must run on this machine.
         is_here = isinstance(self._feed, PollerFeed) and not self._past.is_active
-        self._screen = ProfilesScreen(snapshot, reads_code=is_here and not snapshot.ended)
-        self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
+        self._push(ProfilesScreen(snapshot, reads_code=is_here and not snapshot.ended), "profiles")
 
     def open_inside(self, snapshot: Snapshot, lock: Lock) -> None:
         """Open what runs inside a lock of a snapshot."""
@@ -122,7 +148,7 @@ class ScreenAbove:
         from locktop.tui.screens.inside_sampling import InsideSampling
 
         sampling = InsideSampling(self._feed, self._monitor, is_replay=self._past.is_replay)
-        self._screen = InsideLockScreen(
+        screen = InsideLockScreen(
             snapshot,
             lock,
             sampling,
@@ -131,7 +157,7 @@ class ScreenAbove:
             travel=self._below.travel,
             now=self._now,
         )
-        self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
+        self._push(screen, "inside")
 
     def open_calls(self, snapshot: Snapshot, missing: Callable[[Snapshot], str]) -> None:
         """Open the function calls of a snapshot.
@@ -144,7 +170,7 @@ class ScreenAbove:
         def profile_of(newer: Snapshot) -> CallsProfile:
             return CallsProfile(newer, missing=missing(newer))
 
-        self._screen = CallTreeScreen(
+        screen = CallTreeScreen(
             profile_of(snapshot),
             self._below.status,
             pause=self._below.pause,
@@ -152,22 +178,26 @@ class ScreenAbove:
             profile_of=profile_of,
             now=self._now,
         )
-        self._monitor.app.push_screen(self._screen, lambda _: self._back(None))
+        self._push(screen, "calls")
 
     def open_timeline(self, view: TimeView | None = None) -> None:
         """Open the time line; ``view``: what it shows first, None for the newest part."""
         from locktop.tui.screens.timeline import TimelineScreen
 
-        self._open(TimelineScreen, self.open_heat_map, view)
+        self._open(TimelineScreen, "timeline", self.open_heat_map, view)
 
     def open_heat_map(self, view: TimeView | None = None) -> None:
         """Open the heat map; ``view``: what it shows first, None for the newest part."""
         from locktop.tui.screens.heat_map import HeatMapScreen
 
-        self._open(HeatMapScreen, self.open_timeline, view)
+        self._open(HeatMapScreen, "history", self.open_timeline, view)
 
     def _open(
-        self, make: type[TimeScreen], other: Callable[[TimeView], None], view: TimeView | None
+        self,
+        make: type[TimeScreen],
+        name: str,
+        other: Callable[[TimeView], None],
+        view: TimeView | None,
     ) -> None:
         from locktop.collector.recording.time_lines import TimeLineReader
         from locktop.tui.screens.time_screen import OpenedPast
@@ -192,10 +222,10 @@ class ScreenAbove:
             else:
                 self._back(screen.chosen_ns)
 
-        self._screen = screen
-        self._monitor.app.push_screen(screen, closed)
+        self._push(screen, name, closed)
 
     def _back(self, chosen_ns: int | None) -> None:
         self._screen = None
         self._calls.close()
-        self._below.closed(chosen_ns)
+        view, self._next_view = self._next_view, ""
+        self._below.closed(chosen_ns, view)

@@ -5,7 +5,7 @@ They have each thread of a cycle, the threads stuck behind, what would avoid it,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.snapshot_index import SnapshotIndex
@@ -18,9 +18,11 @@ from locktop.tui.views.styled_line import Line, make_line
 _MAX_BEHIND = 50
 
 
-def deadlock_details(index: SnapshotIndex) -> Iterator[Line]:
-    """The lines of the details panel for all deadlocks."""
-    for report in index.deadlock_reports:
+def deadlock_details(
+    index: SnapshotIndex, reports: Sequence[DeadlockReport] | None = None
+) -> Iterator[Line]:
+    """The lines of the details panel for ``reports``; None: for all deadlocks."""
+    for report in index.deadlock_reports if reports is None else reports:
         yield from _deadlock(index, report)
         yield blank()
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
-from locktop.tui.views.cells import duration
-from locktop.tui.views.styled_line import Line, Span, make_line
+from locktop.collector.model.frames import is_standard_library
+from locktop.tui.views.cells import duration, sparkline
+from locktop.tui.views.styled_line import FoldedLines, Line, Span, make_line
 
 LABEL_WIDTH = 11
 _FUNCTION_WIDTH = 28
 _MAX_EVENTS = 12
+#: Frames of a stack whose source lines are shown, the innermost ones of the program.
+_MAX_SOURCES = 3
 
 
 def labelled(label: str, *spans: Span | str) -> Line:
@@ -25,24 +29,65 @@ def heading(text: str, *more: Span | str) -> Line:
     return make_line((f" {text}", "title"), *more)
 
 
+def last_minute(parts: Sequence[float]) -> Iterator[Line]:
+    """The waiting of the last minute, if there was any. ``parts``: as in Snapshot."""
+    if any(parts):
+        text = f"  {duration(sum(parts))} waited, in parts of 5 s"
+        yield labelled("last min", (sparkline(parts), "waiting"), text)
+
+
 def blank() -> Line:
     """An empty line."""
     return ()
 
 
 def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
-    """A stack, innermost frame first, one line each, or what is known in place of it."""
+    """A stack, innermost frame first, one line each, or what is known in place of it.
+
+    Several frames of the standard library in a row are one line, which has them inside.
+    """
     frames = index.stack(stack_id)
     if frames:
-        for number, frame in enumerate(frames):
-            yield _frame(number, frame)
+        yield from _folded(index, frames)
     elif site:
         yield make_line("    ", (index.site(site), "where"), ("  (no stack at this level)", "dim"))
     else:
         yield make_line(("    no stack is known", "dim"))
 
 
-def _frame(number: int, frame: Frame) -> Line:
+def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
+    numbered = list(enumerate(frames))
+    own = [number for number, frame in numbered if not is_standard_library(frame)]
+    with_source = set(own[:_MAX_SOURCES])
+    runs = [
+        (
+            is_standard,
+            [
+                _frame(number, frame, index if number in with_source else None)
+                for number, frame in run
+            ],
+        )
+        for is_standard, run in groupby(numbered, lambda one: is_standard_library(one[1]))
+    ]
+    for is_standard, lines in runs:
+        # Without any frame of the program, those of the library are all there is to read.
+        if is_standard and len(lines) > 1 and len(runs) > 1:
+            text = f"      … {len(lines)} frames of the standard library"
+            yield FoldedLines(make_line((text, "dim")), lines)
+        else:
+            yield from lines
+
+
+def _frame(number: int, frame: Frame, index: SnapshotIndex | None) -> Line:
+    """A frame. On the whole screen the line of the source file stands below."""
+    line = _frame_line(number, frame)
+    source = index.source_line(frame.file, frame.line) if index is not None else ""
+    if not source:
+        return line
+    return FoldedLines(line, (line, make_line((f"{frame.line:>12} │ ", "dim"), source)))
+
+
+def _frame_line(number: int, frame: Frame) -> Line:
     before = (f"{number:>5} ", "dim")
     if not frame.function:
         return make_line(before, (short_location(frame), "dim"))

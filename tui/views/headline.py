@@ -33,6 +33,8 @@ def headline(index: SnapshotIndex, width: int) -> Line:
             (" (?)", "key"),
         )
     worst = most_waited_now(index)
+    if worst is not None and index.behind_waiters.get(worst.id):
+        return _chain_line(index, worst, width)
     if worst is not None:
         full, now = _stuck_line(index, worst), _activity_spans(index, worst)
         brief, root = _short_stuck_line(index, worst)
@@ -143,12 +145,12 @@ def _calm_text(index: SnapshotIndex) -> str:
 
 
 def most_waited_now(index: SnapshotIndex) -> Lock | None:
-    """Return the lock that the headline is about: its present waits are the longest in sum."""
-    waited = index.waited_now
-    known = [lock for lock in waited if lock in index.locks]
-    if not known:
-        return None
-    return index.locks[max(known, key=lambda lock: (waited[lock], -lock))]
+    """Return the lock that the headline is about: the present waits behind it are the longest.
+
+    A lock whose holders wait themselves is a symptom, so the lock at the root of the chain counts.
+    """
+    locks = (root.lock for root in index.blocking.roots)
+    return next((index.locks[id_] for id_ in locks if id_ in index.locks), None)
 
 
 def _busiest(index: SnapshotIndex) -> Lock | None:
@@ -170,6 +172,38 @@ def _stuck_line(index: SnapshotIndex, lock: Lock) -> Line:
         longest if since else _JUST_BEGUN,
         *_holder_spans(index, lock, waiters[0]),
     )
+
+
+def _chain_line(index: SnapshotIndex, lock: Lock, width: int) -> Line:
+    """The line about a lock at the root of a chain, in the longest wording that fits."""
+    waiters = _waiters(index, lock)
+    count = len(waiters) + index.behind_waiters[lock.id]
+    name, pattern = (index.lock_name(lock.id), "strong"), _pattern_spans(index, lock)
+    since = _since(waiters[0])
+    full = make_line(
+        (f" {count} threads wait behind ", "waiting"),
+        name,
+        *pattern,
+        f", the longest {since}" if since else _JUST_BEGUN,
+        *_holder_spans(index, lock, waiters[0]),
+    )
+    begin = make_line((" ", "text"), name, *pattern, (f": {count} threads behind it", "waiting"))
+    held = [*begin, *_holder_spans(index, lock, waiters[0])]
+    short = [*begin, *_short_holder_spans(index, lock, waiters[0])]
+    now = _activity_spans(index, lock)
+    call = _call_spans(lock) if now else []
+    tries = [(*full, *now), (*held, *now), (*short, *now), (*held, *call), (*short, *call), short]
+    lines = [make_line(*spans) for spans in tries]
+    fitting = (line for line in lines if cell_len(line_text(line)) <= width)
+    return next(fitting, cut(lines[-1], width))
+
+
+def _short_holder_spans(index: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Span | str]:
+    """The name of the holder alone."""
+    holders = lock.holders or (waiter.waiting_for.holders if waiter.waiting_for else ())
+    if not holders:
+        return [("; holder not known", "dim")]
+    return ["; held by ", (index.holders(holders, lock.id), "holder")]
 
 
 def _since(waiter: Thread) -> str:

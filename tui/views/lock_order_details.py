@@ -5,7 +5,7 @@ No line has the colour of an alert, for no thread hangs because of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from locktop.collector.format import deadlock, lock_order
 from locktop.collector.format.snapshot_index import SnapshotIndex
@@ -23,9 +23,11 @@ def has_lock_orders(index: SnapshotIndex) -> bool:
     return bool(lock_order.not_there(snapshot) or list(lock_order.left_out(snapshot)))
 
 
-def lock_order_details(index: SnapshotIndex) -> Iterator[Line]:
-    """The lines of the details panel for all potential deadlocks."""
-    found = lock_order.not_there(index.snapshot)
+def lock_order_details(
+    index: SnapshotIndex, cycles: Sequence[OrderCycle] | None = None
+) -> Iterator[Line]:
+    """The lines of the details panel for ``cycles``; None: for all potential deadlocks."""
+    found = lock_order.not_there(index.snapshot) if cycles is None else cycles
     yield heading("Potential deadlocks", f", {lock_order.NEED_NOT}")
     for cycle in found[:_MAX_CYCLES]:
         yield blank()

@@ -105,7 +105,7 @@ def table_lines(index: SnapshotIndex, choice: TableChoice, width: int) -> Iterat
     """
     view = VIEWS[choice.view]
     table = _table(view.columns(index), choice, width)
-    key = sort_key_named(view.sort_keys, choice.sort or view.sort_keys[0].name).key
+    key = sort_key_named(view.sort_keys, choice.sort or view.sort_keys[0].name).of(index)
     rows = [row for row in view.rows(index) if _is_wanted(index, view, row, choice)]
     yield line_text(table.heading()).rstrip()
     for row in sorted(rows, key=lambda row: (_is_behind(index, view, row), key(row))):

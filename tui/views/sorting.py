@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
+
+from locktop.collector.format.snapshot_index import SnapshotIndex
 
 T = TypeVar("T")
 
@@ -16,6 +19,12 @@ class SortKey(Struct, Generic[T], frozen=True):
     name: str
     column: str  # title of the column with that figure
     key: Callable[[T], tuple[Any, ...]]
+    #: In place of ``key``, where the order also depends on other rows.
+    key_in: Callable[[SnapshotIndex, T], tuple[Any, ...]] | None = None
+
+    def of(self, index: SnapshotIndex) -> Callable[[T], tuple[Any, ...]]:
+        """The key for the rows of a snapshot."""
+        return self.key if self.key_in is None else partial(self.key_in, index)
 
 
 def most_first(figure: float | None) -> float:

@@ -1,4 +1,4 @@
-"""The first line: the process, how it is observed, and the state of the screen."""
+"""The second line: the process and how it is observed. And the flags of the first line."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from locktop.collector.format import lock_order
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Pattern, Snapshot, ThreadState
 from locktop.tui.views.cells import clock, counted, exact, fit, size
 from locktop.tui.views.past_flag import Position, past_flag
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
+from locktop.tui.views.verdict_flag import verdict_flag
 
 #: Cells between the left and the right.
 _GAP = 2
@@ -32,24 +34,20 @@ class Pace(Struct, frozen=True):
 def status_line(
     snapshot: Snapshot,
     pace: Pace,
-    paused: bool,
     width: int,
     position: Position | None = None,
     alerts: int = 0,
 ) -> Line:
-    """The first line in ``width`` cells: the process at the left, the screen at the right.
+    """The second line in ``width`` cells: the process at the left, the screen at the right.
 
     Args:
         snapshot: the snapshot on the screen.
         pace: how often the screen is drawn.
-        paused: whether the screen stays as it is.
         width: cells.
         position: the moment of the past that is on the screen; None: now.
         alerts: how many alerts of the past there are.
     """
-    right = _flags(snapshot, pace, paused, alerts)
-    if position is not None:
-        right = (*past_flag(position), *_ended_flag(snapshot))
+    right = _flags(snapshot, pace, alerts) if position is None else ()
     space = width - cell_len(line_text(right))
     room = space - _GAP
     left: list[Span | str] = []
@@ -63,7 +61,7 @@ def status_line(
 
 
 def process_line(snapshot: Snapshot) -> str:
-    """The left of the first line in full, as plain text, with the state of the process."""
+    """The left of the second line in full, as plain text, with the state of the process."""
     state = "  ENDED" if snapshot.ended else ""
     return line_text(make_line(*_process(snapshot))) + state
 
@@ -92,6 +90,8 @@ def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
 def _process(snapshot: Snapshot) -> list[Span | str]:
     """The parts at the left, the least important at the end."""
     process = snapshot.process
+    if not process.pid:  # a listener waits for its first snapshot
+        return [(f" {process.comm}", "strong")]
     threads = snapshot.threads
     alive = len(threads) if snapshot.ended else sum([thread.alive for thread in threads])
     waiting = [thread.state for thread in threads].count(ThreadState.WAITING)
@@ -112,14 +112,26 @@ def _process(snapshot: Snapshot) -> list[Span | str]:
     ]
 
 
-def _ended_flag(snapshot: Snapshot) -> Line:
-    return make_line((" ENDED ", "flag"), " ") if snapshot.ended else ()
+def state_flags(index: SnapshotIndex | None, paused: bool, position: Position | None) -> Line:
+    """The verdict on the process and the state of the screen, for the first line.
 
-
-def _flags(snapshot: Snapshot, pace: Pace, paused: bool, alerts: int) -> Line:
-    flags: list[Span | str] = [*_ended_flag(snapshot)]
-    if paused:
+    Args:
+        index: the snapshot on the screen; None before the first.
+        paused: whether the screen stays as it is.
+        position: the moment of the past that is on the screen; None: now.
+    """
+    flags: list[Span | str] = []
+    if index is not None and (verdict := verdict_flag(index)):
+        flags += [(f" {verdict} ", "alert" if index.stuck_threads else "waiting"), " "]
+    if index is not None and index.snapshot.ended:
+        flags += [(" ENDED ", "flag"), " "]
+    if paused and position is None:
         flags += [(" PAUSED ", "flag"), " "]
+    return (*(past_flag(position) if position is not None else ()), *make_line(*flags))
+
+
+def _flags(snapshot: Snapshot, pace: Pace, alerts: int) -> Line:
+    flags: list[Span | str] = []
     if alerts:
         flags.append((f"{counted(alerts, 'alert')}: {{  ", "waiting"))
     if snapshot.session_s is not None:

@@ -35,6 +35,27 @@ Span = tuple[str, str]
 Line = tuple[Span, ...]
 
 
+class FoldedLines(tuple[Span, ...]):
+    """A line that stands for several lines. Where there is room, a widget shows these instead."""
+
+    lines: tuple[Line, ...]
+
+    def __new__(cls, line: Line, lines: Iterable[Line]) -> FoldedLines:
+        """Make the line ``line``, which stands for ``lines``."""
+        folded = super().__new__(cls, line)
+        folded.lines = tuple(lines)
+        return folded
+
+
+def unfolded(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines, and in place of a folded line the lines that it stands for."""
+    for line in lines:
+        if isinstance(line, FoldedLines):
+            yield from line.lines
+        else:
+            yield line
+
+
 def line_text(line: Line) -> str:
     """The text of a line, without styles."""
     return "".join(text for text, _ in line)

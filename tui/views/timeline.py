@@ -22,7 +22,7 @@ from locktop.collector.model import Flow, Lane, LaneState, Notable, TimedWait, T
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.cells import duration, fit_name, percent
 from locktop.tui.views.detail_parts import stack_of
-from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, unfolded
 
 #: A mark of two cells and the name of the thread, before the cells of a lane.
 _NAME_WIDTH = 13
@@ -233,7 +233,7 @@ def wait_lines(
             (" F ", "key"), ("woke ", "label"), (index.thread_name(flow.to_tid), "strong"),
             f" {duration(gap_s)} after the release at {time_of_day(record.end_ns, 6)}",
         )  # fmt: skip
-    yield from stack_of(index, record.stack, record.site)
+    yield from unfolded(stack_of(index, record.stack, record.site))
 
 
 def _woken_by_line(flow: Flow, index: SnapshotIndex) -> Line:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from locktop.tui.views.styled_line import Line, wrap
+from locktop.tui.views.styled_line import Line, unfolded, wrap
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.strip_cache import PLAIN
 
+#: The class of a screen whose details have the whole screen.
+WHOLE_SCREEN = "zoomed"
 #: The indentation of a wrapped line after its first piece.
 _INDENT = 11
 
@@ -29,7 +31,9 @@ class Details(ScrollPanel):
         return self._lines[number], PLAIN
 
     def show(self, subject: object, lines: Iterable[Line]) -> None:
-        """Show ``lines`` about ``subject``."""
+        """Show ``lines`` about ``subject``; on the whole screen those inside of folded lines."""
+        if self.screen.has_class(WHOLE_SCREEN):
+            lines = unfolded(lines)
         width = self.size.width - 1
         self._lines = [piece for line in lines for piece in wrap(line, width, _INDENT)]
         if subject != self._subject:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input
+from textual.worker import Worker
 
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export.files import NotWrittenError
 from locktop.tui.views.shorten import path_in
-from locktop.tui.views.styled_line import make_line
+from locktop.tui.views.styled_line import Line, make_line
+from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.filter import Filter
+from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.footer import Footer
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.scroll_panel import ScrollPanel
+from locktop.tui.widgets.view_bar import ViewBar
 
 #: How long an error, and the path of a new file, stay in the last line.
 _ERROR_S, _SAVED_S = 15.0, 15.0
@@ -47,7 +51,7 @@ class Travel(Protocol):
         """Go to now; in a replay to the last moment."""
 
 
-class ListScreen(Screen[None]):
+class ListScreen(ClosingScreen[None]):
     """A screen with a list, a filter and a footer."""
 
     class Fault(Message):
@@ -57,13 +61,34 @@ class ListScreen(Screen[None]):
             super().__init__()
             self.error = error
 
+    #: The view that the screen shows, for the first line; "": the screen is in no row of views.
+    view_name = ""
+    #: The state of the screen, for the right end of the first line.
+    flags_of: Callable[[], Line] = staticmethod(tuple)
+
     def __init__(self, travel: Travel | None = None) -> None:
         """``travel``: what the keys of the past move; None: these keys do nothing."""
         super().__init__()
         self._travel = travel
+        # Made here: the screen may close before Textual has mounted its widgets.
+        self.first_line = FixedLines(id="status")
+        self.headline_lines = FixedLines(id="headline")
         self.footer = Footer()
         self.filter = Filter(self.active_list, self._set_filter_words)
         self.filter_words = ""  # the words of the filter
+
+    def compose_top(self) -> ComposeResult:
+        """The lines at the top: the views, the status and the headline."""
+        if self.view_name:
+            yield ViewBar(self.view_name)
+        yield self.first_line
+        yield self.headline_lines
+
+    def show_flags(self) -> None:
+        """Show the state of the screen at the right end of the first line."""
+        if self.view_name and self.is_mounted:
+            for bar in self.query(ViewBar):  # none, if the screen closed before its first layout
+                bar.set_state(self.view_name, self.flags_of())
 
     def compose_footer(self) -> ComposeResult:
         """The footer, and the filter in its place."""
@@ -102,22 +127,24 @@ class ListScreen(Screen[None]):
             text = f"fault: {type(error).__name__}: {text}; its traceback is printed at the end"
         self.show_message(f"{prefix}{text}{suffix}", style="stuck", seconds=_ERROR_S)
 
-    def start(self, work: Coroutine[Any, Any, None], group: str) -> None:
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
         """Run ``work`` beside the keys, in place of earlier work of the group.
 
-        An exception ends the work alone and becomes a message.
+        An exception ends the work alone and becomes a message. Work that another work replaces
+        before its begin never runs.
         """
-        self.run_worker(self._guarded(work), group=group, exclusive=True)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except Exception as error:
-            self.show_error(error)
+        async def guarded() -> None:
+            try:
+                await work()
+            except Exception as error:
+                self.show_error(error)
+
+        _: Worker[None] = self.run_worker(guarded, group=group, exclusive=True)
 
     def save(self, write: Callable[[], Path]) -> None:
         """Show where ``write``, which runs in another thread, has put a file, or why it did not."""
-        self.start(self._save(write), "save")
+        self.start(partial(self._save, write), "save")
 
     async def _save(self, write: Callable[[], Path]) -> None:
         try:
@@ -137,6 +164,11 @@ class ListScreen(Screen[None]):
         if words.strip() != self.filter_words:
             self.filter_words = words.strip()
             self.apply_filter()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Close an entry that was left by Tab or by the mouse: its keys would have no effect."""
+        for entry in self.query(Filter):
+            entry.close_if_left()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """In the filter the key of the filter is a letter."""

@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 from locktop.collector.analysis import deadlock_report
-from locktop.collector.export.text import blame, deadlock, inside, lock_order, locks, threads
+from locktop.collector.export.text import (
+    blame,
+    blocking,
+    deadlock,
+    inside,
+    lock_order,
+    locks,
+    threads,
+)
 from locktop.collector.export.text.context import ReportContext
 from locktop.collector.format import activity, units
 from locktop.collector.format.misuse import misuse_sentence
@@ -44,6 +52,7 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
     for report in deadlock_report.reports(snapshot):
         yield ""
         yield from deadlock.lines(report)
+    yield from blocking.roots(context)
     yield ""
     yield from locks.lock_table(context)
     yield from _patterns(context)

@@ -13,6 +13,7 @@ from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Held,
+    Histogram,
     Kind,
     LockUse,
     Thread,
@@ -119,10 +120,11 @@ class ThreadBuilder:
             idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
-        # A call with 16 names or more takes five times as long, so two fields follow.
+        # A call with 15 names or more and two positions takes five times as long, so two fields
+        # follow.
         thread = Thread(
-            tid=tid,
-            name=task.name if task else _name_of_ended(raw, before),
+            tid,
+            task.name if task else _name_of_ended(raw, before),
             alive=task is not None,
             state=classifier.state(wait.kind if wait else None, task.state if task else ""),
             waiting_for=wait,
@@ -135,6 +137,7 @@ class ThreadBuilder:
             idle_share=idle,
             cpu_share=time.cpu if time else 0.0,
             time=time,
+            wait_histogram=self._histogram(raw) if raw and raw.wait_counts else None,
         )
         if context.unowned:
             uses, signals = _uses(raw, context)
@@ -244,6 +247,14 @@ class ThreadBuilder:
             else:
                 idle_s += seconds
         return wait_s, contention_s, idle_s
+
+    def _histogram(self, raw: RawThread) -> Histogram:
+        return Histogram(
+            buckets=raw.wait_buckets,
+            counts=raw.wait_counts,
+            hz=self._clock.hz,
+            left_out=raw.waits_left_out,
+        )
 
     def _wait(self, raw: RawThread, context: ScanContext) -> Wait | None:
         wait = raw.wait

@@ -55,10 +55,10 @@ static struct lt_calls *calls_of(const struct lt_thread *t)
     return t->calls ? shm_ptr(t->calls) : NULL;
 }
 
-/* Takes the right to add to the tree. A child of clone(2) that shares the memory also has the
- * thread-local variables of its parent, and both run at the same time. A handler that never
- * returned may have left this thread's own work. A program that has confined itself may be killed
- * by the system call. */
+/* Takes the right to add to the tree. A child of clone(2) that shares the memory shares the
+ * thread-local variables, too. Parent and child run at the same time. A handler that never returned
+ * may have left this thread's own work. A program that has confined itself may be killed by the
+ * system call. */
 static bool growth_begin(struct call_tree *tree)
 {
     if (shm_is_sealed())

@@ -138,7 +138,7 @@ async def test_a_single_lock_is_named_with_its_address() -> None:
     fleet = scenarios.fleet()
     threads = tuple(one for one in fleet.threads if one.name != "reader")
     async with opened(replace(fleet, threads=threads), size=(200, 60)) as screen:
-        assert "conn::mu at 0x55d000010a00" in screen.lines[1]
+        assert "conn::mu at 0x55d000010a00" in screen.headline
         waiting = next(line for line in screen.lines if line.startswith("*worker-0"))
         assert "conn::m…0010a00" in waiting
 

@@ -109,7 +109,7 @@ async def test_a_program_without_profiles_gives_a_message() -> None:
 
 
 async def test_the_screen_fits_a_small_terminal() -> None:
-    async with opened(size=(60, 16)) as screen:
+    async with opened(size=(60, 17)) as screen:
         await screen.keys("m", "down", "enter")
         await screen.says("B : A")
         assert all(len(line) <= 60 for line in screen.lines)

@@ -16,6 +16,6 @@ async def test_the_keys_begin_and_end_a_session() -> None:
 
 async def test_the_first_line_says_that_the_figures_are_of_a_session() -> None:
     async with opened() as screen:
-        assert "session" not in screen.lines[0]
+        assert "session" not in screen.status
         await screen.show(replace(scenarios.normal(), session_s=12.0, duration_s=12.0))
-        assert "session 00:00:12" in screen.lines[0]
+        assert "session 00:00:12" in screen.status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import records, scenarios
+from unit.builders import blocking, records, scenarios
 
 from locktop.collector.format.patterns import ADVICE
 from locktop.collector.format.snapshot_index import SnapshotIndex
@@ -179,3 +179,43 @@ def test_the_headline_names_a_pattern_while_no_thread_waits() -> None:
     assert text.startswith(" Starved writer of ")
     assert text.rstrip().endswith(": 4 s behind readers")
     assert "No thread waits" not in text
+
+
+def test_the_headline_names_the_root_of_a_chain_not_the_symptom() -> None:
+    """292 threads wait for a connection, whose holders all wait for the index lock."""
+    index = SnapshotIndex(blocking.pool_behind_index())
+    narrow = line_text(headline(index, 80))
+    assert narrow == " g_index_lock: 300 threads behind it; held by loader, now in read"
+    assert line_text(headline(index, 200)) == (
+        " 300 threads wait behind g_index_lock, the longest 12.0s; held by loader for 13.0s"
+        " at journal_write journal.c:210, now in read(7 -> /var/lib/x/index) for 3.00 s"
+    )
+    for width in range(20, 160):
+        assert len(line_text(headline(index, width))) <= width
+
+
+def test_the_headline_of_a_chain_with_an_unknown_holder_says_so() -> None:
+    made = blocking.pool_behind_index()
+    waits = [thread.waiting_for for thread in made.threads]
+    threads = tuple(
+        replace(thread, waiting_for=replace(wait, holders=())) if wait else thread
+        for thread, wait in zip(made.threads, waits, strict=True)
+    )
+    pool, lock = made.locks
+    unheld = replace(lock, holders=(), holder_activity=None)
+    index = SnapshotIndex(replace(made, threads=threads, locks=(pool, unheld)))
+    assert line_text(headline(index, 80)) == (
+        " g_index_lock: 300 threads behind it; its holder is not known"
+    )
+
+
+def test_a_pool_that_waits_for_work_never_counts() -> None:
+    made = blocking.pool_behind_index()
+    threads = tuple(
+        replace(thread, state=ThreadState.IDLE, waiting_for=replace(wait, idle=True))
+        if (wait := thread.waiting_for) is not None and wait.kind is Kind.SEM
+        else thread
+        for thread in made.threads
+    )
+    text = line_text(headline(SnapshotIndex(replace(made, threads=threads)), 80))
+    assert text.startswith(" g_index_lock: 8 wait 12.0s; held by loader 13.0s at journal_write")

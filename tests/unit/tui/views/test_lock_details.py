@@ -196,7 +196,7 @@ def test_the_first_scan_has_no_rates() -> None:
         assert in_list[title] == "-"
     assert "\n a second  -" in details(first, 1)
     assert "\n a second  1.81k acquired" in details(SnapshotIndex(scenarios.normal()), 1)
-    assert "  cpu -  " in line_text(status_line(first.snapshot, Pace(2.0, 2.0), False, 120))
+    assert "  cpu -  " in line_text(status_line(first.snapshot, Pace(2.0, 2.0), 120))
 
 
 def test_a_stack_of_ongoing_waits_is_still_waiting() -> None:

@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
-from unit.builders import records, scenarios
+from unit.builders import blocking, records, scenarios
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.model import ActivityState, Held, Kind, ThreadActivity
+from locktop.collector.model import (
+    ActivityState,
+    Held,
+    Kind,
+    LockClass,
+    Snapshot,
+    ThreadActivity,
+)
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.sorting import StableSorter, matches
 from locktop.tui.views.styled_line import line_text
@@ -39,6 +46,21 @@ def test_long_names_in_lists_keep_both_ends() -> None:
     assert "*customer::…ol_1_mutex" in line_text(table.line(index.locks[1], ("*", "waiting")))
     waits = lay_out(thread_list.columns(index), 80)
     assert "customer…l_1_mutex" in line_text(waits.line(index.threads[4712]))
+
+
+@pytest.mark.parametrize(
+    ("longest_s", "is_bound", "text"),
+    [(2.67, False, " 2.67s "), (2.67, True, " <2.67s "), (754.0, True, " <13m ")],
+)
+def test_an_upper_bound_of_the_longest_wait_has_a_sign(
+    longest_s: float, is_bound: bool, text: str
+) -> None:
+    calm = scenarios.normal()
+    lock = replace(calm.locks[0], wait_max_s=longest_s, wait_max_is_bound=is_bound)
+    of_class = LockClass("m", lock.kind, (lock.id,), (lock,))
+    table = lay_out(lock_list.columns(SnapshotIndex(replace(calm, locks=(lock,)))), 80)
+    for row in (lock, of_class):
+        assert text in line_text(table.line(row)) + " "
 
 
 def test_rows_have_few_spans() -> None:
@@ -114,3 +136,43 @@ def test_a_wide_list_has_the_activity_of_each_holder() -> None:
     assert "waits for g_table_lock" in rows[2]
     assert lock_list.HOLDER_NOW in line_text(table.heading("WAIT"))
     assert not lay_out(lock_list.columns(index), 127).has(lock_list.HOLDER_NOW)
+
+
+def sorted_names(snapshot: Snapshot) -> list[str]:
+    index = SnapshotIndex(snapshot)
+    return [lock.name for lock in sorted(snapshot.locks, key=lock_list.SORT_KEYS[0].of(index))]
+
+
+def test_the_root_of_a_chain_is_above_the_locks_behind_it() -> None:
+    """The crowd has waited far longer for the pool than its holders for the index."""
+    made = blocking.pool_behind_index()
+    assert sorted_names(made) == ["g_index_lock", "g_pool"]
+    old = tuple(replace(lock, wait_s=lock.wait_s * 1000) for lock in made.locks[:1])
+    assert sorted_names(replace(made, locks=(*old, *made.locks[1:]))) == ["g_index_lock", "g_pool"]
+    assert sorted_names(blocking.pool_behind_index(duration_s=1.001))[0] == "g_index_lock"
+
+
+def test_short_waits_and_waits_without_a_chain_change_no_order() -> None:
+    made = blocking.pool_behind_index()
+    short = tuple(
+        replace(thread, waiting_for=replace(wait, duration_s=0.001))
+        if (wait := thread.waiting_for) is not None
+        else thread
+        for thread in made.threads
+    )
+    by_wait = sorted(made.locks, key=lambda lock: -lock.wait_s)
+    assert sorted_names(replace(made, threads=short)) == [lock.name for lock in by_wait]
+    assert sorted_names(replace(made, threads=())) == [lock.name for lock in by_wait]
+
+
+@pytest.mark.parametrize(
+    ("workers", "waiters", "cell"),
+    [(0, 8, " 8 "), (292, 8, " 8+292 "), (292, 10_000, " +10292 ")],
+)
+def test_the_waiters_of_a_lock_come_with_the_threads_behind_them(
+    workers: int, waiters: int, cell: str
+) -> None:
+    index = SnapshotIndex(blocking.pool_behind_index(workers))
+    table = lay_out(lock_list.columns(index), 100)
+    lock = replace(index.locks[blocking.INDEX], waiters=tuple(range(waiters)))
+    assert cell in line_text(table.line(lock))

@@ -83,7 +83,7 @@ async def test_the_first_line_counts_potential_deadlocks_and_d_shows_them(
     size: tuple[int, int],
 ) -> None:
     async with opened(scenarios.orders(), size=size) as screen:
-        assert "2 potential: d" in screen.lines[0]
+        assert "2 potential: d" in screen.status
         assert "DEADLOCK" not in screen.text
         assert "different orders" not in screen.text
         await screen.keys("d")
@@ -111,17 +111,17 @@ async def test_the_cycle_of_a_present_deadlock_is_not_repeated() -> None:
     edges = tuple(OrderEdge(10 + i, 10 + (i + 1) % 3, 4730 + i, 4) for i in range(3))
     order = replace(ring, lock_order=(OrderCycle((10, 11, 12), edges),))
     async with opened(order) as screen:
-        assert "potential" not in screen.lines[0]
+        assert "potential" not in screen.status
         await screen.keys("d", "d")
         await screen.says("of the deadlock")
         doubted = replace(ring.deadlocks[0], certain=False, doubt="who knows")
         await screen.show(replace(order, deadlocks=(doubted,)))
-        assert "1 potential: d" in screen.lines[0]
+        assert "1 potential: d" in screen.status
 
 
 async def test_unproven_cycles_are_mentioned_but_not_counted() -> None:
     async with opened(replace(scenarios.normal(), lock_order_unproven=7)) as screen:
-        assert "potential" not in screen.lines[0]
+        assert "potential" not in screen.status
         await screen.keys("d")
         await screen.says("7 left out, because their memory may have had other locks")
 
@@ -131,7 +131,7 @@ async def test_potential_deadlocks_leave_the_screen_with_the_snapshot() -> None:
         await screen.keys("d")
         await screen.show(scenarios.normal())
         await screen.says("It is no longer there.")
-        assert "potential:" not in screen.lines[0]
+        assert "potential:" not in screen.status
 
 
 class OneLook:
@@ -173,12 +173,12 @@ async def test_a_pattern_without_a_lock_is_in_the_first_line_and_in_the_help() -
     seen = scenarios.oversubscribed()
     async with opened(seen, size=(80, 24)) as screen:
         before = len(screen.lines)
-        assert "oversubscribed: ?" in screen.lines[0]
+        assert "oversubscribed: ?" in screen.status
         await screen.keys("question_mark")
         await screen.says("5 threads want one of 2 CPUs")
         await screen.keys("escape")
         await screen.show(scenarios.normal())
-        assert "oversubscribed" not in screen.lines[0]
+        assert "oversubscribed" not in screen.status
         assert len(screen.lines) == before
 
 

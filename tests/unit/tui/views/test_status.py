@@ -1,4 +1,4 @@
-"""The first line."""
+"""The line of the process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from locktop.tui.views.styled_line import line_text
 
 def test_the_status_line_keeps_a_gap_and_drops_parts_from_the_end() -> None:
     snapshot = replace(scenarios.normal(), host="vm2")
-    whole = line_text(status_line(snapshot, Pace(2.0, 2.0), False, 300)).split("  2/s")[0].rstrip()
+    whole = line_text(status_line(snapshot, Pace(2.0, 2.0), 300)).split("  2/s")[0].rstrip()
     for width in range(40, 160):
-        text = line_text(status_line(snapshot, Pace(2.0, 2.0), False, width))
+        text = line_text(status_line(snapshot, Pace(2.0, 2.0), width))
         assert cell_len(text) == width
         assert text.endswith("  2/s ")
         assert whole.startswith(text.removesuffix("2/s ").rstrip())
@@ -23,27 +23,32 @@ def test_the_status_line_keeps_a_gap_and_drops_parts_from_the_end() -> None:
 def test_status_line_counts_threads_in_words() -> None:
     whole = scenarios.normal()
     one = replace(whole, threads=whole.threads[:1])
-    assert "  1 thread  " in line_text(status_line(one, Pace(2.0, 2.0), False, 120))
-    assert f"  {len(whole.threads)} threads" in line_text(
-        status_line(whole, Pace(2.0, 2.0), False, 120)
-    )
+    assert "  1 thread  " in line_text(status_line(one, Pace(2.0, 2.0), 120))
+    assert f"  {len(whole.threads)} threads" in line_text(status_line(whole, Pace(2.0, 2.0), 120))
 
 
 def test_a_narrow_status_line_keeps_the_level() -> None:
     process = replace(scenarios.normal().process, comm="locktop-demo", pid=32235)
     calm = replace(scenarios.normal(), process=process, level="contended", lost_events=4117)
-    for snapshot, pace, paused in (
-        (calm, Pace(2.0, 1.0), False),
-        (calm, Pace(2.0, 2.0), True),
-        (replace(calm, notes=("one",)), Pace(2.0, 2.0), False),
+    for snapshot, pace in (
+        (calm, Pace(2.0, 1.0)),
+        (replace(calm, notes=("one",)), Pace(2.0, 2.0)),
     ):
-        assert "  level contended " in line_text(status_line(snapshot, pace, paused, 80))
+        assert "  level contended " in line_text(status_line(snapshot, pace, 80))
 
 
 def test_the_status_line_says_how_many_names_are_left() -> None:
     def flags(left: int) -> str:
         snapshot = replace(scenarios.normal(), names_left=left)
-        return line_text(status_line(snapshot, Pace(2.0, 2.0), False, 160))
+        return line_text(status_line(snapshot, Pace(2.0, 2.0), 160))
 
     assert "names" not in flags(0)
     assert flags(1214).endswith("  names: 1,214 left  2/s ")
+
+
+def test_without_a_process_nothing_is_said_of_it() -> None:
+    """A listener waits for its first snapshot."""
+    process = replace(scenarios.normal().process, comm="no process yet", pid=0)
+    nothing = replace(scenarios.normal(), process=process, threads=(), locks=())
+    text = line_text(status_line(nothing, Pace(2.0, 2.0), 120))
+    assert text.split() == ["no", "process", "yet", "2/s"]

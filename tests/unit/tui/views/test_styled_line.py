@@ -8,7 +8,16 @@ from rich.cells import cell_len
 from unit.builders import records
 
 from locktop.tui.views.shorten import location_in, middle, path_in, without_arguments
-from locktop.tui.views.styled_line import changed_cells, cut, line_text, make_line, merge, wrap
+from locktop.tui.views.styled_line import (
+    FoldedLines,
+    changed_cells,
+    cut,
+    line_text,
+    make_line,
+    merge,
+    unfolded,
+    wrap,
+)
 
 
 def test_merge_joins_adjacent_spans_and_blanks_take_the_style_before_them() -> None:
@@ -66,3 +75,10 @@ def test_a_path_loses_its_directory_before_its_file_name() -> None:
     assert path_in(path, 40) == "/var/li…ncidents/locktop-store-4711.json"
     assert path_in(path, 26) == "…/locktop-store-4711.json"
     assert path_in(Path("/a.json"), 20) == "/a.json"
+
+
+def test_folded_lines_are_one_line_or_the_lines_inside() -> None:
+    folded = FoldedLines(make_line("… 2 lines"), [make_line("one"), make_line("two")])
+    lines = [make_line("zero"), folded]
+    assert [line_text(line) for line in lines] == ["zero", "… 2 lines"]
+    assert [line_text(line) for line in unfolded(lines)] == ["zero", "one", "two"]

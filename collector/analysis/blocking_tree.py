@@ -1,0 +1,369 @@
+"""The blocking tree: the threads and locks that cause the present waits in contention.
+
+A thread waits for a lock, and the holders of the lock may wait themselves. Such a chain has a root.
+The root is a holder that does not wait in contention, a lock without a known holder, or a cycle.
+
+A thread stands below one holder, though its lock may have several. The waits are an AND-OR graph,
+as in ``wait_for_graph.py``. A wait for a semaphore ends with one holder. Other waits end with all
+of them. A thread *can go on* after the holders that it needs, unless it is behind a cycle. The tree
+follows that order: a thread stands below a holder that can go on before it. The other threads are
+in a cycle or behind one. They stand below a thread of which the same is true.
+
+All threads that wait for one lock with the same holders are one request. So the work is linear in
+the number of waits. No function calls itself, because a chain may have thousands of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from locktop.collector.analysis.semaphore_ownership import unit_holders
+from locktop.collector.analysis.strong_components import strong_components
+from locktop.collector.model import (
+    Behind,
+    BlockingRoot,
+    BlockingTree,
+    BlockingWaiter,
+    Contents,
+    Kind,
+    Lock,
+    RootKind,
+    Thread,
+    ThreadState,
+    Wait,
+)
+
+_NEVER = 1 << 62
+
+
+class _Waiting(NamedTuple):
+    """A thread that waits in contention."""
+
+    thread: Thread
+    wait: Wait
+
+
+class _Request(Struct, eq=False):  # compared by identity
+    """The threads that wait for one lock with the same holders."""
+
+    lock: int
+    holders: tuple[int, ...]  # each once, in order of tid
+    is_or: bool  # one holder is enough
+    tids: list[int]
+    order: int = _NEVER  # the round in which its threads go on; _NEVER: behind a cycle
+    chosen: int = 0  # the holder that the threads stand below
+    others: tuple[int, ...] = ()  # the other holders
+
+
+#: The parent of a thread: another tid, or the key of a root that is no thread.
+_Parent = int | tuple[RootKind, int]
+
+
+def find(snapshot: Contents) -> BlockingTree:
+    """Return the blocking tree of a snapshot with classified waits (``Wait.idle``)."""
+    waiting = {
+        thread.tid: _Waiting(thread, thread.waiting_for)
+        for thread in snapshot.threads
+        if thread.waiting_for is not None
+        and not thread.waiting_for.idle
+        and thread.state is ThreadState.WAITING
+    }
+    if not waiting:
+        return BlockingTree()
+    locks = {lock.id: lock for lock in snapshot.locks}
+    requests = _requests(snapshot, waiting, locks)
+    by_tid = {tid: request for request in requests for tid in request.tids}
+    _put_in_order(requests, by_tid)
+    cycles = _cycles(by_tid)
+    _choose_holders(requests, by_tid, snapshot.threads)
+    parents: dict[int, _Parent] = {}
+    for tid, request in by_tid.items():
+        cycle = cycles.get(tid)
+        if cycle is not None:
+            parents[tid] = RootKind.CYCLE, cycle[0]
+        elif request.chosen:
+            parents[tid] = request.chosen
+        else:
+            parents[tid] = RootKind.LOCK, request.lock
+    waits = _wait_per_second(snapshot, waiting, locks)
+    return _Builder(waiting, by_tid, parents, cycles, waits).tree()
+
+
+# ---- who waits for whom ----
+
+
+def _requests(
+    snapshot: Contents, waiting: Mapping[int, _Waiting], locks: Mapping[int, Lock]
+) -> list[_Request]:
+    """Return the requests. A request without holders is for a lock whose holder is not known."""
+    units = unit_holders(snapshot)
+    found: dict[int, list[tuple[tuple[int, ...], _Request]]] = {}
+    for tid, (_, wait) in waiting.items():
+        holders = _holders(wait, locks.get(wait.lock), units)
+        of_lock = found.setdefault(wait.lock, [])
+        for known, request in of_lock:
+            # Most waits of a lock share one tuple, which may be long.
+            if known is holders or known == holders:
+                request.tids.append(tid)
+                break
+        else:
+            request = _Request(
+                wait.lock, tuple(sorted(set(holders))), wait.kind is Kind.SEM, tids=[tid]
+            )
+            of_lock.append((holders, request))
+    return [request for of_lock in found.values() for _, request in of_lock]
+
+
+def _holders(
+    wait: Wait, lock: Lock | None, units: Mapping[int, tuple[int, ...]]
+) -> tuple[int, ...]:
+    if wait.holders:
+        return wait.holders
+    if wait.awaits:
+        return (wait.awaits,)
+    if lock is None:
+        return ()
+    return lock.holders or units.get(lock.id, ())
+
+
+def _put_in_order(requests: Sequence[_Request], by_tid: Mapping[int, _Request]) -> None:
+    """Fill in ``order``: each request after the requests of the holders that it needs."""
+    needed_by: dict[int, list[_Request]] = {}  # by tid of a holder that waits
+    left: dict[int, int] = {}  # by id(request): holders that must go on first
+    ready: list[_Request] = []
+    for request in requests:
+        waiting = [tid for tid in request.holders if tid in by_tid]
+        for tid in waiting:
+            needed_by.setdefault(tid, []).append(request)
+        if request.is_or and request.holders:
+            left[id(request)] = int(len(waiting) == len(request.holders))
+        else:
+            left[id(request)] = len(waiting)
+        if not left[id(request)]:
+            ready.append(request)
+    order = 0
+    while ready:
+        # A round of all that are ready: then the result does not depend on the order of threads.
+        following: list[_Request] = []
+        for request in ready:
+            request.order = order
+            for tid in request.tids:
+                for next_ in needed_by.get(tid, ()):
+                    left[id(next_)] -= 1
+                    if left[id(next_)] == 0:
+                        following.append(next_)
+        ready, order = following, order + 1
+
+
+def _cycles(by_tid: Mapping[int, _Request]) -> dict[int, tuple[int, ...]]:
+    """Return the cycle of each thread that is in one: its tids in order."""
+    graph: dict[Hashable, Sequence[Hashable]] = {}
+    for tid, request in by_tid.items():
+        if _order_of(tid, by_tid) == _NEVER:
+            # The request is a node too, so that the edges are no more than the waits and holds.
+            graph[tid] = (("request", id(request)),)
+            graph["request", id(request)] = request.holders
+    cycles: dict[int, tuple[int, ...]] = {}
+    for component in strong_components(graph):
+        members = tuple(sorted(node for node in component if isinstance(node, int)))
+        cycles.update(dict.fromkeys(members, members))
+    return cycles
+
+
+def _order_of(tid: int, by_tid: Mapping[int, _Request]) -> int:
+    """Return when a thread goes on, -1 if it does not wait."""
+    request = by_tid.get(tid)
+    return -1 if request is None else request.order
+
+
+def _choose_holders(
+    requests: Sequence[_Request], by_tid: Mapping[int, _Request], threads: Sequence[Thread]
+) -> None:
+    """Fill in ``chosen``: the holder with the longest hold, and of several the smallest tid.
+
+    The choice is among the holders that can go on before the request. Behind a cycle, the choice is
+    among the holders that cannot go on.
+    """
+    several = {tid for one in requests if len(one.holders) > 1 for tid in one.holders}
+    held_s = {
+        (thread.tid, held.lock): held.duration_s or 0.0
+        for thread in threads
+        if thread.tid in several
+        for held in thread.holds
+    }
+    for request in requests:
+        if len(request.holders) == 1:
+            request.chosen = request.holders[0]
+            continue
+        if request.order == _NEVER:
+            fit = [tid for tid in request.holders if _order_of(tid, by_tid) == _NEVER]
+        else:
+            fit = [tid for tid in request.holders if _order_of(tid, by_tid) < request.order]
+        if fit:
+            lock = request.lock
+            request.chosen = min(fit, key=lambda tid: (-held_s.get((tid, lock), 0.0), tid))
+            request.others = tuple([tid for tid in request.holders if tid != request.chosen])
+
+
+def _wait_per_second(
+    snapshot: Contents, waiting: Mapping[int, _Waiting], locks: Mapping[int, Lock]
+) -> dict[int, float]:
+    """Return the seconds waited per second of each thread, as ``BlockingTree`` says."""
+    counts: dict[int, int] = {}
+    lasts: set[int] = set()
+    for _, wait in waiting.values():
+        counts[wait.lock] = counts.get(wait.lock, 0) + 1
+        if wait.duration_s:
+            lasts.add(wait.lock)
+    each = {
+        id_: rates.wait / count
+        for id_, count in counts.items()
+        if id_ in locks
+        # A saved snapshot has no rates: then the rate is 0 although a wait has lasted.
+        and ((rates := locks[id_].rates).wait or (snapshot.interval_s and id_ not in lasts))
+    }
+    return {tid: each.get(wait.lock, 1.0) for tid, (_, wait) in waiting.items()}
+
+
+# ---- the tree ----
+
+
+class _Sum(Struct, gc=False):
+    """The waits behind a node, while ``add()`` sums them up."""
+
+    threads: int = 0
+    wait: float = 0.0
+    waited_s: float = 0.0
+    longest_s: float = -1.0
+    longest: int = 0
+
+    def add(self, other: _Sum) -> None:
+        self.threads += other.threads
+        self.wait += other.wait
+        self.waited_s += other.waited_s
+        if (other.longest_s, -other.longest) > (self.longest_s, -self.longest):
+            self.longest_s, self.longest = other.longest_s, other.longest
+
+    def behind(self) -> Behind:
+        return Behind(self.threads, self.wait, self.waited_s, self.longest)
+
+
+_NOTHING = _Sum()
+
+
+class _Builder:
+    """Puts the threads below their parents, and adds up what is behind each."""
+
+    def __init__(
+        self,
+        waiting: Mapping[int, _Waiting],
+        by_tid: Mapping[int, _Request],
+        parents: Mapping[int, _Parent],
+        cycles: Mapping[int, tuple[int, ...]],
+        waits: Mapping[int, float],
+    ) -> None:
+        self._waiting = waiting
+        self._by_tid = by_tid
+        self._cycles = cycles
+        self._waits = waits
+        self._children: dict[_Parent, list[int]] = {}
+        for tid, parent in parents.items():
+            self._children.setdefault(parent, []).append(tid)
+        self._behind: dict[int, _Sum] = {}  # by tid of a waiter
+        self._whole: dict[int, _Sum] = {}  # the same with the wait of the thread itself
+
+    def tree(self) -> BlockingTree:
+        keys = [key for key in self._children if key not in self._waiting]
+        orders = {key: self._top_down(key) for key in keys}
+        for key in keys:
+            for tid, _ in reversed(orders[key]):
+                self._add_up(tid)
+        roots = [(self._root(key, orders[key]), orders[key]) for key in keys]
+        roots.sort(key=lambda one: (-one[0].behind.waited_s, -one[0].behind.threads, one[0].key))
+        waiters = {
+            tid: self._waiter(tid, number, depth)
+            for number, (_, order) in enumerate(roots)
+            for tid, depth in order
+        }
+        return BlockingTree(tuple([root for root, _ in roots]), waiters)
+
+    def _top_down(self, key: _Parent) -> list[tuple[int, int]]:
+        """Return the tids below a root with their depths, each after its parent."""
+        order = [(tid, 1) for tid in self._children[key]]
+        for tid, depth in order:  # the list grows meanwhile
+            below = self._children.get(tid)
+            if below:
+                order.extend([(child, depth + 1) for child in below])
+        return order
+
+    def _add_up(self, tid: int) -> None:
+        """Add up one thread, after all threads below it."""
+        below = self._children.get(tid)
+        behind = self._sum_of(below) if below else _NOTHING
+        duration_s = self._waiting[tid].wait.duration_s
+        whole = _Sum(1, self._waits[tid], duration_s, duration_s, tid)
+        if below:
+            whole.add(behind)
+        self._behind[tid], self._whole[tid] = behind, whole
+
+    def _sum_of(self, tids: Sequence[int]) -> _Sum:
+        found = _Sum()
+        for tid in tids:
+            found.add(self._whole[tid])
+        return found
+
+    def _sorted(self, tids: Sequence[int]) -> tuple[int, ...]:
+        """Return the threads with the most time in sum first."""
+        if len(tids) < 2:
+            return tuple(tids)
+        return tuple(sorted(tids, key=lambda tid: (-self._whole[tid].waited_s, tid)))
+
+    def _root(self, key: _Parent, order: Sequence[tuple[int, int]]) -> BlockingRoot:
+        tids = self._children[key]
+        kind, id_ = (RootKind.HOLDER, key) if isinstance(key, int) else key
+        waited_s: dict[int, float] = {}  # by lock
+        for tid in tids:
+            lock = self._by_tid[tid].lock
+            waited_s[lock] = waited_s.get(lock, 0.0) + self._whole[tid].waited_s
+        members = self._cycles[id_] if kind is RootKind.CYCLE else ()
+        return BlockingRoot(
+            kind=kind,
+            tids=members or ((id_,) if kind is RootKind.HOLDER else ()),
+            locks=tuple(sorted(waited_s, key=lambda lock: (-waited_s[lock], lock))),
+            waiters=self._sorted(tids),
+            behind=self._sum_of(tids).behind(),
+            depth=max([depth for _, depth in order]),
+        )
+
+    def _waiter(self, tid: int, root: int, depth: int) -> BlockingWaiter:
+        request = self._by_tid[tid]
+        holder, others = request.chosen, request.others
+        if tid in self._cycles:
+            holder, others = self._in_cycle(tid, request)
+        return BlockingWaiter(
+            tid=tid,
+            lock=request.lock,
+            holder=holder,
+            others=others,
+            root=root,
+            depth=depth,
+            waiters=self._sorted(self._children.get(tid, ())),
+            behind=self._behind[tid].behind(),
+        )
+
+    def _in_cycle(self, tid: int, request: _Request) -> tuple[int, tuple[int, ...]]:
+        """Return the holder that is in the cycle of the thread, and the other holders.
+
+        A thread that has its lock already waits for itself.
+        """
+        if tid in request.holders:
+            holder = tid
+        else:
+            cycle = self._cycles[tid]
+            holder = next(one for one in request.holders if self._cycles.get(one) is cycle)
+        if holder == request.chosen:
+            return holder, request.others
+        return holder, tuple([one for one in request.holders if one != holder])

@@ -1,0 +1,201 @@
+"""The contents of the blocking tree: which rows are open, and their details."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from itertools import chain
+
+from locktop.collector.format import blocking as blocking_rows
+from locktop.collector.format.blocking import BlockingRow
+from locktop.collector.format.row_filter import RowFilter
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import BlockingRoot, Lock, RootKind
+from locktop.tui.screens.details_subject import DetailsSubject, Topic
+from locktop.tui.typed_filter import TypedFilter
+from locktop.tui.views import blocking
+from locktop.tui.views.cells import counted
+from locktop.tui.views.lock_details import lock_details
+from locktop.tui.views.row_groups import RowGroups
+from locktop.tui.views.sorting import StableSorter
+from locktop.tui.views.styled_line import Line, cut
+from locktop.tui.views.table import Table, lay_out
+from locktop.tui.views.thread_details import thread_details
+from locktop.tui.widgets.item_list import ItemList
+
+_Key = tuple[Hashable, ...]
+
+
+class BlockingPanel:
+    """The logic of the tree, with the methods of ``Panel`` that the monitor calls.
+
+    The order is that of the tree: the most waiting comes first, so no key sorts the rows.
+    """
+
+    title = "Blocking"
+
+    def __init__(self, widget: ItemList) -> None:
+        self.widget = widget
+        self._sorter = StableSorter()
+        self._ids = RowGroups()  # numbers of the rows that are no threads
+        #: Rows that the user opened or closed, other than at first.
+        self._changed: set[_Key] = set()
+        self._rows: dict[int, BlockingRow] = {}
+        self._parents: dict[int, int] = {}
+        self._table: Table[BlockingRow] | None = None
+
+    @property
+    def subject(self) -> DetailsSubject | None:
+        """The subject of the row under the cursor, for the details."""
+        row = self.widget.current
+        return DetailsSubject(Topic.BLOCKING, row) if row is not None else None
+
+    # Keys
+
+    def next_sort_key(self) -> None:
+        """Do nothing: the tree has one order."""
+
+    def reverse(self) -> None:
+        """Do nothing: the root with the most waiting stays at the top."""
+
+    def sort_now(self) -> None:
+        """Put the roots in order at the next drawing."""
+        self._sorter.sort_now()
+
+    def set_open(self, index: SnapshotIndex, is_open: bool) -> None:
+        """Open the row under the cursor or go into it; or close it or go to its parent."""
+        current = self.widget.current
+        row = self._rows.get(current) if current is not None else None
+        if current is None or row is None:
+            return
+        self.widget.chosen = True
+        if row.is_open is None or (row.is_open is is_open and not is_open):
+            parent = self._parents.get(current)
+            if not is_open and parent is not None:
+                self.widget.choose(parent)
+        elif row.is_open is is_open:
+            self.widget.move(1)
+        else:
+            self._changed ^= {row.key}
+
+    # Drawing
+
+    def has_column(self, title: str) -> bool:
+        """Whether the column is visible now."""
+        return self._table is not None and self._table.has(title)
+
+    def draw(self, index: SnapshotIndex, typed: TypedFilter, show_idle: bool, now: float) -> None:
+        """Update the widget. See Panel. A thread that waits for work is in no tree."""
+        if not self.widget.display:
+            return
+        width = self.widget.size.width
+        table = self._table = lay_out(blocking.columns(index), width)
+        trees = self._trees(index, typed.filter, width)
+        order = self._sorter.arrange(list(trees), now, lambda: list(trees))
+        self._rows = {id_: row for root in order for id_, row in trees[root].items()}
+        self.widget.set_heads(self.title, self._caption(index, typed), table.heading())
+
+        def line(id_: int) -> Line:
+            row = self._rows[id_]
+            if row.key[0] == "about" and row.root is not None:
+                return cut(blocking.about_line(index, row.root), width)
+            return table.line(row, blocking.mark(index, row))
+
+        self.widget.show(list(self._rows), line)
+
+    def _trees(
+        self, index: SnapshotIndex, wanted: RowFilter, width: int
+    ) -> dict[int, dict[int, BlockingRow]]:
+        """The visible rows by id, in the tree of each root; fill in ``_parents``."""
+        self._parents = {}
+        trees: dict[int, dict[int, BlockingRow]] = {}
+        rows: dict[int, BlockingRow] | None = None
+        path: list[int] = []
+        for row in blocking_rows.rows(index.blocking, index.threads, self._is_open):
+            id_ = self._id_of(row.key)
+            if row.root is not None:
+                rows = {} if not wanted or self._found(index, row.root, wanted) else None
+                if rows is not None:
+                    trees[id_] = rows
+            if rows is None:
+                continue
+            rows[id_] = row
+            del path[row.depth :]
+            if path:
+                self._parents[id_] = path[-1]
+            path.append(id_)
+            if row.root is not None and width < blocking.WIDE:
+                about = BlockingRow(("about", *row.key), 1, row.root)
+                rows[self._id_of(about.key)] = about
+                self._parents[self._id_of(about.key)] = id_
+        return trees
+
+    def _is_open(self, key: _Key) -> bool:
+        return blocking_rows.is_open_at_first(key) != (key in self._changed)
+
+    def _id_of(self, key: _Key) -> int:
+        """The number of a row: of a thread its tid, of others a number below 0."""
+        if key[0] == "thread" and isinstance(key[1], int) and key[1] > 0:
+            return key[1]
+        return self._ids.id_of(key)
+
+    def _found(self, index: SnapshotIndex, root: BlockingRoot, wanted: RowFilter) -> bool:
+        """Whether a filter finds a lock of the root or a thread of its tree."""
+        locks = [index.locks[id_] for id_ in root.locks if id_ in index.locks]
+        if any(wanted.finds(index, lock, index.lock_name(lock.id)) for lock in locks):
+            return True
+        tids = chain(root.tids, (one.tid for one in index.blocking.walk(root)))
+        threads = (index.threads[tid] for tid in tids if tid in index.threads)
+        return any(wanted.finds(index, one, self._words(index, one.tid)) for one in threads)
+
+    def _words(self, index: SnapshotIndex, tid: int) -> str:
+        waiter = index.blocking.waiters.get(tid)
+        lock = index.lock_name(waiter.lock) if waiter is not None else ""
+        return f"{index.thread_name(tid)} {tid} {lock}"
+
+    def _caption(self, index: SnapshotIndex, typed: TypedFilter) -> str:
+        if typed.error:
+            return f"filter: {typed.error}"
+        tree = index.blocking
+        if not tree.roots:
+            if index.dormant:
+                return "not known: the library is dormant"
+            return "no wait for a lock is observed now"
+        caption = f"{len(tree.waiters)} waiting behind {counted(len(tree.roots), 'root')}"
+        return f"{caption}, with “{typed.filter.text}”" if typed.filter else caption
+
+    # The row under the cursor
+
+    def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
+        """The title and the lines of the details of a row, None if the row is gone."""
+        row = self._rows.get(id_)
+        if row is None:
+            return None
+        if row.root is not None and row.root.kind is RootKind.CYCLE:
+            return "of a cycle", blocking.cycle_lines(index, row.root)
+        before = blocking.behind_lines(index, row)
+        if row.root is not None and row.root.kind is RootKind.LOCK:
+            lock = index.locks.get(row.root.lock)
+            if lock is None:
+                return "of a lock", before
+            return "of a lock", chain(before, lock_details(index, lock))
+        thread = index.threads.get(self.closest(index, id_))
+        if thread is None:
+            return "of a holder", before
+        return "of a thread", chain(before, thread_details(index, thread))
+
+    def closest(self, index: SnapshotIndex, id_: int) -> int:
+        """The tid of the thread that a row has, or of the first one; 0 without one."""
+        row = self._rows.get(id_)
+        if row is None:
+            return 0
+        if row.root is not None:
+            return row.root.tids[0] if row.root.tids else 0
+        return row.waiters[0].tid if row.waiters else 0
+
+    def lock(self, index: SnapshotIndex) -> Lock | None:
+        """The lock that the row under the cursor is about: held by a root, else waited for."""
+        row = self._rows.get(self.widget.current or 0)
+        if row is None or (row.root is None and not row.waiters):
+            return None
+        id_ = row.root.lock if row.root is not None else row.waiters[0].lock
+        return index.locks.get(id_)

@@ -1,0 +1,45 @@
+"""The first line: the views with their keys, the view in use, and the state of the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.cells import cell_len
+
+from locktop.tui.monitor_views import VIEWS, MonitorView
+from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
+
+
+def view_bar(current: str, flags: Line, width: int) -> Line:
+    """The line in ``width`` cells: the longest names that leave room for the flags.
+
+    Args:
+        current: the name of the view in use.
+        flags: the right end.
+        width: cells.
+    """
+    room = width - cell_len(line_text(flags))
+    wordings: tuple[Callable[[MonitorView], str], ...] = (
+        lambda view: f"{view.digit} {view.title}",
+        lambda view: f"{view.digit} {view.short}",
+        lambda view: f"{view.digit} {view.short}" if view.name == current else view.digit,
+    )
+    lines = [_names(current, words) for words in wordings]
+    line = next((one for one in lines if cell_len(line_text(one)) <= room), lines[-1])
+    line = cut(line, max(0, room))
+    blanks = " " * (room - cell_len(line_text(line)))
+    return merge((*line, (blanks, "text"), *flags))
+
+
+def _names(current: str, words: Callable[[MonitorView], str]) -> Line:
+    """The names with a cell between them. Brackets take these cells at the view in use."""
+    spans: list[Span | str] = []
+    before = False
+    for view in VIEWS:
+        is_current = view.name == current
+        spans.append(
+            ("[" if is_current else "]" if before else " ", "title" if is_current else "key")
+        )
+        spans.append((words(view), "title" if is_current else "label"))
+        before = is_current
+    return make_line(*spans, ("]" if before else " ", "label"))
