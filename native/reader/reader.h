@@ -142,9 +142,9 @@ struct lt_lock_row {
     uint64_t changed_hold_ticks;
 };
 
-/* The file of the watched process. Its begin is mapped, which makes small copies cheap. That process
- * may cut the file off at any time, and a load from the mapping would end the tool then. So nothing
- * but lt_copy() may use the bytes. */
+/* The file of the watched process. Its begin is mapped, which makes small copies cheap. The process
+ * may cut the file off at any time. A load from the mapping would end the tool then. So nothing but
+ * lt_copy() may use the bytes. */
 struct lt_mapping {
     const uint8_t *bytes;
     uint64_t size; /* bytes that are mapped */
@@ -275,7 +275,7 @@ struct lt_thread_seen {
  * a struct lt_thread_seen. */
 void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset, int knows_block);
 
-/* Reads threads: copies the block and the tables of each, checks that they belong together, and
+/* Reads threads. Copies the block and the tables of each, checks that they belong together, and
  * adds them to the sums. `offsets` are those of the blocks in the file. Begins with the thread
  * `read->next`, which the caller sets to 0 first. Packs each thread that differs from `seen` of the
  * reading before. Returns

@@ -93,7 +93,7 @@ static uint32_t held_bytes(const struct lt_thread *block)
 }
 
 /* Copies the parts of a block that a reading uses. Most of a block is for the library alone. The
- * wait is copied first: if it is the same later, all the rest is of the time of that wait. */
+ * wait is copied first. If the wait is the same later, all the rest is of the time of that wait. */
 static int copy_block(const struct lt_thread_read *read, struct lt_thread *to, uint64_t offset)
 {
     struct lt_wait wait;
