@@ -78,7 +78,17 @@ _EXAMPLES: dict[str, str] = {
 #: The environment variable of a field is this and the field in upper case. Fields with tables have
 #: none.
 _PREFIX = "LOCKTOP_"
-FROM_ENVIRONMENT = ("theme", "rate", "history", "view", "sort", "filter", "mouse", "synchronized", "keymap")
+FROM_ENVIRONMENT = (
+    "theme",
+    "rate",
+    "history",
+    "view",
+    "sort",
+    "filter",
+    "mouse",
+    "synchronized",
+    "keymap",
+)
 
 
 class Origin(Enum):

@@ -51,7 +51,8 @@ def test_random_keys_and_sizes_leave_the_screen_in_use(process: Target, tmp_path
     chosen = random.Random(seed)
     own = own_keys()
     command = ["sh", "-c", 'exec "$@" 2> errors', "sh", COMMAND, "-p", str(process.pid)]
-    with PtyTool(command, USUAL_SIZE, cwd=tmp_path) as tool:
+    own_settings = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    with PtyTool(command, USUAL_SIZE, own_settings, cwd=tmp_path) as tool:
         tool.shows("help")
         for done in range(0, steps, BETWEEN_CHECKS):
             mark = tool.received

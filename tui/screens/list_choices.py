@@ -66,7 +66,9 @@ class ListChoices:
         panel.chosen_columns = chosen.marked if chosen.key == "enter" else ()
         self._screen.apply_filter()
         name, titles = panel.title.lower(), panel.chosen_columns
-        self._screen.start(self._keep(lambda: kept_choices.keep_columns(name, titles)), "choices")
+        self._screen.start(
+            lambda: self._keep(lambda: kept_choices.keep_columns(name, titles)), "choices"
+        )
 
     async def _keep(self, write: Callable[[], None], said: str = "") -> None:
         try:
@@ -99,8 +101,9 @@ class ListChoices:
             del self._views[chosen.name]
             name = chosen.name
             said = f"The view {name} is forgotten."
-            keep = self._keep(lambda: kept_choices.keep_view(name, None), said)
-            self._screen.start(keep, "choices")
+            self._screen.start(
+                lambda: self._keep(lambda: kept_choices.keep_view(name, None), said), "choices"
+            )
 
     def _apply(self, view: SavedView) -> None:
         try:
@@ -121,7 +124,9 @@ class ListChoices:
         view = SavedView(panel.title.lower(), text, panel.sort_by, panel.chosen_columns)
         self._views[text] = view
         said = f"Saved. v shows the view; --view '{text}' begins with it."
-        self._screen.start(self._keep(lambda: kept_choices.keep_view(text, view), said), "choices")
+        self._screen.start(
+            lambda: self._keep(lambda: kept_choices.keep_view(text, view), said), "choices"
+        )
 
 
 def _says(view: SavedView) -> str:

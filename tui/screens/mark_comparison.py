@@ -37,7 +37,7 @@ class MarkComparison:
         elif mark is None:
             self._screen.show_message("There is no mark to compare with: m marks a moment.")
         else:
-            self._screen.start(self._show(moments, mark, until_ns), "comparison")
+            self._screen.start(lambda: self._show(moments, mark, until_ns), "comparison")
 
     def _mark_before(self, until_ns: int) -> Notable | None:
         found = [

@@ -30,7 +30,7 @@ class SourceReader:
         """Read the files that a drawing wanted, if there are any."""
         if self._lines.is_wanting and not self._is_reading:
             self._is_reading = True
-            self._screen.start(self._read(), "sources")
+            self._screen.start(self._read, "sources")
 
     async def _read(self) -> None:
         try:

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 
 from locktop.tui.bindings import bindings
 from locktop.tui.views.styled_line import Line, make_line
+from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 
@@ -34,7 +35,7 @@ class Chosen(Struct, frozen=True):
     marked: tuple[str, ...]
 
 
-class ChoiceDialog(ModalScreen[Chosen | None]):
+class ChoiceDialog(ClosingScreen[Chosen | None], ModalScreen[Chosen | None]):
     """The result is what the user chose, None without a choice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,16 +61,17 @@ class ChoiceDialog(ModalScreen[Chosen | None]):
         self._choices = list(choices)
         self._keys = [*keys, ("Esc", "leave")]
         self._takes = {key.lower() for key, _ in keys}
+        self._list = ItemList(id="choices")
+        self._keys_below = FixedLines(id="choice-keys")
 
     def compose(self) -> ComposeResult:
         """The list, and the keys below."""
         with Vertical(id="choice"):
-            yield ItemList(id="choices")
-            yield FixedLines(id="choice-keys")
+            yield self._list
+            yield self._keys_below
 
     def on_mount(self) -> None:
         """Put the cursor on the first row."""
-        self._list = self.query_one(ItemList)
         self._list.focus()
         self._draw()
 
@@ -85,7 +87,7 @@ class ChoiceDialog(ModalScreen[Chosen | None]):
             for key, does in self._keys
             for part in ((f" {key}", "key"), (f" {does} ", "label"))
         ]
-        self.query_one("#choice-keys", FixedLines).show((make_line(*spans),))
+        self._keys_below.show((make_line(*spans),))
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or no more."""

@@ -32,7 +32,8 @@ class Details(ScrollPanel):
 
     def show(self, subject: object, lines: Iterable[Line]) -> None:
         """Show ``lines`` about ``subject``; on the whole screen those inside of folded lines."""
-        if self.screen.has_class(WHOLE_SCREEN):
+        # The widgets of a screen that has just closed have no screen.
+        if self.is_attached and self.screen.has_class(WHOLE_SCREEN):
             lines = unfolded(lines)
         width = self.size.width - 1
         self._lines = [piece for line in lines for piece in wrap(line, width, _INDENT)]

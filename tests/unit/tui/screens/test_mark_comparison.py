@@ -30,7 +30,7 @@ async def test_the_waits_since_the_mark_are_compared_with_those_before() -> None
         await screen.says("since your mark 1")
         assert "B minus A" in screen.text
         await screen.keys("3")
-        assert "[3 Threads]" in screen.first
+        assert "[3 Thr" in screen.first
 
 
 async def test_a_mark_at_the_oldest_moment_has_nothing_before() -> None:
