@@ -228,25 +228,11 @@ class ThreadBuilder:
     ) -> tuple[dict[Kind, float], float, float]:
         """Return seconds of waits by kind, of contention and of idle waits, with the current
         wait."""
-        wait_s: dict[Kind, float] = {}
-        contention_s = idle_s = 0.0
-        if raw is not None:
-            hz = self._clock.hz
-            for number, ticks in raw.wait_ticks.items():
-                kind = BY_NUMBER[number]
-                seconds = wait_s[kind] = ticks / hz
-                if kind in CONTENTION_KINDS:
-                    contention_s += seconds
-                else:
-                    idle_s += seconds
+        hz, ticks_by_kind = self._clock.hz, raw.wait_ticks if raw else {}
+        wait_s = {BY_NUMBER[kind]: ticks / hz for kind, ticks in ticks_by_kind.items()}
         if wait is not None:
-            kind, seconds = wait.kind, wait.duration_s
-            wait_s[kind] = wait_s.get(kind, 0.0) + seconds
-            if kind in CONTENTION_KINDS:
-                contention_s += seconds
-            else:
-                idle_s += seconds
-        return wait_s, contention_s, idle_s
+            wait_s[wait.kind] = wait_s.get(wait.kind, 0.0) + wait.duration_s
+        return wait_s, *rates.split(wait_s)
 
     def _histogram(self, raw: RawThread) -> Histogram:
         return Histogram(
