@@ -185,10 +185,12 @@ class MonitorScreen(ListScreen):
         # Of another process the screen keeps no row where it was: a listener may get the next one.
         is_other = bool(self._index and self._index.snapshot.process.pid != newest.process.pid)
         # By the names of functions some waits turn out to be in contention, or idle.
-        is_settling = self._index is not None and self._index.snapshot.names_left > 0
-        if is_other or is_settling:
+        index, last = SnapshotIndex(newest, self._sources.line), self._index
+        is_calm = last is not None and most_waited_now(last) is None
+        is_settling = last is not None and last.snapshot.names_left > 0
+        if is_other or is_settling or (is_calm and most_waited_now(index) is not None):
             self._body.sort_now()
-        self._show_index(SnapshotIndex(newest, self._sources.line))
+        self._show_index(index)
 
     def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
         """See DrawsMoments."""
