@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support import recordings, tool
+from support.eventually import until
 from support.recordings import end_of
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
@@ -364,15 +365,29 @@ def _bytes_in(directory: Path) -> int:
 # ---- run --record ----
 
 
+def _has_snapshot(path: Path) -> bool:
+    if not path.exists() or not path.stat().st_size:
+        return False
+    with contextlib.closing(open_recording(path)) as recording:
+        return bool(recording.times_ns())
+
+
 def test_run_records_without_a_terminal(compiler: Compiler, tmp_path: Path) -> None:
-    program = compiler.program("paced_pairs")
-    command = f"(echo; sleep 1; echo) | {program} 2 5000 0 50"
-    done = tool.run(
-        "run", "--record", str(tmp_path / "r"), "--level", "all", "--output", "/dev/null", "--",
-        "sh", "-c", command,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "recorded " in done.stderr
+    os.mkfifo(tmp_path / "orders")
+    orders = os.open(tmp_path / "orders", os.O_RDWR)  # neither end waits for the other
+    program = f"exec {compiler.program('paced_pairs')} 2 5000 0 50 < {tmp_path}/orders"
+    command = [
+        tool.COMMAND, "run", "--record", str(tmp_path / "r"), "--level", "all", "--output",
+        "/dev/null", "--", "sh", "-c", program,
+    ]  # fmt: skip
+    with Target(["sh", "-c", f"exec {shlex.join(command)} 2>&1"]) as recorder:
+        recorder.line()
+        until(lambda: _has_snapshot(tmp_path / "r"), "a first snapshot")
+        os.write(orders, b"\n\n")
+        said = recorder.line()
+        assert recorder.process.wait(PATIENCE_S) == 0
+    os.close(orders)
+    assert "recorded " in said
     assert open_recording(tmp_path / "r").at(_EVER).ended
 
 
