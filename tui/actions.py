@@ -80,6 +80,7 @@ ACTIONS: dict[str, Action] = {
     "view_overview": Action("app.go('overview')", "view: health, worst lock, longest chain"),
     "view_locks": Action("app.go('locks')", "view: locks"),
     "view_threads": Action("app.go('threads')", "view: threads"),
+    "view_blocking": Action("app.go('blocking')", "view: root holders, and who waits behind them"),
     "view_deadlocks": Action("app.go('deadlocks')", "view: deadlocks, also potential ones"),
     "view_callers": Action("app.go('callers')", "view: where the waiting comes from"),
     "view_details": Action("app.go('details')", "view: details of the chosen row"),

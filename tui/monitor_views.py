@@ -20,6 +20,7 @@ VIEWS: tuple[MonitorView, ...] = (
     MonitorView("overview", "1", "Overview", "Over"),
     MonitorView("locks", "2", "Locks", "Locks"),
     MonitorView("threads", "3", "Threads", "Thr"),
+    MonitorView("blocking", "4", "Blocking", "Block"),
     MonitorView("deadlocks", "5", "Deadlocks", "Dead"),
     MonitorView("callers", "6", "Callers", "Call", is_body=False),
     MonitorView("details", "7", "Details", "Det"),

@@ -10,11 +10,12 @@ from locktop.collector.format.blocking import BlockingRow
 from locktop.collector.format.row_filter import RowFilter
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import BlockingRoot, Lock, RootKind
+from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import blocking
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.row_groups import RowGroups
-from locktop.tui.views.sorting import SortKey, StableSorter
+from locktop.tui.views.sorting import StableSorter
 from locktop.tui.views.styled_line import Line, cut
 from locktop.tui.views.table import Table, lay_out
 from locktop.tui.views.thread_details import thread_details
@@ -30,8 +31,6 @@ class BlockingPanel:
     """
 
     title = "Blocking"
-    sort_keys: tuple[SortKey[BlockingRow], ...] = ()
-    sort_by = "waiting behind"
 
     def __init__(self, widget: ItemList) -> None:
         self.widget = widget
@@ -43,11 +42,16 @@ class BlockingPanel:
         self._parents: dict[int, int] = {}
         self._table: Table[BlockingRow] | None = None
 
+    @property
+    def subject(self) -> DetailsSubject | None:
+        """What the row under the cursor is about."""
+        row = self.widget.current
+        return DetailsSubject(Topic.BLOCKING, row) if row is not None else None
+
     # Keys
 
-    def next_sort_key(self) -> str:
-        """Return the name of the only order."""
-        return self.sort_by
+    def next_sort_key(self) -> None:
+        """Do nothing: the tree has one order."""
 
     def reverse(self) -> None:
         """Do nothing: the root with the most waiting stays at the top."""

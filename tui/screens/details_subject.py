@@ -12,6 +12,7 @@ class Topic(Enum):
 
     LOCK = "lock"  # a lock, or a class of locks
     THREAD = "thread"  # a thread, or a group of threads
+    BLOCKING = "blocking"  # a row of the blocking tree
     DEADLOCKS = "deadlocks"
     LOCK_ORDERS = "lock orders"  # the potential deadlocks
 

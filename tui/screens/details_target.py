@@ -9,6 +9,7 @@ from msgspec import Struct
 from locktop.collector.format import lock_order
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import OrderCycle
+from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import reports_of
 from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.screens.list_panels import LockPanel, ThreadPanel
@@ -34,8 +35,9 @@ class DetailsTarget:
     thread to the lock that it waits for.
     """
 
-    def __init__(self, locks: LockPanel, threads: ThreadPanel) -> None:
+    def __init__(self, locks: LockPanel, threads: ThreadPanel, blocking: BlockingPanel) -> None:
         self._locks = locks
+        self._blocking = blocking
         self._threads = threads
         self._target: DetailsSubject | None = None
         self._walked: list[DetailsSubject] = []  # the targets before this one, the first one first
@@ -98,6 +100,8 @@ class DetailsTarget:
             return self._holder_of(index, target.row)
         if target.topic is Topic.THREAD:
             return self._lock_of(index, self._threads.closest(index, target.row))
+        if target.topic is Topic.BLOCKING:
+            return self._lock_of(index, self._blocking.closest(index, target.row))
         if target.topic is Topic.DEADLOCKS and (found := reports_of(index, target.row)):
             return DetailsSubject(Topic.THREAD, found[0].circle[0].tid)
         return "A potential deadlock has no holder now."
@@ -157,6 +161,8 @@ class DetailsTarget:
         if self._target is None:
             return Followed(0, 0)
         topic, row = self._target.topic, self._target.row
+        if topic is Topic.BLOCKING:
+            return Followed(self._blocking.closest(index, row), 0)
         return Followed(
             self._threads.closest(index, row) if topic is Topic.THREAD else 0,
             row if topic is Topic.LOCK else 0,
@@ -179,8 +185,12 @@ class DetailsTarget:
             return self._deadlocks(index, target.row)
         if target.topic is Topic.LOCK_ORDERS:
             return self._lock_orders(index, target.row)
-        panel = self._locks if target.topic is Topic.LOCK else self._threads
-        return panel.details(index, target.row)
+        panels: dict[Topic, LockPanel | ThreadPanel | BlockingPanel] = {
+            Topic.LOCK: self._locks,
+            Topic.THREAD: self._threads,
+            Topic.BLOCKING: self._blocking,
+        }
+        return panels[target.topic].details(index, target.row)
 
     @staticmethod
     def _deadlocks(index: SnapshotIndex, row: int) -> tuple[str, Iterable[Line]] | None:

@@ -201,8 +201,7 @@ class MonitorScreen(ListScreen):
 
     def flags(self) -> Line:
         """The state of the screen for the first line: past, paused, ended, or what is wrong."""
-        snapshot = self._index.snapshot if self._index is not None else None
-        return state_flags(snapshot, self._paused, self.travel.position)
+        return state_flags(self._index, self._paused, self.travel.position)
 
     def _show_keys(self) -> None:
         actions = PAST_FOOTER if self.past.is_active else FOOTER

@@ -10,6 +10,7 @@ from textual.containers import Container
 from textual.geometry import Size
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import DeadlockPanel
 from locktop.tui.screens.details_target import DetailsTarget, Followed
 from locktop.tui.screens.list_panels import LockPanel, ThreadPanel
@@ -28,9 +29,9 @@ MEDIUM_HEIGHT = 34
 #: The views of the body by the classes of the screen.
 _OVERVIEW = "overview"
 #: The views with one list of their own.
-_ONE_LIST = ("deadlocks",)
+_ONE_LIST = ("blocking", "deadlocks")
 
-AnyPanel = LockPanel | ThreadPanel | DeadlockPanel
+AnyPanel = LockPanel | ThreadPanel | BlockingPanel | DeadlockPanel
 
 
 def compose_body() -> ComposeResult:
@@ -40,6 +41,7 @@ def compose_body() -> ComposeResult:
         with Container(id="lists"):
             yield ItemList(id="locks")
             yield ItemList(id="threads")
+            yield ItemList(id="blocking")
             yield ItemList(id="deadlocks")
         yield Details(id="details")
 
@@ -63,11 +65,13 @@ class MonitorBody:
         self.details = screen.query_one("#details", Details)
         self.locks = LockPanel(screen.query_one("#locks", ItemList))
         self.threads = ThreadPanel(screen.query_one("#threads", ItemList))
+        self.blocking = BlockingPanel(screen.query_one("#blocking", ItemList))
         self.deadlocks = DeadlockPanel(screen.query_one("#deadlocks", ItemList))
-        self.target = DetailsTarget(self.locks, self.threads)
+        self.target = DetailsTarget(self.locks, self.threads, self.blocking)
         self._panels: dict[str, AnyPanel] = {
             "locks": self.locks,
             "threads": self.threads,
+            "blocking": self.blocking,
             "deadlocks": self.deadlocks,
         }
         self._used = "locks"  # the list in use, or used last

@@ -6,10 +6,12 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from locktop.collector.format import lock_order
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Pattern, Snapshot, ThreadState
 from locktop.tui.views.cells import clock, counted, exact, fit, size
 from locktop.tui.views.past_flag import Position, past_flag
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line, merge
+from locktop.tui.views.verdict_flag import verdict_flag
 
 #: Cells between the left and the right.
 _GAP = 2
@@ -108,16 +110,18 @@ def _process(snapshot: Snapshot) -> list[Span | str]:
     ]
 
 
-def state_flags(snapshot: Snapshot | None, paused: bool, position: Position | None) -> Line:
-    """The state of the screen, for the right end of the first line.
+def state_flags(index: SnapshotIndex | None, paused: bool, position: Position | None) -> Line:
+    """What is wrong, and the state of the screen, for the right end of the first line.
 
     Args:
-        snapshot: the snapshot on the screen; None before the first.
+        index: the snapshot on the screen; None before the first.
         paused: whether the screen stays as it is.
         position: the moment of the past that is on the screen; None: now.
     """
     flags: list[Span | str] = []
-    if snapshot is not None and snapshot.ended:
+    if index is not None and (verdict := verdict_flag(index)):
+        flags += [(f" {verdict} ", "alert" if index.stuck_threads else "waiting"), " "]
+    if index is not None and index.snapshot.ended:
         flags += [(" ENDED ", "flag"), " "]
     if paused and position is None:
         flags += [(" PAUSED ", "flag"), " "]
