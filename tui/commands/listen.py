@@ -80,7 +80,13 @@ def _show(listener: Listener, arguments: argparse.Namespace) -> int:
 
     history = options.history(arguments)
     feed = ListenFeed(listener, history)
-    app = LocktopApp(feed, arguments.theme, rate=arguments.rate, moments=history)
+    app = LocktopApp(
+        feed,
+        arguments.theme,
+        rate=arguments.rate,
+        moments=history,
+        input_options=options.input_options(arguments),
+    )
     return run_app(app)
 
 

@@ -18,8 +18,8 @@ from locktop.collector.export.rendered_files import call_tree_file, call_tree_na
 from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
-from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_FOOTER
+from locktop.tui.bindings import bindings
+from locktop.tui.screen_actions import CALL_TREE
 from locktop.tui.views.call_tree import Branches, Row
 from locktop.tui.views.call_tree_rows import (
     TreeWords,
@@ -34,7 +34,6 @@ from locktop.tui.views.cells import percent
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.fixed_lines import FixedLines
-from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen, Travel
 from locktop.tui.widgets.scroll_panel import ScrollPanel
@@ -50,9 +49,9 @@ StatusLine = Callable[[int], Line]
 class CallTreeScreen(ListScreen):
     """Shows a profile, or the newest of several."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE_ACTIONS)]
-    #: The actions in the line of keys, and the words of the lists.
-    FOOTER: ClassVar[Sequence[str]] = CALL_TREE_FOOTER
+    SCREEN = CALL_TREE
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE.actions)]
+    #: The words of the lists.
     WORDS: ClassVar[TreeWords] = TreeWords()
 
     def __init__(
@@ -231,7 +230,7 @@ class CallTreeScreen(ListScreen):
         self.set_class(wide, "both")
 
     def _redraw(self) -> None:
-        self.footer.set_keys(footer_line(self.size.width, self.FOOTER))
+        self.show_keys()
         self._draw()
 
     @on(events.ScreenResume)
@@ -290,7 +289,7 @@ class CallTreeScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys and the notes on the profile."""
-        self.app.push_screen(HelpScreen(self._profile.notes(self._weight.name)))
+        self.show_help(self._profile.notes(self._weight.name))
 
     def action_panel(self, _: int) -> None:
         """Go to the other list."""
@@ -392,10 +391,25 @@ class CallTreeScreen(ListScreen):
         self._show_idle = not self._show_idle
         self.apply_filter()
 
+    def report_text(self) -> Callable[[], str]:
+        """See ListScreen."""
+        data = self._file("text")
+        return lambda: data.decode()
+
+    def source_line(self) -> tuple[str, int] | None:
+        """See ListScreen."""
+        current = self._tree_list.current
+        row = self._rows.get(current) if current is not None else None
+        location = row.node.location if row is not None else None
+        return (location.file, location.line) if location is not None else None
+
+    def _file(self, form: str) -> bytes:
+        step = self._walked[-1] if self._walked else None
+        return call_tree_file(self._profile, self._weight, self._show_idle, step, form)
+
     def action_save(self, form: str) -> None:
         """Save what is on the screen: the tree, or the butterfly of one function."""
-        step = self._walked[-1] if self._walked else None
-        data = call_tree_file(self._profile, self._weight, self._show_idle, step, form)
+        data = self._file(form)
         suffix = ".json" if form == "json" else ".txt"
         self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
 

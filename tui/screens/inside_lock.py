@@ -20,8 +20,8 @@ from locktop.collector.profile.inside_profile import InsideLockProfile
 from locktop.collector.profile.inside_tree import FunctionShare
 from locktop.collector.profile.profile import Profile
 from locktop.tui.bindings import bindings
-from locktop.tui.keymap import INSIDE_ACTIONS, INSIDE_FOOTER
 from locktop.tui.new_notes import NewNotes
+from locktop.tui.screen_actions import INSIDE
 from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
 from locktop.tui.screens.inside_sampling import InsideSampling
 from locktop.tui.views.call_tree_rows import TreeWords, location_of
@@ -44,8 +44,8 @@ class InsideLockScreen(CallTreeScreen):
     While the screen shows now, locktop samples the threads that hold the lock.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*INSIDE_ACTIONS)]
-    FOOTER = INSIDE_FOOTER
+    SCREEN = INSIDE
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*INSIDE.actions)]
     WORDS = TreeWords(
         caption="from the calls that took the lock, ",
         top="no caller: takes the lock",
@@ -228,6 +228,11 @@ class InsideLockScreen(CallTreeScreen):
         """Change to the next weight."""
         self._sorter.sort_now()
         super().action_weight()
+
+    def report_text(self) -> Callable[[], str]:
+        """See ListScreen."""
+        snapshot, lock = self._profile.snapshot, self._profile.lock
+        return lambda: inside_file(snapshot, lock, "text").decode()
 
     def action_save(self, form: str) -> None:
         """Save all that runs inside the lock."""
