@@ -13,8 +13,8 @@ from locktop.tui.keymap import KeyTable, shipped
 from locktop.tui.screen_actions import MONITOR, TREE, ScreenActions
 from locktop.tui.views.styled_line import Line, Span, make_line
 
-#: The actions that open an entry.
-ENTRIES = ("filter", "find", "choose_time")
+#: The actions that open an entry, or the list of actions.
+ENTRIES = ("filter", "find", "choose_time", "palette")
 
 
 @runtime_checkable

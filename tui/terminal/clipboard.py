@@ -18,7 +18,7 @@ def set_clipboard(data: bytes, environ: Mapping[str, str]) -> str:
     terminal, so the sequence goes through in such pieces.
     """
     sequence = f"\x1b]52;c;{base64.b64encode(data).decode()}\a"
-    if "STY" not in environ or "TMUX" in environ:
+    if not environ.get("STY") or environ.get("TMUX"):
         return sequence
     pieces = range(0, len(sequence), _SCREEN_PIECE)
     return "".join(f"\x1bP{sequence[at : at + _SCREEN_PIECE]}\x1b\\" for at in pieces)
@@ -26,4 +26,4 @@ def set_clipboard(data: bytes, environ: Mapping[str, str]) -> str:
 
 def note(environ: Mapping[str, str]) -> str:
     """Return what the user must have set for the sequence to have an effect, "" for nothing."""
-    return "tmux takes it if its option set-clipboard is on." if "TMUX" in environ else ""
+    return "tmux takes it if its option set-clipboard is on." if environ.get("TMUX") else ""

@@ -77,12 +77,18 @@ class FindEntry(Filter):
 
     def __init__(self, panel: Callable[[], ScrollPanel], want: Callable[[str], None]) -> None:
         """``panel``: returns the panel with the rows. For ``want`` see Filter."""
-        super().__init__(panel, want)
-        self._panel = panel
+        super().__init__(lambda: self.panel, want)
+        self._choose_panel = panel
+
+    @property
+    def panel(self) -> ScrollPanel:
+        """The panel with the rows. After the entry was open, the one used before."""
+        return self._searched
 
     def open(self) -> None:
         """Show an empty entry. The search begins at the present row."""
-        self._panel().set_origin()
+        self._searched = self._choose_panel()
+        self._searched.set_origin()
         self.value = ""
         super().open()
 

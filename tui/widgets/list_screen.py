@@ -212,11 +212,11 @@ class ListScreen(Screen[None]):
 
     @on(Input.Changed, "#find")
     def _find_typed(self, event: Input.Changed) -> None:
-        self.focused_panel().find_from_origin(event.value.strip())
+        self.find_entry.panel.find_from_origin(event.value.strip())
 
     def _find_ended(self, words: str) -> None:
         self._found_words = words.strip()
-        if self._found_words and not self.focused_panel().find_from_origin(self._found_words):
+        if self._found_words and not self.find_entry.panel.find_from_origin(self._found_words):
             self._say_not_found()
 
     def action_find_on(self, direction: int) -> None:

@@ -16,6 +16,7 @@ from locktop.tui.screen_actions import ScreenActions
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.strip_cache import CURSOR, PLAIN
 
 #: The palette does not offer itself.
 _OWN = "palette"
@@ -26,12 +27,22 @@ _KEYS = (
 _KEY_WIDTH, _NAME_WIDTH = 11, 18
 
 
+class _ActionList(ItemList, can_focus=False):
+    """The list without the focus: the keys are for the screen alone, in their order."""
+
+    def content_line(self, number: int) -> tuple[Line, int]:
+        """See ScrollPanel."""
+        line, mark = super().content_line(number)
+        return line, CURSOR if mark != PLAIN else PLAIN
+
+
 class Palette(ModalScreen[str | None]):
     """The result is the action to run, as Textual names it; None without a choice.
 
     The screen handles each typed character itself, so keys that come fast stay in their order.
     """
 
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,ctrl+p", "move(-1)", "up", show=False),
         Binding("down,ctrl+n", "move(1)", "down", show=False),
@@ -56,13 +67,12 @@ class Palette(ModalScreen[str | None]):
         """The words typed so far, the list, and the keys of the palette."""
         with Vertical(id="palette"):
             yield FixedLines(id="palette-words")
-            yield ItemList(id="palette-actions")
+            yield _ActionList(id="palette-actions")
             yield FixedLines(id="palette-keys")
 
     def on_mount(self) -> None:
         """Show all actions."""
-        self._list = self.query_one(ItemList)
-        self._list.focus()
+        self._list = self.query_one(_ActionList)
         self._draw()  # before there is a size, for the next key may come before it
 
     def on_resize(self, _: events.Resize) -> None:

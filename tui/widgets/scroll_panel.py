@@ -75,8 +75,11 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
         self._origin = self.present_line
 
     def find_from_origin(self, words: str) -> bool:
-        """Go to the first line with ``words`` from the origin on; False without one."""
-        return self._find(words, range(self._origin, self._origin + self.count()))
+        """Go to the first line with ``words`` from the origin on, or to the origin without one."""
+        found = self._find(words, range(self._origin, self._origin + self.count()))
+        if not found:
+            self.show_found(self._origin)
+        return found
 
     def find(self, words: str, direction: int) -> bool:
         """Go to the next line with ``words``, or with -1 to the one before; False without one."""
