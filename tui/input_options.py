@@ -1,4 +1,4 @@
-"""What the user wants of keys and of the mouse."""
+"""The settings of the keys and of the mouse."""
 
 from __future__ import annotations
 

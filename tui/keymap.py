@@ -131,7 +131,7 @@ def _entries(path: Path, wrong: list[str]) -> Iterator[tuple[str, tuple[str, ...
 
 
 def _fault(action: str, value: object) -> str:
-    """What is wrong with an entry; "" for nothing."""
+    """Return the fault of an entry in words; "" for none."""
     if action not in ACTIONS:
         return f"there is no action {action!r}; `locktop config --keys` lists them"
     keys = [value] if isinstance(value, str) else value

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 #: Many terminals drop a longer text without a word.
 MAX_BYTES = 74 * 1024
-#: screen passes on pieces of at most 768 bytes. Each piece has two bytes at either end.
+#: The program screen passes on pieces of at most 768 bytes. Each piece has two bytes at either end.
 _SCREEN_PIECE = 760
 
 
 def set_clipboard(data: bytes, environ: Mapping[str, str]) -> str:
     """Return the sequence that puts ``data`` into the clipboard.
 
-    tmux takes the sequence as it is. screen passes only strings of its own kind (DCS) on to its
-    terminal, so the sequence goes through in such pieces.
+    A terminal and tmux take the sequence as it is. The program screen passes on strings of its own
+    kind (DCS) alone, so the sequence goes through in such pieces.
     """
     sequence = f"\x1b]52;c;{base64.b64encode(data).decode()}\a"
     if not environ.get("STY") or environ.get("TMUX"):

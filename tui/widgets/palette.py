@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.geometry import Size
 from textual.screen import ModalScreen
 
 from locktop.tui.actions import ACTIONS
@@ -24,11 +26,24 @@ _KEYS = (
     (" Enter", "key"), (" run it ", "label"), (" Esc", "key"), (" leave ", "label"),
     (" Up Down", "key"), (" choose ", "label"),
 )  # fmt: skip
+#: The palette appears after this time in any case.
+_PAINTED_AFTER_S = 0.3
 _KEY_WIDTH, _NAME_WIDTH = 11, 18
 
 
 class _ActionList(ItemList, can_focus=False):
     """The list without the focus: the keys are for the screen alone, in their order."""
+
+    def __init__(self, most: int) -> None:
+        """``most``: the number of all actions."""
+        super().__init__(id="palette-actions")
+        self._most = most
+
+    def fit_height(self) -> None:
+        """Keep the height for all actions: a new one would paint the whole screen at a letter."""
+        wanted = Size(self.app.size.width, self._most + self.heads)
+        if wanted != self.virtual_size:
+            self.virtual_size = wanted
 
     def content_line(self, number: int) -> tuple[Line, int]:
         """See ScrollPanel."""
@@ -62,22 +77,34 @@ class Palette(ModalScreen[str | None]):
         self._title = f"of the {screen.name}"
         self._typed = ""
         self._found: list[int] = []
+        self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
         """The words typed so far, the list, and the keys of the palette."""
         with Vertical(id="palette"):
             yield FixedLines(id="palette-words")
-            yield _ActionList(id="palette-actions")
+            yield _ActionList(len(self._names))
             yield FixedLines(id="palette-keys")
 
     def on_mount(self) -> None:
         """Show all actions."""
         self._list = self.query_one(_ActionList)
+        # Each step of the first layout would paint the whole screen.
+        self._curtain.enter_context(self.app.batch_update())
+        self.set_timer(_PAINTED_AFTER_S, self._curtain.close)
         self._draw()  # before there is a size, for the next key may come before it
 
     def on_resize(self, _: events.Resize) -> None:
         """Draw for the new size."""
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self._draw_whole)
+
+    def on_unmount(self) -> None:
+        """Paint what is below."""
+        self._curtain.close()
+
+    def _draw_whole(self) -> None:
+        self._draw()
+        self._curtain.close()
 
     def _draw(self) -> None:
         words = self._typed.casefold().split()
