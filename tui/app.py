@@ -12,6 +12,7 @@ from locktop.collector.errors import LocktopError
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
+from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.themed_app import ThemedApp
@@ -41,7 +42,7 @@ class LocktopApp(ThemedApp[int]):
         moments: Moments | None = None,
         is_replay: bool = False,
         shows_calls: bool = False,
-        view: str = "locks",
+        start: ScreenStart | None = None,
         input_options: InputOptions = DEFAULT_INPUT,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
@@ -59,12 +60,13 @@ class LocktopApp(ThemedApp[int]):
             moments: the memory of the process, or a recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
             shows_calls: begin with the function calls.
-            view: the first view.
+            start: what the screen shows at first; None: the list of locks.
             input_options: the keys and the mouse.
             environ: the environment variables.
             now: a monotonic clock in seconds.
         """
         super().__init__(theme, Meter(), environ, input_options)
+        start = start or ScreenStart()
         self._leave_running = leave_running
         self._monitor = MonitorScreen(
             feed,
@@ -74,13 +76,14 @@ class LocktopApp(ThemedApp[int]):
             asks_for_level=not is_own_program,
             moments=moments,
             is_replay=is_replay,
+            start=start,
         )
         if call_tree is not None:
             self._monitor.begins_with = partial(self._monitor.action_callers, *call_tree)
         elif shows_calls:
             self._monitor.begins_with = partial(self._monitor.action_view, "calls")
-        elif view != "locks":
-            self._monitor.begins_with = partial(self._monitor.go, view)
+        elif start.view != "locks":
+            self._monitor.begins_with = partial(self._monitor.go, start.view)
 
     def begin_at(self, text: str) -> None:
         """Begin at a time of the recording. Raises LocktopError for another text."""
@@ -97,9 +100,13 @@ class LocktopApp(ThemedApp[int]):
         if self.screen is self._monitor:
             self._monitor.go(view)
         elif above.screen is not None:
-            while self.screen is not above.screen and len(self.screen_stack) > 2:
+            while self.screen is not above.screen and len(self.screen_stack) > 1:
                 self.pop_screen()  # what lies over the screen above, such as a difference
             above.leave_for(view)
+        else:
+            while self.screen is not self._monitor and len(self.screen_stack) > 1:
+                self.pop_screen()  # a difference
+            self._monitor.go(view)
 
     def on_user_signal(self) -> None:
         """Save the snapshot on the screen."""

@@ -1,17 +1,16 @@
 """The blocking tree: the threads and locks that cause the present waits in contention.
 
-A thread waits for a lock, and the holders of the lock may wait themselves. The root of such a chain
-is a holder that does not wait in contention, a lock whose holder is not known, or a cycle.
+A thread waits for a lock, and the holders of the lock may wait themselves. Such a chain has a root.
+The root is a holder that does not wait in contention, a lock without a known holder, or a cycle.
 
-A thread stands below one holder of its lock, though several may hold it: a holder that can go on
-only if the others can is no better than they are. The waits are an AND-OR graph, as in
-``wait_for_graph.py``: a wait for a semaphore ends with one holder, other waits end with all of
-them. A thread that is not behind a cycle *can go on*, after the holders that it needs. The tree
-follows that order, so a thread stands below a holder that can go on before it. The others are in a
-cycle or behind one, and stand below a thread of which the same is true.
+A thread stands below one holder, though its lock may have several. The waits are an AND-OR graph,
+as in ``wait_for_graph.py``. A wait for a semaphore ends with one holder. Other waits end with all
+of them. A thread *can go on* after the holders that it needs, unless it is behind a cycle. The tree
+follows that order: a thread stands below a holder that can go on before it. The other threads are
+in a cycle or behind one. They stand below a thread of which the same is true.
 
 All threads that wait for one lock with the same holders are one request. So the work is linear in
-the number of waits, and no function calls itself: a chain may have thousands of threads.
+the number of waits. No function calls itself, because a chain may have thousands of threads.
 """
 
 from __future__ import annotations
@@ -183,8 +182,11 @@ def _order_of(tid: int, by_tid: Mapping[int, _Request]) -> int:
 def _choose_holders(
     requests: Sequence[_Request], by_tid: Mapping[int, _Request], threads: Sequence[Thread]
 ) -> None:
-    """Fill in ``chosen``: of the holders that come before the request, the longest hold; of these
-    the smallest tid. Behind a cycle, of the holders that are in a cycle or behind one."""
+    """Fill in ``chosen``: the holder with the longest hold, and of several the smallest tid.
+
+    The choice is among the holders that can go on before the request. Behind a cycle, the choice is
+    among the holders that cannot go on.
+    """
     several = {tid for one in requests if len(one.holders) > 1 for tid in one.holders}
     held_s = {
         (thread.tid, held.lock): held.duration_s or 0.0
@@ -193,6 +195,9 @@ def _choose_holders(
         for held in thread.holds
     }
     for request in requests:
+        if len(request.holders) == 1:
+            request.chosen = request.holders[0]
+            continue
         if request.order == _NEVER:
             fit = [tid for tid in request.holders if _order_of(tid, by_tid) == _NEVER]
         else:
@@ -226,8 +231,8 @@ def _wait_per_second(
 # ---- the tree ----
 
 
-class _Sum(Struct):
-    """What is behind a node, while it is added up."""
+class _Sum(Struct, gc=False):
+    """The waits behind a node, while ``add()`` sums them up."""
 
     threads: int = 0
     wait: float = 0.0
@@ -244,6 +249,9 @@ class _Sum(Struct):
 
     def behind(self) -> Behind:
         return Behind(self.threads, self.wait, self.waited_s, self.longest)
+
+
+_NOTHING = _Sum()
 
 
 class _Builder:
@@ -293,10 +301,12 @@ class _Builder:
 
     def _add_up(self, tid: int) -> None:
         """Add up one thread, after all threads below it."""
-        behind = self._sum_of(self._children.get(tid, ()))
+        below = self._children.get(tid)
+        behind = self._sum_of(below) if below else _NOTHING
         duration_s = self._waiting[tid].wait.duration_s
         whole = _Sum(1, self._waits[tid], duration_s, duration_s, tid)
-        whole.add(behind)
+        if below:
+            whole.add(behind)
         self._behind[tid], self._whole[tid] = behind, whole
 
     def _sum_of(self, tids: Sequence[int]) -> _Sum:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.classifier import most_wait_first
-from locktop.collector.model import Blame, Kind, Lock, Snapshot, Thread, WaitStack
+from locktop.collector.model import Blame, Histogram, Kind, Lock, Snapshot, Thread, WaitStack
 from locktop.collector.model.figures import Figure
 
 
@@ -88,6 +88,7 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
         trylock_failed=_less(lock.trylock_failed, before.trylock_failed),
         wait_s=wait_s,
         wait_max_s=lock.wait_max_s if is_longest_known else min(lock.wait_max_s, wait_s),
+        wait_max_is_bound=not is_longest_known and wait_s > 0.0,
         hold_s=hold_s,
         hold_timed=lock.hold_timed - before.hold_timed,
         hold_max_s=hold_max_s,
@@ -96,6 +97,8 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
         signals=_less(lock.signals, before.signals),
         unheard=_less(lock.unheard, before.unheard),
         idle_s=_idle_s(lock, wait_s, stacks),
+        wait_histogram=histogram_since(lock.wait_histogram, before.wait_histogram),
+        hold_histogram=histogram_since(lock.hold_histogram, before.hold_histogram),
         wait_error_s=math.sqrt(max(lock.wait_error_s**2 - before.wait_error_s**2, 0.0)),
     )
 
@@ -164,7 +167,13 @@ def _thread(thread: Thread, before: Thread | None) -> Thread:
         cpu_s=thread.cpu_s - before.cpu_s,
         acquisitions=_less(thread.acquisitions, before.acquisitions),
         contended=_less(thread.contended, before.contended),
+        wait_histogram=histogram_since(thread.wait_histogram, before.wait_histogram),
     )
+
+
+def histogram_since(now: Histogram | None, before: Histogram | None) -> Histogram | None:
+    """Return the lengths that were added to a histogram after ``before``."""
+    return now.since(before) if now is not None else None
 
 
 def _shrank(before: Figure | None, now: Figure | None) -> bool:

@@ -97,11 +97,13 @@ def _add_samples(
 ) -> dict[int, str]:
     """Add what scans show beside waits; return the names of the threads.
 
-    A scan speaks for the time up to the middle between it and its neighbour.
+    A scan speaks for the time up to the middle between it and its neighbour. Nothing is known of
+    the time between the last scan of one sender and the first scan of another.
     """
     names = {}
     for number, one in enumerate(samples):
-        first, last = number == 0, number == len(samples) - 1
+        first = number == 0 or one.is_first
+        last = number == len(samples) - 1 or samples[number + 1].is_first
         begin = one.time_ns if first else (samples[number - 1].time_ns + one.time_ns) // 2
         end = one.time_ns if last else (one.time_ns + samples[number + 1].time_ns) // 2
         in_sight = begin < to_ns and end >= from_ns

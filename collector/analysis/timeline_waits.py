@@ -48,6 +48,7 @@ def sample(snapshot: Snapshot, time_ns: int) -> ScanSample:
             # The snapshot of a killed process keeps the waits of its threads.
             if thread.alive or thread.waiting_for is not None
         },
+        is_first=snapshot.interval_s == 0.0,
     )
 
 
@@ -163,9 +164,13 @@ def joined(records: Iterable[TimedWait], scanned: Iterable[TimedWait]) -> list[T
 
 
 def _is_recorded(scanned: WaitRecord, record: WaitRecord) -> bool:
-    """Return whether ``record`` is the wait that scans showed."""
+    """Return whether ``record`` is the wait that scans showed, which lies in it then.
+
+    A thread waits for a lock once at a time. The scans of a busy machine may show its wait later.
+    """
+    last_begin_ns = max(record.got_ns, record.began_ns + TOLERANCE_NS)
     return (
-        abs(record.began_ns - scanned.began_ns) <= TOLERANCE_NS
+        record.began_ns - TOLERANCE_NS <= scanned.began_ns <= last_begin_ns
         and record.got_ns >= scanned.got_ns - TOLERANCE_NS
     )
 

@@ -41,6 +41,7 @@ class Settings(Struct, frozen=True):
     filter: str = ""
     columns: dict[str, tuple[_Word, ...]] = {}
     mouse: bool = False
+    synchronized: bool | None = None
     keymap: str = ""
     idle_matching: tuple[_Word, ...] = ()
     suppressions: str = ""
@@ -56,6 +57,7 @@ DESCRIPTIONS: dict[str, str] = {
     "filter": "The filter of the lists at first.",
     "columns": "The columns of a list, by the name of the list: locks or threads.",
     "mouse": "Whether the terminal reports clicks. Then selecting text needs the Shift key.",
+    "synchronized": "Whether updates are synchronized. Without this line: not in tmux or screen.",
     "keymap": "A file with keys of your own: see `locktop config --keys`.",
     "idle_matching": "Functions below which waits are for work, as --idle-matching.",
     "suppressions": "A file with potential deadlocks to leave out.",
@@ -66,6 +68,7 @@ _EXAMPLES: dict[str, str] = {
     "theme": 'theme = "night"',
     "sort": 'sort = "wait"',
     "filter": 'filter = "cache"',
+    "synchronized": "synchronized = true",
     "columns": 'columns = { locks = ["LOCK", "WAITERS", "WAIT/s"] }',
     "keymap": 'keymap = "~/.config/locktop/keymap.toml"',
     "idle_matching": 'idle_matching = ["my_pool_take*"]',
@@ -75,7 +78,17 @@ _EXAMPLES: dict[str, str] = {
 #: The environment variable of a field is this and the field in upper case. Fields with tables have
 #: none.
 _PREFIX = "LOCKTOP_"
-FROM_ENVIRONMENT = ("theme", "rate", "history", "view", "sort", "filter", "mouse", "keymap")
+FROM_ENVIRONMENT = (
+    "theme",
+    "rate",
+    "history",
+    "view",
+    "sort",
+    "filter",
+    "mouse",
+    "synchronized",
+    "keymap",
+)
 
 
 class Origin(Enum):

@@ -20,7 +20,7 @@ from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_intervals as intervals
 from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
-from locktop.collector.export.snapshot_fields import Address, StackKey
+from locktop.collector.export.snapshot_fields import Address, IdKey
 from locktop.collector.export.snapshot_findings import BlockingRootEntry
 from locktop.collector.export.snapshot_locks import (
     BlameEntry,
@@ -56,6 +56,7 @@ _MAX_IDS = 64
 #: Keys that follow from the others; the reader leaves them out.
 _DERIVED = frozenset({
     "blame_roots", "blocking", "interval", "lock_classes", "thread_groups", "unheld_wait_s",
+    "wait_p50_s", "wait_p99_s", "hold_p50_s", "hold_p99_s",
 })  # fmt: skip
 
 
@@ -120,6 +121,8 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
     for lock, entry in zip(snapshot.locks, whole.locks, strict=True):
         if lock.id in class_of:
             entry.class_name = class_of[lock.id].name
+        if not lock.contended and not lock.waiters:
+            entry.hold_histogram = None  # very many locks may have no waits
         entry.blame, entry.unheld_wait_s = _blame_entries(lock.blame), lock.unheld_wait_s
         if chains.is_chained(lock):
             entry.blame_roots = [
@@ -245,7 +248,7 @@ def _written(value: object) -> str:
     """Return a value of our own types as the document has it."""
     if isinstance(value, Address):
         return hex(value)
-    if isinstance(value, StackKey):
+    if isinstance(value, IdKey):
         return str(int(value))
     raise NotImplementedError(type(value).__name__)
 
@@ -290,7 +293,10 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
         _check_version(whole)
         found = msgspec.convert(whole, Document, str_keys=True, dec_hook=_read)
         # msgspec converts no keys of our own types.
-        found.stacks = {_read(StackKey, key): frames for key, frames in found.stacks.items()}
+        found.stacks = {_read(IdKey, key): frames for key, frames in found.stacks.items()}
+        for recent in ("recent_lock_waits", "recent_thread_waits"):
+            by_id = {_read(IdKey, key): parts for key, parts in getattr(found, recent).items()}
+            setattr(found, recent, by_id)
         found.sites = {_read(Address, key): frame for key, frame in found.sites.items()}
         snapshot = msgspec.convert(found, Snapshot, from_attributes=True)
     except msgspec.MsgspecError as error:
@@ -355,12 +361,12 @@ def _read(kind: type, value: object) -> Any:
     """Return a value of our own types, from the model or from a document."""
     if isinstance(value, int) and not isinstance(value, bool):
         return kind(value)
-    return Address(_address(value)) if kind is Address else StackKey(_number(value))
+    return Address(_address(value)) if kind is Address else IdKey(_number(value))
 
 
 def _read_text(kind: type, value: object) -> Any:
     """Return a value of our own types from a document alone."""
-    return Address(_address(value)) if kind is Address else StackKey(_number(value))
+    return Address(_address(value)) if kind is Address else IdKey(_number(value))
 
 
 def _number(value: object) -> int:

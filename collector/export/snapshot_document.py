@@ -16,8 +16,8 @@ from locktop.collector.export.snapshot_fields import (
     NO_ADDRESS,
     Address,
     Count,
+    IdKey,
     Number,
-    StackKey,
     Tid,
     meaning,
 )
@@ -142,7 +142,7 @@ class Document(
         bool, meaning("The search for potential deadlocks ended at a limit: some may be missing.")
     ] = False
     stacks: Annotated[
-        dict[StackKey, Annotated[list[FrameEntry], Meta(max_length=MAX_FRAMES)]],
+        dict[IdKey, Annotated[list[FrameEntry], Meta(max_length=MAX_FRAMES)]],
         meaning("Stacks by number: frames, innermost first."),
     ] = {}
     sites: Annotated[
@@ -150,6 +150,11 @@ class Document(
     ] = {}
     events: Annotated[list[EventEntry], meaning("The newest events, newest first.")] = []
     marks: Annotated[list[MarkEntry], meaning("The newest marks, newest first.")] = []
+    recent_lock_waits: Annotated[
+        dict[IdKey, list[Number]],
+        meaning("By lock: seconds waited in twelve parts of 5 s, the last one not over."),
+    ] = {}
+    recent_thread_waits: Annotated[dict[IdKey, list[Number]], meaning("The same by thread.")] = {}
     inside: Annotated[
         InsideEntry | None, meaning("The profile of what runs inside locks; with --inside.")
     ] = None

@@ -11,8 +11,8 @@ class Address(int):
     """An address of 64 bits, which the document has as a hexadecimal text."""
 
 
-class StackKey(int):
-    """The number of a stack as a key, which the document has as a decimal text."""
+class IdKey(int):
+    """The number of a stack, a lock or a thread as a key: the document has a decimal text."""
 
 
 def meaning(sentence: str, **schema: Any) -> Meta:
@@ -32,5 +32,9 @@ STACK = meaning('The number of a stack in "stacks"; 0: not known.')
 SITE = meaning('The return address of the call; "sites" may have its frame.')
 LOWER_BOUND = meaning("The time is a lower bound: the wait began before locktop first observed it.")
 UNHELD_WAIT = meaning("Of wait_s, the seconds with no known holder: mostly woken, not yet running.")
+WAIT_P50 = meaning("Seconds that half of the waits in contended did not exceed.")
+WAIT_P99 = meaning("Seconds that 99 of 100 waits in contended did not exceed.")
+HOLD_P50 = meaning("Seconds that half of the holds in hold_timed did not exceed.")
+HOLD_P99 = meaning("Seconds that 99 of 100 holds in hold_timed did not exceed.")
 IDLE_LOCK = meaning("All known waits were idle waits.")
 SHARE_OF_INTERVAL = {"minimum": 0, "maximum": 1}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
+from locktop.collector.analysis.figures_since import histogram_since
 from locktop.collector.export.snapshot_locks import LockInterval
 from locktop.collector.export.snapshot_threads import ThreadInterval
-from locktop.collector.model import Lock, Thread, WaitStack
-from locktop.collector.model.figures import Figure, total
+from locktop.collector.model import Histogram, Lock, Thread, WaitStack
+from locktop.collector.model.figures import Figure, longest, total
+from locktop.collector.model.histograms import merged, percentile_s
 
 
 def _grown(before: Figure, now: Figure) -> Figure:
@@ -22,17 +24,21 @@ def _grown_if_measured(before: Figure | None, now: Figure | None) -> Figure | No
 def thread_interval(thread: Thread, before: Thread | None) -> ThreadInterval:
     """Return what was added to a thread's figures since ``before``."""
     wait_s = before.wait_s if before else {}
+    waits = histogram_since(thread.wait_histogram, before.wait_histogram if before else None)
     return ThreadInterval(
         wait_s={kind: _grown(wait_s.get(kind, 0.0), now) for kind, now in thread.wait_s.items()},
         cpu_s=_grown(before.cpu_s if before else 0.0, thread.cpu_s),
         acquisitions=_grown_if_measured(before.acquisitions if before else 0, thread.acquisitions),
         contended=_grown_if_measured(before.contended if before else 0, thread.contended),
+        wait_p50_s=percentile_s(waits, 50, None),
+        wait_p99_s=percentile_s(waits, 99, None),
     )
 
 
 def lock_interval(lock: Lock, before: Lock | None) -> LockInterval:
     """Return what was added to a lock's figures since ``before``."""
     wait_s = _grown(before.wait_s if before else 0.0, lock.wait_s)
+    waits, holds = _added(lock, before)
     return LockInterval(
         acquisitions=_grown_if_measured(before.acquisitions if before else 0, lock.acquisitions),
         contended=_grown(before.contended if before else 0, lock.contended),
@@ -44,12 +50,35 @@ def lock_interval(lock: Lock, before: Lock | None) -> LockInterval:
         wait_s=wait_s,
         hold_s=_grown_if_measured(before.hold_s if before else 0.0, lock.hold_s),
         idle_s=_idle_interval(lock, before, wait_s),
+        **_percentiles(waits, lock.wait_max_s, holds, lock.hold_max_s),
     )
 
 
-def class_interval(locks: Iterable[Lock], before: Mapping[int, Lock]) -> LockInterval:
+def _added(lock: Lock, before: Lock | None) -> tuple[Histogram | None, Histogram | None]:
+    """Return the waits and the holds since ``before``."""
+    if before is None:
+        return lock.wait_histogram, lock.hold_histogram
+    return (
+        histogram_since(lock.wait_histogram, before.wait_histogram),
+        histogram_since(lock.hold_histogram, before.hold_histogram),
+    )
+
+
+def _percentiles(
+    waits: Histogram | None, wait_max_s: float, holds: Histogram | None, hold_max_s: float | None
+) -> dict[str, float | None]:
+    return {
+        "wait_p50_s": percentile_s(waits, 50, wait_max_s),
+        "wait_p99_s": percentile_s(waits, 99, wait_max_s),
+        "hold_p50_s": percentile_s(holds, 50, hold_max_s),
+        "hold_p99_s": percentile_s(holds, 99, hold_max_s),
+    }
+
+
+def class_interval(locks: Sequence[Lock], before: Mapping[int, Lock]) -> LockInterval:
     """Return the sums of what was added to each of ``locks`` since ``before``, by id."""
     parts = [lock_interval(lock, before.get(lock.id)) for lock in locks]
+    added = [_added(lock, before.get(lock.id)) for lock in locks]
     return LockInterval(
         acquisitions=total(part.acquisitions for part in parts),
         contended=sum(part.contended for part in parts),
@@ -59,6 +88,12 @@ def class_interval(locks: Iterable[Lock], before: Mapping[int, Lock]) -> LockInt
         wait_s=sum(part.wait_s for part in parts),
         hold_s=total(part.hold_s for part in parts),
         idle_s=sum(part.idle_s for part in parts),
+        **_percentiles(
+            merged(waits for waits, _ in added),
+            max((lock.wait_max_s for lock in locks), default=0.0),
+            merged(holds for _, holds in added),
+            longest(lock.hold_max_s for lock in locks),
+        ),
     )
 
 

@@ -7,9 +7,13 @@ from typing import Annotated
 from msgspec import UNSET, Struct, UnsetType
 
 from locktop.collector.export.snapshot_fields import (
+    HOLD_P50,
+    HOLD_P99,
     IDLE_LOCK,
     NO_ADDRESS,
     UNHELD_WAIT,
+    WAIT_P50,
+    WAIT_P99,
     Address,
     Count,
     LockId,
@@ -18,6 +22,7 @@ from locktop.collector.export.snapshot_fields import (
     Tid,
     meaning,
 )
+from locktop.collector.export.snapshot_histograms import HistogramEntry
 from locktop.collector.export.snapshot_threads import ActivityEntry
 from locktop.collector.model import CONTENTION_KINDS, WAITS_ALONE, Kind
 
@@ -99,6 +104,10 @@ class LockInterval(Struct, kw_only=True, gc=False):
     wait_s: Annotated[Number, meaning("Seconds waited.")]
     hold_s: Annotated[Number | None, meaning("Seconds held.")]
     idle_s: Annotated[Number, meaning("Seconds of idle waits.")]
+    wait_p50_s: Annotated[Number | None, WAIT_P50] = None
+    wait_p99_s: Annotated[Number | None, WAIT_P99] = None
+    hold_p50_s: Annotated[Number | None, HOLD_P50] = None
+    hold_p99_s: Annotated[Number | None, HOLD_P99] = None
 
 
 class LockEntry(
@@ -127,6 +136,11 @@ class LockEntry(
     ] = 0.0
     unheld_wait_s: Annotated[Number | None, UNHELD_WAIT] = None
     wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")] = 0.0
+    wait_p50_s: Annotated[Number | None, WAIT_P50] = None
+    wait_p99_s: Annotated[Number | None, WAIT_P99] = None
+    wait_histogram: Annotated[
+        HistogramEntry | None, meaning("The waits in contended by length.")
+    ] = None
     idle: Annotated[bool | UnsetType, IDLE_LOCK] = UNSET
     idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")] = 0.0
     hold_s: Annotated[
@@ -134,6 +148,12 @@ class LockEntry(
     ] = None
     hold_timed: Annotated[Count, meaning("How many holds were timed.")] = 0
     hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")] = None
+    hold_p50_s: Annotated[Number | None, HOLD_P50] = None
+    hold_p99_s: Annotated[Number | None, HOLD_P99] = None
+    hold_histogram: Annotated[
+        HistogramEntry | None,
+        meaning("The holds in hold_timed by length; only if a thread ever waited for the lock."),
+    ] = None
     holders: Annotated[list[Tid], meaning("The tids of the present holders.")] = []
     waiters: Annotated[list[Tid], meaning("The tids of the present waiters, longest first.")] = []
     wait_stacks: Annotated[
@@ -189,11 +209,15 @@ class LockClassEntry(Struct, kw_only=True, gc=False):
     wait_s: Annotated[Number, meaning("Seconds waited.")]
     unheld_wait_s: Annotated[Number | None, UNHELD_WAIT] = None
     wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")]
+    wait_p50_s: Annotated[Number | None, WAIT_P50] = None
+    wait_p99_s: Annotated[Number | None, WAIT_P99] = None
     idle: Annotated[bool, IDLE_LOCK]
     idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")]
     hold_s: Annotated[Number | None, meaning("Seconds held.")]
     hold_timed: Annotated[Count, meaning("How many holds were timed.")]
     hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")]
+    hold_p50_s: Annotated[Number | None, HOLD_P50] = None
+    hold_p99_s: Annotated[Number | None, HOLD_P99] = None
     holders: Annotated[list[Tid], meaning("The tids of the present holders.")]
     waiters: Annotated[list[Tid], meaning("The tids of the present waiters.")]
     interval: Annotated[LockInterval | UnsetType, meaning("Only with -d.")] = UNSET

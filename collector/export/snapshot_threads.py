@@ -12,6 +12,8 @@ from locktop.collector.export.snapshot_fields import (
     SHARE_OF_INTERVAL,
     SITE,
     STACK,
+    WAIT_P50,
+    WAIT_P99,
     Address,
     Count,
     LockId,
@@ -20,6 +22,7 @@ from locktop.collector.export.snapshot_fields import (
     Tid,
     meaning,
 )
+from locktop.collector.export.snapshot_histograms import HistogramEntry
 from locktop.collector.model import CONTENTION_KINDS, ActivityState, Kind, ThreadState
 
 
@@ -132,6 +135,8 @@ class ThreadInterval(Struct, kw_only=True, gc=False):
     cpu_s: Annotated[Number, meaning("Seconds on a CPU.")]
     acquisitions: Annotated[int | None, meaning("Locks taken.")]
     contended: Annotated[int | None, meaning("Locks taken after a wait.")]
+    wait_p50_s: Annotated[Number | None, WAIT_P50] = None
+    wait_p99_s: Annotated[Number | None, WAIT_P99] = None
 
 
 class ThreadEntry(Struct, kw_only=True, gc=False, rename={"holds": "held", "held_locks": "holds"}):
@@ -153,6 +158,11 @@ class ThreadEntry(Struct, kw_only=True, gc=False, rename={"holds": "held", "held
     cpu_s: Annotated[Number, meaning("Seconds on a CPU.")] = 0.0
     acquisitions: Annotated[Count | None, meaning("Locks taken.")] = None
     contended: Annotated[Count | None, meaning("Locks taken after a wait.")] = None
+    wait_p50_s: Annotated[Number | None, WAIT_P50] = None
+    wait_p99_s: Annotated[Number | None, WAIT_P99] = None
+    wait_histogram: Annotated[
+        HistogramEntry | None, meaning("The waits in contended by length.")
+    ] = None
     wait_share: Annotated[Number, meaning("The share of the last interval in contention.")] = 0.0
     idle_share: Annotated[Number, meaning("The share of the last interval in idle waits.")] = 0.0
     cpu_share: Annotated[Number, meaning("The share of the last interval on a CPU.")] = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -46,8 +46,17 @@ _MIN_OF_A_GROUP = (3, 8)
 class SnapshotIndex:
     """One snapshot with indexes. Like the snapshot, the index never changes."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        source_line: Callable[[str | None, int | None], str] = lambda *_: "",
+    ) -> None:
+        """Args:
+        snapshot: the snapshot.
+        source_line: returns a line of a source file by its number; "" where it is not known.
+        """
         self.snapshot = snapshot
+        self.source_line = source_line
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
         self.unobserved_waits = {wait.tid: wait for wait in snapshot.unobserved_waits}

@@ -35,6 +35,7 @@ from locktop.collector.model.findings import (
     Pattern,
 )
 from locktop.collector.model.groups import LockClass, ThreadGroup
+from locktop.collector.model.histograms import Histogram
 from locktop.collector.model.inside import (
     HeldSpan,
     HolderSample,
@@ -122,6 +123,7 @@ __all__ = [
     "Frame",
     "Held",
     "HeldSpan",
+    "Histogram",
     "HolderSample",
     "InsideProfile",
     "InsideStack",

@@ -58,8 +58,8 @@ class BlockingRoot(Struct, frozen=True, gc=False):
 class BlockingTree(Struct, frozen=True, gc=False):
     """All present waits in contention, as trees. A thread that waits for work is in no tree.
 
-    ``Behind.wait`` divides the waits for a lock in the last interval (``LockRates.wait``) equally
-    among the threads that wait for it now. So the sum over the roots is the sum over these locks.
+    ``Behind.wait`` is about the last interval. The threads that wait for a lock now have equal
+    parts of its ``LockRates.wait``. So the sum over the roots is the sum over these locks.
     Where that rate is not known, each thread counts 1 second per second.
     """
 

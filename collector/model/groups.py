@@ -8,6 +8,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from locktop.collector.model.figures import longest, total
+from locktop.collector.model.histograms import Histogram, merged, percentile_s
 from locktop.collector.model.kinds import Kind, ThreadState
 from locktop.collector.model.locks import Lock, LockRates
 from locktop.collector.model.threads import Thread, TimeSplit, Wait
@@ -71,6 +72,12 @@ class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached propert
         return max(lock.wait_max_s for lock in self.members)
 
     @cached_property
+    def wait_max_is_bound(self) -> bool:
+        """As in Lock."""
+        longest_s = self.wait_max_s
+        return any(lock.wait_max_is_bound and lock.wait_max_s == longest_s for lock in self.members)
+
+    @cached_property
     def hold_s(self) -> float | None:
         """As in Lock."""
         return total(lock.hold_s for lock in self.members)
@@ -84,6 +91,36 @@ class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached propert
     def hold_max_s(self) -> float | None:
         """The longest timed hold of one of the locks."""
         return longest(lock.hold_max_s for lock in self.members)
+
+    @cached_property
+    def wait_histogram(self) -> Histogram | None:
+        """As in Lock, of the waits for all locks."""
+        return merged(lock.wait_histogram for lock in self.members)
+
+    @cached_property
+    def hold_histogram(self) -> Histogram | None:
+        """As in Lock, of the holds of all locks."""
+        return merged(lock.hold_histogram for lock in self.members)
+
+    @cached_property
+    def wait_p50_s(self) -> float | None:
+        """As in Lock."""
+        return percentile_s(self.wait_histogram, 50, self.wait_max_s)
+
+    @cached_property
+    def wait_p99_s(self) -> float | None:
+        """As in Lock."""
+        return percentile_s(self.wait_histogram, 99, self.wait_max_s)
+
+    @cached_property
+    def hold_p50_s(self) -> float | None:
+        """As in Lock."""
+        return percentile_s(self.hold_histogram, 50, self.hold_max_s)
+
+    @cached_property
+    def hold_p99_s(self) -> float | None:
+        """As in Lock."""
+        return percentile_s(self.hold_histogram, 99, self.hold_max_s)
 
     @cached_property
     def holders(self) -> tuple[int, ...]:
@@ -163,6 +200,21 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
     def contended(self) -> int | None:
         """The contended acquisitions of all threads, None if a thread's were not measured."""
         return total([thread.contended for thread in self.threads])
+
+    @cached_property
+    def wait_histogram(self) -> Histogram | None:
+        """The waits in contention of all threads by length."""
+        return merged(thread.wait_histogram for thread in self.threads)
+
+    @cached_property
+    def wait_p50_s(self) -> float | None:
+        """As in Thread."""
+        return percentile_s(self.wait_histogram, 50, None)
+
+    @cached_property
+    def wait_p99_s(self) -> float | None:
+        """As in Thread."""
+        return percentile_s(self.wait_histogram, 99, None)
 
     @cached_property
     def time(self) -> TimeSplit | None:

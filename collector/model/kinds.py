@@ -119,7 +119,7 @@ class ProfileState(StrEnum):
 
 
 class RootKind(StrEnum):
-    """What is at the root of a blocking tree. The value is the word in JSON."""
+    """The kinds of root of a blocking tree. The value is the word in JSON."""
 
     HOLDER = "holder"  # a thread that holds a lock, and does not wait in contention itself
     LOCK = "lock"  # a lock whose holder is not known

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from locktop.collector.model.histograms import Histogram, percentile_s
 from locktop.collector.model.inside import LockInside
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
 from locktop.collector.model.threads import LockUse, ThreadActivity
@@ -214,13 +215,38 @@ class Lock(Struct, frozen=True, gc=False):
     holder_activity: ThreadActivity | None = (
         None  # activity of a holder, if threads wait and a holder is known
     )
+    wait_max_is_bound: bool = False  # ``wait_max_s`` is an upper bound: of a part of the time
     type: str = ""  # futex: the type by the functions of its waiters, as "Rust Mutex"
     inside: LockInside | None = None  # None: Source.profile_inside() is not on, or no sample
+    #: The waits in ``contended`` and the holds in ``hold_timed`` by length. None: there was none,
+    #: or the source does not measure them.
+    wait_histogram: Histogram | None = None
+    hold_histogram: Histogram | None = None
 
     @property
     def counted_wait_s(self) -> float:
         """The seconds that count: waits in contention, or without any the waits for work."""
         return self.wait_s if self.idle else self.wait_s - self.idle_s
+
+    @property
+    def wait_p50_s(self) -> float | None:
+        """The median of the waits in ``contended``, in seconds; None if it is not known."""
+        return percentile_s(self.wait_histogram, 50, self.wait_max_s)
+
+    @property
+    def wait_p99_s(self) -> float | None:
+        """The seconds that 99 of 100 of these waits did not exceed; None if not known."""
+        return percentile_s(self.wait_histogram, 99, self.wait_max_s)
+
+    @property
+    def hold_p50_s(self) -> float | None:
+        """The median of the holds in ``hold_timed``, in seconds; None if it is not known."""
+        return percentile_s(self.hold_histogram, 50, self.hold_max_s)
+
+    @property
+    def hold_p99_s(self) -> float | None:
+        """The seconds that 99 of 100 of these holds did not exceed; None if not known."""
+        return percentile_s(self.hold_histogram, 99, self.hold_max_s)
 
     def is_of_this_life(self, use: LockUse) -> bool:
         """Return whether a use is of the present life of the lock. An address may have had other

@@ -97,6 +97,14 @@ class Contents(Struct):
     session_s: float | None = None
     #: By tid: the idle rule that classified the thread's wait.
     why: Annotated[Mapping[int, str], _FEW] = msgspec.field(default_factory=dict)
+    #: By lock id, and by tid: seconds waited in contention in twelve parts of five seconds each.
+    #: The oldest part is first. Locks and threads without a wait are left out.
+    recent_lock_waits: Annotated[Mapping[int, tuple[float, ...]], _FEW] = msgspec.field(
+        default_factory=dict
+    )
+    recent_thread_waits: Annotated[Mapping[int, tuple[float, ...]], _FEW] = msgspec.field(
+        default_factory=dict
+    )
     inside: InsideProfile | None = None  # None: Source.profile_inside() is not on
 
     @property

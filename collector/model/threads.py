@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from locktop.collector.model.histograms import Histogram, percentile_s
 from locktop.collector.model.kinds import ActivityState, Kind, ThreadState
 
 
@@ -178,6 +179,19 @@ class Thread(Struct, frozen=True, gc=False):
     counters: PerfCounters | None = None  # of the followed thread only
     #: Of queried threads without a wait in ``waiting_for``.
     now: ThreadActivity | None = None
+    #: The waits in ``contended`` by length. None: there was none, or the source does not measure
+    #: them.
+    wait_histogram: Histogram | None = None
+
+    @property
+    def wait_p50_s(self) -> float | None:
+        """The median of the waits in ``contended``, in seconds; None if it is not known."""
+        return percentile_s(self.wait_histogram, 50, None)
+
+    @property
+    def wait_p99_s(self) -> float | None:
+        """The seconds that 99 of 100 of these waits did not exceed; None if not known."""
+        return percentile_s(self.wait_histogram, 99, None)
 
     @property
     def stack(self) -> int:

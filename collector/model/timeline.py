@@ -130,3 +130,4 @@ class ScanSample(Struct, frozen=True):
     is_sampled: bool  # as Snapshot.is_sampled
     lost_records: int  # since the process started
     threads: Mapping[int, ThreadSample]  # the living threads by tid
+    is_first: bool = False  # the scans before are of another sender of a stream

@@ -136,7 +136,7 @@ def _times(moments: Moments) -> Sequence[int]:
 def _taken_at(moments: Moments, time_ns: int) -> Snapshot:
     """Return the newest snapshot at a time.
 
-    A scan takes time, and the recorder notes the end of it. The user sees when it began.
+    A scan takes time, and a recording may have the end of it. The user sees when it began.
     """
     times, found = moments.times_ns(), moments.at(time_ns)
     number = bisect_right(times, time_ns)

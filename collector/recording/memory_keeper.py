@@ -13,6 +13,7 @@ from locktop.collector.recording.memory_file import write_recording
 from locktop.collector.recording.moments import EarlierWaits
 from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.recording.ring_keeper import MAX_LONG_BYTES, RingKeeper
+from locktop.collector.recording.scan_time import scan_time_ns
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.ring_drain import LONG_WAIT_S, RingDrain
 from locktop.collector.shm.slot_batch import SlotBatch
@@ -70,10 +71,10 @@ class MemoryKeeper:
         Args:
             snapshot: the scan, as the screen shows it.
             whole: the scan with the figures since the start; None: ``snapshot`` has these.
-            taken_ns: when it was taken, nanoseconds since 1970; None: now.
+            taken_ns: when it was taken, nanoseconds since 1970; None: the scan tells.
         """
         began_s = self._cpu_s()
-        at_ns = self._wall_ns() if taken_ns is None else taken_ns
+        at_ns = scan_time_ns(snapshot, self._wall_ns()) if taken_ns is None else taken_ns
         time_ns = self._last_ns = max(at_ns, self._last_ns + 1)
         if self._source is not None:
             self._begin_rings(self._source, records=snapshot.level not in _WITHOUT_RECORDS)

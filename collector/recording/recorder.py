@@ -16,6 +16,7 @@ from locktop.collector.model import Notable, Snapshot
 from locktop.collector.recording.notable_moments import NotableMoments
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.recording.scan_time import scan_time_ns
 from locktop.collector.recording.segments import LEAST_BYTES, SegmentWriter
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.ring_drain import LONG_WAIT_S, Drained, RingDrain
@@ -86,6 +87,7 @@ class Recorder:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # of the writer
         self._last: Snapshot | None = None
+        self._last_ns = 0  # the time of the last snapshot, since 1970
         self._long_waits: SlotBatch | None = None  # since the last snapshot
         self._notable_moments = NotableMoments(LONG_WAIT_S)
         self._stopped = threading.Event()
@@ -114,7 +116,7 @@ class Recorder:
             except LocktopError as error:
                 self.problem = str(error)
                 raise
-        time_ns = time.time_ns()
+        time_ns = self._last_ns = max(scan_time_ns(snapshot, time.time_ns()), self._last_ns + 1)
         with self._lock:
             self._write(lambda writer: writer.add_snapshot(snapshot, time_ns))
             self.figures.snapshots += not self.problem

@@ -63,7 +63,7 @@ class RecordingWriter:
         self.size = 0  # bytes written
         self._packer = ChainPacker()
         self._entries: list[IndexEntry] = []
-        self._newest_ns = 0
+        self._newest_ns = {True: 0, False: 0}  # of the snapshots, of the other frames
         self._part_at = 0
         try:
             self._append(FILE_HEADER.pack(MAGIC, VERSION, 0))
@@ -135,11 +135,13 @@ class RecordingWriter:
         whole = len(payload) if unpacked is None else unpacked
         if whole > frame_format.MAX_UNPACKED or len(payload) > frame_format.MAX_STORED:
             raise LocktopError(f"a frame of {whole} bytes is too large for a recording")
-        # Readers search by time. The clock may be set back meanwhile.
-        time_ns = self._newest_ns = max(time_ns, self._newest_ns)
+        is_snapshot = type_ in (FrameType.KEY, FrameType.CHANGE)
+        # Readers search by time. The clock may be set back meanwhile. A snapshot may be older than
+        # ring records before it: its scan goes on after the reading of the process.
+        time_ns = self._newest_ns[is_snapshot] = max(time_ns, self._newest_ns[is_snapshot])
         entry = IndexEntry(self.size, type_, len(payload), whole, time_ns, first_ns)
         self._append(frame_format.pack(type_, payload, whole, time_ns))
-        self.has_snapshot = self.has_snapshot or type_ in (FrameType.KEY, FrameType.CHANGE)
+        self.has_snapshot = self.has_snapshot or is_snapshot
         if type_ is FrameType.INDEX:
             return
         self._entries.append(entry)

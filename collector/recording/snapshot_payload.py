@@ -63,6 +63,7 @@ def decode(payload: bytes) -> Snapshot:
         found = _DECODER.decode(payload)
         for packed in found.blame.values():
             RecordedBlame.check(packed)
+        _check_histograms(found.snapshot)
         snapshot = found.snapshot if _is_harmless(found.snapshot, payload) else _checked(found)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__
@@ -75,6 +76,18 @@ def decode(payload: bytes) -> Snapshot:
         for lock in snapshot.locks
     ]
     return replace(snapshot, locks=tuple(locks))
+
+
+def _check_histograms(snapshot: Snapshot) -> None:
+    """Raise ValueError for a histogram that is none."""
+    for lock in snapshot.locks:
+        if lock.wait_histogram is not None:
+            lock.wait_histogram.check()
+        if lock.hold_histogram is not None:
+            lock.hold_histogram.check()
+    for thread in snapshot.threads:
+        if thread.wait_histogram is not None:
+            thread.wait_histogram.check()
 
 
 def _is_harmless(snapshot: Snapshot, payload: bytes) -> bool:

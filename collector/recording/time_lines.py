@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -25,8 +27,8 @@ from locktop.collector.recording.moments import Moments
 
 #: With ring records, scans show what a thread does beside waits, and so many of them are enough.
 MAX_SCANS = 300
-
-
+#: Of the longest pauses between two scans, both ends are always read.
+_MAX_PAUSES, _PAUSE_NS = 50, 5_000_000_000
 #: Records of one time line. A million need ten seconds and 500 MB.
 MAX_RECORDS = 400_000
 #: A time line begins at most so long before the first snapshot. The time may be forged.
@@ -188,7 +190,7 @@ class TimeLineReader:
         times = self._moments.times_ns()
         chosen = times[max(0, bisect_right(times, from_ns) - 1) : bisect_left(times, to_ns) + 1]
         if not all_of_them and len(chosen) > MAX_SCANS:
-            chosen = _some(chosen, MAX_SCANS)
+            chosen = sorted({*_some(chosen, MAX_SCANS), *_beside_pauses(chosen)})
         for time_ns in chosen:
             if time_ns not in self._samples:
                 self._samples[time_ns] = timeline_waits.sample(self._scan(time_ns), time_ns)
@@ -201,6 +203,14 @@ class TimeLineReader:
         self._stacks.update(snapshot.stacks)
         self._sites.update(snapshot.sites)
         return snapshot
+
+
+def _beside_pauses(times: Sequence[int]) -> list[int]:
+    """Return the times at both ends of the long pauses: the sender of a stream may have changed."""
+    pauses = heapq.nlargest(
+        _MAX_PAUSES, itertools.pairwise(times), key=lambda pair: pair[1] - pair[0]
+    )
+    return [time_ns for pair in pauses if pair[1] - pair[0] >= _PAUSE_NS for time_ns in pair]
 
 
 def _some(times: Sequence[int], count: int) -> list[int]:

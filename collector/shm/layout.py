@@ -40,6 +40,7 @@ class Header(NamedTuple):
     threads_unwatched: int
     unloads: int
     forked_from: int
+    lines_left_out: int
 
 
 # ``count`` is the name of the C field. The field hides tuple.count(), which no caller needs.
@@ -154,6 +155,8 @@ class LockRow(NamedTuple):
     hold_timed: int
     hold_max: int
     hold_mean: int
+    wait_counted: int
+    hold_counted: int
     changed_acquisitions: int
     changed_contended: int
     changed_signals: int
@@ -291,9 +294,11 @@ PROFILES_AT = offset_of("struct lt_header", "profiles")
 PROFILE_REGIONS_AT = offset_of("struct lt_profile", "region")
 ORDERS_CHANGED_AT = offset_of("struct lt_header", "orders_changed")
 RETIRED_AT = offset_of("struct lt_header", "retired")
+RETIRED_LINES_AT = offset_of("struct lt_header", "retired_lines")
 RETIRE_SEQ_AT = offset_of("struct lt_header", "retire_seq")
 LOCK_SIZE: int = ffi.sizeof("struct lt_lock")
 RETIRED_SIZE: int = ffi.sizeof("struct lt_retired")
+LINE_SUM_SIZE: int = ffi.sizeof("struct lt_line_sum")
 ORDER_SIZE: int = ffi.sizeof("struct lt_order")
 LIFE_SIZE: int = ffi.sizeof("struct lt_life")
 LOCK_SUM_SIZE: int = ffi.sizeof("struct lt_lock_sum")

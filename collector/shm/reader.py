@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.histograms import LineSums
 from locktop.collector.shm.kinds import CONTENDING
 from locktop.collector.shm.layout import (
     ChargeRecord,
@@ -62,6 +63,10 @@ class RawThread(Struct, array_like=True, gc=False):
     wait_ticks: dict[int, int]  # by kind (enum lt_kind), without zeros
     use_count: int  # of struct lt_use; entries beyond LT_USES are not in ``use_bytes``
     use_bytes: bytes  # struct lt_use, packed
+    #: Of its waits in contention: the numbers of the buckets with counts, and the counts.
+    wait_buckets: tuple[int, ...] = ()
+    wait_counts: tuple[int, ...] = ()
+    waits_left_out: int = 0  # waits in contention that found no room in a bucket
     is_wait_older: bool = False  # the wait may have begun before ``wait.since``
 
     def uses(self) -> list[UseRecord]:
@@ -89,6 +94,8 @@ class Reading(Struct):
     sites: dict[int, list[SiteSum]]  # by lock, longest wait first; without waits in progress
     charges: dict[int, LockCharges]  # by lock: waits charged to holders
     locks_now: int  # reading of the target's clock when the locks were read, ticks
+    lines: LineSums  # the histograms of locks
+    lines_left_out: int = 0  # waits and holds that found no room in a histogram
     left_out: int = 0  # locks without a row
     handed_over: bool = False  # some threads release locks that other threads took
     torn: bool = False  # threads ended during each attempt, so their figures may be wrong
@@ -117,6 +124,7 @@ class Reader:
         self.threads = GrowingArray(memory, layout.THREADS_AT, layout.THREAD.size)
         self._locks = GrowingArray(memory, layout.LOCKS_AT, layout.LOCK_SIZE)
         self._retired = GrowingArray(memory, layout.RETIRED_AT, layout.RETIRED_SIZE)
+        self._retired_lines = GrowingArray(memory, layout.RETIRED_LINES_AT, layout.LINE_SUM_SIZE)
         self._scratch = ScratchBuffer()
         self._before = bytearray()
         self._before_count = 0
@@ -152,8 +160,9 @@ class Reader:
         self._add_further_sites(sums, rows, threads)
         self._before, self._before_count = sums.by_lock, count
         sites, charges = sums.sites_by_lock()
+        header = self._memory.header()
         return Reading(
-            header=self._memory.header(),
+            header=header,
             control=self._memory.control(),
             now=self._clock.now(),
             threads=threads,
@@ -162,6 +171,8 @@ class Reader:
             sites=sites,
             charges=charges,
             locks_now=locks_now,
+            lines=sums.lines,
+            lines_left_out=sums.lines.left_out + header.lines_left_out,
             left_out=left_out,
             handed_over=handed_over,
             torn=torn,
@@ -225,6 +236,11 @@ class Reader:
             sums.by_lock_pointer,
             sums.lock_count,
         )
+        self._retired_lines.refresh()
+        if self._retired_lines.count:
+            self._retired_lines.copy()
+            lines = ffi.from_buffer(self._retired_lines.data)
+            sums.args.refused += sums.lines.add_ended(lines, self._retired_lines.count)
 
     # ---- threads ----
 
@@ -274,8 +290,8 @@ class Reader:
             held = self._held(block, at, table_sums.block)
             if wait is not None and not self._is_still(wait, block, at):
                 wait = None
-        sums = table_sums.thread_sums()
-        use_count = sums[-1]
+        *sums, _, left_out, use_count = table_sums.thread_sums()
+        buckets, counts = table_sums.waits()
         return RawThread(
             index=index,
             offset=at,
@@ -285,9 +301,12 @@ class Reader:
             now=int(table_sums.args.now),
             acquisitions=sum(_of_contention(sums[:_KINDS])),
             contended=sum(_of_contention(sums[_KINDS : 2 * _KINDS])),
-            wait_ticks={kind: ticks for kind, ticks in enumerate(sums[2 * _KINDS : -1]) if ticks},
+            wait_ticks={kind: ticks for kind, ticks in enumerate(sums[2 * _KINDS :]) if ticks},
             use_count=use_count,
             use_bytes=table_sums.uses(use_count),
+            wait_buckets=buckets,
+            wait_counts=counts,
+            waits_left_out=left_out,
         )
 
     def _is_still(self, wait: WaitBlock, block: ThreadBlock, at: int) -> bool:
@@ -348,6 +367,7 @@ class Reader:
             before,
             self._before_count,
             ffi.from_buffer("uint8_t[]", wanted),
+            sums.lines.of_rows,
             self._rows,
             MAX_ROWS,
             left_out,

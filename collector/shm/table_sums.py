@@ -12,6 +12,7 @@ from locktop.collector import native
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.histograms import FIRST_LINES, Counts, LineSums
 from locktop.collector.shm.kinds import CONTENDING
 from locktop.collector.shm.layout import SiteSum, WaitBlock
 from locktop.collector.shm.segment import SharedMemory
@@ -30,7 +31,7 @@ _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
 #: The fields of struct lt_thread_sum before the uses.
-_THREAD_SUMS = struct.Struct(f"={3 * lib.LT_KINDS}QI")
+_THREAD_SUMS = struct.Struct(f"={3 * lib.LT_KINDS + 2}QI")
 
 
 class LockCharges(Struct):
@@ -56,6 +57,7 @@ class ScratchBuffer:
         self.packed: Any = None
         self.packed_capacity = 0
         self.reserve_packed(_FIRST_PACKED, 0)
+        self.line_capacity = FIRST_LINES  # of the last reading
 
     def reserve(self, size: int) -> None:
         """Make room for at least ``size`` bytes."""
@@ -119,6 +121,7 @@ class TableSums:
         self._set_scratch(0)
         self._set_sites(FIRST_SITES)
         self._set_charges(0)
+        self.lines = LineSums(self.args, scratch.line_capacity)
         self.args.packed_size = _ARRAY_SIZE
         self._set_packed(0)
 
@@ -154,8 +157,8 @@ class TableSums:
     def thread_sums(self) -> tuple[int, ...]:
         """Return the sums of the thread that was read last.
 
-        These are its acquisitions, its contended ones and its wait ticks, each by kind. The last
-        element is the number of its uses.
+        These are its acquisitions, its contended ones and its wait ticks, each by kind. Then follow
+        ``counted`` and ``left_out`` of struct lt_thread_sum, and the number of its uses.
         """
         return _THREAD_SUMS.unpack_from(self._thread_sum)
 
@@ -165,6 +168,10 @@ class TableSums:
             return b""
         end = _USES_AT + min(count, _MAX_USES) * layout.USE.size
         return bytes(self._thread_sum[_USES_AT:end])
+
+    def waits(self) -> Counts:
+        """Return the histogram of the waits in contention of the thread that was read last."""
+        return self.lines.of_last_thread() if self.args.sum.counted else ((), ())
 
     def changed_threads(self, blocks: Any, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
         """Add the tables of all threads to the sums.
@@ -188,6 +195,8 @@ class TableSums:
                 self._set_charges(4 * int(self._sites.charge_capacity))
             elif result == lib.LT_READ_MORE_PACKED:
                 self._set_packed(2 * int(args.packed_capacity))
+            elif result == lib.LT_READ_MORE_LINES:
+                self._scratch.line_capacity = self.lines.grow()
             else:
                 raise self._memory.broken("a thread's tables are not where they should be")
 

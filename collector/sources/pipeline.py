@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from locktop.collector.analysis import contention_patterns, message_waits
 from locktop.collector.analysis.idle.classifier import Classifier
+from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.format import patterns
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.sources.probes.holder_activity import HolderProbe
@@ -66,6 +67,7 @@ PROBE = (
 #: Stages that draw conclusions.
 CONCLUDE = (
     Stage("add_inside", "needs locks, waits and holders; requests names of its own"),
+    Stage("add_recent_waits", "needs the rates of the interval, and to know what is idle"),
     Stage("count_names_left", "all names that the snapshot needs are requested now"),
     Stage("find_patterns", "a pattern may go by what a holder does, and by names of functions"),
 )
@@ -284,6 +286,23 @@ class Scan(ABC):
         may_come = self.draft.names_left > 0 and not self.resolve and not self.has_ended
         if not self.is_stopped and not self.draft.is_sampled and not may_come:
             self.draft.patterns = patterns.described(contention_patterns.find(self.draft))
+
+    def add_recent_waits(self) -> None:
+        """Fill in the waiting of the last minute."""
+        draft, now_s, watched = self.draft, time.monotonic(), self.watched
+        interval_s = draft.interval_s
+        if watched.last is None:  # the first scan of this program
+            watched.recent_lock_waits, watched.recent_thread_waits = RecentWaits(), RecentWaits()
+        watched.recent_lock_waits.add(
+            now_s,
+            interval_s,
+            [(one.id, one.rates.wait * interval_s) for one in draft.locks if not one.idle],
+        )
+        watched.recent_thread_waits.add(
+            now_s, interval_s, [(one.tid, one.wait_share * interval_s) for one in draft.threads]
+        )
+        draft.recent_lock_waits = watched.recent_lock_waits.snapshot()
+        draft.recent_thread_waits = watched.recent_thread_waits.snapshot()
 
     def count_names_left(self) -> None:
         """Fill in how many names are not read yet; a scan that waited for them says so."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Collection
 
+from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.linux.process_info import ProcessFigures
 from locktop.collector.linux.target import find_process
 from locktop.collector.linux.threads import KernelThreads
@@ -36,6 +37,8 @@ class WatchedProcess:
         self.scanned_at = 0.0  # time.monotonic() of the last scan
         self.hurried = False  # do not wait for names any more
         self.followed_locks: Collection[int] | None = None  # ids; None: all
+        self.recent_lock_waits = RecentWaits()
+        self.recent_thread_waits = RecentWaits()
         self.wants_calls = False  # the next scans read the function calls
 
     def close(self) -> None:

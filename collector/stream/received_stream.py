@@ -57,6 +57,7 @@ class ReceivedStream:
         self._lines: deque[str] = deque(maxlen=_KEPT)
         self._limit = RateLimit(_LINES, _PERIOD_S)
         self._newest: Snapshot | None = None
+        self._losses = ""  # a note on what was lost before the newest snapshot
         self._lock = threading.Lock()
         self._is_closed = False
         #: The reason that no snapshot comes for now; "" while they come.
@@ -66,8 +67,9 @@ class ReceivedStream:
         """Publish a snapshot; ``losses``: a note on what was lost before, "" for none."""
         with self._lock:
             self._newest = scan.snapshot
+            self._losses = losses
             self.stale = ""
-            published = self._publish_with(losses)
+            published = self._publish_newest()
             if self._memory is not None:
                 self._memory.keep_received(replace(scan, snapshot=published))
 
@@ -77,7 +79,7 @@ class ReceivedStream:
             if self._newest is None:
                 self._newest = _nothing_yet()
             self.stale = reason
-            self._publish_with("")
+            self._publish_newest()
 
     def line(self, text: str) -> None:
         """Tell of a peer that was refused or sent damaged data. Too many lines are left out."""
@@ -89,16 +91,16 @@ class ReceivedStream:
             elif text not in self._lines:
                 self._lines.append(text)
                 if self.stale:  # no snapshot comes soon that could carry the note
-                    self._publish_with("")
+                    self._publish_newest()
 
     def close(self) -> None:
         """Publish nothing more. The threads of connections may outlive the screen."""
         with self._lock:
             self._is_closed = True
 
-    def _publish_with(self, note: str) -> Snapshot:
+    def _publish_newest(self) -> Snapshot:
         assert self._newest is not None
-        own = (*((note,) if note else ()), *self._lines)
+        own = (*((self._losses,) if self._losses else ()), *self._lines)
         published = replace(self._newest, notes=(*self._newest.notes, *own))
         if self._is_closed:
             return published

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.memory_keeper import HasRings
 from locktop.collector.recording.ring_keeper import RingKeeper
+from locktop.collector.recording.scan_time import scan_time_ns
 from locktop.collector.stream.stream_sender import Outbox
 
 #: Batches of ring records from before the first scan.
 _FIRST_CALLS = 1
+#: A listener takes an older scan for one of another clock.
+_MAX_AGE_NS = 2_000_000_000
 
 
 class ScanOutlet:
@@ -30,7 +33,8 @@ class ScanOutlet:
 
     def put(self, snapshot: Snapshot) -> None:
         """Put a scan into the outbox, after the ring records until then. Raises nothing."""
-        time_ns = time.time_ns()
+        now_ns = time.time_ns()
+        time_ns = max(scan_time_ns(snapshot, now_ns), now_ns - _MAX_AGE_NS)
         try:
             self._take_records(snapshot.ended)
         # Without ring records the snapshots go on.

@@ -141,6 +141,27 @@ static uint8_t *put_by_kind(uint8_t *to, const uint64_t *values)
     return to;
 }
 
+/* The waits in contention of the thread that was read last. */
+static uint8_t *put_histogram(uint8_t *to, const struct lt_line_sums *lines,
+                              const struct lt_thread_sum *sum)
+{
+    uint64_t counts[LT_BUCKETS];
+    uint8_t buckets[LT_BUCKETS];
+    uint32_t picked = 0;
+
+    if (sum->counted) {
+        memcpy(counts, lines->waits, sizeof counts);
+        picked = lt_pick_counts(counts, buckets);
+    }
+    to = put_array(to, picked);
+    for (uint32_t i = 0; i < picked; i++)
+        to = put_number(to, buckets[i]);
+    to = put_array(to, picked);
+    for (uint32_t i = 0; i < picked; i++)
+        to = put_number(to, counts[i]);
+    return put_number(to, sum->left_out);
+}
+
 void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset)
 {
     const struct lt_thread *block = &read->block;
@@ -148,7 +169,7 @@ void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset
     uint8_t *to = read->packed + read->packed_size;
     int waits = block->wait.key && !(block->wait.seq & 1);
 
-    to = put_array(to, 11);
+    to = put_array(to, 14);
     to = put_number(to, index);
     to = put_number(to, offset);
     to = put_block(to, block);
@@ -164,6 +185,7 @@ void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset
     to = put_by_kind(to, sum->wait_ticks);
     to = put_number(to, sum->use_count);
     to = put_binary(to, sum->uses, sum->use_count * (uint32_t)sizeof *sum->uses);
+    to = put_histogram(to, &read->lines, sum);
     read->packed_size = (uint64_t)(to - read->packed);
     read->packed_count++;
 }

@@ -59,7 +59,7 @@ static void set_changes(struct lt_lock_row *row, const struct lt_lock_sum *befor
 }
 
 static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
-                    const struct lt_lock_sum *sum)
+                    const struct lt_lock_sum *sum, const struct lt_line_sums *lines)
 {
     struct lt_lock lock;
 
@@ -92,6 +92,8 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->hold_timed = sum->hold_sampled + sum->hold_contended;
     row->hold_max = sum->hold_max;
     row->hold_mean = hold_mean(sum);
+    row->wait_counted = lt_count_in_lines(lines, sum->lines, LT_LINE_WAITS);
+    row->hold_counted = lt_count_in_lines(lines, sum->lines, LT_LINE_HOLDS);
 }
 
 /* The lowest rank whose locks all find room. Locks of the next lower rank fill the rest. */
@@ -109,8 +111,8 @@ static uint32_t lowest_rank(const uint32_t *counts, uint32_t capacity)
 
 uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_sum *sums,
                        const struct lt_lock_sum *before, uint32_t before_count,
-                       const uint8_t *wanted, struct lt_lock_row *rows, uint32_t capacity,
-                       uint32_t *left_out)
+                       const uint8_t *wanted, const struct lt_line_sums *lines,
+                       struct lt_lock_row *rows, uint32_t capacity, uint32_t *left_out)
 {
     uint32_t counts[RANKS] = {0};
     uint32_t lowest, whole = 0, rest, written = 0, in_use = 0;
@@ -132,7 +134,7 @@ uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_s
             rest = 0;
             continue;
         }
-        set_row(&rows[written], id, locks, &sums[id]);
+        set_row(&rows[written], id, locks, &sums[id], lines);
         if (id < before_count)
             set_changes(&rows[written], &before[id], &sums[id]);
         else if (before_count)

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "histograms.h"
 #include "locktop/abi.h"
 
 enum { LT_KINDS = 16 }; /* room for every kind of lock that a key can name */
@@ -37,6 +38,7 @@ struct lt_lock_sum {
     uint64_t life;
     uint64_t life_acquisitions;
     uint64_t life_signals;
+    uint64_t lines; /* index + 1 of its first in struct lt_line_sums, 0 none */
 };
 
 /* The use that a thread made of a lock without an owner: a semaphore, a condition, a barrier. The
@@ -57,6 +59,8 @@ struct lt_thread_sum {
     uint64_t acquisitions[16]; /* LT_KINDS of them */
     uint64_t contended[16];
     uint64_t wait_ticks[16];
+    uint64_t counted;         /* waits in contention that are in lt_line_sums.waits */
+    uint64_t left_out;        /* those that found no room there */
     uint32_t use_count;       /* entries in `uses`; more than LT_USES: the others are left out */
     struct lt_use uses[1024]; /* LT_USES */
 };
@@ -129,7 +133,9 @@ struct lt_lock_row {
     uint64_t hold_ticks; /* measured and estimated together */
     uint64_t hold_timed;
     uint64_t hold_max;
-    uint64_t hold_mean; /* of the sampled holds, 0 unknown */
+    uint64_t hold_mean;    /* of the sampled holds, 0 unknown */
+    uint64_t wait_counted; /* waits in its histogram */
+    uint64_t hold_counted; /* holds in its histogram */
     uint64_t changed_acquisitions;
     uint64_t changed_contended;
     uint64_t changed_signals;
@@ -203,10 +209,11 @@ enum lt_read_result {
     /* a thread that is not packed: its held list or its uses are too long */
     LT_READ_CHANGED = 5,
     LT_READ_MORE_CHARGES = 6, /* room for more charges is needed; nothing was added: call again */
-    LT_READ_MORE_PACKED = 7   /* room for more packed threads is needed; nothing was added */
+    LT_READ_MORE_PACKED = 7,  /* room for more packed threads is needed; nothing was added */
+    LT_READ_MORE_LINES = 8    /* room for more lines is needed; nothing was added */
 };
 
-enum { LT_PACKED_MAX = 4096 }; /* bytes that one packed thread needs at most */
+enum { LT_PACKED_MAX = 8192 }; /* bytes that one packed thread needs at most */
 
 /* The input and the result of reading a thread. The caller sets the first part once a cycle. */
 struct lt_thread_read {
@@ -218,6 +225,7 @@ struct lt_thread_read {
     uint64_t scratch_max; /* bytes: tables cannot be larger */
     struct lt_lock_sum *sums;
     struct lt_sites sites;
+    struct lt_line_sums lines;
     uint32_t sum_count;
     uint32_t refused;    /* counters left out so far */
     uint32_t next;       /* index of the thread to read */
@@ -362,8 +370,8 @@ uint32_t lt_newest_records(const uint8_t *records, uint32_t count, struct lt_rec
  * the number of used locks that found no room. */
 uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_sum *sums,
                        const struct lt_lock_sum *before, uint32_t before_count,
-                       const uint8_t *wanted, struct lt_lock_row *rows, uint32_t capacity,
-                       uint32_t *left_out);
+                       const uint8_t *wanted, const struct lt_line_sums *lines,
+                       struct lt_lock_row *rows, uint32_t capacity, uint32_t *left_out);
 
 /* The facts that are known of a task. */
 enum lt_task_known {

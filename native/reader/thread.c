@@ -43,6 +43,11 @@ static uint64_t wait_bytes(const struct lt_thread *block)
     return (uint64_t)block->waits.count * sizeof(struct lt_waits);
 }
 
+static uint64_t line_bytes(const struct lt_histograms *histograms)
+{
+    return histograms->lines ? histograms->capacity * sizeof(struct lt_histogram_line) : 0;
+}
+
 static int copy_waits(int fd, uint8_t *to, const struct lt_array *waits)
 {
     uint64_t left = waits->count;
@@ -62,17 +67,20 @@ static int copy_waits(int fd, uint8_t *to, const struct lt_array *waits)
     return 1;
 }
 
-/* Copies the waits first: then no lock has more contended acquisitions than acquisitions. */
+/* Copies the waits first: then no lock has more contended acquisitions than acquisitions. The lines
+ * come before: then no histogram has more waits. */
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
     uint64_t counters = counters_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
+    uint64_t lines = line_bytes(&block->histograms);
 
-    read->scratch_needed = counters + sites + waits;
+    read->scratch_needed = counters + sites + waits + lines;
     if (read->scratch_needed > read->scratch_max)
         return LT_READ_DAMAGED;
     if (read->scratch_needed > read->scratch_size)
         return LT_READ_MORE_SCRATCH;
-    if (!copy_waits(read->fd, read->scratch + counters + sites, &block->waits) ||
+    if (!copy(read->fd, read->scratch + counters + sites + waits, lines, block->histograms.lines) ||
+        !copy_waits(read->fd, read->scratch + counters + sites, &block->waits) ||
         !copy(read->fd, read->scratch, counters, block->counters) ||
         !copy(read->fd, read->scratch + counters, sites, block->sites))
         return LT_READ_DAMAGED;
@@ -128,6 +136,7 @@ static void copy_block(struct lt_thread *to, const struct lt_thread *from)
         held = sizeof from->held_inline;
     memcpy(to, from, offsetof(struct lt_thread, own));
     memcpy(to->held_inline, from->held_inline, held);
+    to->histograms = from->histograms;
 }
 
 static int gone(const struct lt_thread *now, const struct lt_thread *first)
@@ -135,10 +144,22 @@ static int gone(const struct lt_thread *now, const struct lt_thread *first)
     return !in_use(now) || now->birth != first->birth;
 }
 
+static uint64_t uncounted(const struct lt_thread_sum *sum, uint32_t contention)
+{
+    uint64_t contended = 0;
+
+    for (int kind = 0; kind < LT_KINDS; kind++)
+        contended += contention >> kind & 1 ? sum->contended[kind] : 0;
+    return contended > sum->counted ? contended - sum->counted : 0;
+}
+
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
     uint64_t counters = counters_bytes(tables), sites = site_bytes(tables);
+    uint64_t lines = line_bytes(&tables->histograms), counted = read->sum.counted;
 
+    if (!lt_lines_fit(&read->lines, lines / sizeof(struct lt_histogram_line)))
+        return LT_READ_MORE_LINES;
     int result = lt_fold_sites(read->scratch + counters, sites, read->block.tid, &read->sites);
 
     if (result != LT_READ_DONE)
@@ -147,6 +168,13 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     read->refused += lt_fold_counters(read->scratch, counters, read->scratch + counters + sites,
                                       tables->waits.count, read->sums, read->sum_count, &read->sum);
     lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);
+    read->refused +=
+        lt_fold_lines(read->scratch + counters + sites + wait_bytes(tables), lines, read->sums,
+                      read->sum_count, read->contention, &read->lines, &counted);
+    read->sum.counted = counted;
+    if (tables->histograms.left_out)
+        read->sum.left_out = uncounted(&read->sum, read->contention);
+    read->lines.left_out += tables->histograms.left_out;
     return LT_READ_DONE;
 }
 
@@ -161,6 +189,7 @@ static int read_one(struct lt_thread_read *read, const struct lt_thread *block, 
         return LT_READ_GONE;
     copy_block(&first, block);
     memcpy(&tables, &first, head);
+    tables.histograms = first.histograms;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         read->now = lt_reader_ticks(read->clock);
         int result = copy_tables(read, &tables);
@@ -174,8 +203,12 @@ static int read_one(struct lt_thread_read *read, const struct lt_thread *block, 
         if (read->block.table_seq == tables.table_seq && !(tables.table_seq & 1) &&
             !long_wait_ended(read, &tables))
             break;
-        if (attempt + 1 < ATTEMPTS)
-            memcpy(&tables, &read->block, head);
+        if (attempt + 1 == ATTEMPTS)
+            break;
+        memcpy(&tables, &read->block, head);
+        if (!copy(read->fd, &tables.histograms, sizeof tables.histograms,
+                  offset + offsetof(struct lt_thread, histograms)))
+            return LT_READ_DAMAGED;
     }
     if (!settle_wait(read, offset, &first))
         return LT_READ_DAMAGED;

@@ -15,6 +15,7 @@ from locktop.collector.model import Snapshot
 from locktop.collector.recording.moments import Moments
 from locktop.tui.app import LocktopApp
 from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
+from locktop.tui.screen_start import ScreenStart
 from locktop.tui.themed_app import ThemedApp
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
@@ -127,6 +128,7 @@ async def opened(
     leave_running: Callable[[], None] | None = None,
     moments: Moments | None = None,
     input_options: InputOptions = DEFAULT_INPUT,
+    start: ScreenStart | None = None,
 ) -> AsyncIterator[Screen]:
     clock = [0.0]
     feed = HandFeed(*(snapshots or (scenarios.normal(),)))
@@ -137,6 +139,7 @@ async def opened(
         leave_running=leave_running,
         moments=moments,
         input_options=input_options,
+        start=start,
         environ={"TERM": "xterm-256color"},
         now=lambda: clock[0],
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
+from msgspec import Struct
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
@@ -85,6 +86,26 @@ def forget_mapped() -> None:
     _mapped.clear()
 
 
+class LineCount(Struct, frozen=True):
+    """A count in a line of its own of a histogram."""
+
+    lock: int
+    bucket: int
+    count: int
+    part: int = lib.LT_LINE_WAITS
+    kind: int = lib.LT_KIND_MUTEX
+
+    @property
+    def key(self) -> int:
+        """The key of the line."""
+        return int(
+            self.lock
+            | self.kind << lib.LT_LINE_KIND_SHIFT
+            | self.part << lib.LT_LINE_PART_SHIFT
+            | (self.bucket // lib.LT_LINE_BUCKETS + 1) << lib.LT_LINE_NUMBER_SHIFT
+        )
+
+
 class SharedFile:
     """Builds one file, by default the file of the process that runs the test."""
 
@@ -114,6 +135,7 @@ class SharedFile:
             "struct lt_lock": header.locks,
             "struct lt_name": header.names,
             "struct lt_retired": header.retired,
+            "struct lt_line_sum": header.retired_lines,
             "struct lt_condition": header.conditions,
             "struct lt_misuse": header.misuses,
             "struct lt_order": header.orders,
@@ -269,6 +291,23 @@ class SharedFile:
             site = self.at("struct lt_site", thread.sites + number * ffi.sizeof("struct lt_site"))
             for name, value in entry.items():
                 setattr(site, name, value)
+
+    def give_lines(self, thread: Any, capacity: int, counts: Sequence[LineCount]) -> None:
+        """Give a thread a table of histograms."""
+        table = thread.histograms
+        table.lines, table.capacity = self._table("struct lt_histogram_line", capacity), capacity
+        for one in counts:
+            at = table.lines + table.count * ffi.sizeof("struct lt_histogram_line")
+            line = self.at("struct lt_histogram_line", at)
+            line.key = one.key
+            line.counts[one.bucket % lib.LT_LINE_BUCKETS] = one.count
+            table.count += 1
+
+    def add_ended_line(self, one: LineCount) -> None:
+        """Add a line of ended threads."""
+        line, _ = self._push(self.header.retired_lines, "struct lt_line_sum")
+        line.key = one.key
+        line.counts[one.bucket % lib.LT_LINE_BUCKETS] = one.count
 
     def give_ring(self, thread: Any, capacity: int, records: Sequence[bytes]) -> None:
         """Give a thread a ring, and write all records one after the other."""

@@ -39,6 +39,7 @@ class Terminal:
         """
         environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
         environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
+        environ |= {"LC_ALL": "C.UTF-8"}
         environ |= {"PYTHONPATH": str(HERE.parent), "TEST_PARENT": str(os.getpid())}
         environ |= variables
         self._master, slave = pty.openpty()

@@ -85,6 +85,7 @@ def watch(
             return accessible.run(source, arguments.rate)
         finally:
             source.close()
+    start = options.screen_start(arguments)
     # Modules stay. To search them for garbage takes a tenth of the time to the first snapshot.
     gc.disable()
     from locktop.tui.app import LocktopApp
@@ -108,7 +109,9 @@ def watch(
             moments=history,
             shows_calls=shows_calls,
             input_options=options.input_options(arguments),
+            start=start,
         )
+        app.meter.synchronized = arguments.settings.synchronized
         app.add_warnings(warnings)
         return run_app(app, launched=launched)
     finally:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, stream_options
-from locktop.tui.commands.options import add_screen, no_terminal
+from locktop.tui.commands.options import add_screen, no_terminal, screen_start
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -85,6 +85,7 @@ def _show(listener: Listener, arguments: argparse.Namespace) -> int:
         arguments.theme,
         rate=arguments.rate,
         moments=history,
+        start=screen_start(arguments),
         input_options=options.input_options(arguments),
     )
     return run_app(app)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from locktop.collector.recording.history import History
     from locktop.collector.sources.attach import Source
     from locktop.tui.input_options import InputOptions
+    from locktop.tui.screen_start import ScreenStart
 
 #: Bytes of a memory. A whole snapshot of a large process must fit into the smallest.
 _MIN_HISTORY, _MAX_HISTORY, _HISTORY = 1 << 20, 16 << 30, 64 << 20
@@ -178,6 +179,7 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
     _add_anywhere(parser, "--interval", interval, "S", says)
     add_history(parser)
     add_mouse(parser)
+    add_lists(parser)
     add_accessible(parser)
 
 
@@ -196,6 +198,47 @@ def input_options(arguments: argparse.Namespace) -> InputOptions:
     from locktop.tui.input_options import InputOptions
 
     return InputOptions(arguments.settings.keymap, arguments.mouse)
+
+
+def add_lists(parser: argparse.ArgumentParser) -> None:
+    """Declare which view comes first and how its lists are shown; screen_start() reads that."""
+    says = "the first view: locks, threads, overview, blocking ..., or a saved one"
+    _add_anywhere(parser, "--view", str, "NAME", says)
+    _add_anywhere(parser, "--sort", str, "KEY", "sort the lists by this figure")
+    says = "only these rows, as lock:cache* wait>10ms"
+    _add_anywhere(parser, "--filter", str, "TEXT", says)
+    _add_anywhere(parser, "--columns", columns, "A,B,C", "these columns, whatever the width")
+
+
+def columns(text: str) -> tuple[str, ...]:
+    """Titles of columns with commas between them."""
+    return tuple(filter(None, map(str.strip, text.split(","))))
+
+
+def screen_start(arguments: argparse.Namespace) -> ScreenStart:
+    """The view, order, filter and columns at first, by the options and the settings.
+
+    Raises LocktopError for a view or a filter that does not exist.
+    """
+    from locktop.collector.format.row_filter import parse
+    from locktop.tui import kept_choices
+    from locktop.tui.screen_start import list_of, start_of
+
+    chosen = arguments.settings
+    kept, problem = kept_choices.load()
+    if problem:
+        arguments.settings_problems.append(problem)
+    view = arguments.view if arguments.view is not None else chosen.view
+    own = {list_of(view): arguments.columns} if arguments.columns else {}
+    start = start_of(
+        view,
+        arguments.sort if arguments.sort is not None else chosen.sort,
+        arguments.filter if arguments.filter is not None else chosen.filter,
+        {**kept.columns, **chosen.columns, **own},
+        {**kept.views, **chosen.views},
+    )
+    parse(start.filter)
+    return start
 
 
 def add_accessible(parser: argparse.ArgumentParser) -> None:
@@ -218,6 +261,7 @@ def set_defaults(parser: argparse.ArgumentParser) -> None:
     """Set the defaults of the options that have none, for the parser of the command line."""
     parser.set_defaults(theme=None, rate=None, interval=None, idle_matching=[], stop_threads=False)
     parser.set_defaults(accessible=False, suppressions=None, history=None, mouse=False)
+    parser.set_defaults(view=None, sort=None, filter=None, columns=())
 
 
 def apply_settings(arguments: argparse.Namespace) -> None:

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--at", metavar="T", help="begin at this time (default the first moment)")
     options.add_theme(parser)
     options.add_mouse(parser)
+    options.add_lists(parser)
     # Without this argparse takes -35s for an option.
     parser._negative_number_matcher = options.BEFORE_THE_END
 
@@ -34,6 +35,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
     from locktop.collector.recording.segments import open_recording
 
+    start = options.screen_start(arguments)
     recording = open_recording(arguments.file)
     try:
         if not recording.times_ns():
@@ -54,6 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
             arguments.theme,
             moments=recording,
             is_replay=True,
+            start=start,
             input_options=options.input_options(arguments),
         )
         if arguments.at is not None:

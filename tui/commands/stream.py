@@ -11,6 +11,7 @@ from locktop.tui.commands import options, stream_options
 from locktop.tui.commands.options import add_pid, add_scan_options, add_suppressions, attached
 
 if TYPE_CHECKING:
+    from locktop.collector.model import Snapshot
     from locktop.collector.stream.stream_sender import Outbox
     from locktop.collector.watch.second_signal import SecondSignal
 
@@ -24,8 +25,9 @@ first, except for UDP. URL is one of these:
   tcp://HOST:PORT   TLS with certificates on both sides (--cert, --key, --ca)
   udp://HOST:PORT   datagrams; not encrypted, but the listener may come and go
 
-The command goes on until the process ends, or SIGTERM or SIGINT. docs/stream.md says how to make
-certificates. exit status: 0; 2 the process cannot be watched or the listener not reached."""
+The command goes on until the process ends, or SIGTERM or SIGINT. SIGUSR2 saves a snapshot (JSON) in
+the working directory. docs/stream.md says how to make certificates. exit status: 0; 2 the process
+cannot be watched or the listener not reached."""
 
 _SMALLEST, _LARGEST = 200, 60_000
 
@@ -66,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Send snapshots until the process ends or a signal arrives."""
     from locktop.collector.config import suppressions
+    from locktop.collector.export.snapshot_signal import SnapshotSignal
     from locktop.collector.sources.poller import Poller
     from locktop.collector.stream import stream_url
     from locktop.collector.stream.destinations import destination_of
@@ -90,11 +93,16 @@ def execute(arguments: argparse.Namespace) -> int:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda *_: _stop(outbox, second))
         _say(f"streaming process {arguments.pid} to {url}")
-        poller = Poller(
-            source,
-            1.0 / arguments.rate,
-            lambda snapshot: outlet.put(suppressions.apply(snapshot, left_out)),
-        )
+        on_demand = SnapshotSignal(lambda: None)  # the next scan comes soon in any case
+        on_demand.install()
+
+        def publish(snapshot: Snapshot) -> None:
+            shown = suppressions.apply(snapshot, left_out)
+            outlet.put(shown)
+            if line := on_demand.save(shown):
+                _say(line)
+
+        poller = Poller(source, 1.0 / arguments.rate, publish)
         poller.start()
         try:
             sender.run()

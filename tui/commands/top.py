@@ -15,6 +15,7 @@ from locktop.tui.commands.options import (
     add_screen,
     add_suppressions,
     attached,
+    screen_start,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ With --batch: prints a part for each scan, without escape codes: a line about th
 headline, and the list. The first part has the figures since the start of the counting. Without
 --batch this is `locktop -p PID`. The variable COLUMNS sets the width (default 80 where the output
 is no terminal)."""
-
-_VIEWS = ("locks", "threads")
 
 
 def _number(text: str) -> int:
@@ -58,14 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=_number, metavar="N", help="end after N scans")
     parser.add_argument(
         "-d", type=_pause, default=2.0, metavar="S", help="seconds between scans (default 2)"
-    )
-    parser.add_argument("--view", choices=_VIEWS, default="locks", help="(default locks)")
-    parser.add_argument("--sort", default="", metavar="KEY", help="sort by this figure")
-    parser.add_argument(
-        "--filter", default="", metavar="TEXT", help="only these rows, as lock:cache* wait>10ms"
-    )
-    parser.add_argument(
-        "--columns", default="", metavar="A,B,C", help="these columns, whatever the width"
     )
     parser.add_argument("--idle", action="store_true", help="also rows that only wait for work")
     add_screen(parser)
@@ -93,14 +84,19 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _choice(arguments: argparse.Namespace) -> TableChoice:
+    from locktop.collector.errors import LocktopError
     from locktop.collector.format.row_filter import parse
+    from locktop.tui.screen_start import LISTS
     from locktop.tui.views.plain_table import TableChoice
 
+    start = screen_start(arguments)
+    if start.view not in LISTS:
+        raise LocktopError(f"--batch prints a list: --view locks or threads, not {start.view}")
     return TableChoice(
-        view=arguments.view,
-        sort=arguments.sort,
-        wanted=parse(arguments.filter),
-        columns=tuple(filter(None, map(str.strip, arguments.columns.split(",")))),
+        view=start.view,
+        sort=start.sort,
+        wanted=parse(start.filter),
+        columns=start.columns.get(start.view, ()),
         shows_idle=arguments.idle,
     )
 

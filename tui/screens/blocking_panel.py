@@ -13,6 +13,7 @@ from locktop.collector.model import BlockingRoot, Lock, RootKind
 from locktop.tui.screens.details_subject import DetailsSubject, Topic
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views import blocking
+from locktop.tui.views.cells import counted
 from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.row_groups import RowGroups
 from locktop.tui.views.sorting import StableSorter
@@ -44,7 +45,7 @@ class BlockingPanel:
 
     @property
     def subject(self) -> DetailsSubject | None:
-        """What the row under the cursor is about."""
+        """The subject of the row under the cursor, for the details."""
         row = self.widget.current
         return DetailsSubject(Topic.BLOCKING, row) if row is not None else None
 
@@ -156,8 +157,10 @@ class BlockingPanel:
             return f"filter: {typed.error}"
         tree = index.blocking
         if not tree.roots:
-            return "no thread waits for a lock now"
-        caption = f"{len(tree.waiters)} waiting behind {len(tree.roots)}"
+            if index.dormant:
+                return "not known: the library is dormant"
+            return "no wait for a lock is observed now"
+        caption = f"{len(tree.waiters)} waiting behind {counted(len(tree.roots), 'root')}"
         return f"{caption}, with “{typed.filter.text}”" if typed.filter else caption
 
     # The row under the cursor

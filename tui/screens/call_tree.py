@@ -33,9 +33,9 @@ from locktop.tui.views.call_tree_rows import (
 from locktop.tui.views.cells import percent
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
-from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen, Travel
+from locktop.tui.widgets.list_texts import ListTexts
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 #: From this size callers and callees are beside the tree.
@@ -44,6 +44,23 @@ WIDE = (140, 20)
 _RARER = 19.0
 
 StatusLine = Callable[[int], Line]
+
+
+class TreeTexts(ListTexts):
+    """The texts of a call tree."""
+
+    def __init__(self, screen: CallTreeScreen) -> None:
+        super().__init__(screen)
+        self._tree = screen
+
+    def report(self) -> Callable[[], str]:
+        """See ListTexts."""
+        data = self._tree.file("text")
+        return lambda: data.decode()
+
+    def source_line(self) -> tuple[str, int] | None:
+        """See ListTexts."""
+        return self._tree.location_under_cursor()
 
 
 class CallTreeScreen(ListScreen):
@@ -79,6 +96,7 @@ class CallTreeScreen(ListScreen):
             now: a monotonic clock in seconds.
         """
         super().__init__(travel)
+        self.texts = TreeTexts(self)
         self._profile = profile
         self._status = status
         self._weight = weight or profile.weights[0]
@@ -94,6 +112,9 @@ class CallTreeScreen(ListScreen):
         self._walked: list[Step] = []  # the path of functions, the visible one at the end
         self._wings: list[WingRow] = []
         self._wing_ids: dict[tuple[str, Step | None, str], int] = {}
+        # Made here: the screen may close before Textual has mounted them.
+        self._tree_list = ItemList(id="tree")
+        self._wing_list = ItemList(id="wings")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
@@ -106,20 +127,12 @@ class CallTreeScreen(ListScreen):
 
     def compose_lists(self) -> ComposeResult:
         """The lists below the headline."""
-        yield ItemList(id="tree")
-        yield ItemList(id="wings")
+        yield self._tree_list
+        yield self._wing_list
 
     def on_mount(self) -> None:
         """Give the first list the focus."""
-        self.find_widgets()
         self.active_list().focus()
-
-    def find_widgets(self) -> None:
-        """Find the widgets once: a snapshot may come while the app closes, and they are gone."""
-        self._status_line = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._tree_list = self.query_one("#tree", ItemList)
-        self._wing_list = self.query_one("#wings", ItemList)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a newer snapshot of the same process."""
@@ -144,13 +157,13 @@ class CallTreeScreen(ListScreen):
 
     def _draw(self) -> None:
         width = self.size.width
-        self._status_line.show((self._status(width),))
+        self.first_line.show((self._status(width),))
         if self._root is None:
             began = self._now()
             self._root = self.add_up()
             ended = self._now()
             self._next_at = ended + _RARER * (ended - began)
-        self._headline.show(self.headline(self._root, width))
+        self.headline_lines.show(self.headline(self._root, width))
         self.draw_tree(self._root)
         self._draw_wings(self._root)
 
@@ -391,25 +404,21 @@ class CallTreeScreen(ListScreen):
         self._show_idle = not self._show_idle
         self.apply_filter()
 
-    def report_text(self) -> Callable[[], str]:
-        """See ListScreen."""
-        data = self._file("text")
-        return lambda: data.decode()
-
-    def source_line(self) -> tuple[str, int] | None:
-        """See ListScreen."""
+    def location_under_cursor(self) -> tuple[str, int] | None:
+        """The file and the line of the function under the cursor of the tree."""
         current = self._tree_list.current
         row = self._rows.get(current) if current is not None else None
         location = row.node.location if row is not None else None
         return (location.file, location.line) if location is not None else None
 
-    def _file(self, form: str) -> bytes:
+    def file(self, form: str) -> bytes:
+        """The tree, or the butterfly of one function, as ``json`` or ``text``."""
         step = self._walked[-1] if self._walked else None
         return call_tree_file(self._profile, self._weight, self._show_idle, step, form)
 
     def action_save(self, form: str) -> None:
         """Save what is on the screen: the tree, or the butterfly of one function."""
-        data = self._file(form)
+        data = self.file(form)
         suffix = ".json" if form == "json" else ".txt"
         self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
 

@@ -21,7 +21,7 @@ class DeadlockPanel:
 
     @property
     def subject(self) -> DetailsSubject | None:
-        """What the row under the cursor is about."""
+        """The subject of the row under the cursor, for the details."""
         row = self.widget.current
         if not row:
             return None

@@ -32,8 +32,8 @@ class DetailsTarget:
     """Chooses the target of the details: a row of a list, the deadlocks, or the lock orders.
 
     Without a target the row under the cursor of the list in use is the next one. A new deadlock
-    becomes the target by itself. The user can walk on: from a lock to its holder, and from a
-    thread to the lock that it waits for.
+    becomes the target by itself. The user can walk on from a lock to its holder, and from a
+    thread to its lock.
     """
 
     def __init__(self, locks: LockPanel, threads: ThreadPanel, blocking: BlockingPanel) -> None:

@@ -15,7 +15,6 @@ from locktop.tui.views.cells import duration
 from locktop.tui.views.difference import difference_columns, signed
 from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.views.table import lay_out
-from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -37,18 +36,16 @@ class DifferenceScreen(ListScreen):
         self._title = title
         self._root = root
         self._rows = list(rows(root))
+        self._list = ItemList(id="difference")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
         yield from self.compose_top()
-        yield ItemList(id="difference")
+        yield self._list
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Find the widgets."""
-        self._status = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._list = self.query_one("#difference", ItemList)
+        """Give the list the focus."""
         self._list.focus()
 
     def on_resize(self, _: events.Resize) -> None:
@@ -63,8 +60,8 @@ class DifferenceScreen(ListScreen):
         """See ListScreen."""
         width = self.size.width
         self.show_keys()
-        self._status.show((cut(make_line((f" {self._title}", "strong")), width),))
-        self._headline.show((cut(_sums(self._root), width),))
+        self.first_line.show((cut(make_line((f" {self._title}", "strong")), width),))
+        self.headline_lines.show((cut(_sums(self._root), width),))
         words = self.filter_words.lower()
         found = {
             number: row for number, row in enumerate(self._rows) if not words or _has(row, words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -69,7 +70,7 @@ class HeatMapScreen(TimeScreen):
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """See TimeScreen."""
         headline = spans_line(losses(line), self._spans, self._begin, self.size.width)
-        self._headline.show((headline,))
+        self.headline_lines.show((headline,))
         if self._offsets_of is None:
             self._draw_rows(line, index, window)
         else:
@@ -236,7 +237,7 @@ class HeatMapScreen(TimeScreen):
         """Show the call tree of the span that was chosen last, else of what is in sight."""
         view = self._view
         span = self._spans[-1] if self._spans else ChosenSpan(view.from_ns, view.to_ns)
-        self.start(self._show_callers(span), "callers")
+        self.start(partial(self._show_callers, span), "callers")
 
     async def _show_callers(self, span: ChosenSpan) -> None:
         self.show_message(_READING, seconds=_LONG_S)
@@ -255,7 +256,7 @@ class HeatMapScreen(TimeScreen):
         if len(self._spans) < _MAX_SPANS:
             self.show_message("Choose two spans: m begins one, m again ends it; then d.")
             return
-        self.start(self._show_difference(*self._spans), "callers")
+        self.start(partial(self._show_difference, *self._spans), "callers")
 
     async def _show_difference(self, before: ChosenSpan, after: ChosenSpan) -> None:
         self.show_message(_READING, seconds=_LONG_S)

@@ -83,18 +83,14 @@ class InsideLockScreen(CallTreeScreen):
         self._sort_by = SORT_KEYS[0].name
         self._new_notes = NewNotes()
         self._new_notes.of(snapshot.notes)
+        self._function_list = self._first = ItemList(id="functions")
 
     def compose_lists(self) -> ComposeResult:
         """The functions above the tree, and callers and callees."""
         with Container(id="inside"):
-            yield ItemList(id="functions")
-            yield ItemList(id="tree")
-        yield ItemList(id="wings")
-
-    def find_widgets(self) -> None:
-        """See CallTreeScreen."""
-        super().find_widgets()
-        self._function_list = self._first = self.query_one("#functions", ItemList)
+            yield self._function_list
+            yield self._tree_list
+        yield self._wing_list
 
     def on_mount(self) -> None:
         """Begin to sample."""
@@ -229,17 +225,14 @@ class InsideLockScreen(CallTreeScreen):
         self._sorter.sort_now()
         super().action_weight()
 
-    def report_text(self) -> Callable[[], str]:
-        """See ListScreen."""
-        snapshot, lock = self._profile.snapshot, self._profile.lock
-        return lambda: inside_file(snapshot, lock, "text").decode()
+    def file(self, form: str) -> bytes:
+        """All that runs inside the lock, as ``json`` or ``text``."""
+        return inside_file(self._profile.snapshot, self._profile.lock, form)
 
     def action_save(self, form: str) -> None:
         """Save all that runs inside the lock."""
         if reason := self._reason():
             self.show_message(f"Not saved: {reason}")
             return
-        snapshot, lock = self._profile.snapshot, self._profile.lock
         suffix = ".json" if form == "json" else ".txt"
-        data = inside_file(snapshot, lock, form)
-        self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
+        self.save(partial(save_new, call_tree_name(self._profile), suffix, self.file(form)))

@@ -50,7 +50,7 @@ class InsideSampling:
         self._wanted = lock
         if not self._is_busy:
             self._is_busy = True
-            self._screen.start(self._apply(), "inside")
+            self._screen.start(self._apply, "inside")
 
     async def _apply(self) -> None:
         try:

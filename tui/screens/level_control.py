@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.widgets.level_dialog import LevelDialog
@@ -46,7 +47,7 @@ class LevelControl:
 
     def _chosen(self, level: str | None) -> None:
         if level is not None:
-            self._screen.start(self._set(level), "level")
+            self._screen.start(partial(self._set, level), "level")
 
     async def _set(self, wanted: str) -> None:
         before = await asyncio.to_thread(self._feed.set_level, wanted)

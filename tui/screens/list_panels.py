@@ -23,7 +23,7 @@ from locktop.tui.views.lock_list import LockRow
 from locktop.tui.views.row_groups import MAX_INSIDE, More, RowGroups
 from locktop.tui.views.sorting import SortKey, StableSorter, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line
-from locktop.tui.views.table import Cell, Column, Table, lay_out, whole_row
+from locktop.tui.views.table import Cell, Column, Table, chosen, lay_out, whole_row
 from locktop.tui.views.thread_details import thread_details
 from locktop.tui.views.thread_list import ThreadRow
 from locktop.tui.widgets.item_list import ItemList
@@ -45,12 +45,27 @@ class Panel(Generic[Row]):
         self._sorter = StableSorter()
         self._groups = RowGroups()
         self._table: Table[Row] | None = None
+        #: The titles of the columns that the user chose; none: as many as fit.
+        self.chosen_columns: tuple[str, ...] = ()
+        #: The titles of all columns; none before the first drawing.
+        self.titles: tuple[str, ...] = ()
+
+    @property
+    def visible(self) -> tuple[str, ...]:
+        """The titles of the visible columns."""
+        return tuple(column.title for column in self._table.columns) if self._table else ()
 
     @property
     def subject(self) -> DetailsSubject | None:
-        """What the row under the cursor is about."""
+        """The subject of the row under the cursor, for the details."""
         row = self.widget.current
         return DetailsSubject(self.topic, row) if row is not None else None
+
+    def begin(self, sort_by: str, columns: Sequence[str]) -> None:
+        """Take the order and the columns at first. A sort key of another list changes nothing."""
+        if any(key.name == sort_by for key in self.sort_keys):
+            self.sort_by = sort_by
+        self.chosen_columns = tuple(columns)
 
     # The rows
 
@@ -180,7 +195,10 @@ class Panel(Generic[Row]):
             if id_ not in hidden and (not wanted or self.found(index, row, wanted))
         ]
         ids = self._sorter.arrange(visible, now, lambda: self._sorted(index, rows, visible))
-        table = self._table = lay_out(self.columns(index), self.widget.size.width)
+        every = self.columns(index)
+        self.titles = tuple(column.title for column in every if column.title)
+        columns = chosen(every, self.chosen_columns)
+        table = self._table = lay_out(columns, self.widget.size.width)
         sort_by = sort_key_named(self.sort_keys, self.sort_by)
         idle = sum(self.count(rows[id_]) for id_ in hidden)
         left = sum(map(self.count, rows.values())) - sum(self.count(rows[id_]) for id_ in visible)

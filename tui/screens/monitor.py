@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
-from locktop.collector.export.rendered_files import save_snapshot, snapshot_file
+from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import bindings
@@ -22,15 +22,19 @@ from locktop.tui.frame_pacer import Pacer
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
 from locktop.tui.screen_actions import MONITOR, PAST_FOOTER
-from locktop.tui.screens.details_subject import Topic
+from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.details_target import Followed
 from locktop.tui.screens.level_control import LevelControl
+from locktop.tui.screens.list_choices import ListChoices
+from locktop.tui.screens.mark_comparison import MarkComparison
 from locktop.tui.screens.monitor_body import MonitorBody, choose_shape, compose_body
+from locktop.tui.screens.monitor_texts import MonitorTexts
 from locktop.tui.screens.newest_snapshots import NewestSnapshots
 from locktop.tui.screens.past_travel import PastTravel
 from locktop.tui.screens.pressure_reader import PressureReader
 from locktop.tui.screens.screen_above import Below, ScreenAbove
 from locktop.tui.screens.session_control import SessionControl
+from locktop.tui.screens.source_reader import SourceReader
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.banner import no_deadlock, top_lines
@@ -50,6 +54,8 @@ from locktop.tui.widgets.view_bar import ViewBar
 _EMPTY_AFTER_S = 0.3
 #: How long a note stays in the last line.
 _NOTES_S = 15.0
+#: The first scans come quickly one after the other; see feed.py.
+_SETTLING = 5
 
 
 class MonitorScreen(ListScreen):
@@ -71,6 +77,7 @@ class MonitorScreen(ListScreen):
         asks_for_level: bool = True,
         moments: Moments | None = None,
         is_replay: bool = False,
+        start: ScreenStart | None = None,
     ) -> None:
         """Make the screen.
 
@@ -82,6 +89,7 @@ class MonitorScreen(ListScreen):
             asks_for_level: whether the user must confirm a new level.
             moments: the memory of the process, or the recording; None: nothing is kept.
             is_replay: whether there is a recording and no process.
+            start: the order, the filter and the columns at first.
         """
         self.past = Past(moments, is_replay)
         self.travel = PastTravel(self.past, self, self, meter, now)
@@ -100,10 +108,13 @@ class MonitorScreen(ListScreen):
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
+        self._shown = 0  # snapshots that were drawn
         self._show_idle = False
         self.typed = TypedFilter()
         self._new_notes = NewNotes()
+        self._sources = SourceReader(self, self._draw_details)
         self.begins_with: Callable[[], None] | None = None  # what to show at the start
+        self._start = start or ScreenStart()
         self._curtain = ExitStack()
 
     def compose(self) -> ComposeResult:
@@ -124,7 +135,12 @@ class MonitorScreen(ListScreen):
         self._headline = self.query_one("#headline", FixedLines)
         self._view_bar = self.query_one(ViewBar)
         self._body = MonitorBody(self)
+        self.texts = MonitorTexts(self, self._body, lambda: self._index)
         self._body.locks.pressure = self.pressure.phases
+        if wrong := self._body.begin(self._start):
+            self.show_message(*wrong, style="waiting", seconds=_NOTES_S)
+        self.filter.value = self._start.filter
+        self.choices = ListChoices(self, self._body, self._start.views, self.go)
         self._body.locks.widget.focus()
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_EMPTY_AFTER_S, self._curtain.close)
@@ -172,12 +188,20 @@ class MonitorScreen(ListScreen):
         if newest is None or (self._index is not None and newest is self._index.snapshot):
             return
         # Of another process the screen keeps no row where it was: a listener may get the next one.
-        if self._index and self._index.snapshot.process.pid != newest.process.pid:
+        is_other = bool(self._index and self._index.snapshot.process.pid != newest.process.pid)
+        if is_other or self._is_settling():
             self._body.sort_now()
-        self._show_index(SnapshotIndex(newest))
+        self._show_index(SnapshotIndex(newest, self._sources.line))
+
+    def _is_settling(self) -> bool:
+        """Whether rates and names are still coming: they decide which lock is the worst."""
+        self._shown += 1
+        index = self._index
+        return self._shown <= _SETTLING or (index is not None and index.snapshot.names_left > 0)
 
     def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
         """See DrawsMoments."""
+        index.source_line = self._sources.line
         if not keeps_order:
             self._body.sort_now()
         self._show_index(index)
@@ -248,6 +272,7 @@ class MonitorScreen(ListScreen):
     def _draw_details(self) -> None:
         index = self._index
         self._follow(self._body.draw_details(index) if index is not None else Followed(0, 0))
+        self._sources.read_wanted()
 
     def _follow(self, details: Followed) -> None:
         """Have each scan measure more of what the details are about, and of the holders in sight.
@@ -309,6 +334,10 @@ class MonitorScreen(ListScreen):
         """Show the keys, the columns and the notes."""
         self.show_help(notes(self._index.snapshot) if self._index is not None else ())
 
+    def action_choose(self, what: str) -> None:
+        """Open the dialogue for ``columns``, or for saved ``views``."""
+        self.choices.open(what)
+
     def action_panel(self, step: int) -> None:
         """Go to the next panel, or the one before."""
         self.call_after_refresh(self._body.next_panel(step).focus)
@@ -329,38 +358,23 @@ class MonitorScreen(ListScreen):
 
     def action_details(self) -> None:
         """Go to the details; there from a lock to its holder, and from a thread to its lock."""
-        if self._body.reads_details:
-            if self._index is not None and (end := self._body.target.walk(self._index)):
-                self.show_message(end)
-        else:
-            self._body.panel().widget.chosen = True
-            self.set_class(self.has_class("small"), "zoomed")
-            self.remove_class("overview")
-            self.set_focus(self._body.details)
+        if end := self._body.enter_details(self._index):
+            self.show_message(end)
         self.call_after_refresh(self._draw)
 
     def action_zoom(self) -> None:
         """Give the details the whole screen, or a part of it again."""
-        self.remove_class("overview")
-        self.toggle_class("zoomed")
-        self.set_focus(self._body.details)
+        self._body.zoom()
         self.call_after_refresh(self._draw)
 
     def leave_part(self) -> bool:
         """Leave the details, or the last step of a walk there; leave the overview."""
-        if self.has_class("overview"):
+        if self._body.view == "overview":
             self.go("locks")
             return True
-        if not (self.has_class("zoomed") or self._body.reads_details):
-            return False
-        if self._body.target.walk_back():
-            self._draw()
-            return True
-        self.remove_class("zoomed")
-        if self._body.target.is_about(Topic.LOCK_ORDERS):
-            self._body.target.clear()
-        self.call_after_refresh(self._body.panel().widget.focus)
-        return True
+        left = self._body.leave_details()
+        self.call_after_refresh(self._draw)
+        return left
 
     def leave(self) -> None:
         """Stay: there is no screen below."""
@@ -369,12 +383,8 @@ class MonitorScreen(ListScreen):
         """Show the deadlock with all its stacks; there, or without one, the potential ones."""
         if self._index is None:
             return
-        if not self._body.target.take_deadlock(self._index, self._body.reads_details):
+        if not self._body.show_deadlock(self._index):
             self.show_message(no_deadlock(self._index))
-            return
-        self.remove_class("overview")
-        self.set_class(self.has_class("small"), "zoomed")
-        self.set_focus(self._body.details)
         self.call_after_refresh(self._draw)
 
     def action_sort(self) -> None:
@@ -386,19 +396,6 @@ class MonitorScreen(ListScreen):
         """Reverse the order of the list in use."""
         self._body.panel().reverse()
         self._draw()
-
-    def row_text(self) -> str:
-        """See ListScreen."""
-        return self._body.panel().row_text(self._index) if self._index is not None else ""
-
-    def report_text(self) -> Callable[[], str] | None:
-        """See ListScreen."""
-        index = self._index
-        return (lambda: snapshot_file(index.snapshot, "text").decode()) if index else None
-
-    def source_line(self) -> tuple[str, int] | None:
-        """See ListScreen."""
-        return self._body.target.source_line(self._index) if self._index is not None else None
 
     def action_filter(self) -> None:
         """Open the filter, with the lists visible."""
@@ -471,6 +468,10 @@ class MonitorScreen(ListScreen):
     def action_mark(self) -> None:
         """Mark the moment on the screen."""
         self.travel.mark()
+
+    def action_compare(self) -> None:
+        """Compare the waits since the last mark with those before."""
+        MarkComparison(self.past, self).open(time.time_ns())
 
     def action_save_past(self) -> None:
         """Save the memory as a recording."""

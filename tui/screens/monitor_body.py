@@ -10,14 +10,17 @@ from textual.containers import Container
 from textual.geometry import Size
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import DeadlockPanel
+from locktop.tui.screens.details_subject import Topic
 from locktop.tui.screens.details_target import DetailsTarget, Followed
 from locktop.tui.screens.list_panels import LockPanel, ThreadPanel
 from locktop.tui.typed_filter import TypedFilter
 from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_area import ListArea
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ def compose_body() -> ComposeResult:
     """The widgets of the body."""
     with Container(id="body"):
         yield Details(id=_OVERVIEW)
-        with Container(id="lists"):
+        with ListArea(id="lists"):
             yield ItemList(id="locks")
             yield ItemList(id="threads")
             yield ItemList(id="blocking")
@@ -63,6 +66,7 @@ class MonitorBody:
         self._screen = screen
         self.overview = screen.query_one(f"#{_OVERVIEW}", Details)
         self.details = screen.query_one("#details", Details)
+        self._lists = screen.query_one("#lists", ListArea)
         self.locks = LockPanel(screen.query_one("#locks", ItemList))
         self.threads = ThreadPanel(screen.query_one("#threads", ItemList))
         self.blocking = BlockingPanel(screen.query_one("#blocking", ItemList))
@@ -138,6 +142,59 @@ class MonitorBody:
             self.use(target)
         return target
 
+    # The details
+
+    def enter_details(self, index: SnapshotIndex | None) -> str:
+        """Go to the details of the row; in the details walk on. Return why a walk ends, or ""."""
+        if self.reads_details:
+            return self.target.walk(index) if index is not None else ""
+        self.panel().widget.chosen = True
+        self._show_details(whole=self._screen.has_class("small"))
+        return ""
+
+    def show_deadlock(self, index: SnapshotIndex) -> bool:
+        """Show the deadlock with all its stacks; there, or without one, the potential ones.
+
+        Returns:
+            False where there is neither.
+        """
+        if not self.target.take_deadlock(index, self.reads_details):
+            return False
+        self._show_details(whole=self._screen.has_class("small"))
+        return True
+
+    def zoom(self) -> None:
+        """Give the details the whole screen, or a part of it again."""
+        self._show_details(whole=not self._screen.has_class("zoomed"))
+
+    def leave_details(self) -> bool:
+        """Leave the last step of a walk, or the details; return whether there was any."""
+        if not (self._screen.has_class("zoomed") or self.reads_details):
+            return False
+        if self.target.walk_back():
+            return True
+        self._screen.remove_class("zoomed")
+        if self.target.is_about(Topic.LOCK_ORDERS):
+            self.target.clear()
+        self._screen.call_after_refresh(self.panel().widget.focus)
+        return True
+
+    def _show_details(self, whole: bool) -> None:
+        self._screen.set_class(whole, "zoomed")
+        self._screen.remove_class(_OVERVIEW)
+        self._screen.set_focus(self.details)
+
+    def begin(self, start: ScreenStart) -> list[str]:
+        """Take the order and the columns at first; return a message for each that is unknown."""
+        wrong: list[str] = []
+        lists: dict[str, LockPanel | ThreadPanel] = {"locks": self.locks, "threads": self.threads}
+        names = [key.name for panel in lists.values() for key in panel.sort_keys]
+        if start.sort and start.sort not in names:
+            wrong.append(f"no sort key {start.sort!r}: {', '.join(dict.fromkeys(names))}")
+        for name, panel in lists.items():
+            panel.begin(start.sort, start.columns.get(name, ()))
+        return wrong
+
     # Drawing
 
     def sort_now(self) -> None:
@@ -151,6 +208,7 @@ class MonitorBody:
         """Draw the visible lists; see Panel.draw()."""
         for panel in self._panels.values():
             panel.draw(index, typed, show_idle, now)
+        self._lists.fit()
         self.target.follow_deadlock(index, self.reads_details)
 
     def draw_overview(self, lines: Iterable[Line]) -> None:

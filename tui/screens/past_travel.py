@@ -93,7 +93,7 @@ class PastTravel:
         if self._past.is_active:
             if not self._is_reading:
                 self._is_reading = True
-                self._screen.start(self._read(), "past")
+                self._screen.start(self._read, "past")
         elif self.drawn_ns is not None:
             self.drawn_ns = None
             self._draws.show_now()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from locktop.collector.model import Lock, Snapshot
@@ -57,7 +58,7 @@ class PressureReader:
             return self._past.phases(snapshot, lock, self._until_ns)
         if not self.is_reading:
             self.is_reading = True
-            self._screen.start(self._read(self._past, self._until_ns), "pressure")
+            self._screen.start(partial(self._read, self._past, self._until_ns), "pressure")
         return ()
 
     async def _read(self, past: PastPressure, until_ns: int) -> None:

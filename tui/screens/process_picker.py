@@ -25,7 +25,6 @@ from locktop.tui.views.cells import duration, fit_right
 from locktop.tui.views.sorting import matches
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column, lay_out
-from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -55,18 +54,16 @@ class ProcessPickerScreen(ListScreen):
         self._survey = survey
         self._found: dict[int, Candidate] = {}
         self._stuck: dict[int, StuckThreads] = {}  # by pid
+        self._list = ItemList(id="processes")
 
     def compose(self) -> ComposeResult:
         """The list, with a line of advice above and the keys below."""
         yield from self.compose_top()
-        yield ItemList(id="processes")
+        yield self._list
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
         """Scan for processes."""
-        self._status = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._list = self.query_one(ItemList)
         self._list.focus()
         self.action_rescan()
 
@@ -79,7 +76,7 @@ class ProcessPickerScreen(ListScreen):
         self._found = {candidate.pid: candidate for candidate in self._lister()}
         self._stuck = {}
         self._draw()
-        self.start(self._survey_processes(), "survey")
+        self.start(self._survey_processes, "survey")
 
     async def _survey_processes(self) -> None:
         until = time.monotonic() + _SURVEY_S
@@ -96,8 +93,8 @@ class ProcessPickerScreen(ListScreen):
     def _draw(self) -> None:
         width = self.size.width
         ready = sum(candidate.preloaded for candidate in self._found.values())
-        self._status.show((make_line((" locktop", "strong"), "  which process?"),))
-        self._headline.show(_advice(ready))
+        self.first_line.show((make_line((" locktop", "strong"), "  which process?"),))
+        self.headline_lines.show(_advice(ready))
         self.show_keys()
         visible = [pid for pid, c in self._found.items() if matches(_words(c), self.filter_words)]
         visible.sort(key=self._rank)

@@ -25,7 +25,6 @@ from locktop.tui.views.profile_list import listing_lines, profile_columns
 from locktop.tui.views.styled_line import cut, make_line
 from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.details import Details
-from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
@@ -51,21 +50,19 @@ class ProfilesScreen(ListScreen):
         self._reads_code = reads_code
         self._first: int | None = None  # the number of profile A of a contrast
         self._visible: tuple[KeptProfile, ...] = ()
+        self._list = ItemList(id="profiles")
+        self._buckets = Details(id="buckets")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
         yield from self.compose_top()
         with Container(id="profiles-body"):
-            yield ItemList(id="profiles")
-            yield Details(id="buckets")
+            yield self._list
+            yield self._buckets
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Find the widgets."""
-        self._status = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._list = self.query_one("#profiles", ItemList)
-        self._buckets = self.query_one("#buckets", Details)
+        """Give the list the focus."""
         self._list.focus()
 
     def on_resize(self, _: events.Resize) -> None:
@@ -97,8 +94,8 @@ class ProfilesScreen(ListScreen):
         process = self._snapshot.process
         self.show_keys()
         title = make_line((f" {process.comm} {process.pid}  profiles of its own code", "strong"))
-        self._status.show((cut(title, width),))
-        self._headline.show((cut(make_line((f" {self._says()}", "label")), width),))
+        self.first_line.show((cut(title, width),))
+        self.headline_lines.show((cut(make_line((f" {self._says()}", "label")), width),))
         words = self.filter_words.lower()
         found = {
             one.number: one

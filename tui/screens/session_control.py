@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from locktop.tui.feed import Slot, SnapshotFeed
 from locktop.tui.widgets.list_screen import ListScreen
@@ -37,7 +38,7 @@ class SessionControl:
         elif newest is not None and newest.ended:
             self._screen.show_message("The process has ended: there is nothing more to measure.")
         else:
-            self._screen.start(self._set(begins), "session")
+            self._screen.start(partial(self._set, begins), "session")
 
     async def _set(self, begins: bool) -> None:
         message = await asyncio.to_thread(self._feed.session, begins)

@@ -18,7 +18,6 @@ from locktop.collector.recording.time_lines import TimeLineReader, TooManyRecord
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.timeline import cell_count, position_line
 from locktop.tui.widgets.details import Details
-from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.lane_list import LaneList
 from locktop.tui.widgets.list_screen import ListScreen
@@ -58,21 +57,20 @@ class TimeScreen(ListScreen):
         self._index: SnapshotIndex | None = None
         self._is_reading = False
         self._next_at = float("-inf")
+        # Made here: the screen may close before Textual has mounted them.
+        self._lanes = LaneList(id="lanes")
+        self._cell = Details(id="cell")
 
     def compose(self) -> ComposeResult:
         """The widgets from the top."""
         yield from self.compose_top()
         with Container(id="time-body"):
-            yield LaneList(id="lanes")
-            yield Details(id="cell")
+            yield self._lanes
+            yield self._cell
         yield from self.compose_footer()
 
     def on_mount(self) -> None:
-        """Find the widgets, and read the visible part."""
-        self._status = self.query_one("#status", FixedLines)
-        self._headline = self.query_one("#headline", FixedLines)
-        self._lanes = self.query_one("#lanes", LaneList)
-        self._cell = self.query_one("#cell", Details)
+        """Read the visible part."""
         self._lanes.focus()
         self.refresh_view()
 
@@ -116,7 +114,7 @@ class TimeScreen(ListScreen):
         """Draw what is known of the visible part, and read the rest."""
         if not self._is_covered() and not self._is_reading:
             self._is_reading = True
-            self.start(self._read(), "read")
+            self.start(self._read, "read")
         self.draw()
 
     def _is_covered(self) -> bool:
@@ -161,10 +159,10 @@ class TimeScreen(ListScreen):
             return
         width = self.size.width
         if self._line is None or self._index is None:
-            self._status.show((((" reading …", "label"),),))
+            self.first_line.show((((" reading …", "label"),),))
             return
         process = self._line.snapshot.process
-        self._status.show(
+        self.first_line.show(
             (
                 position_line(
                     self.WHAT, f"{process.comm} {process.pid}", self._view,

@@ -62,7 +62,7 @@ class TimelineScreen(TimeScreen):
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """See TimeScreen."""
         letters = self._letters_of(line)
-        self._headline.show((legend_line(line, index, letters, self.size.width),))
+        self.headline_lines.show((legend_line(line, index, letters, self.size.width),))
         visible = [lane for lane in line.lanes if self._is_visible(lane, index)]
         self._by_tid = {lane.tid: lane for lane in visible}
         order = list(self._by_tid)

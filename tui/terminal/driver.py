@@ -15,13 +15,14 @@ import signal
 import sys
 import termios
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import IO, Any
 
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
+from locktop.tui.terminal.ascii_only import first_environment, shows_utf8, to_ascii
 from locktop.tui.terminal.input_decoder import InputDecoder
 from locktop.tui.terminal.sgr import Shortener
 
@@ -41,6 +42,8 @@ class Meter:
     def __init__(self) -> None:
         self.queued = 0  # bytes handed to the writer
         self.taken = 0  # bytes that the terminal has taken from it
+        #: Whether to use synchronized output if the terminal can; None: unless in a multiplexer.
+        self.synchronized: bool | None = None
         #: Limits the seconds that the terminal may take from now on. A signal handler may call it.
         self.hurry: Callable[[], None] = lambda: None
         #: Leaves the terminal to the caller for ever; see Patience.give_up().
@@ -93,6 +96,12 @@ class _MeteredFile:
 
     def fileno(self) -> int:
         return self._file.fileno()
+
+
+def in_multiplexer(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal is one of tmux or GNU screen, perhaps of another machine."""
+    term = environ.get("TERM", "")
+    return bool(environ.get("TMUX") or environ.get("STY")) or term.startswith(("tmux", "screen"))
 
 
 def _report_lost_terminal() -> None:
@@ -177,6 +186,7 @@ class MeteredDriver(LinuxDriver):
         self._metered = _MeteredFile(screen, self.meter)
         self._file: Any = self._metered
         self._shortener = Shortener()
+        self._is_ascii = not shows_utf8(first_environment())
         self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
         self._last_words: list[str] | None = None  # written since the app began to end
         self.meter.hurry = self._patience.start
@@ -184,11 +194,20 @@ class MeteredDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Shorten, count and write ``data``."""
-        short = self._shortener.shorten(data)
+        short = self._shortener.shorten(to_ascii(data) if self._is_ascii else data)
         self.meter.queued += len(short.encode())
         if self._last_words is not None:
             self._last_words.append(short)
         super().write(short)
+
+    def _request_terminal_sync_mode_support(self) -> None:
+        """Ask for synchronized output, unless a multiplexer would answer.
+
+        tmux 3.7 repaints the whole pane after each synchronized update.
+        """
+        wanted = self.meter.synchronized
+        if wanted if wanted is not None else not in_multiplexer(os.environ):
+            super()._request_terminal_sync_mode_support()
 
     def start_application_mode(self) -> None:
         """Start, or continue after a stop."""

@@ -102,7 +102,7 @@ def cycle_lines(index: SnapshotIndex, root: BlockingRoot) -> Iterator[Line]:
 
 
 def now_span(index: SnapshotIndex, root: BlockingRoot) -> Span:
-    """What a root does now, in a few words; "" where that is not known."""
+    """The activity of a root, in a few words; "" where that is not known."""
     if root.kind is RootKind.LOCK:
         return "its holder is not known", "dim"
     if root.kind is RootKind.CYCLE:

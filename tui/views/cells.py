@@ -10,7 +10,7 @@ from functools import partial
 from rich.cells import cell_len, set_cell_size
 
 from locktop.collector.format import units
-from locktop.collector.format.plot import bar
+from locktop.collector.format.plot import bar, sparkline
 from locktop.collector.format.units import clock, count, counted, exact
 
 __all__ = [
@@ -26,7 +26,11 @@ __all__ = [
     "percent",
     "plain",
     "size",
+    "sparkline",
 ]
+
+#: Figures of a snapshot's recent waits, and cells of their line.
+PARTS_OF_LAST_MINUTE = 12
 
 _UNPRINTABLE = "?"
 

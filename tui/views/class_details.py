@@ -8,6 +8,7 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Lock, LockClass
 from locktop.tui.views.cells import bar, counted, duration, exact, percent
 from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events
+from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.lock_details import blamed, figures, has_holder, waited_here
 from locktop.tui.views.styled_line import Line, Span, make_line
 
@@ -36,6 +37,8 @@ def class_details(index: SnapshotIndex, of: LockClass) -> Iterator[Line]:
     yield from figures(index, of, ids)
     yield from _spread(index, of, locks)
     yield from blamed(index, index.class_blame(of))
+    yield from histogram_lines("Waits", of.wait_histogram, of.wait_max_s)
+    yield from histogram_lines("Timed holds", of.hold_histogram, of.hold_max_s)
     yield from waited_here(index, index.class_wait_stacks(of))
     events = [event for event in index.snapshot.events if event.lock in ids]
     yield from latest_events(index, events, show_lock=False)

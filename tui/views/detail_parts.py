@@ -9,12 +9,14 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
 from locktop.collector.model.frames import is_standard_library
-from locktop.tui.views.cells import duration
+from locktop.tui.views.cells import duration, sparkline
 from locktop.tui.views.styled_line import FoldedLines, Line, Span, make_line
 
 LABEL_WIDTH = 11
 _FUNCTION_WIDTH = 28
 _MAX_EVENTS = 12
+#: Frames of a stack whose source lines are shown, the innermost ones of the program.
+_MAX_SOURCES = 3
 
 
 def labelled(label: str, *spans: Span | str) -> Line:
@@ -25,6 +27,13 @@ def labelled(label: str, *spans: Span | str) -> Line:
 def heading(text: str, *more: Span | str) -> Line:
     """The title of a section."""
     return make_line((f" {text}", "title"), *more)
+
+
+def last_minute(parts: Sequence[float]) -> Iterator[Line]:
+    """The waiting of the last minute, if there was any. ``parts``: as in Snapshot."""
+    if any(parts):
+        text = f"  {duration(sum(parts))} waited, in parts of 5 s"
+        yield labelled("last min", (sparkline(parts), "waiting"), text)
 
 
 def blank() -> Line:
@@ -39,17 +48,25 @@ def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
     """
     frames = index.stack(stack_id)
     if frames:
-        yield from _folded(frames)
+        yield from _folded(index, frames)
     elif site:
         yield make_line("    ", (index.site(site), "where"), ("  (no stack at this level)", "dim"))
     else:
         yield make_line(("    no stack is known", "dim"))
 
 
-def _folded(frames: Sequence[Frame]) -> Iterator[Line]:
+def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
     numbered = list(enumerate(frames))
+    own = [number for number, frame in numbered if not is_standard_library(frame)]
+    with_source = set(own[:_MAX_SOURCES])
     runs = [
-        (is_standard, [_frame(number, frame) for number, frame in run])
+        (
+            is_standard,
+            [
+                _frame(number, frame, index if number in with_source else None)
+                for number, frame in run
+            ],
+        )
         for is_standard, run in groupby(numbered, lambda one: is_standard_library(one[1]))
     ]
     for is_standard, lines in runs:
@@ -61,7 +78,16 @@ def _folded(frames: Sequence[Frame]) -> Iterator[Line]:
             yield from lines
 
 
-def _frame(number: int, frame: Frame) -> Line:
+def _frame(number: int, frame: Frame, index: SnapshotIndex | None) -> Line:
+    """A frame. On the whole screen the line of the source file stands below."""
+    line = _frame_line(number, frame)
+    source = index.source_line(frame.file, frame.line) if index is not None else ""
+    if not source:
+        return line
+    return FoldedLines(line, (line, make_line((f"{frame.line:>12} │ ", "dim"), source)))
+
+
+def _frame_line(number: int, frame: Frame) -> Line:
     before = (f"{number:>5} ", "dim")
     if not frame.function:
         return make_line(before, (short_location(frame), "dim"))

@@ -20,11 +20,20 @@ from locktop.collector.model import (
 )
 from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
-from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
+from locktop.tui.views.detail_parts import (
+    blank,
+    heading,
+    labelled,
+    last_minute,
+    latest_events,
+    stack_of,
+)
+from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.inside_lock import inside_details, pressure_details
 from locktop.tui.views.lock_list import LockRow, mean_hold
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
+from locktop.tui.views.wait_matrix import wait_matrix
 
 _MAX_WAITERS = 3
 #: The library keeps no more of one lock.
@@ -52,11 +61,15 @@ def lock_details(
         yield from stack_of(index, now.stack, 0)
     yield from _waiters(index, lock)
     yield from figures(index, lock, {lock.id})
+    yield from last_minute(index.snapshot.recent_lock_waits.get(lock.id, ()))
     yield from pressure_details(phases)
     yield from inside_details(index, lock)
     yield from looks_like(index, lock.id)
     yield from _misused(index, lock.id)
     yield from blamed(index, lock.blame)
+    yield from histogram_lines("Waits", lock.wait_histogram, lock.wait_max_s)
+    yield from histogram_lines("Timed holds", lock.hold_histogram, lock.hold_max_s)
+    yield from wait_matrix(index, lock.id)
     yield from waited_here(index, lock.wait_stacks)
     events = [event for event in index.snapshot.events if event.lock == lock.id]
     yield from latest_events(index, events, show_lock=False)

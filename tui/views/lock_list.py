@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -9,7 +10,8 @@ from locktop.collector.format import activity
 from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.model import ActivityState, Lock, LockClass
 from locktop.tui.views import row_groups
-from locktop.tui.views.cells import count, duration, fit_right, percent
+from locktop.tui.views.cells import PARTS_OF_LAST_MINUTE as PARTS
+from locktop.tui.views.cells import count, duration, fit_right, percent, sparkline
 from locktop.tui.views.shorten import fit_middle, location_in
 from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Span
@@ -18,9 +20,12 @@ from locktop.tui.views.table import Cell, Column
 LockRow = Lock | LockClass
 
 _AT_WIDTH = 24
+_MAX_WIDTH = 6
 _WAITERS_WIDTH = 7
 #: The title of the column that says what the holders do.
 HOLDER_NOW = "HOLDER NOW"
+#: The title of the column with the waiting of the last minute.
+LAST_MINUTE = "LAST MINUTE"
 #: A name made of a source location: the function and the line.
 _INIT_LOCATION = re.compile(r"^\w+ (?:made )?in (.*?)(?: \([^()]*(:\d+)\))?(?=  |$)")
 
@@ -45,6 +50,10 @@ SORT_KEYS: tuple[SortKey[LockRow], ...] = (
         lambda lock: (-lock.rates.wait, most_first(lock.rates.contended), -lock.wait_s),
     ),
     SortKey("hold", "HELD%", lambda lock: (most_first(lock.rates.hold), most_first(lock.hold_s))),
+    SortKey("wait99", "WAIT99", lambda lock: (most_first(lock.wait_p99_s), -lock.wait_s)),
+    SortKey("wait50", "WAIT50", lambda lock: (most_first(lock.wait_p50_s), -lock.wait_s)),
+    SortKey("hold99", "HOLD99", lambda lock: (most_first(lock.hold_p99_s), -lock.wait_s)),
+    SortKey("hold50", "HOLD50", lambda lock: (most_first(lock.hold_p50_s), -lock.wait_s)),
     SortKey("name", "LOCK", lambda lock: (lock.name.lower(),)),
 )
 
@@ -83,12 +92,24 @@ def columns(
         _figure("WAIT/s", 6, lambda lock: index.waited(duration(lock.rates.wait))),
         _figure("HELD%", 5, lambda lock: index.waited(_held_share(lock)), 100),
         _figure("WAIT", 6, lambda lock: duration(lock.counted_wait_s)),
-        _figure("MAX", 6, lambda lock: duration(lock.wait_max_s)),
+        _figure("MAX", _MAX_WIDTH, _longest_wait),
+        _figure("WAIT50", 6, lambda lock: duration(lock.wait_p50_s), 204),
+        _figure("WAIT99", 6, lambda lock: duration(lock.wait_p99_s), 188),
         _figure("CONTEND", 7, lambda lock: _contended(index, lock), 112),
         _figure("HOLD~", 6, lambda lock: duration(mean_hold(lock)), 106),
+        _figure("HOLD50", 6, lambda lock: duration(lock.hold_p50_s), 212),
+        _figure("HOLD99", 6, lambda lock: duration(lock.hold_p99_s), 196),
+        Column(LAST_MINUTE, PARTS, lambda lock: _last_minute(index, lock), from_width=220),
         _figure("ACQ/s", 5, lambda lock: index.waited(count(lock.rates.acquisitions)), 150),
         Column("HELD AT", _AT_WIDTH, lambda lock: _held_at(index, lock), grow=4, from_width=158),
     )
+
+
+def _last_minute(index: SnapshotIndex, lock: LockRow) -> Cell:
+    recent = index.snapshot.recent_lock_waits
+    ids = lock.locks if isinstance(lock, LockClass) else (lock.id,)
+    found = [recent[id_] for id_ in ids if id_ in recent]
+    return sparkline([sum(parts) for parts in zip(*found, strict=True)]), "waiting"
 
 
 def _figure(
@@ -102,6 +123,14 @@ def _figure(
         fitting=fit_right,
         from_width=from_width,
     )
+
+
+def _longest_wait(lock: LockRow) -> str:
+    """The longest wait; with ``<`` an upper bound, in whole minutes if there is no room."""
+    if not lock.wait_max_is_bound:
+        return duration(lock.wait_max_s)
+    bound = f"<{duration(lock.wait_max_s)}"
+    return bound if len(bound) <= _MAX_WIDTH else f"<{math.ceil(lock.wait_max_s / 60)}m"
 
 
 def mean_hold(lock: LockRow) -> float | None:

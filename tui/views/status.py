@@ -90,6 +90,8 @@ def _of_no_lock(snapshot: Snapshot) -> list[Pattern]:
 def _process(snapshot: Snapshot) -> list[Span | str]:
     """The parts at the left, the least important at the end."""
     process = snapshot.process
+    if not process.pid:  # a listener waits for its first snapshot
+        return [(f" {process.comm}", "strong")]
     threads = snapshot.threads
     alive = len(threads) if snapshot.ended else sum([thread.alive for thread in threads])
     waiting = [thread.state for thread in threads].count(ThreadState.WAITING)
@@ -111,7 +113,7 @@ def _process(snapshot: Snapshot) -> list[Span | str]:
 
 
 def state_flags(index: SnapshotIndex | None, paused: bool, position: Position | None) -> Line:
-    """What is wrong, and the state of the screen, for the right end of the first line.
+    """The verdict on the process and the state of the screen, for the first line.
 
     Args:
         index: the snapshot on the screen; None before the first.

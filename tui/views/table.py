@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from locktop.tui.views.cells import fit, fit_right, plain
 from locktop.tui.views.styled_line import Line, line_text, merge
@@ -59,6 +60,18 @@ class Table(Struct, Generic[T], frozen=True):
             # The blank is part of the same span: a span of its own costs bytes.
             spans.append((column.fitting(text, width) + " ", style))
         return merge(spans)
+
+
+def chosen(columns: Sequence[Column[T]], titles: Sequence[str]) -> Sequence[Column[T]]:
+    """Return the columns with these titles, in this order and at any width; without titles all.
+
+    A title that no column has is left out. Upper and lower case are alike.
+    """
+    if not titles:
+        return columns
+    known = {column.title.casefold(): column for column in columns}
+    found = [known[title.casefold()] for title in titles if title.casefold() in known]
+    return [replace(column, from_width=0, below_width=0) for column in found] or columns
 
 
 def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:

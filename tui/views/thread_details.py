@@ -9,7 +9,15 @@ from locktop.collector.format import activity, unobserved_waits
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait
 from locktop.tui.views.cells import duration, exact, lasting, percent
-from locktop.tui.views.detail_parts import blank, heading, labelled, latest_events, stack_of
+from locktop.tui.views.detail_parts import (
+    blank,
+    heading,
+    labelled,
+    last_minute,
+    latest_events,
+    stack_of,
+)
+from locktop.tui.views.histogram import histogram_lines
 from locktop.tui.views.perf_counters import counter_lines, switches_line
 from locktop.tui.views.styled_line import Line, Span, make_line
 from locktop.tui.views.thread_list import state_word
@@ -33,6 +41,8 @@ def thread_details(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
         yield from stack_of(index, thread.waiting_for.stack, thread.waiting_for.site)
     yield from _holds(index, thread)
     yield from _figures(index, thread)
+    yield from last_minute(index.snapshot.recent_thread_waits.get(thread.tid, ()))
+    yield from histogram_lines("Waits in contention", thread.wait_histogram, None)
     events = [event for event in index.snapshot.events if event.tid == thread.tid]
     yield from latest_events(index, events, show_lock=True)
     yield from _marks(index, thread)

@@ -13,9 +13,19 @@ from locktop.collector.format.snapshot_index import (
 )
 from locktop.collector.model import CONTENTION_KINDS, Thread, ThreadGroup, ThreadState, TimeSplit
 from locktop.tui.views import row_groups
-from locktop.tui.views.cells import bar, count, duration, fit_right, lasting, percent
+from locktop.tui.views.cells import PARTS_OF_LAST_MINUTE as PARTS
+from locktop.tui.views.cells import (
+    bar,
+    count,
+    duration,
+    fit_right,
+    lasting,
+    percent,
+    sparkline,
+)
+from locktop.tui.views.lock_list import LAST_MINUTE
 from locktop.tui.views.shorten import fit_middle, location_in
-from locktop.tui.views.sorting import SortKey
+from locktop.tui.views.sorting import SortKey, most_first
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import Cell, Column
 from locktop.tui.views.time_bar import time_bar
@@ -61,6 +71,8 @@ SORT_KEYS: tuple[SortKey[ThreadRow], ...] = (
     _order("wait", "WAITED", lambda thread: (-contention_wait(thread), thread.tid)),
     _order("share", "WAIT%", lambda thread: (-round(thread.wait_share, 2), thread.tid)),
     _order("cpu", "CPU%", lambda thread: (-round(thread.cpu_share, 2), -thread.cpu_s, thread.tid)),
+    _order("wait99", "WAIT99", lambda thread: (most_first(thread.wait_p99_s), thread.tid)),
+    _order("wait50", "WAIT50", lambda thread: (most_first(thread.wait_p50_s), thread.tid)),
     _order("name", "THREAD", lambda thread: (thread.name.lower(), thread.tid)),
 )
 
@@ -121,9 +133,18 @@ def columns(
         _figure(index, "CPU%", 4, lambda row: index.lately(percent(_cpu_share(row))), 96),
         Column("HOLDS", 5, _holds, fitting=fit_right, from_width=104),
         _figure(index, "WAITED", 6, lambda row: duration(_contention_wait(row)), 112),
+        _figure(index, "WAIT50", 6, lambda row: duration(row.wait_p50_s), 154),
+        _figure(index, "WAIT99", 6, lambda row: duration(row.wait_p99_s), 146),
+        Column(LAST_MINUTE, PARTS, lambda row: _last_minute(index, row), from_width=220),
         _figure(index, "CONTEND", 7, lambda row: count(row.contended), 120),
         Column("AT", _AT_WIDTH, lambda row: _where(index, row), grow=4, from_width=138),
     )
+
+
+def _last_minute(index: SnapshotIndex, row: ThreadRow) -> Cell:
+    recent = index.snapshot.recent_thread_waits
+    found = [recent[thread.tid] for thread in threads_of(row) if thread.tid in recent]
+    return sparkline([sum(parts) for parts in zip(*found, strict=True)]), "waiting"
 
 
 def _figure(

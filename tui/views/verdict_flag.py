@@ -16,7 +16,7 @@ _WORDS = {
 
 
 def verdict_flag(index: SnapshotIndex) -> str:
-    """What is wrong, in one or two words; "" if nothing is.
+    """The finding that matters most, in one or two words; "" if nothing is wrong.
 
     A question mark means that the deadlock is possible, not certain.
     """

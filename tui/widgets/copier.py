@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from locktop.collector.errors import LocktopError
@@ -42,7 +43,7 @@ class Copier:
         if make is None:
             self._screen.show_message(f"Nothing to copy: {what} is not on this screen.")
         else:
-            self._screen.start(self._copy(what, make), "copy")
+            self._screen.start(partial(self._copy, what, make), "copy")
 
     async def _copy(self, what: str, make: Callable[[], str]) -> None:
         data = (await asyncio.to_thread(make)).encode("utf-8", "backslashreplace")

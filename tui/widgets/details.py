@@ -53,7 +53,8 @@ class Details(ScrollPanel):
         """Show ``lines`` about ``subject``; on the whole screen those inside of folded lines."""
         lines = list(lines)
         self._whole = list(unfolded(lines))
-        if self.screen.has_class(WHOLE_SCREEN):
+        # The widgets of a screen that has just closed have no screen.
+        if self.is_attached and self.screen.has_class(WHOLE_SCREEN):
             lines = self._whole
         width = self.size.width - 1
         self._lines = [piece for line in lines for piece in wrap(line, width, _INDENT)]

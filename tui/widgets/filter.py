@@ -52,6 +52,12 @@ class Filter(Input):
         self.screen.set_focus(self._back_to())
         self._set_filter_words(self.value)
 
+    def close_if_left(self) -> None:
+        """Close without a change of the focus, if another widget has got it."""
+        if self.display and not self.is_open:
+            self.screen.remove_class(self.OPENS)
+            self.display = False
+
     async def on_key(self, event: events.Key) -> None:
         """Handle the key at once; Textual would handle the keys in the queue first."""
         if self.is_open and event.key not in ("enter", "escape", "backspace"):

@@ -16,6 +16,7 @@ from locktop.tui.bindings import help_lines, keys_of, tree_help_lines
 from locktop.tui.keymap import KeyTable
 from locktop.tui.screen_actions import ScreenActions
 from locktop.tui.views.cells import plain
+from locktop.tui.widgets.closing_screen import ClosingScreen
 
 #: Cells of a line of the help on a terminal of 80 columns.
 WIDTH = 75
@@ -33,6 +34,9 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("WAIT MAX", "waited since the start: in all, and the longest"),
     ("CONTEND", "acquisitions that had to wait, since the start"),
     ("HOLD~", "mean time held; from a sample where not all were timed"),
+    ("WAIT50 99", "half of the waits, or 99 of 100, were at most so long"),
+    ("HOLD50 99", "the same of the timed holds"),
+    ("LAST MINUTE", "waiting in parts of 5 s, the tallest is the most of this row"),
     ("SINCE", "how long the thread has been waiting"),
     ("WAIT%", "share of the last interval that waited for held locks"),
     ("TIME", "of the last interval: ━ lock, ▒ wants a CPU, █ on one,"),
@@ -46,7 +50,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(ClosingScreen[None], ModalScreen[None]):
     """The keys and the columns, over the dimmed monitor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -16,6 +16,7 @@ from locktop.tui.bindings import bindings
 from locktop.tui.views.cells import fit_right, plain
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Column, lay_out
+from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 
@@ -35,7 +36,7 @@ _NOTES = (
 )
 
 
-class LevelDialog(ModalScreen[str | None]):
+class LevelDialog(ClosingScreen[str | None], ModalScreen[str | None]):
     """The result is the name of the chosen level, None without a choice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,16 +57,17 @@ class LevelDialog(ModalScreen[str | None]):
         self._level = level
         self._asks = asks
         self._wanted: str | None = None  # the level to confirm
+        self._list = ItemList(id="levels")
+        self._notes_below = FixedLines(id="level-notes")
 
     def compose(self) -> ComposeResult:
         """The list of levels, and what the figures mean."""
         with Vertical(id="level"):
-            yield ItemList(id="levels")
-            yield FixedLines(id="level-notes")
+            yield self._list
+            yield self._notes_below
 
     def on_mount(self) -> None:
         """Put the cursor on the present level."""
-        self._list = self.query_one(ItemList)
         self._list.focus()
         self._draw()  # before there is a size, for the next key may come before it
         if self._level in NAMES:
@@ -83,7 +85,7 @@ class LevelDialog(ModalScreen[str | None]):
         self._list.show(range(len(LEVELS)), lambda number: table.line(LEVELS[number]))
         self._list.scroll_line(0)
         self._list.move(0)  # into sight
-        self.query_one("#level-notes", FixedLines).show(self._notes())
+        self._notes_below.show(self._notes())
 
     def _notes(self) -> tuple[Line, ...]:
         if self._wanted is None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input
+from textual.worker import Worker
 
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export.files import NotWrittenError
@@ -22,13 +23,14 @@ from locktop.tui.screen_actions import ScreenActions
 from locktop.tui.terminal.editor import editor_command
 from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import Line, make_line
+from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.copier import Copier
-from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.filter import Filter, FindEntry
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.footer import Footer
 from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_texts import ListTexts
 from locktop.tui.widgets.palette import Palette
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.view_bar import ViewBar
@@ -65,7 +67,7 @@ class _RunsPrograms(Protocol):
         """Run a command, and come back to the screen; return what went wrong, or ""."""
 
 
-class ListScreen(Screen[None]):
+class ListScreen(ClosingScreen[None]):
     """A screen with a list, a filter and a footer."""
 
     class Fault(Message):
@@ -86,24 +88,29 @@ class ListScreen(Screen[None]):
         """``travel``: what the keys of the past move; None: these keys do nothing."""
         super().__init__()
         self._travel = travel
+        # Made here: the screen may close before Textual has mounted its widgets.
+        self.first_line = FixedLines(id="status")
+        self.headline_lines = FixedLines(id="headline")
         self.footer = Footer()
         self.filter = Filter(self.active_list, self._set_filter_words)
         self.filter_words = ""  # the words of the filter
         self.find_entry = FindEntry(self.focused_panel, self._find_ended)
         self._found_words = ""  # the words that n and N go on with
         self.copier = Copier(self)
+        self.texts = ListTexts(self)
 
     def compose_top(self) -> ComposeResult:
         """The lines at the top: the views, the status and the headline."""
         if self.view_name:
             yield ViewBar(self.view_name)
-        yield FixedLines(id="status")
-        yield FixedLines(id="headline")
+        yield self.first_line
+        yield self.headline_lines
 
     def show_flags(self) -> None:
         """Show the state of the screen at the right end of the first line."""
         if self.view_name and self.is_mounted:
-            self.query_one(ViewBar).set_state(self.view_name, self.flags_of())
+            for bar in self.query(ViewBar):  # none, if the screen closed before its first layout
+                bar.set_state(self.view_name, self.flags_of())
 
     def compose_footer(self) -> ComposeResult:
         """The footer, and the filter in its place."""
@@ -156,22 +163,24 @@ class ListScreen(Screen[None]):
             text = f"fault: {type(error).__name__}: {text}; its traceback is printed at the end"
         self.show_message(f"{prefix}{text}{suffix}", style="stuck", seconds=_ERROR_S)
 
-    def start(self, work: Coroutine[Any, Any, None], group: str) -> None:
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
         """Run ``work`` beside the keys, in place of earlier work of the group.
 
-        An exception ends the work alone and becomes a message.
+        An exception ends the work alone and becomes a message. Work that another work replaces
+        before its begin never runs.
         """
-        self.run_worker(self._guarded(work), group=group, exclusive=True)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except Exception as error:
-            self.show_error(error)
+        async def guarded() -> None:
+            try:
+                await work()
+            except Exception as error:
+                self.show_error(error)
+
+        _: Worker[None] = self.run_worker(guarded, group=group, exclusive=True)
 
     def save(self, write: Callable[[], Path]) -> None:
         """Show where ``write``, which runs in another thread, has put a file, or why it did not."""
-        self.start(self._save(write), "save")
+        self.start(partial(self._save, write), "save")
 
     async def _save(self, write: Callable[[], Path]) -> None:
         try:
@@ -191,6 +200,11 @@ class ListScreen(Screen[None]):
         if words.strip() != self.filter_words:
             self.filter_words = words.strip()
             self.apply_filter()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Close an entry that was left by Tab or by the mouse: its keys would have no effect."""
+        for entry in self.query(Filter):
+            entry.close_if_left()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """In an entry the keys of the entries are letters."""
@@ -231,7 +245,7 @@ class ListScreen(Screen[None]):
 
     def action_edit(self) -> None:
         """Open the line of the source in the user's editor."""
-        found = self.source_line()
+        found = self.texts.source_line()
         fault = self._edit(*found) if found is not None else "No source line is known here."
         if fault:
             self.show_message(fault, style="waiting", seconds=_ERROR_S)
@@ -248,29 +262,13 @@ class ListScreen(Screen[None]):
         app = self.app
         return app.run_on_terminal(command) if isinstance(app, _RunsPrograms) else ""
 
-    def source_line(self) -> tuple[str, int] | None:
-        """The file and the line that the screen is about; None where there is none."""
-        return None
-
     def action_copy(self, what: str) -> None:
         """Copy the ``row`` under the cursor, the ``details`` or the text ``report``."""
         if what == "report":
-            self.copier.copy("the report", self.report_text())
+            self.copier.copy("the report", self.texts.report())
             return
-        text = self.row_text() if what == "row" else self.details_text()
+        text = self.texts.row() if what == "row" else self.texts.details()
         self.copier.copy(f"the {what}", (lambda: text) if text else None)
-
-    def row_text(self) -> str:
-        """The whole row under the cursor as plain text; "" without one."""
-        return self.active_list().current_text
-
-    def details_text(self) -> str:
-        """The visible details as plain text; "" without any."""
-        return next((one.whole_text for one in self.query(Details) if one.display), "")
-
-    def report_text(self) -> Callable[[], str] | None:
-        """Return what makes the text report, in another thread; None where there is none."""
-        return None
 
     def action_filter(self) -> None:
         """Open the filter."""

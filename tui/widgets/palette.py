@@ -16,6 +16,7 @@ from locktop.tui.actions import ACTIONS
 from locktop.tui.keymap import KeyTable
 from locktop.tui.screen_actions import ScreenActions
 from locktop.tui.views.styled_line import Line, make_line
+from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.strip_cache import CURSOR, PLAIN
@@ -51,7 +52,7 @@ class _ActionList(ItemList, can_focus=False):
         return line, CURSOR if mark != PLAIN else PLAIN
 
 
-class Palette(ModalScreen[str | None]):
+class Palette(ClosingScreen[str | None], ModalScreen[str | None]):
     """The result is the action to run, as Textual names it; None without a choice.
 
     The screen handles each typed character itself, so keys that come fast stay in their order.
@@ -78,17 +79,19 @@ class Palette(ModalScreen[str | None]):
         self._typed = ""
         self._found: list[int] = []
         self._curtain = ExitStack()
+        self._list = _ActionList(len(self._names))
+        self._words = FixedLines(id="palette-words")
+        self._keys_below = FixedLines(id="palette-keys")
 
     def compose(self) -> ComposeResult:
         """The words typed so far, the list, and the keys of the palette."""
         with Vertical(id="palette"):
-            yield FixedLines(id="palette-words")
-            yield _ActionList(len(self._names))
-            yield FixedLines(id="palette-keys")
+            yield self._words
+            yield self._list
+            yield self._keys_below
 
     def on_mount(self) -> None:
         """Show all actions."""
-        self._list = self.query_one(_ActionList)
         # Each step of the first layout would paint the whole screen.
         self._curtain.enter_context(self.app.batch_update())
         self.set_timer(_PAINTED_AFTER_S, self._curtain.close)
@@ -113,12 +116,11 @@ class Palette(ModalScreen[str | None]):
             for number, name in enumerate(self._names)
             if all(word in self._searched(name) for word in words)
         ]
-        self.query_one("#palette-words", FixedLines).show(
-            (make_line((" Action: ", "label"), (self._typed, "strong"), ("▏", "key")),)
-        )
+        typed = make_line((" Action: ", "label"), (self._typed, "strong"), ("▏", "key"))
+        self._words.show((typed,))
         self._list.set_heads("Actions", self._title)
         self._list.show(self._found, self._line)
-        self.query_one("#palette-keys", FixedLines).show((make_line(*_KEYS),))
+        self._keys_below.show((make_line(*_KEYS),))
 
     def _searched(self, name: str) -> str:
         return f"{name.replace('_', ' ')} {ACTIONS[name].help}".casefold()

@@ -11,10 +11,11 @@ from textual.screen import ModalScreen
 
 from locktop.tui.views.cells import plain
 from locktop.tui.views.styled_line import make_line
+from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.fixed_lines import FixedLines
 
 
-class QuitDialog(ModalScreen[bool | None]):
+class QuitDialog(ClosingScreen[bool | None], ModalScreen[bool | None]):
     """The result is whether the program ends, None if the screen stays."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -28,11 +29,12 @@ class QuitDialog(ModalScreen[bool | None]):
         """``name``: name and pid of the program."""
         super().__init__()
         self._name_of_program = name
+        self._lines = FixedLines(id="quit-lines")
 
     def compose(self) -> ComposeResult:
         """The question and its answers."""
         with Vertical(id="quit"):
-            yield FixedLines(id="quit-lines")
+            yield self._lines
 
     def on_mount(self) -> None:
         """Show the lines."""
@@ -43,7 +45,7 @@ class QuitDialog(ModalScreen[bool | None]):
         self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
-        self.query_one(FixedLines).show(
+        self._lines.show(
             (
                 make_line((f" End {plain(self._name_of_program)}?", "strong")),
                 make_line(

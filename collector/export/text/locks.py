@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.export.text.context import (
@@ -23,6 +23,7 @@ _NO_WAIT_SEEN = "LOCKS: no thread waited for a mutex or rwlock"
 _HEADINGS_OF_AN_INTERVAL = (
     "wait", "waited", "max since start", "taken", "held", "kind", "lock",
 )  # fmt: skip
+_PERCENTILE_HEADINGS = ("wait p50", "wait p99", "hold p50", "hold p99", "kind", "lock")
 _SIGNAL_HEADINGS = ("waiting", "longest", "signals", "kind", "lock")
 _SIGNAL_HEADINGS_OF_AN_INTERVAL = (
     "waiting", "longest", "signals", "since start", "kind", "lock",
@@ -31,7 +32,8 @@ _SIGNAL_HEADINGS_OF_AN_INTERVAL = (
 
 def lock_table(context: ReportContext) -> Iterator[str]:
     """Yield the locks with contention, most wait first."""
-    rows = [_lock_row(context, lock) for lock in context.rows_with_waits()]
+    locks = context.rows_with_waits()
+    rows = [_lock_row(context, lock) for lock in locks]
     if not rows:
         yield _NO_WAIT_SEEN
     else:
@@ -41,6 +43,27 @@ def lock_table(context: ReportContext) -> Iterator[str]:
         yield f"LOCKS, most wait first, {when}"
         yield from table(_HEADINGS if context.before is None else _HEADINGS_OF_AN_INTERVAL, rows)
     yield from _other_waits(context)
+    yield from _percentiles(context, locks)
+
+
+def _percentiles(context: ReportContext, locks: Iterable[Row]) -> Iterator[str]:
+    """Yield how long half of the waits and holds were at most, and 99 of 100."""
+    rows = [(lock, context.figures(lock)) for lock in locks]
+    found: list[tuple[str, ...]] = [
+        (
+            units.duration(of.wait_p50_s),
+            units.duration(of.wait_p99_s),
+            units.duration(of.hold_p50_s),
+            units.duration(of.hold_p99_s),
+            str(lock.kind),
+            _name(lock),
+        )
+        for lock, of in rows
+        if of.wait_p50_s is not None or of.hold_p50_s is not None
+    ]
+    if found:
+        yield "  the lengths of waits and of timed holds:"
+        yield from table(_PERCENTILE_HEADINGS, found)
 
 
 def _other_waits(context: ReportContext) -> Iterator[str]:
@@ -76,8 +99,12 @@ def _number(figure: int | None) -> str:
     return "-" if figure is None else str(figure)
 
 
+def _name(lock: Row) -> str:
+    return lock.name.removeprefix(f"{lock.kind} ")
+
+
 def _described(context: ReportContext, lock: Row, with_waiters: bool) -> str:
-    parts = [lock.name.removeprefix(f"{lock.kind} ")]
+    parts = [_name(lock)]
     if isinstance(lock, LockClass):
         return ", ".join([*parts, *_of_class(context, lock, with_waiters)])
     parts[0] = with_type(lock, parts[0])

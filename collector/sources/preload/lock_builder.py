@@ -13,6 +13,7 @@ from locktop.collector.model import (
     Blame,
     Draft,
     Frame,
+    Histogram,
     Kind,
     LazyBlame,
     Lock,
@@ -21,6 +22,7 @@ from locktop.collector.model import (
     unheld_s,
 )
 from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.histograms import HOLDS, WAITS
 from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
 from locktop.collector.shm.layout import LockRow, SiteSum
 from locktop.collector.shm.lock_names import ProgramLockNames
@@ -141,6 +143,8 @@ class LockBuilder:
             freed_at_exit=kind is Kind.MUTEX and bool(row.type & _FREED_AT_EXIT),
             idle=idle,
             idle_s=wait_s if idle else 0.0,
+            wait_histogram=self._histogram(row, reading, WAITS),
+            hold_histogram=self._histogram(row, reading, HOLDS),
         )
         return _with_life(made, row) if kind is Kind.SEM else made
 
@@ -148,6 +152,16 @@ class LockBuilder:
         known = self._locks.get(row.lock)
         is_same = known and known[0] == row and known[1] == self._names_version
         return known[2] if known and is_same else None
+
+    def _histogram(self, row: LockRow, reading: Reading, part: int) -> Histogram | None:
+        counted, of = row.wait_counted, row.contended
+        if part == HOLDS:
+            counted, of = row.hold_counted, row.hold_timed
+        if not counted:
+            return None
+        buckets, counts = reading.lines.of(row.lock, part)
+        left_out = max(of - counted, 0) if reading.lines_left_out else 0
+        return Histogram(buckets=buckets, counts=counts, hz=self._clock.hz, left_out=left_out)
 
     def _rates(
         self,

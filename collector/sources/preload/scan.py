@@ -174,6 +174,10 @@ class PreloadScan(Scan):
         unwatched = reading.header.threads_unwatched
         if unwatched or reading.header.notes & lib.LT_NOTE_NO_THREAD_BLOCK:
             notes.append(f"{max(unwatched, 1)} threads run unwatched, because no room was left")
+        if reading.lines_left_out:
+            notes.append(
+                f"{reading.lines_left_out} waits and holds found no room in the histograms"
+            )
         if reading.torn:
             notes.append("threads ended during the reading: sums may lack their figures")
         if session.claim.note:

@@ -13,6 +13,7 @@ from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Held,
+    Histogram,
     Kind,
     LockUse,
     Thread,
@@ -59,6 +60,7 @@ class _ThreadCounters(Struct, gc=False):
     contended: int
     uses: list[layout.UseRecord]
     signals: bool  # see Thread.signals
+    waits: Histogram | None
 
 
 _NOTHING = _ThreadCounters(
@@ -70,6 +72,7 @@ _NOTHING = _ThreadCounters(
     contended=0,
     uses=[],
     signals=False,
+    waits=None,
 )
 
 
@@ -151,10 +154,11 @@ class ThreadBuilder:
             idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
-        # A call with 16 names or more takes five times as long, so two fields follow.
+        # A call with 15 names or more and two positions takes five times as long, so two fields
+        # follow.
         thread = Thread(
-            tid=tid,
-            name=task.name if task else _name_of_ended(raw, before),
+            tid,
+            task.name if task else _name_of_ended(raw, before),
             alive=task is not None,
             state=classifier.state(wait.kind if wait else None, task.state if task else ""),
             waiting_for=wait,
@@ -167,6 +171,7 @@ class ThreadBuilder:
             idle_share=idle,
             cpu_share=time.cpu if time else 0.0,
             time=time,
+            wait_histogram=counted.waits,
         )
         if context.unowned:
             uses, signals = _uses(counted, context)
@@ -270,6 +275,15 @@ class ThreadBuilder:
             contended=raw.contended,
             uses=uses,
             signals=bool(uses) and has_signalled(uses),
+            waits=self._histogram(raw) if raw.wait_counts else None,
+        )
+
+    def _histogram(self, raw: RawThread) -> Histogram:
+        return Histogram(
+            buckets=raw.wait_buckets,
+            counts=raw.wait_counts,
+            hz=self._clock.hz,
+            left_out=raw.waits_left_out,
         )
 
     def _wait(self, raw: RawThread, context: ScanContext) -> Wait | None:

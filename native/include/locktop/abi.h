@@ -23,12 +23,13 @@
 
 #include "locktop/abi_array.h"
 #include "locktop/abi_calls.h"
+#include "locktop/abi_histograms.h"
 #include "locktop/abi_long_waits.h"
 #include "locktop/abi_orders.h"
 #include "locktop/abi_profiles.h"
 
 enum {
-    LT_ABI_VERSION = 10,
+    LT_ABI_VERSION = 11,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -142,9 +143,11 @@ struct lt_header {
     struct lt_array lives;   /* of struct lt_life */
     uint64_t orders_changed; /* grows with each change of either */
 
-    struct lt_array conditions; /* of struct lt_condition */
-    uint64_t calls_ended;       /* offset of the struct lt_calls of ended threads; 0: none yet */
-    struct lt_array profiles;   /* of struct lt_profile; at most LT_PROFILES */
+    struct lt_array conditions;    /* of struct lt_condition */
+    uint64_t calls_ended;          /* offset of the struct lt_calls of ended threads; 0: none yet */
+    struct lt_array profiles;      /* of struct lt_profile; at most LT_PROFILES */
+    struct lt_array retired_lines; /* of struct lt_line_sum, of ended threads */
+    uint64_t lines_left_out;       /* of ended threads, as in struct lt_histograms */
 };
 
 /* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch
@@ -246,6 +249,8 @@ struct lt_retired {
     uint32_t kind; /* enum lt_kind */
     struct lt_counts counts;
     struct lt_waits waits;
+    uint32_t lines; /* index + 1 of the first in lt_header.retired_lines; 0 none */
+    uint32_t reserved;
 };
 
 enum { LT_MISUSES = 256 };
@@ -441,7 +446,8 @@ struct lt_thread {
     uint64_t waited; /* ticks in waits for locks that have ended */
 
     struct lt_held held_inline[32]; /* LT_HELD_INLINE of them */
-    uint8_t padding[512];           /* to LT_PAGE: see shm/layout.c */
+    struct lt_histograms histograms;
+    uint8_t padding[488]; /* to LT_PAGE: see shm/layout.c */
 };
 
 /* A call stack, innermost return address first. Its id is its offset / LT_STACK_UNIT. An address in

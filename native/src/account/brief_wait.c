@@ -9,6 +9,7 @@
 #include "shm/control.h"
 #include "stack/capture.h"
 #include "tables/held_list.h"
+#include "tables/histogram.h"
 #include "tables/thread_table.h"
 
 enum { SITES = 8, GAP_MAX = 32 };
@@ -97,6 +98,7 @@ void brief_wait_ended(struct lt_thread *t, const struct wait_for *what, uint64_t
         return; /* the level is dormant now, or the process forked */
     struct lt_lock_counters *counters = counters_of_waited(t, what->key, what->type);
     count(waits_of(t, counters), waited);
+    histogram_add(t, counters, LT_LINE_WAITS, waited);
     t->waited += waited;
     if (UNLIKELY(!is_at_level(LT_LEVEL_CONTENDED))) {
         hold_sampled(t, what, counters, since, waited, 0, held_flags, frame);

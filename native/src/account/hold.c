@@ -6,6 +6,7 @@
 #include "account/deferred_events.h"
 #include "base/clock.h"
 #include "shm/control.h"
+#include "tables/histogram.h"
 #include "tables/lock_table.h"
 
 enum {
@@ -117,6 +118,7 @@ static ALWAYS_INLINE void hold_add(struct lt_thread *t, struct lt_lock_counters 
     struct lt_counts *counts = &counters->counts;
     if (ticks > counts->hold_max)
         counts->hold_max = ticks;
+    histogram_add(t, counters, LT_LINE_HOLDS, ticks);
     if (flags & LT_HELD_CONTENDED) {
         struct lt_waits *waits = waits_of(t, counters);
         waits->hold_contended++;

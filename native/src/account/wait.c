@@ -12,6 +12,7 @@
 #include "shm/segment.h"
 #include "stack/capture.h"
 #include "tables/held_list.h"
+#include "tables/histogram.h"
 #include "tables/lock_table.h"
 #include "tables/thread_table.h"
 
@@ -226,6 +227,7 @@ void wait_end_holding(struct waiting *w, uint16_t held_flags)
         return;
     counters->counts.acquisitions++;
     waits_of(w->thread, counters)->contended++;
+    histogram_add(w->thread, counters, LT_LINE_WAITS, waited);
     if (is_dormant_now())
         return; /* the hooks will not see the release */
     uint64_t start = w->start - w->attempted;
@@ -254,6 +256,7 @@ void wait_mutex_taken_back(const struct waiting *w, uint64_t key, uint32_t type)
     t->waited += waited;
     if (waited > waits->wait_max)
         waits->wait_max = waited;
+    histogram_add(t, counters, LT_LINE_WAITS, waited);
     struct lt_held *held =
         held_push(t, key, counters->lock, w->site, now, LT_HELD_TIMED | LT_HELD_CONTENDED);
     if (!held)
@@ -288,6 +291,7 @@ void wait_end_done(struct waiting *w)
     if (w->within)
         return;
     waits_of(w->thread, counters)->contended++;
+    histogram_add(w->thread, counters, LT_LINE_WAITS, waited);
     wait_event(w, LT_RECORD_WAIT, counters, waited);
 }
 

@@ -25,7 +25,8 @@ struct lock_event {
 
 enum {
     DEFERRED_MAX = 4,
-    TABLE_SIZES = 27 /* a table's capacity is 32 bits, and at least 32 entries */
+    TABLE_SIZES = 27, /* a table's capacity is 32 bits, and at least 32 entries */
+    LINE_TABLE_SIZES = 7
 };
 
 /* The part that only the thread itself needs, in lt_thread.own: pointers instead of offsets. */
@@ -63,6 +64,9 @@ struct local {
         uint32_t creator;    /* birth, 0 unknown */
         uint32_t created_in; /* the creator's segment */
     } order;
+    struct lt_histogram_line *lines;
+    uint64_t lines_offsets[LINE_TABLE_SIZES]; /* of its tables by size, see histogram.c */
+    uint32_t lines_refused;                   /* requests until the next attempt to find room */
 };
 
 /* For sampling: xorshift32 (Marsaglia 2003). */

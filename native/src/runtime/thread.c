@@ -17,6 +17,7 @@
 #include "shm/array.h"
 #include "shm/segment.h"
 #include "tables/held_list.h"
+#include "tables/histogram.h"
 #include "tables/lock_table.h"
 #include "tables/thread_table.h"
 
@@ -98,6 +99,7 @@ static bool block_furnish(struct lt_thread *t, uint32_t index)
 static void block_clear(struct lt_thread *t)
 {
     thread_table_clear(t);
+    histograms_clear(t);
     t->held_top = 0;
     t->held_lost = 0;
     t->wait.key = 0;
@@ -124,6 +126,7 @@ static void retire(struct lt_thread *t)
     for (uint32_t i = 0; i < t->site_capacity; i++)
         if (local->sites[i].count)
             lock_retire_site(&local->sites[i]);
+    histograms_retire(t);
     calls_retire(t);
     block_clear(t);
     block_free(t);

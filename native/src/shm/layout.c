@@ -6,7 +6,7 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 2464);
+SIZE(lt_header, 2696);
 SIZE(lt_control, 40);
 SIZE(lt_lock, 64);
 SIZE(lt_name, 128);
@@ -14,13 +14,16 @@ SIZE(lt_custom, 64);
 SIZE(lt_condition, 64);
 SIZE(lt_counts, 32);
 SIZE(lt_waits, 64);
-SIZE(lt_retired, 104);
+SIZE(lt_retired, 112);
 SIZE(lt_retired_site, 32);
 SIZE(lt_lock_counters, 64);
 SIZE(lt_site, 32);
 SIZE(lt_held, 64);
 SIZE(lt_wait, 48);
 SIZE(lt_thread, LT_PAGE);
+SIZE(lt_histograms, 24);
+SIZE(lt_histogram_line, 64);
+SIZE(lt_line_sum, 128);
 SIZE(lt_stack, 16);
 SIZE(lt_long_wait, 80);
 SIZE(lt_order, 256);

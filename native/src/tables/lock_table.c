@@ -15,6 +15,8 @@ enum {
     ROOT_BITS = 12,
     LOCKS_FIRST = 128,
     RETIRED_FIRST = 32,
+    RETIRED_LINES_FIRST = 32,
+    MAX_RETIRED_LINES = 32768, /* 4 MiB, which each scan reads */
     /* reserved entries of either array, for locks that are waited for when there is no room */
     RESERVED = 64
 };
@@ -70,6 +72,7 @@ int lock_table_init(void)
 {
     array_init(&lt_shm->locks, sizeof(struct lt_lock), LOCKS_FIRST);
     array_init(&lt_shm->retired, sizeof(struct lt_retired), RETIRED_FIRST);
+    array_init(&lt_shm->retired_lines, sizeof(struct lt_line_sum), RETIRED_LINES_FIRST);
     if (!keep(&kept_locks, &lt_shm->locks) || !keep(&kept_retired, &lt_shm->retired))
         return -1;
     struct lt_lock *other = array_at(&lt_shm->locks, 0);
@@ -314,4 +317,42 @@ void lock_retire_site(const struct lt_site *from)
         return;
     add(&to->count, from->count);
     add(&to->wait_ticks, from->wait_ticks);
+}
+
+static struct lt_line_sum *line_of(struct lt_retired *retired, uint64_t key)
+{
+    struct lt_array *lines = &lt_shm->retired_lines;
+    for (uint32_t at = retired->lines; at;) {
+        struct lt_line_sum *line = array_at(lines, at - 1);
+        if (line->key == key)
+            return line;
+        at = line->next;
+    }
+    uint32_t index;
+    struct lt_line_sum *line = lines->count < MAX_RETIRED_LINES ? array_push(lines, &index) : NULL;
+    if (!line)
+        return NULL;
+    line->key = key;
+    line->next = retired->lines;
+    retired->lines = index + 1;
+    return line;
+}
+
+void lock_retire_line(const struct lt_histogram_line *from)
+{
+    const uint64_t carried = (uint64_t)LT_LINE_CARRY << LT_LINE_PART_SHIFT;
+    const uint64_t kind = (uint64_t)UINT8_MAX << LT_LINE_KIND_SHIFT;
+    const struct lt_lock *lock = array_at(&lt_shm->locks, (uint32_t)from->key);
+    struct lt_retired *retired = NULL;
+    uint64_t key = from->key & ~carried;
+    if (lock && lock->retired)
+        retired = array_at(&lt_shm->retired, lock->retired - 1);
+    if (!retired) { /* as lock_retire_counters() does */
+        retired = retired_of(0, false);
+        key = (key & ~(kind | UINT32_MAX)) | (uint64_t)LT_KIND_MUTEX << LT_LINE_KIND_SHIFT;
+    }
+    struct lt_line_sum *to = line_of(retired, key);
+    uint32_t shift = from->key & carried ? LT_LINE_CARRY_BITS : 0;
+    for (int i = 0; i < LT_LINE_BUCKETS; i++)
+        *(to ? &to->counts[i] : &lt_shm->lines_left_out) += (uint64_t)from->counts[i] << shift;
 }

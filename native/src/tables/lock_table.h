@@ -41,5 +41,6 @@ struct lt_counts *lock_signal_counts(uint64_t key);
 /* Adds the figures of a dead thread. One caller at a time. */
 void lock_retire_counters(const struct lt_lock_counters *counters);
 void lock_retire_site(const struct lt_site *site);
+void lock_retire_line(const struct lt_histogram_line *line); /* after its lock's counters */
 
 #endif

@@ -38,7 +38,7 @@ static uint64_t *offset_of_size(uint64_t offsets[TABLE_SIZES], uint32_t capacity
 }
 
 /* A program that confined itself gets no pages back after giving them back. */
-static uint64_t table_room(uint64_t *kept_offset, uint64_t size)
+uint64_t table_room(uint64_t *kept_offset, uint64_t size)
 {
     bool is_new = !*kept_offset || shm_is_sealed();
     if (is_new)

@@ -92,6 +92,10 @@ static inline struct lt_waits *waits_of(struct lt_thread *t, struct lt_lock_coun
     return LIKELY(waits) ? waits : waits_make(t, counters);
 }
 
+/* The offset of an empty table of `size` bytes; 0 if there is no room. The table lies in the range
+ * that the block keeps for tables of this size. */
+uint64_t table_room(uint64_t *kept_offset, uint64_t size);
+
 /* Gives a new block its first table; false if there is no room. */
 bool thread_table_init(struct lt_thread *t);
 

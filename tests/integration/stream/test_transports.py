@@ -56,6 +56,20 @@ def error_line(process: subprocess.Popen[str], begin: str) -> str:
     raise AssertionError(f"never said: {begin}")
 
 
+def test_sigusr2_saves_a_snapshot_and_the_stream_goes_on(
+    ring: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Ear(f"unix://{tmp_path}/socket") as ear, streaming(ring.pid, ear.url) as sender:
+        ear.wait_snapshots(1)
+        sender.send_signal(signal.SIGUSR2)
+        said = error_line(sender, "locktop: snapshot ").split()[-1]
+        assert json.loads(Path(said).read_text())["process"]["pid"] == ring.pid
+        ear.wait_snapshots(len(ear.snapshots) + 1)
+        sender.terminate()
+        assert sender.wait(PATIENCE_S) == 0
+
+
 @pytest.mark.parametrize("kind", ["unix", "tcp", "udp", "udp6"])
 def test_the_snapshot_elsewhere_is_that_of_the_process(
     ring: Target, tmp_path: Path, kind: str

@@ -1,7 +1,7 @@
-/* A crowd that waits for a connection of a pool. All holders of one wait for the index lock, whose
- * holder reads a pipe. The argument is the pool: "semaphore" of eight units, or eight "mutexes".
- * With "alone" the crowd waits for the index lock itself, and with "work" for work that never comes.
- * Says the tid of the holder and its system call as JSON when all threads wait.
+/* A crowd that waits for a connection of a pool. All holders of a connection wait for the index
+ * lock, whose holder reads a pipe. The argument is the pool: "semaphore" of eight units, or eight
+ * "mutexes". With "alone" the crowd waits for the index lock itself, and with "work" for work that
+ * never comes. Says the tid of the holder and its system call as JSON when all threads wait.
  */
 #include <semaphore.h>
 

@@ -212,7 +212,7 @@ def _charged(chance: random.Random, id_: int, kind: Kind, holders: list[int]) ->
 
 
 class Checker:
-    """What is true of the waits of a snapshot, by plain searches."""
+    """Finds the facts about the waits of a snapshot by plain searches."""
 
     def __init__(self, of: Snapshot) -> None:
         self.snapshot = of

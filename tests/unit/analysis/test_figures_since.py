@@ -64,17 +64,34 @@ def test_the_growth_of_a_lock_is_what_was_added() -> None:
     found = lock_of(since(grown(BEFORE, later, THREAD), BEFORE), LOCK.id)
     assert (found.acquisitions, found.contended, found.hold_timed) == (100, 7, 3)
     assert (found.wait_s, found.hold_s) == pytest.approx((2.0, 4.0))
-    assert found.wait_max_s == later.wait_max_s
+    assert (found.wait_max_s, found.wait_max_is_bound) == (later.wait_max_s, False)
     assert [(one.stack, one.count) for one in found.wait_stacks] == [(stack.stack, 6), (6, 1)]
     assert [one.wait_s for one in found.wait_stacks] == pytest.approx([1.5, 0.5])
     assert [one.tid for one in found.blame] == [blame.tid, 9]
     assert [one.wait_s for one in found.blame] == pytest.approx([1.0, 0.25])
 
 
+def test_a_histogram_has_what_was_added() -> None:
+    early, late = records.histogram(500, 700), records.histogram(500, 500, 700, 90_000)
+    before = replace(LOCK, wait_histogram=early, hold_histogram=early)
+    later = replace(LOCK, wait_histogram=late, hold_histogram=early)
+    threads = [replace(THREAD, wait_histogram=one) for one in (early, late)]
+    baseline = grown(BEFORE, before, threads[0])
+    seen = since(grown(BEFORE, later, threads[1]), baseline)
+    found = lock_of(seen, LOCK.id)
+    assert found.wait_histogram == records.histogram(500, 90_000)
+    assert found.hold_histogram is None
+    thread = next(one for one in seen.threads if one.tid == THREAD.tid)
+    assert thread.wait_histogram == found.wait_histogram
+
+
 def test_a_maximum_of_before_is_bounded_by_the_sum_of_the_session() -> None:
     later = replace(LOCK, wait_s=LOCK.wait_s + 0.001)
     found = lock_of(since(grown(BEFORE, later, THREAD), BEFORE), LOCK.id)
     assert found.wait_max_s == pytest.approx(0.001)
+    assert found.wait_max_is_bound
+    same = lock_of(since(grown(BEFORE, LOCK, THREAD), BEFORE), LOCK.id)
+    assert (same.wait_max_s, same.wait_max_is_bound) == (0.0, False), "there was no wait"
     assert found.hold_max_s == 0.0
 
 

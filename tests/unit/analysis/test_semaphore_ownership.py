@@ -224,3 +224,35 @@ def test_the_verdict_stays_for_one_life_unless_a_thread_posts_unheld() -> None:
     assert not verdict(sem(1, 3, 5, generation=2))
     assert verdict(sem(1, 3, 4, generation=2))
     assert not verdict(sem(1, 4, 4, generation=2, foreign_releases=True))
+
+
+def unit_holders(seen: Snapshot, **lock: object) -> tuple[int, ...] | None:
+    """Return the holders of the units, with other figures of the semaphore."""
+    locks = tuple([replace(one, **lock) for one in seen.locks])  # type: ignore[arg-type]
+    return semaphore_ownership.unit_holders(replace(seen, locks=locks)).get(SEM)
+
+
+def test_all_threads_with_units_hold_a_semaphore_of_several_units() -> None:
+    seen = at_semaphore(first=(4, 3), second=(9, 7))
+    assert unit_holders(seen, first_value=3) == (FIRST, SECOND)
+    assert unit_holders(at_semaphore(first=(4, 3)), first_value=1) == (FIRST,)
+
+
+def test_holders_of_units_are_not_known_if_a_unit_is_missing() -> None:
+    seen = at_semaphore(first=(4, 3), second=(9, 7))
+    assert unit_holders(seen, first_value=4) is None, "a thread that ended may have one"
+    assert unit_holders(seen, first_value=3, foreign_releases=True) is None
+    assert unit_holders(seen, first_value=3, used_as_lock=False) is None
+    assert unit_holders(seen, first_value=3, waiters=()) is None
+    assert unit_holders(at_semaphore(first=(4, 3), second=None), first_value=1) is None
+    assert unit_holders(at_semaphore(first=(6, 3), second=(3, 4)), first_value=2) is None
+    assert unit_holders(replace(seen, complete=False), first_value=3) is None
+
+
+def test_a_thread_with_a_unit_that_waits_for_another_waits_for_a_signal() -> None:
+    seen = at_semaphore(first=(4, 3), second=(9, 7))
+    wait = records.wait(SEM, Kind.SEM, 1.0)
+    threads = tuple(
+        replace(one, waiting_for=wait) if one.tid == FIRST else one for one in seen.threads
+    )
+    assert unit_holders(replace(seen, threads=threads), first_value=3) is None

@@ -86,6 +86,14 @@ def test_a_thread_is_unknown_where_no_scan_shows_it() -> None:
     assert spans_of(found, 2) == [(0, 25, UNKNOWN, 0), (25, 100, RUNS, 0)]
 
 
+def test_nobody_scanned_before_the_first_scan_of_another_sender() -> None:
+    """A listener has the scans of one sender after those of another one."""
+    first = replace(scan(80, 1), is_first=True)
+    scans = [scan(0, 1), scan(20, 1), first, scan(100, 1)]
+    found = timeline.lanes([], scans, at(0), at(100))
+    assert spans_of(found, 1) == [(0, 20, RUNS, 0), (20, 80, UNKNOWN, 0), (80, 100, RUNS, 0)]
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_spans_lie_side_by_side_and_fill_the_time(seed: int) -> None:
     begin, end = at(0), at(1000)

@@ -79,6 +79,16 @@ def test_a_recorded_wait_that_a_scan_met_counts_once() -> None:
     assert joined([exact], seen) == [exact]
 
 
+def test_a_scan_that_took_long_shows_no_wait_beside_its_record() -> None:
+    """On a busy machine the time of a scan may be that of its end, much later than its waits."""
+    exact = TimedWait(record(1, 68, 1500, 10), idle=False)
+    late = waits_in_scans([scan(770, 1, waits={1: wait(500)}), scan(1600, 1)])
+    assert times(late) == [(270, 770)]
+    assert joined([exact], late) == [exact]
+    next_wait = waits_in_scans([scan(1700, 1, waits={1: wait(50)})])
+    assert joined([exact], next_wait) == [exact, *next_wait]
+
+
 def test_a_wait_without_its_record_counts_beside_another_record() -> None:
     before = TimedWait(record(1, 60, 5, 10), idle=False)
     of_another = TimedWait(record(2, 70, 500), idle=False)
@@ -118,6 +128,8 @@ def test_a_sample_keeps_what_a_lane_needs() -> None:
     )
     found = timeline_waits.sample(snapshot, at(7))
     assert found.time_ns == at(7)
+    assert found.is_first == (snapshot.interval_s == 0.0)
+    assert timeline_waits.sample(replace(snapshot, interval_s=0.0), at(7)).is_first
     assert {tid: one.state for tid, one in found.threads.items()} == {
         1: LaneState.RUNNING, 2: LaneState.SLEEPING, 4: LaneState.SLEEPING,
     }  # fmt: skip

@@ -9,8 +9,9 @@ from support.shared_file import SharedFile
 
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.linux.threads import KernelThread
-from locktop.collector.native import lib
+from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
+from locktop.collector.shm.histograms import LineSums
 from locktop.collector.shm.layout import HeldRecord, LockRow, ThreadBlock, WaitBlock
 from locktop.collector.shm.reader import RawThread, Reading, newest_of_each_tid
 
@@ -80,6 +81,7 @@ def reading(*threads: RawThread, rows: Iterable[LockRow] = (), **header: Any) ->
         sites={},
         charges={},
         locks_now=NOW,
+        lines=LineSums(ffi.new("struct lt_thread_read *"), 1),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec
@@ -14,6 +15,7 @@ from locktop.collector.model import (
     CONTENTION_KINDS,
     WAITS_ALONE,
     Frame,
+    Histogram,
     Kind,
     Lock,
     Process,
@@ -22,6 +24,7 @@ from locktop.collector.model import (
     ThreadState,
     Wait,
 )
+from locktop.collector.model.histograms import bucket_of
 
 PID = 4711
 
@@ -40,6 +43,13 @@ def classified(make: Callable[Made, Snapshot]) -> Callable[Made, Snapshot]:
 
 def frame(function: str, file: str, line: int, address: int = 0x401000) -> Frame:
     return Frame(address, function, f"/src/store/{file}", line, "store", address - 0x400000)
+
+
+def histogram(*lengths_ns: int, left_out: int = 0) -> Histogram:
+    """Return the histogram of some lengths, with ticks of a nanosecond."""
+    counts = Counter(map(bucket_of, lengths_ns))
+    buckets = tuple(sorted(counts))
+    return Histogram(buckets, tuple([counts[one] for one in buckets]), 1e9, left_out)
 
 
 SITES = {

@@ -46,6 +46,8 @@ from locktop.collector.profile import profile
 OLD = Path(__file__).parent / "old_snapshots"
 #: The keys that later versions added, with the values that an old snapshot gets.
 ADDED = {
+    "recent_lock_waits": {},
+    "recent_thread_waits": {},
     "stopped": False,
     "lock_orders_left_out": False,
     "lock_order_search_cut": False,
@@ -56,6 +58,18 @@ ADDED = {
     "profiles": [],
 }
 ADDED_TO_PROCESS: dict[str, object] = {"counted_since": ""}
+ADDED_TO_THREADS: dict[str, object] = {
+    "wait_p50_s": None,
+    "wait_p99_s": None,
+    "wait_histogram": None,
+}
+ADDED_TO_LOCKS: dict[str, object] = {
+    **ADDED_TO_THREADS,
+    "hold_p50_s": None,
+    "hold_p99_s": None,
+    "hold_histogram": None,
+    "inside": None,
+}
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
 
@@ -67,6 +81,8 @@ INSIDE = LockInside(
     pressure=(0.5, 0.25),
     pressure_slice_s=2.5,
 )
+#: Of lengths in nanoseconds.
+WAITS = records.histogram(*[1000] * 98, 50_000, 2_000_000, left_out=1)
 
 
 def full() -> Snapshot:
@@ -76,6 +92,7 @@ def full() -> Snapshot:
     followed = replace(
         made.threads[0],
         switches=Switches(7, 3, None),
+        wait_histogram=records.histogram(500, 2000),
         now=ThreadActivity(
             made.threads[0].tid, ActivityState.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3
         ),
@@ -91,7 +108,16 @@ def full() -> Snapshot:
         made,
         calls=function_calls(),
         threads=(followed, *made.threads[1:]),
-        locks=(replace(made.locks[0], holder_activity=now, inside=INSIDE), *made.locks[1:]),
+        locks=(
+            replace(
+                made.locks[0],
+                holder_activity=now,
+                inside=INSIDE,
+                wait_histogram=WAITS,
+                hold_histogram=records.histogram(0, 3, 700, 10**18),
+            ),
+            *made.locks[1:],
+        ),
         inside=InsideProfile(5.0, 0.01, 9, 4, 1, 2),
         lock_order_unproven=1,
         lock_order=(
@@ -122,6 +148,25 @@ def full() -> Snapshot:
     )
 
 
+def test_a_histogram_has_its_lower_bounds() -> None:
+    lock, *_, free = document(full())["locks"]
+    histogram = lock["wait_histogram"]
+    assert histogram["counts"] == [98, 1, 1]
+    assert histogram["from_s"] == [896e-9, 49152e-9, 1835008e-9]
+    assert (histogram["hz"], histogram["left_out"]) == (1e9, 1)
+    assert lock["wait_p50_s"] == pytest.approx(957.9e-9, abs=1e-10)
+    assert lock["wait_p99_s"] is None, "the one that was left out may be shorter or longer"
+    assert (free["wait_p50_s"], free["wait_histogram"]) == (None, None)
+
+
+def test_a_lock_without_waits_has_the_percentiles_of_its_holds_alone() -> None:
+    made = full()
+    lock = replace(made.locks[0], contended=0, waiters=())
+    found = document(replace(made, locks=(lock, *made.locks[1:])))["locks"][0]
+    assert found["hold_histogram"] is None
+    assert found["hold_p50_s"] > 0
+
+
 @pytest.mark.parametrize("make", [full, scenarios.normal, scenarios.many, scenarios.empty])
 def test_a_saved_snapshot_is_read_back(make: Callable[[], Snapshot]) -> None:
     whole = document(records.classified(make)())
@@ -130,6 +175,8 @@ def test_a_saved_snapshot_is_read_back(make: Callable[[], Snapshot]) -> None:
         assert document(parse(data, "x")) == whole
 
 
+#: None as well where there was no wait or hold.
+_PERCENTILES = ("wait_p50_s", "wait_p99_s", "hold_p50_s", "hold_p99_s")
 _NOT_SAMPLED = ("acquisitions", "trylock_failed", "signals", "unheard", "hold_s", "hold_max_s")
 
 
@@ -142,7 +189,7 @@ def test_a_figure_that_was_not_measured_is_null_and_read_as_none(
     for lock in (*whole["locks"], *whole["lock_classes"]):
         assert {name: lock[name] for name in _NOT_SAMPLED} == dict.fromkeys(_NOT_SAMPLED)
         assert [key for key, value in lock["interval"].items() if value is None] == [
-            "acquisitions", "trylock_failed", "signals", "hold_s",
+            "acquisitions", "trylock_failed", "signals", "hold_s", *_PERCENTILES,
         ]  # fmt: skip
         assert isinstance(lock["contended"], int)
         assert lock["hold_timed"] == 0
@@ -161,7 +208,8 @@ def test_a_figure_that_was_not_measured_is_null_and_read_as_none(
 def test_a_measured_figure_is_never_null() -> None:
     whole = document(scenarios.fleet(tick=1), scenarios.fleet())
     for lock in (*whole["locks"], *whole["lock_classes"]):
-        assert None not in [*(lock[name] for name in _NOT_SAMPLED), *lock["interval"].values()]
+        added = {key: part for key, part in lock["interval"].items() if key not in _PERCENTILES}
+        assert None not in [*(lock[name] for name in _NOT_SAMPLED), *added.values()]
     for thread in whole["threads"]:
         assert None not in (thread["acquisitions"], thread["contended"])
 
@@ -282,6 +330,10 @@ def changed(path: str, value: object) -> bytes:
             "hexadecimal text - at locks[0].address",
         ),
         ("locks.0.name", ["x"], "Expected str, got array - at locks[0].name"),
+        ("locks.0.wait_histogram.counts.0", -1, "at locks[0].wait_histogram.counts[0]"),
+        ("locks.0.wait_histogram.from_s.0", 1e9, "wrong buckets - at locks[0].wait_histogram"),
+        ("locks.0.wait_histogram.hz", 1e13, "impossible clock - at locks[0].wait_histogram"),
+        ("threads.0.wait_histogram.counts", [1], "wrong counts - at threads[0].wait_histogram"),
         (
             "locks.0.wait_stacks.0.stack",
             KeyError,
@@ -363,9 +415,12 @@ def test_an_old_snapshot_is_read_with_its_former_values(name: str) -> None:
     expected["lock_order"] = [cycle | ADDED_TO_CYCLES for cycle in expected["lock_order"]]
     for lock in expected["locks"]:
         lock["unheld_wait_s"] = unheld_wait_s(lock)
-        lock["inside"] = None
+        lock |= ADDED_TO_LOCKS
+    for thread in expected["threads"]:
+        thread |= ADDED_TO_THREADS
     of_locks = {lock["id"]: lock["unheld_wait_s"] for lock in expected["locks"]}
     for found in expected["lock_classes"]:
+        found |= dict.fromkeys(_PERCENTILES)
         found["unheld_wait_s"] = pytest.approx(sum(of_locks[number] for number in found["locks"]))
     found = document(parse((OLD / name).read_bytes(), name))
     roots = found.pop("blocking")

@@ -54,6 +54,22 @@ def test_the_interval_of_a_class_is_none_if_that_of_a_lock_is() -> None:
     assert (added.contended, added.hold_timed, added.wait_s) == (4, 4, 1.0)
 
 
+def test_percentiles_of_an_interval_are_those_of_the_difference() -> None:
+    early, late = records.histogram(*[500] * 90), records.histogram(*[500] * 90, 40_000, 90_000)
+    before = replace(BEFORE, wait_max_s=1.0, wait_histogram=early, hold_histogram=early)
+    after = replace(before, wait_histogram=late)
+    added = snapshot_intervals.lock_interval(after, before)
+    assert added.wait_p50_s == records.histogram(40_000).percentile_s(50)
+    assert added.wait_p99_s == records.histogram(90_000).percentile_s(50)
+    assert (added.hold_p50_s, added.hold_p99_s) == (None, None)
+    whole = snapshot_intervals.lock_interval(after, None)
+    assert whole.wait_p50_s == records.histogram(500).percentile_s(50)
+    other = replace(after, id=2)
+    both = snapshot_intervals.class_interval((after, other), {1: before})
+    assert both.wait_p50_s == whole.wait_p50_s
+    assert both.wait_p99_s == added.wait_p99_s
+
+
 def test_an_interval_of_a_thread() -> None:
     before = records.thread(
         1, "w", ThreadState.RUNNING, wait_s={Kind.MUTEX: 1.0}, cpu_s=2.0, acquisitions=5,

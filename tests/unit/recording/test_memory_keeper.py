@@ -13,6 +13,7 @@ from unit.builders import scenarios
 from unit.builders.waits import wait, waiting
 from unit.shm.test_event_ring import Ring
 
+from locktop.collector.linux.process_info import iso
 from locktop.collector.model import NotableKind
 from locktop.collector.native import offset_of
 from locktop.collector.recording.history import LEAST_BYTES, History
@@ -60,6 +61,22 @@ def test_each_scan_of_a_small_process_is_kept() -> None:
         process.keeper.keep(waiting())
         process.now_ns += _SECOND // 2
     assert len(history.times_ns()) == 20
+
+
+def test_a_snapshot_has_the_time_at_which_the_process_was_read() -> None:
+    history = History()
+    process = _Process(history, cost_s=0.0)
+    process.keeper.keep(replace(waiting(), taken_at=iso(_BEGIN / _SECOND - 0.5)))
+    assert history.times_ns() == [_BEGIN - _SECOND // 2]
+
+
+def test_a_time_that_no_scan_can_have_is_not_taken() -> None:
+    history = History()
+    process = _Process(history, cost_s=0.0)
+    for text in ("", "yesterday", iso(_BEGIN / _SECOND + 60), iso(_BEGIN / _SECOND - 3600)):
+        process.keeper.keep(replace(waiting(), taken_at=text))
+        assert history.times_ns()[-1] == process.now_ns
+        process.now_ns += _SECOND
 
 
 def test_without_rings_earlier_waits_have_no_records() -> None:

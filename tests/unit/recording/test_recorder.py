@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from support.shared_file import record
 from unit.recording.test_recording import scans
 
+from locktop.collector.linux.process_info import iso
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorded_source import RecordedSource
 from locktop.collector.recording.recorder import Recorder, RecordingPath
@@ -93,6 +94,19 @@ def test_a_fault_while_ring_records_are_copied_ends_the_recording(tmp_path: Path
     assert failing.is_closed
     opened = Recording(tmp_path / "r")
     assert opened.at(opened.times_ns()[0]) == scans(1)[0]
+    opened.close()
+
+
+def test_a_snapshot_has_the_time_at_which_the_process_was_read(tmp_path: Path) -> None:
+    """A scan may take long after that, on a busy machine or with many names."""
+    recorder = Recorder(cast(Source, _IdleSource()), RecordingPath(tmp_path / "r"))
+    taken_s = round(time.time() - 2.0, 3)
+    for _ in range(2):  # two scans of one millisecond
+        recorder.add(replace(scans(1)[0], taken_at=iso(taken_s)))
+    recorder.finish("over")
+    opened = Recording(tmp_path / "r")
+    taken_ns = round(taken_s * 1000) * 1_000_000
+    assert opened.times_ns() == [taken_ns, taken_ns + 1]
     opened.close()
 
 

@@ -10,7 +10,7 @@ from unit.export.test_snapshot_codec import full
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_codec
-from locktop.collector.model import LazyBlame, PackedBlame, Snapshot
+from locktop.collector.model import Histogram, LazyBlame, PackedBlame, Snapshot
 from locktop.collector.recording import snapshot_payload
 from locktop.collector.recording.recorded_blame import RecordedBlame
 
@@ -65,6 +65,18 @@ def test_blame_in_rows_comes_back_as_rows() -> None:
 def test_rows_that_are_no_blame_are_refused(rows: PackedBlame) -> None:
     with pytest.raises(LocktopError, match="damaged"):
         snapshot_payload.decode(snapshot_payload.encode(with_rows(rows)))
+
+
+def test_what_is_no_histogram_is_refused() -> None:
+    made = full()
+    damaged = Histogram((5, 5), (1, 1), 1e9)
+    for name in ("wait_histogram", "hold_histogram"):
+        lock = replace(made.locks[0], **{name: damaged})
+        with pytest.raises(LocktopError, match="damaged: a histogram with wrong buckets"):
+            snapshot_payload.decode(snapshot_payload.encode(replace(made, locks=(lock,))))
+    thread = replace(made.threads[0], wait_histogram=damaged)
+    with pytest.raises(LocktopError, match="damaged: a histogram with wrong buckets"):
+        snapshot_payload.decode(snapshot_payload.encode(replace(made, threads=(thread,))))
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "a\nb", "\u202eevil", "\x9b31m", "\x7f"])

@@ -132,6 +132,18 @@ def test_of_many_exact_scans_a_part_is_read_and_of_samples_all() -> None:
     assert samples.reads == count + 2  # nothing is read twice but the newest
 
 
+def test_the_scans_beside_a_pause_are_read_among_many() -> None:
+    """A listener had no sender for 20 seconds. Nothing is known of that time."""
+    base = records.snapshot((records.thread(1, "t", ThreadState.RUNNING),), ())
+    before, after = range(4 * MAX_SCANS), range(30_000, 30_000 + 4 * MAX_SCANS)
+    scans = {at(n): base for n in (*before, *after)}
+    scans[at(after[0])] = replace(base, interval_s=0.0)
+    (lane,) = TimeLineReader(FixedPast(scans)).read(at(0), at(after[-1])).lanes
+    assert [(one.from_ns, one.to_ns) for one in lane.spans if one.state is LaneState.UNKNOWN] == [
+        (at(before[-1]), at(after[0]))
+    ]
+
+
 def test_a_memory_is_a_past() -> None:
     history = History()
     for number, snapshot in enumerate(relay(1).snapshots.values()):

@@ -34,6 +34,18 @@ def test_lines_about_peers_are_notes_of_the_next_snapshot_and_bounded() -> None:
     assert len(own) == 4
 
 
+def test_the_losses_stay_visible_when_no_more_snapshot_comes() -> None:
+    published: list[Snapshot] = []
+    received = ReceivedStream(published.append)
+    received.scan(SCAN, "lost 1 of 9 datagrams")
+    received.waiting("no datagram for 7 s")
+    assert published[-1].notes[-1] == "lost 1 of 9 datagrams"
+    received.line("a peer was dropped")
+    assert published[-1].notes[-2:] == ("lost 1 of 9 datagrams", "a peer was dropped")
+    received.scan(SCAN)
+    assert "lost 1 of 9 datagrams" not in published[-1].notes, "another stream lost nothing"
+
+
 def test_a_log_gets_the_lines_instead() -> None:
     published: list[Snapshot] = []
     lines: list[str] = []

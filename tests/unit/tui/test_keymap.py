@@ -64,10 +64,10 @@ def test_a_key_has_a_name_on_the_screen(key: str, label: str) -> None:
 
 
 def test_the_file_of_the_user_changes_the_actions_that_it_names(own: Path) -> None:
-    own.write_text('sort = ["o", "f5"]\nmark = "ctrl+g"\n')
+    own.write_text('sort = ["u", "f5"]\nmark = "ctrl+g"\n')
     table, wrong = keymap.load(str(own))
     assert wrong == []
-    assert table.keys["sort"] == ("o", "f5")
+    assert table.keys["sort"] == ("u", "f5")
     assert table.keys["mark"] == ("ctrl+g",)
     assert table.keys["reverse"] == keymap.shipped().keys["reverse"]
     assert table.changed == {"sort", "mark"}
@@ -83,7 +83,7 @@ def test_two_actions_may_exchange_their_keys(own: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('sorting = ["o"]', "there is no action 'sorting'"),
+        ('sorting = ["u"]', "there is no action 'sorting'"),
         ('sort = ["hyper+o"]', "sort: there is no key 'hyper+o'"),
         ('sort = ["shift+o"]', "sort: there is no key 'shift+o'"),
         ('sort = ["ctrl+c"]', "sort: the key 'ctrl+c' cannot be used"),
@@ -96,13 +96,13 @@ def test_two_actions_may_exchange_their_keys(own: Path) -> None:
 def test_a_wrong_entry_is_one_message_and_the_others_count(
     own: Path, text: str, message: str
 ) -> None:
-    own.write_text(f'{text}\nmark = ["o"]\n')
+    own.write_text(f'{text}\nmark = ["u"]\n')
     table, wrong = keymap.load(str(own))
     assert len(wrong) == 1
     assert message in wrong[0]
     assert "keymap.toml" in wrong[0]
     assert table.keys["sort"] == keymap.shipped().keys["sort"]
-    assert table.keys["mark"] == ("o",)
+    assert table.keys["mark"] == ("u",)
 
 
 @pytest.mark.parametrize(
@@ -127,16 +127,16 @@ def test_the_template_without_its_number_signs_is_the_shipped_file(own: Path) ->
 
 
 async def test_the_screen_takes_the_keys_of_the_user(own: Path) -> None:
-    own.write_text('sort = ["o"]\nreverse = ["s"]\nhelp = ["f2"]\n')
+    own.write_text('sort = ["u"]\nreverse = ["s"]\nhelp = ["f2"]\n')
     async with opened(input_options=InputOptions(str(own))) as screen:
         assert "Locks by wait" in screen.text
-        await screen.keys("o")
+        await screen.keys("u")
         assert "Locks by contended" in screen.text
         await screen.keys("s")
         assert "reversed" in screen.text
         assert "F2 help" in screen.lines[-1]
         await screen.keys("f2")
-        assert "o          sort by the next column" in screen.text
+        assert "u          sort by the next column" in screen.text
 
 
 async def test_the_screen_says_what_is_wrong_with_the_keys_of_the_user(own: Path) -> None:

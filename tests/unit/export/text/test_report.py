@@ -401,6 +401,19 @@ def test_a_class_of_locks_is_one_line_with_its_worst_lock() -> None:
     assert all(len(line) <= 100 for line in page.splitlines())
 
 
+def test_a_lock_has_percentiles() -> None:
+    seen = snapshot()
+    lengths = records.histogram(*[1000] * 98, 50_000, 2_000_000)
+    lock = replace(seen.locks[0], wait_histogram=lengths)
+    assert "lengths" not in report.render(seen)
+    page = report.render(replace(seen, locks=(lock,)))
+    (row,) = [line for line in page.splitlines() if "958 ns" in line]
+    assert row.split() == [
+        "958", "ns", "53.1", "us", "-", "-", "mutex", "g_cache_lock",
+    ]  # fmt: skip
+    assert "hold p99" in page
+
+
 def test_a_class_of_locks_has_figures_of_an_interval() -> None:
     page = report.render(scenarios.fleet(tick=3), scenarios.fleet())
     row = next(line for line in page.splitlines() if "shards[].mu, 8 locks" in line)

@@ -84,7 +84,7 @@ def test_the_root_has_its_lock_its_location_its_activity_and_what_is_behind() ->
     assert "user-201 +6" in crowd, "the other holders of a connection"
     assert all(len(line) <= 80 for line in driven.list.lines)
     assert [line.split()[1:4] for line in others] == [["user-#", "7", "threads"]]
-    assert driven.list.heads[1] == "300 waiting behind 1"
+    assert driven.list.heads[1] == "300 waiting behind 1 root"
 
 
 def test_a_wide_row_says_all_in_columns() -> None:
@@ -175,6 +175,9 @@ def test_a_filter_leaves_the_trees_with_a_found_thread() -> None:
 def test_nothing_waits() -> None:
     driven = Driven(records.snapshot((), ()))
     assert driven.list.lines == []
-    assert driven.list.heads[1] == "no thread waits for a lock now"
+    assert driven.list.heads[1] == "no wait for a lock is observed now"
     driven.open(True)
     assert driven.panel.lock(driven.index) is None
+    driven.index = SnapshotIndex(records.snapshot((), (), level="dormant"))
+    driven.draw()
+    assert driven.list.heads[1] == "not known: the library is dormant"

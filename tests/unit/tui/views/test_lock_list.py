@@ -8,7 +8,14 @@ from rich.cells import cell_len
 from unit.builders import blocking, records, scenarios
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.model import ActivityState, Held, Kind, Snapshot, ThreadActivity
+from locktop.collector.model import (
+    ActivityState,
+    Held,
+    Kind,
+    LockClass,
+    Snapshot,
+    ThreadActivity,
+)
 from locktop.tui.views import lock_list, thread_list
 from locktop.tui.views.sorting import StableSorter, matches
 from locktop.tui.views.styled_line import line_text
@@ -39,6 +46,21 @@ def test_long_names_in_lists_keep_both_ends() -> None:
     assert "*customer::…ol_1_mutex" in line_text(table.line(index.locks[1], ("*", "waiting")))
     waits = lay_out(thread_list.columns(index), 80)
     assert "customer…l_1_mutex" in line_text(waits.line(index.threads[4712]))
+
+
+@pytest.mark.parametrize(
+    ("longest_s", "is_bound", "text"),
+    [(2.67, False, " 2.67s "), (2.67, True, " <2.67s "), (754.0, True, " <13m ")],
+)
+def test_an_upper_bound_of_the_longest_wait_has_a_sign(
+    longest_s: float, is_bound: bool, text: str
+) -> None:
+    calm = scenarios.normal()
+    lock = replace(calm.locks[0], wait_max_s=longest_s, wait_max_is_bound=is_bound)
+    of_class = LockClass("m", lock.kind, (lock.id,), (lock,))
+    table = lay_out(lock_list.columns(SnapshotIndex(replace(calm, locks=(lock,)))), 80)
+    for row in (lock, of_class):
+        assert text in line_text(table.line(row)) + " "
 
 
 def test_rows_have_few_spans() -> None:

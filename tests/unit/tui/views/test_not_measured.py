@@ -137,7 +137,18 @@ def test_unsampled_figures_are_dashes() -> None:
         }
         for column in lock_list.columns(index)
     }
-    for title in ("CONT/s", "HELD%", "CONTEND", "HOLD~", "ACQ/s"):
+    unmeasured = (
+        "CONT/s",
+        "HELD%",
+        "CONTEND",
+        "HOLD~",
+        "ACQ/s",
+        "WAIT50",
+        "WAIT99",
+        "HOLD50",
+        "HOLD99",
+    )
+    for title in unmeasured:
         assert cells[title] == {"-"}, title
     assert len(cells["WAIT/s"]) > 1
     (contended,) = (one for one in thread_list.columns(index) if one.title == "CONTEND")

@@ -44,3 +44,11 @@ def test_the_status_line_says_how_many_names_are_left() -> None:
 
     assert "names" not in flags(0)
     assert flags(1214).endswith("  names: 1,214 left  2/s ")
+
+
+def test_without_a_process_nothing_is_said_of_it() -> None:
+    """A listener waits for its first snapshot."""
+    process = replace(scenarios.normal().process, comm="no process yet", pid=0)
+    nothing = replace(scenarios.normal(), process=process, threads=(), locks=())
+    text = line_text(status_line(nothing, Pace(2.0, 2.0), 120))
+    assert text.split() == ["no", "process", "yet", "2/s"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from support.driven import opened
+from support.driven import Screen, opened
 from unit.builders import records, scenarios
 
 from locktop.collector.model import Frame, Snapshot
@@ -33,5 +33,37 @@ async def test_details_beside_the_lists_fold_the_standard_library() -> None:
     async with opened(deep(), size=(200, 60)) as screen:
         await screen.keys("tab", "enter")
         assert "… 2 frames of the standard library" in screen.text
-        await screen.keys("enter")
+        await screen.keys("7")
         assert "clone3" in screen.text
+
+
+def rows_of(screen: Screen) -> tuple[int, int]:
+    """Return the rows of the list, blank ones too, and the rows of the details."""
+    titles = [i for i, line in enumerate(screen.lines) if line.startswith(("─ ", "▶ "))]
+    below = len(screen.lines) - 1  # the footer
+    return titles[1] - titles[0] - 2, below - titles[1] - 1
+
+
+async def test_the_details_get_the_rows_that_the_list_leaves_blank() -> None:
+    """At 80x24 the list of locks would keep ten rows, whether or not it needs them."""
+    calm = scenarios.normal()
+    few = replace(calm, locks=tuple(lock for lock in calm.locks if not lock.idle)[:3])
+    async with opened(few, size=(80, 24)) as screen:
+        few_rows, room = rows_of(screen)
+        assert few_rows == 3
+        many = tuple(records.lock(900 + i, f"g_lock_{i}", contended=1) for i in range(40))
+        await screen.show(replace(calm, locks=many))
+        many_rows, less_room = rows_of(screen)
+        assert many_rows > 5
+        assert many_rows + less_room == few_rows + room
+        await screen.show(few)
+        assert rows_of(screen) == (few_rows, room)
+
+
+async def test_a_few_rows_that_come_and_go_do_not_move_the_details() -> None:
+    calm = scenarios.normal()
+    locks = tuple(records.lock(900 + i, f"g_lock_{i}", contended=1) for i in range(8))
+    async with opened(replace(calm, locks=locks), size=(80, 24)) as screen:
+        before = rows_of(screen)
+        await screen.show(replace(calm, locks=locks[:6]))
+        assert rows_of(screen) == before

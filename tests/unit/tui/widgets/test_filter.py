@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from support.driven import opened
 from textual.events import Key
 from textual.widgets import Input
+from unit.builders import scenarios
 
 
 async def test_the_filter_is_live_and_escape_restores_all_rows() -> None:
@@ -45,3 +47,12 @@ async def test_letters_in_the_filter_are_no_commands() -> None:
         await screen.keys("slash", "q", "p", "w")
         assert "PAUSED" not in screen.text
         assert screen.app.is_running
+
+
+@pytest.mark.parametrize("opener", ["slash", "colon"])
+async def test_tab_leaves_an_entry_and_the_keys_are_visible_again(opener: str) -> None:
+    async with opened(scenarios.normal()) as screen:
+        await screen.keys(opener, "x", "tab")
+        assert "? help" in screen.lines[-1]
+        await screen.keys("question_mark")
+        assert "Esc closes this" in screen.text

@@ -1,0 +1,134 @@
+"""Histograms: how often waits or holds had which length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+#: Numbers of buckets. The lengths of the last bucket end with the largest number of 64 bits.
+BUCKETS = 252
+_IN_POWER = 4  # buckets of each power of two
+
+
+def lower_ticks(bucket: int) -> int:
+    """Return the shortest length that a bucket counts, in ticks.
+
+    Each power of two has four buckets, so a bucket is 14 % to 25 % wide.
+    """
+    if bucket < _IN_POWER:
+        return bucket
+    return (_IN_POWER + bucket % _IN_POWER) << (bucket // _IN_POWER - 1)
+
+
+def bucket_of(ticks: int) -> int:
+    """Return the number of the bucket that counts lengths of so many ticks."""
+    if ticks < _IN_POWER:
+        return max(ticks, 0)
+    power = ticks.bit_length() - 1
+    return min((power - 1) * _IN_POWER + (ticks >> (power - 2)) % _IN_POWER, BUCKETS - 1)
+
+
+class Histogram(Struct, array_like=True, frozen=True, gc=False):
+    """The numbers of waits or holds by length. At least one bucket has a count.
+
+    Only buckets with counts are kept. The bounds are exact in ticks of the target's clock.
+    """
+
+    buckets: tuple[int, ...]  # numbers of buckets, rising
+    counts: tuple[int, ...]  # waits or holds in each of ``buckets``
+    hz: float  # ticks of a second
+    left_out: int = 0  # waits or holds that found no room in a bucket
+
+    @property
+    def count(self) -> int:
+        """The number of waits or holds in all buckets."""
+        return sum(self.counts)
+
+    @property
+    def from_s(self) -> list[float]:
+        """The lower bound of each of ``buckets`` in seconds."""
+        return [lower_ticks(bucket) / self.hz for bucket in self.buckets]
+
+    @property
+    def to_s(self) -> list[float]:
+        """The upper bound of each of ``buckets`` in seconds; it belongs to the next bucket."""
+        return [lower_ticks(bucket + 1) / self.hz for bucket in self.buckets]
+
+    def percentile_s(self, percent: int) -> float | None:
+        """Return the length in seconds that so many percent of the lengths do not exceed.
+
+        The value is the geometric middle of the bucket. None: the lengths that were left out could
+        change the bucket.
+        """
+        total = self.count + self.left_out
+        rank = max(-(-percent * total // 100), 1)
+        bucket = self._bucket_at(rank - self.left_out)  # if all of them were short
+        if bucket is None or bucket != self._bucket_at(rank):  # if all of them were long
+            return None
+        return math.sqrt(lower_ticks(bucket) * lower_ticks(bucket + 1)) / self.hz
+
+    def _bucket_at(self, rank: int) -> int | None:
+        """Return the bucket of the length at ``rank``, from 1 on; None if there is none."""
+        if rank < 1:
+            return None
+        for bucket, count in zip(self.buckets, self.counts, strict=True):
+            rank -= count
+            if rank <= 0:
+                return bucket
+        return None
+
+    def since(self, before: Histogram | None) -> Histogram | None:
+        """Return the lengths that were added after ``before``; None if there are none."""
+        if before is None:
+            return self
+        known = dict(zip(before.buckets, before.counts, strict=True))
+        return _of_counts(
+            {
+                bucket: count - known.get(bucket, 0)
+                for bucket, count in zip(self.buckets, self.counts, strict=True)
+            },
+            self.hz,
+            max(self.left_out - before.left_out, 0),
+        )
+
+    def check(self) -> None:
+        """Raise ValueError for the fields of a stranger that are no histogram."""
+        buckets = self.buckets
+        if not buckets or len(buckets) != len(self.counts) or min(self.counts) < 0:
+            raise ValueError("a histogram with wrong counts")
+        if list(buckets) != sorted(set(buckets)) or not 0 <= buckets[0] <= buckets[-1] < BUCKETS:
+            raise ValueError("a histogram with wrong buckets")
+        if not 1 <= self.hz <= 1e12 or self.left_out < 0:
+            raise ValueError("a histogram with an impossible clock")
+
+
+def percentile_s(histogram: Histogram | None, percent: int, max_s: float | None) -> float | None:
+    """Return Histogram.percentile_s(), but at most ``max_s``; None without a histogram."""
+    found = histogram.percentile_s(percent) if histogram is not None else None
+    return found if found is None or max_s is None else min(found, max_s)
+
+
+def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
+    """Return the sum of the histograms of one process; None if there are none."""
+    found = [one for one in histograms if one is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    sums: dict[int, int] = {}
+    for one in found:
+        for bucket, count in zip(one.buckets, one.counts, strict=True):
+            sums[bucket] = sums.get(bucket, 0) + count
+    return _of_counts(sums, found[0].hz, sum(one.left_out for one in found))
+
+
+def _of_counts(counts: dict[int, int], hz: float, left_out: int) -> Histogram | None:
+    buckets = sorted(bucket for bucket, count in counts.items() if count > 0)
+    if not buckets:
+        return None
+    return Histogram(
+        buckets=tuple(buckets),
+        counts=tuple([counts[bucket] for bucket in buckets]),
+        hz=hz,
+        left_out=left_out,
+    )

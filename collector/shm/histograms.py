@@ -1,0 +1,84 @@
+"""The histograms of one reading, which the C reader sums up by lock."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from locktop.collector.native import ffi, lib
+from locktop.collector.shm import layout
+
+#: The numbers of the buckets with counts, and the counts.
+Counts = tuple[tuple[int, ...], tuple[int, ...]]
+
+#: Room for the lines of a program of usual size, in struct lt_line_sum.
+FIRST_LINES = 1024
+WAITS: int = lib.LT_LINE_WAITS
+HOLDS: int = lib.LT_LINE_HOLDS
+BUCKETS: int = lib.LT_BUCKETS
+_new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
+
+
+class LineSums:
+    """The lines of all locks of one reading."""
+
+    def __init__(self, args: Any, capacity: int) -> None:
+        """Args:
+        args: the struct lt_thread_read of the reading.
+        capacity: room for so many lines at first.
+        """
+        self._args, self._sums = args, args.lines
+        self._set_table(_new_uncleared("struct lt_line_sum[]", capacity), capacity)
+        self._counts = ffi.new("uint64_t[]", BUCKETS)
+        self._buckets = ffi.new("uint8_t[]", BUCKETS)
+
+    def _set_table(self, table: Any, capacity: int) -> None:
+        self._table = table  # the struct has the address alone
+        self._sums.table, self._sums.capacity = table, capacity
+
+    def grow(self) -> int:
+        """Make room for more lines; return for how many in all."""
+        capacity = 4 * int(self._sums.capacity)
+        table = _new_uncleared("struct lt_line_sum[]", capacity)
+        used = int(self._sums.used)
+        ffi.memmove(table, self._table, used * layout.LINE_SUM_SIZE)
+        self._set_table(table, capacity)
+        return capacity
+
+    def add_ended(self, lines: Any, count: int) -> int:
+        """Add the lines of ended threads: ``count`` struct lt_line_sum.
+
+        Returns:
+            The number of lines that were left out because their lock does not exist.
+        """
+        while not lib.lt_lines_fit(ffi.addressof(self._sums), count):
+            self.grow()
+        args, size = self._args, count * layout.LINE_SUM_SIZE
+        sums = ffi.addressof(self._sums)
+        return int(lib.lt_fold_retired_lines(lines, size, args.sums, args.sum_count, sums))
+
+    @property
+    def of_rows(self) -> Any:
+        """The struct lt_line_sums for lt_pick_locks()."""
+        return ffi.addressof(self._sums)
+
+    @property
+    def left_out(self) -> int:
+        """The waits and holds of living threads that found no room in a histogram."""
+        return int(self._sums.left_out)
+
+    def of(self, lock: int, part: int) -> Counts:
+        """Return the histogram of the waits (``WAITS``) or holds (``HOLDS``) of a lock, by id."""
+        found = lib.lt_pick_histogram(
+            ffi.addressof(self._sums), self._args.sums + lock, part, self._counts, self._buckets
+        )
+        return self._picked(found)
+
+    def of_last_thread(self) -> Counts:
+        """Return the waits in contention of the thread that was read last."""
+        ffi.memmove(self._counts, self._sums.waits, 8 * BUCKETS)
+        return self._picked(lib.lt_pick_counts(self._counts, self._buckets))
+
+    def _picked(self, count: int) -> Counts:
+        buckets = tuple(ffi.buffer(self._buckets, count)[:])
+        return buckets, struct.unpack(f"={count}Q", ffi.buffer(self._counts, 8 * count))

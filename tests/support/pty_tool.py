@@ -1,0 +1,186 @@
+"""A command on a pseudo-terminal, and the text that a terminal would show."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import pyte
+
+#: Far longer than any change of the screen takes.
+PATIENCE_S = 90.0
+#: The environment of a usual terminal, without what the terminal of the test would add.
+USUAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+_OF_TERMINALS = (
+    "NO_COLOR", "SSH_CONNECTION", "TMUX", "STY", "TERM_PROGRAM", "LC_ALL", "LC_CTYPE", "LANG",
+    "LINES", "COLUMNS",
+)  # fmt: skip
+#: Sequences that pyte would show as text: private ones of xterm and of the keyboard of kitty.
+_NOT_OF_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$[a-z]")
+#: The begin of such a sequence at the end of a piece.
+_CUT = re.compile(rb"\x1b(\[[<>=?]?[0-9;$]*)?$")
+
+
+def environment_of(changes: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a usual terminal with these ``changes``."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_TERMINALS}
+    return kept | USUAL | dict(changes)
+
+
+class PtyTool:
+    """A process on a terminal that controls it. A thread reads the output at once."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        size: tuple[int, int] = (120, 40),
+        environment: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """``environment`` adds to that of a usual terminal."""
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        self.modes_before = termios.tcgetattr(slave)
+        self.process = subprocess.Popen(
+            # The outermost process makes the terminal its own, as a login shell does.
+            ["setsid", "--ctty", "--wait", *command],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment_of(environment or {}),
+            cwd=cwd,
+        )
+        os.close(slave)
+        self._emulator = pyte.Screen(*size)
+        self._stream = pyte.ByteStream(self._emulator)
+        self._rest = b""  # the begin of a sequence
+        self._output = bytearray()
+        self._changed = threading.Condition()
+        self._leaving = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> PtyTool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _read(self) -> None:
+        while not self._leaving.is_set():
+            if not select.select([self._master], [], [], 0.05)[0]:
+                continue
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:  # all processes have closed the terminal
+                data = b""
+            with self._changed:
+                self._output += data
+                self._show(data)
+                self._changed.notify_all()
+            if not data:
+                return
+
+    def _show(self, data: bytes) -> None:
+        data = _NOT_OF_PYTE.sub(b"", self._rest + data)
+        cut = _CUT.search(data)
+        at = cut.start() if cut is not None else len(data)
+        self._rest = data[at:]
+        self._stream.feed(data[:at])
+
+    @property
+    def text(self) -> str:
+        """The lines of the screen."""
+        with self._changed:
+            return self._display()
+
+    def _display(self) -> str:
+        return "\n".join(line.rstrip() for line in self._emulator.display)
+
+    @property
+    def received(self) -> int:
+        """The number of bytes that have arrived so far."""
+        with self._changed:
+            return len(self._output)
+
+    def since(self, mark: int) -> bytes:
+        """The output after the first ``mark`` bytes."""
+        with self._changed:
+            return bytes(self._output[mark:])
+
+    def comes(self, seen: Callable[[str], bool], within_s: float = PATIENCE_S) -> bool:
+        """Wait until ``seen`` is true of the text of the screen; return whether it came true."""
+        end = time.monotonic() + within_s
+        with self._changed:
+            while not seen(self._display()):
+                left = end - time.monotonic()
+                if left <= 0 or self.process.poll() is not None:
+                    return False
+                self._changed.wait(min(left, 0.2))
+        return True
+
+    def until(self, seen: Callable[[str], bool], what: str) -> str:
+        """Return the text of the screen as soon as ``seen`` is true of it."""
+        if not self.comes(seen):
+            status = self.process.poll()
+            raise AssertionError(f"never seen: {what}; status {status}\n{self.text}")
+        return self.text
+
+    def shows(self, words: str) -> str:
+        """Wait until the screen shows ``words``; return its text."""
+        return self.until(lambda text: words in text, repr(words))
+
+    def press(self, keys: str | bytes) -> None:
+        """Type keys."""
+        os.write(self._master, keys.encode() if isinstance(keys, str) else keys)
+
+    def resize(self, width: int, height: int) -> None:
+        """Set the size; the kernel tells the process of the terminal."""
+        with self._changed:
+            self._emulator.resize(height, width)
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+
+    @property
+    def modes(self) -> list[Any]:
+        """The attributes of the terminal."""
+        return termios.tcgetattr(self._master)
+
+    def wait(self) -> int:
+        """Wait for the end of the command; return its exit status."""
+        return self.process.wait(PATIENCE_S)
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a lost connection does."""
+        self._leaving.set()
+        self._reader.join(PATIENCE_S)  # a read that has begun would keep the terminal open
+        os.close(self._master)
+        self._master = os.open(os.devnull, os.O_RDWR)
+
+    def close(self) -> None:
+        """End the command in any state."""
+        self._leaving.set()
+        self._reader.join(PATIENCE_S)
+        os.close(self._master)  # the kernel sends SIGHUP
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()

@@ -1,0 +1,151 @@
+"""Histograms of a file: the lines of all threads, and of those that ended."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.shared_file import LineCount, SharedFile, key
+
+from locktop.collector.native import lib
+from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.histograms import FIRST_LINES, HOLDS, WAITS
+from locktop.collector.shm.reader import Reader, Reading
+from locktop.collector.shm.segment import SharedMemory
+
+MUTEX, SEM = lib.LT_KIND_MUTEX, lib.LT_KIND_SEM
+CARRY: int = lib.LT_LINE_CARRY
+LOCK = 1
+
+
+class Scans:
+    """A file with one mutex of the id LOCK, and a reader of the file."""
+
+    def __init__(self, directory: Path) -> None:
+        self.file = SharedFile()
+        assert self.file.add_lock(MUTEX, 0x1000) == LOCK
+        self.path = self.file.save(directory)
+        self.memory = SharedMemory(os.open(self.path, os.O_RDONLY), str(self.path))
+        self.reader = Reader(self.memory, Clock(self.memory.header()))
+
+    def read(self) -> Reading:
+        self.path.write_bytes(self.file.data)
+        return self.reader.read()
+
+    def add(self, *counts: LineCount, contended: int = 0, large: bool = False) -> None:
+        """Add a thread with these counts, and with waits for the mutex."""
+        block = self.file.add_thread(11 + len(self.file.blocks))
+        of_lock = {"key": key(MUTEX, 0x1000), "lock": LOCK, "contended": contended}
+        self.file.give_slots(block, 2, [of_lock | {"acquisitions": max(contended, 1)}])
+        self.file.give_lines(block, 16, counts)
+        if large:
+            self.file.make_room_for_held(block, 40)
+            for _ in range(40):
+                self.file.hold(block, LOCK, key(MUTEX, 0x1000))
+
+
+@pytest.fixture
+def scans(tmp_path: Path) -> Scans:
+    return Scans(tmp_path)
+
+
+def test_a_lock_has_the_counts_of_all_threads(scans: Scans) -> None:
+    scans.add(LineCount(LOCK, 60, 2), LineCount(LOCK, 75, 1), LineCount(LOCK, 61, 9, HOLDS))
+    scans.add(LineCount(LOCK, 60, 3), LineCount(LOCK, 251, 1), LineCount(LOCK, 0, 4))
+    reading = scans.read()
+    (row,) = reading.rows
+    assert (row.wait_counted, row.hold_counted) == (11, 9)
+    assert reading.lines.of(LOCK, WAITS) == ((0, 60, 75, 251), (4, 5, 1, 1))
+    assert reading.lines.of(LOCK, HOLDS) == ((61,), (9,))
+
+
+def test_a_lock_has_the_counts_of_ended_threads(scans: Scans) -> None:
+    scans.add(LineCount(LOCK, 60, 2))
+    scans.file.add_ended_line(LineCount(LOCK, 60, 5))
+    scans.file.add_ended_line(LineCount(LOCK, 99, 1))
+    scans.file.add_ended_line(LineCount(LOCK, 99, 7, HOLDS))
+    lines = scans.read().lines
+    assert lines.of(LOCK, WAITS) == ((60, 99), (7, 1))
+    assert lines.of(LOCK, HOLDS) == ((99,), (7,))
+
+
+def test_a_large_count_has_a_second_line(scans: Scans) -> None:
+    scans.add(LineCount(LOCK, 60, 5), LineCount(LOCK, 60, 3, WAITS | CARRY))
+    assert scans.read().lines.of(LOCK, WAITS) == ((60,), (5 + (3 << 31),))
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_thread_has_its_waits_in_contention(scans: Scans, is_large: bool) -> None:
+    semaphore = scans.file.add_lock(SEM, 0x2000)
+    other = scans.file.add_lock(MUTEX, 0x3000)
+    scans.add(
+        LineCount(LOCK, 60, 2), LineCount(LOCK, 60, 8, HOLDS), LineCount(other, 60, 1),
+        LineCount(other, 99, 200), LineCount(semaphore, 60, 4, kind=SEM),
+        contended=203, large=is_large,
+    )  # fmt: skip
+    scans.add()
+    one, none = scans.read().threads
+    assert (one.wait_buckets, one.wait_counts) == ((60, 99), (3, 200))
+    assert one.waits_left_out == none.waits_left_out == 0
+    assert none.wait_counts == ()
+
+
+def test_waits_that_found_no_room_are_told(scans: Scans) -> None:
+    scans.add(LineCount(LOCK, 60, 2), contended=5)
+    scans.add(LineCount(LOCK, 60, 4), contended=4)
+    scans.file.blocks[0].histograms.left_out = 7
+    scans.file.header.lines_left_out = 10
+    reading = scans.read()
+    assert reading.lines_left_out == 17
+    assert [thread.waits_left_out for thread in reading.threads] == [3, 0]
+
+
+def test_a_thread_whose_counts_changed_is_read_again(scans: Scans) -> None:
+    """The counts are copied before the contended acquisitions, and may lack the last ones."""
+    scans.add(LineCount(LOCK, 60, 2), contended=3)
+    assert scans.read().threads[0].wait_counts == (2,)
+    line = scans.file.at("struct lt_histogram_line", scans.file.blocks[0].histograms.lines)
+    line.counts[60 % lib.LT_LINE_BUCKETS] = 3
+    reading = scans.read()
+    assert reading.threads[0].wait_counts == (3,)
+    assert reading.rows[0].wait_counted == 3
+
+
+def test_many_lines_find_room(scans: Scans) -> None:
+    count = FIRST_LINES * 2
+    locks = [scans.file.add_lock(MUTEX, 0x10000 + 64 * number) for number in range(count)]
+    block = scans.file.add_thread(11)
+    lines = [LineCount(lock, 60, 1 + lock % 5) for lock in locks]
+    scans.file.give_lines(block, count, lines)
+    for lock in locks:
+        scans.file.add_ended_line(LineCount(lock, 61, 1))
+    for _ in range(2):
+        found = scans.read().lines
+        assert all(found.of(lock, WAITS) == ((60, 61), (1 + lock % 5, 1)) for lock in locks)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        1 << lib.LT_LINE_PART_SHIFT + 2,
+        1 << lib.LT_LINE_NUMBER_SHIFT + 5,
+        1 << lib.LT_LINE_KIND_SHIFT + 5,
+        1 << 31,
+    ],
+)
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_damaged_line_is_left_out(scans: Scans, damage: int, has_ended: bool) -> None:
+    damaged, whole = LineCount(LOCK, 60, 2), LineCount(LOCK, 80, 3)
+    if has_ended:
+        scans.file.add_ended_line(damaged)
+        scans.file.add_ended_line(whole)
+        at = scans.file.header.retired_lines.chunk[0]
+        scans.file.at("struct lt_line_sum", at).key |= damage
+    else:
+        scans.add(damaged, whole)
+        at = scans.file.blocks[0].histograms.lines
+        scans.file.at("struct lt_histogram_line", at).key |= damage
+    reading = scans.read()
+    assert reading.lines.of(LOCK, WAITS) == ((80,), (3,))
+    assert reading.notes == ["some of a thread's figures were damaged"]

@@ -1,0 +1,44 @@
+"""A mark, and the comparison of the waits since with those before."""
+
+from __future__ import annotations
+
+from support.driven import opened
+from unit.builders import scenarios
+
+from locktop.collector.recording.history import History
+
+_BEGIN, _SECOND = 1_700_000_000 * 10**9, 10**9
+
+
+async def test_without_a_mark_or_a_memory_there_is_a_message() -> None:
+    async with opened() as screen:
+        await screen.keys("D")
+        await screen.says("Nothing is kept: --history 0 says so.")
+    async with opened(scenarios.calls(0), moments=History()) as screen:
+        await screen.keys("D")
+        await screen.says("There is no mark to compare with: m marks a moment.")
+
+
+async def test_the_waits_since_the_mark_are_compared_with_those_before() -> None:
+    history = History()
+    for second in range(8):
+        history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
+    async with opened(scenarios.calls(8), moments=history) as screen:
+        await screen.keys(*["left_square_bracket"] * 4)
+        await screen.says("PAST")
+        await screen.keys("m", *["right_square_bracket"] * 2, "D")
+        await screen.says("since your mark 1")
+        assert "B minus A" in screen.text
+        await screen.keys("3")
+        assert "[3 Thr" in screen.first
+
+
+async def test_a_mark_at_the_oldest_moment_has_nothing_before() -> None:
+    history = History()
+    for second in range(3):
+        history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
+    async with opened(scenarios.calls(3), moments=history) as screen:
+        await screen.keys("left_square_bracket", "home")
+        await screen.says("PAST")
+        await screen.keys("m", "end", "D")
+        await screen.says("Nothing is kept from before the mark: mark a later moment.")

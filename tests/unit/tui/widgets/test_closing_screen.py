@@ -1,0 +1,63 @@
+"""Keys that come faster than screens open and close."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+
+import pytest
+from support.driven import opened
+from textual import events
+from unit.builders import scenarios
+
+from locktop.tui.actions import ACTIONS
+
+#: The actions that open each screen and dialogue of the monitor.
+OPENERS = ("help", "callers", "inside", "calls", "timeline", "heat_map", "profiles", "level")
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+async def test_a_screen_may_close_before_its_widgets_are_there(opener: str) -> None:
+    async with opened(scenarios.normal()) as screen:
+        monitor = screen.app.screen
+        await screen.app.run_action(ACTIONS[opener].textual_action, monitor)
+        above = screen.app.screen
+        if above is not monitor:
+            above.dismiss()
+        await screen.settle()
+        assert screen.app.screen is monitor
+        assert "Locks" in screen.text
+
+
+async def test_a_second_answer_closes_no_other_screen() -> None:
+    async with opened(scenarios.normal()) as screen:
+        await screen.keys("c")
+        above = screen.app.screen
+        above.dismiss()
+        above.dismiss()
+        await screen.settle()
+        assert "Locks" in screen.text
+        assert len(screen.app.screen_stack) == 1
+
+
+async def test_a_screen_below_the_help_closes_nothing() -> None:
+    async with opened(scenarios.normal()) as screen:
+        await screen.keys("c")
+        above = screen.app.screen
+        await screen.keys("question_mark")
+        above.dismiss()
+        await screen.settle()
+        assert "Esc closes this" in screen.text
+        await screen.keys("escape", "escape")
+        assert len(screen.app.screen_stack) == 1
+
+
+async def test_replaced_work_leaves_no_warning() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        async with opened(scenarios.normal()) as screen:
+            for _ in range(5):
+                screen.app.post_message(events.Key("R", "R"))
+            await screen.says("The session begins")
+        gc.collect()
+    assert [str(one.message) for one in seen if one.category is RuntimeWarning] == []

@@ -1,0 +1,64 @@
+"""Histograms of waits and holds as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from locktop.collector.model import Histogram
+from locktop.collector.model.histograms import lower_ticks, percentile_s
+from locktop.tui.views.cells import bar, duration, exact
+from locktop.tui.views.detail_parts import blank, heading
+from locktop.tui.views.styled_line import Line, make_line
+
+_MAX_BARS = 8
+_BAR_WIDTH = 36
+#: Buckets that one bar stands for. A power of two has four buckets.
+_STEPS = (1, 2, 4, 8, 16, 32, 64)
+
+
+class Bar(Struct, frozen=True):
+    """The waits or holds from one length to another."""
+
+    from_s: float
+    to_s: float
+    count: int
+
+
+def bars(histogram: Histogram) -> list[Bar]:
+    """Return at most 8 bars from the first bucket with a count to the last one."""
+    first, last = histogram.buckets[0], histogram.buckets[-1]
+    step = next(step for step in _STEPS if last // step - first // step < _MAX_BARS)
+    counts: dict[int, int] = {}
+    for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
+        counts[bucket // step] = counts.get(bucket // step, 0) + count
+    return [
+        Bar(
+            from_s=lower_ticks(at * step) / histogram.hz,
+            to_s=lower_ticks((at + 1) * step) / histogram.hz,
+            count=counts.get(at, 0),
+        )
+        for at in range(first // step, last // step + 1)
+    ]
+
+
+def histogram_lines(what: str, histogram: Histogram | None, max_s: float | None) -> Iterator[Line]:
+    """The lines of the details panel for the lengths of ``what``, such as Waits.
+
+    ``max_s``: the longest one in seconds, None if it is not known.
+    """
+    if histogram is None:
+        return
+    half, most = (duration(percentile_s(histogram, percent, max_s)) for percent in (50, 99))
+    missing = f", {exact(histogram.left_out)} found no room" if histogram.left_out else ""
+    yield blank()
+    yield heading(f"{what} by length", (f"  p50 {half}, p99 {most}{missing}", "dim"))
+    found = bars(histogram)
+    highest = max(one.count for one in found)
+    for one in found:
+        yield make_line(
+            (f"  {duration(one.from_s):>6} to {duration(one.to_s):>6}  ", "dim"),
+            (bar(one.count / highest, _BAR_WIDTH), "waiting"),
+            f" {exact(one.count):>12}",
+        )
