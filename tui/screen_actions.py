@@ -173,7 +173,7 @@ CALL_TREE = ScreenActions(
     ),
 )
 INSIDE = ScreenActions(
-    "inside a lock",
+    "inside of a lock",
     (*(action for action in CALL_TREE.actions if action != "idle"), "sort"),
     (
         "help",

@@ -90,7 +90,7 @@ def test_two_actions_may_exchange_their_keys(own: Path) -> None:
         ("sort = []", "sort: the keys are a list of texts"),
         ("sort = 5", "sort: the keys are a list of texts"),
         ('sort = ["i"]', "i has sort and idle in the monitor; sort left out"),
-        ('sort = ["v"]', "v has weight and sort in the inside a lock; sort left out"),
+        ('weight = ["s"]', "s has weight and sort in the inside of a lock; weight left out"),
     ],
 )
 def test_a_wrong_entry_is_one_message_and_the_others_count(
