@@ -11,7 +11,7 @@ NATIVE := $(shell find native -type f) CMakeLists.txt
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
   pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
   soak false-alarms fuzz fuzz-recordings fuzz-streams \
-  glibc-tests sizes wheel-test clean
+  glibc-tests sizes clean
 
 setup: .venv/.built
 
@@ -126,6 +126,12 @@ CROWD ?= 500
 stream-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/stream.py $(CROWD)
 
+# The pictures of README.md and docs/incidents.md, from the real screen over real programs.
+.PHONY: pictures
+pictures: setup
+	$(BIN)/python bench/screen_svg.py docs/screen.svg
+	PYTHONPATH=tests $(BIN)/python bench/incident_svg.py docs
+
 bench: setup
 	$(BIN)/locktop bench
 
@@ -140,7 +146,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
 	$(BIN)/mypy tests/conftest.py tests/support tests/unit/builders tests/integration tests/glibc \
-	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants
+	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants tests/install
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
 
@@ -212,19 +218,36 @@ fuzz-recordings: setup
 fuzz-streams: setup
 	$(call search,streams)
 
-# The wheel, installed where nothing else of the project is to be seen.
-wheel-test: setup
-	rm -rf build/wheels build/wheel-venv
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --disable-pip-version-check \
-	  --no-build-isolation --no-deps -w build/wheels .
-	$(PYTHON) -m venv build/wheel-venv
-	build/wheel-venv/bin/pip install --quiet --disable-pip-version-check build/wheels/*.whl
-	cd / && "$(CURDIR)/build/wheel-venv/bin/locktop" --version
-	cd / && "$(CURDIR)/build/wheel-venv/bin/python" -c 'import locktop.collector'
-	cd / && "$(CURDIR)/build/wheel-venv/bin/locktop" demo < /dev/null | cat
+# What others install, in dist/: a wheel for each machine, the sources, and one file with all
+# dependencies for the Python that runs `make`. The second wheel needs gcc-aarch64-linux-gnu.
+# auditwheel names a wheel by the oldest glibc that it can do with; more than 2.17 is an error.
+WHEEL_OPTIONS = --quiet --disable-pip-version-check --no-build-isolation --no-deps -w build/wheels
+define wheel
+	rm -rf build/wheels
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(2) $(BIN)/pip wheel $(WHEEL_OPTIONS) $(3) .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --only-plat -w dist build/wheels/*.whl
+	ls dist/locktop-*manylinux_2_17_$(1)*.whl
+endef
+.PHONY: dist dist-test
+.venv/.dist: .venv/.built pyproject.toml
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check \
+	  --no-build-isolation -e '.[dist]'
+	@touch $@
+dist: setup .venv/.dist
+	rm -rf dist build/wheel build/wheel-aarch64
+	$(call wheel,x86_64)
+	$(call wheel,aarch64,_PYTHON_HOST_PLATFORM=linux-aarch64,-C build-dir=build/wheel-aarch64 \
+	  -C cmake.args=-DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/release/aarch64-linux-gnu.cmake)
+	$(BIN)/python release/single_file.py dist/locktop-*x86_64.whl dist/locktop.pyz
+	$(BIN)/python -c 'from scikit_build_core.build import build_sdist; build_sdist("dist")'
+
+# Each of them in a root file system of its own, with python3 and nothing else. Needs root and the
+# packages debootstrap and qemu-user-static; takes some five minutes.
+dist-test: dist
+	$(BIN)/pytest tests/install -m "big or not big"
 
 clean:
-	rm -rf build .venv
+	rm -rf build dist .venv
 
 # docs/snapshot.md, from the types of the document.
 .PHONY: snapshot-reference

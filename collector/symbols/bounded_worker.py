@@ -17,10 +17,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import BinaryIO
 
 _LENGTH = struct.Struct("<I")
 _READ_SIZE = 1 << 20
+#: Runs the module argv[2]. argv[1] is the directory of our package. The single file adds this
+#: directory to sys.path itself, so a new interpreter does not have it there.
+_RUN = """
+import runpy, site, sys
+_, directory, module = sys.argv
+if directory not in sys.path:
+    site.addsitedir(directory)
+runpy.run_module(module, run_name="__main__")
+"""
 
 
 class WorkerError(OSError):
@@ -120,13 +130,19 @@ class BoundedWorker:
             self._starts_left -= 1
         return subprocess.Popen(
             # -P: nothing is imported from the directory where we happen to be
-            [sys.executable, "-P", "-m", self._module],
+            [sys.executable, "-P", "-c", _RUN, *self._where()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
             start_new_session=True,  # the signals of the terminal are for us alone
         )
+
+    def _where(self) -> tuple[str, str]:
+        import locktop
+
+        assert locktop.__file__ is not None
+        return str(Path(locktop.__file__).parents[1]), self._module
 
     def _buffered(self) -> bytes | None:
         if len(self._buffer) < _LENGTH.size:

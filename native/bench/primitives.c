@@ -1,6 +1,7 @@
 /* The table of all measured operations. */
 #include "primitives.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -158,12 +159,25 @@ LOCK(semaphore, guarded, sem_wait(&semaphore), sem_post(&semaphore))
 
 static _Alignas(CACHE_LINE) mtx_t c11;
 
-static void c11_set_up(void)
+/* glibc has these functions since 2.28; the program also starts with an older one. */
+static int (*c11_init)(mtx_t *, int);
+static int (*c11_lock)(mtx_t *);
+static int (*c11_unlock)(mtx_t *);
+
+static bool c11_is_there(void)
 {
-    check(mtx_init(&c11, mtx_plain) == thrd_success ? 0 : ENOMEM);
+    c11_init = (int (*)(mtx_t *, int))dlsym(RTLD_DEFAULT, "mtx_init");
+    c11_lock = (int (*)(mtx_t *))dlsym(RTLD_DEFAULT, "mtx_lock");
+    c11_unlock = (int (*)(mtx_t *))dlsym(RTLD_DEFAULT, "mtx_unlock");
+    return c11_init && c11_lock && c11_unlock;
 }
 
-LOCK(c11, guarded, mtx_lock(&c11), mtx_unlock(&c11))
+static void c11_set_up(void)
+{
+    check(c11_init(&c11, mtx_plain) == thrd_success ? 0 : ENOMEM);
+}
+
+LOCK(c11, guarded, c11_lock(&c11), c11_unlock(&c11))
 
 /* A lock of the program's own, which announces each attempt, or only attempts that have to wait. */
 static _Alignas(CACHE_LINE) atomic_bool custom;
@@ -315,7 +329,7 @@ const struct primitive primitives[] = {
     {"init", "plain mutex: init, destroy", .batch = init_batch},
     {"deep-init", "plain mutex: init, destroy, 13 frames deep", .batch = deep_init_batch},
     {"trylock", "plain mutex: trylock, unlock if it was free", BOTH(trylock)},
-    {"mtx", "C11 mutex: lock, unlock", c11_set_up, BOTH(c11)},
+    {"mtx", "C11 mutex: lock, unlock", c11_set_up, BOTH(c11), .is_there = c11_is_there},
     {"read", "reader-writer lock: lock for reading, unlock", BOTH(read)},
     {"write", "reader-writer lock: lock for writing, unlock", BOTH(write)},
     {"spin", "spin lock: lock, unlock", spin_set_up, BOTH(spin)},
@@ -343,6 +357,8 @@ const unsigned primitive_count = sizeof primitives / sizeof *primitives;
 
 bool can_run_with(const struct primitive *primitive, unsigned threads)
 {
+    if (primitive->is_there && !primitive->is_there())
+        return false;
     bool at_once =
         has_two_cpus() && (primitive->fight || (threads == FEW && primitive->measure_two));
     switch (threads) {

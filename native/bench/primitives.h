@@ -13,6 +13,7 @@ struct primitive {
     void (*turn)(int side);                     /* two threads, one after the other */
     void (*fight)(struct fighter *self);        /* two or more, at once */
     struct cost (*measure_two)(double seconds); /* two threads, measured in a way of its own */
+    bool (*is_there)(void);                     /* whether this libc has the functions */
 };
 
 extern const struct primitive primitives[];

@@ -39,20 +39,30 @@ int lt_lines_fit(const struct lt_line_sums *to, uint64_t count)
     return count <= to->capacity - to->used;
 }
 
-/* Each lock has few lines, so the chain is short. */
-static struct lt_line_sum *sum_of(struct lt_line_sums *to, struct lt_lock_sum *lock, uint64_t key)
+/* The index + 1 of the line in the chain of its lock, made at its first use. */
+static uint32_t find_in_chain(struct lt_line_sums *to, struct lt_lock_sum *lock, uint64_t key)
 {
+    struct lt_line_sum *sum;
+
     for (uint64_t at = lock->lines; at; at = to->table[at - 1].next)
         if (to->table[at - 1].key == key)
-            return &to->table[at - 1];
-
-    struct lt_line_sum *sum = &to->table[to->used++];
-
+            return (uint32_t)at;
+    sum = &to->table[to->used++];
     memset(sum, 0, sizeof *sum);
     sum->key = key;
     sum->next = (uint32_t)lock->lines;
     lock->lines = to->used;
-    return sum;
+    return to->used;
+}
+
+/* The threads of most programs use the same lines, which `recent` finds without a walk. */
+static struct lt_line_sum *sum_of(struct lt_line_sums *to, struct lt_lock_sum *lock, uint64_t key)
+{
+    uint32_t *recent = &to->recent[key * 0x9e3779b97f4a7c15u >> 54];
+
+    if (!*recent || to->table[*recent - 1].key != key)
+        *recent = find_in_chain(to, lock, key);
+    return &to->table[*recent - 1];
 }
 
 uint32_t lt_fold_lines(const void *lines, uint64_t size, struct lt_lock_sum *sums,

@@ -15,8 +15,9 @@ struct lt_line_sums {
     struct lt_line_sum *table; /* room for `capacity` */
     uint32_t capacity;
     uint32_t used;
-    uint64_t left_out;   /* as in struct lt_histograms: of all threads */
-    uint64_t waits[252]; /* LT_BUCKETS: waits in contention of the thread that was read last */
+    uint64_t left_out;     /* as in struct lt_histograms: of all threads */
+    uint64_t waits[252];   /* LT_BUCKETS: waits in contention of the thread that was read last */
+    uint32_t recent[1024]; /* by hash of the key: index + 1 of a line that was used lately */
 };
 
 /* Whether lines with `count` keys find room. */

@@ -148,6 +148,8 @@ class MonitorBody:
         """Go to the details of the row; in the details walk on. Return why a walk ends, or ""."""
         if self.reads_details:
             return self.target.walk(index) if index is not None else ""
+        if not self.target.stays:
+            self.target.take(self.panel().subject)
         self.panel().widget.chosen = True
         self._show_details(whole=self._screen.has_class("small"))
         return ""
@@ -220,7 +222,8 @@ class MonitorBody:
         """Draw the details; return what each scan is to measure more of."""
         if not self.details.display:
             return Followed(0, 0)
-        if self.target.current is None:
+        # The message that the cursor moved comes later than the rows.
+        if self.target.current is None or not (self.target.stays or self.panel().widget.chosen):
             self.target.take(self.panel().subject)
         title, lines = self.target.content(index)
         self.details.set_heads("Details", title)

@@ -150,7 +150,7 @@ struct lt_calls *calls_begin(bool counts)
     if (lt_own.busy &&
         !work_was_left(
             (const uintptr_t *)*FRAME())) { /* a signal handler interrupted the library */
-        if (counts && lt_own.calls)
+        if (counts && lt_own.calls && !shm_is_of_parent())
             lt_own.calls->left_out++;
         return NULL;
     }
@@ -260,8 +260,8 @@ void call_begin_slow(struct lt_calls *calls, const struct traced *call)
         end_left_calls(calls, call);
     uint32_t mode = thread_busy(lt_own.block);
     uint32_t depth = depth_of(calls);
+    bool fits = depth < limit_of(tree);
     struct lt_call *parent = node_of(&tree->frames[depth - 1]);
-    bool fits = depth < tree->depth_limit;
     struct lt_call *node = fits ? call_known(calls, parent, call->function) : NULL;
     if (!node && (fits || calls->depth_room < max_frames()) && growth_begin(tree)) {
         fits = fits || frames_grow(calls);
@@ -374,6 +374,7 @@ void calls_retire(struct lt_thread *t)
     call_tree_clear(calls);
     struct lt_call_frame *root = call_tree_of(calls)->frames;
     root->callee_ticks = 0;
+    growth_end(call_tree_of(calls)); /* a handler may have ended the thread in the middle */
     skip_no_more(calls);
     calls->control = 0;
 }

@@ -63,6 +63,13 @@ static inline uint32_t depth_of(const struct lt_calls *calls)
     return __atomic_load_n(&calls->depth, __ATOMIC_ACQUIRE);
 }
 
+/* Read before `frames`. In between, a handler or such a process may move the frames to a larger
+ * place. */
+static inline uint32_t limit_of(const struct call_tree *tree)
+{
+    return __atomic_load_n(&tree->depth_limit, __ATOMIC_ACQUIRE);
+}
+
 static inline struct lt_call *node_of(const struct lt_call_frame *frame)
 {
     return (struct lt_call *)(uintptr_t)frame->node;
@@ -82,8 +89,9 @@ static ALWAYS_INLINE void frame_fill(struct lt_call_frame *frame, struct lt_call
 }
 
 /* Adds a frame to `depth` others. A signal handler may come between any two of these steps. The
- * handler's calls end before this goes on, but they may have overwritten the frame before the depth
- * rose. If so, they have overwritten `begin`, which is written first. */
+ * handler's calls end before this goes on. Before the depth rose, they were callees of the caller,
+ * and may have overwritten the frame. Then this call begins after them. Later, they are callees of
+ * this call. */
 static ALWAYS_INLINE void call_push(struct lt_calls *calls, uint32_t depth, struct lt_call *node,
                                     const struct traced *call)
 {
@@ -95,43 +103,69 @@ static ALWAYS_INLINE void call_push(struct lt_calls *calls, uint32_t depth, stru
     __atomic_store_n(&calls->depth, depth + 1, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     frame = &call_tree_of(calls)->frames[depth]; /* the handler may have moved the frames */
-    if (UNLIKELY(frame->begin != now)) {
+    if (UNLIKELY(calls->last >= now) && (frame->begin != now || !frame->callee_ticks)) {
         frame_fill(frame, node, call, waited);
-        frame->begin = now;
+        frame->begin = now = calls->last;
     }
     calls->last = now;
     node->count++;
 }
 
-/* Ends the call of the uppermost of `depth` frames, which is not the root's. */
+/* The calls of a handler that came before the depth fell are callees of the call that ended. */
+static NOINLINE void call_pop_repair(struct lt_calls *calls, uint32_t depth, struct lt_call *node,
+                                     uint64_t missing, bool is_short)
+{
+    call_tree_of(calls)->frames[depth - 2].callee_ticks += missing;
+    if (is_short)
+        return;
+    node->ticks += missing;
+    node->callee_ticks += missing;
+}
+
+/* Ends the call of the uppermost of `depth` frames, which is not the root's. A signal handler may
+ * come between any two of these steps, and since `now`. */
 static ALWAYS_INLINE void call_pop(struct lt_calls *calls, uint32_t depth, uint64_t now)
 {
     const struct call_tree *tree = call_tree_of(calls);
-    struct lt_call_frame *frame = &tree->frames[depth - 1];
+    const struct lt_call_frame *frame = &tree->frames[depth - 1];
     struct lt_call *node = node_of(frame);
-    uint64_t elapsed = now > frame->begin ? now - frame->begin : 0;
-    if (UNLIKELY(elapsed < tree->min_ticks)) {
+    uint64_t begin = frame->begin, callee_ticks;
+    do {
+        callee_ticks = frame->callee_ticks;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (UNLIKELY(calls->last > now))
+            now = calls->last; /* when the handler's calls ended */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        frame = &tree->frames[depth - 1]; /* the handler may have moved the frames */
+    } while (UNLIKELY(frame->callee_ticks != callee_ticks));
+    uint64_t elapsed = now > begin ? now - begin : 0;
+    bool is_short = elapsed < tree->min_ticks;
+    if (UNLIKELY(is_short)) {
         node->short_count++;
     } else {
         node->ticks += elapsed;
-        node->callee_ticks += frame->callee_ticks;
-        frame[-1].callee_ticks += elapsed;
+        node->callee_ticks += callee_ticks;
+        tree->frames[depth - 2].callee_ticks += elapsed;
         uint64_t waited = lt_own.block->waited - frame->waited;
         if (UNLIKELY(waited))
             node->wait_ticks += waited;
     }
-    __atomic_store_n(&calls->depth, depth - 1, __ATOMIC_RELEASE);
     calls->last = now;
+    __atomic_store_n(&calls->depth, depth - 1, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    frame = &tree->frames[depth - 1];
+    if (UNLIKELY(frame->callee_ticks != callee_ticks && frame->begin == begin))
+        call_pop_repair(calls, depth, node, frame->callee_ticks - callee_ticks, is_short);
 }
 
 static ALWAYS_INLINE void call_begins(struct lt_calls *calls, const struct traced *call)
 {
     const struct call_tree *tree = call_tree_of(calls);
-    uint32_t depth = depth_of(calls);
+    uint32_t limit = limit_of(tree), depth = depth_of(calls);
     const struct lt_call_frame *above = &tree->frames[depth - 1];
     struct lt_call *node = (struct lt_call *)(uintptr_t)node_of(above)->latest;
     if (LIKELY(node->function == call->function && above->frame >= call->return_at &&
-               depth < tree->depth_limit))
+               depth < limit))
         call_push(calls, depth, node, call);
     else
         call_begin_slow(calls, call);

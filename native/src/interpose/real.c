@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Before real_resolve() each pointer leads to a stand-in that resolves the functions and then calls
  * on. */
@@ -25,6 +26,28 @@ static int absent(void)
     return ENOSYS;
 }
 
+/* Before glibc 2.34, dlsym() itself calls pthread_once(), and malloc for its error message. So the
+ * thread that looks up the functions calls hooks that have no real function yet. Volatile: dlfcn.h
+ * tells the compiler that dlsym() never calls back. */
+static __thread volatile bool is_looking_up;
+
+/* Works as pthread_once() in a process with one thread. The value 2 says "done" to glibc. */
+static int once_while_looking_up(pthread_once_t *control, void (*init)(void))
+{
+    if (*control == PTHREAD_ONCE_INIT) {
+        init();
+        *control |= 2;
+    }
+    return 0;
+}
+
+/* Returns the function that a hook calls while its thread looks up the functions. Locks are neither
+ * taken nor released: the lookup comes before the program has a second thread. */
+static void *stand_in(const char *name)
+{
+    return !strcmp(name, "pthread_once") ? (void *)once_while_looking_up : (void *)absent;
+}
+
 static void *lookup(const char *name, const char *version)
 {
     void *symbol = version ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
@@ -40,27 +63,50 @@ static bool is_of_libc(const void *function)
             found.dli_fbase == libc.dli_fbase);
 }
 
+/* All real functions, under their own names. */
+struct functions {
+#define HOOK(result, name, parameters, arguments) result(*name) parameters;
+#define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
+    result(*name##suffix) parameters;
+#include "interpose/hooks.def"
+};
+
 void real_resolve(void)
 {
+    if (is_looking_up)
+        return;
+    is_looking_up = true;
     const char *single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
     if (single)
         real_single_threaded = single;
-#define HOOK(result, name, parameters, arguments) real_##name = lookup(#name, NULL);
+    /* No pointer changes before the last lookup: a lookup must not release a lock that it did not
+     * take. */
+    struct functions found;
+#define HOOK(result, name, parameters, arguments) found.name = lookup(#name, NULL);
 #define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
-    real_##name##suffix = lookup(#name, version);
+    found.name##suffix = lookup(#name, version);
 #include "interpose/hooks.def"
+#define HOOK(result, name, parameters, arguments) real_##name = found.name;
+#define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
+    real_##name##suffix = found.name##suffix;
+#include "interpose/hooks.def"
+    is_looking_up = false;
     real_call_hooks_matter = !is_of_libc((const void *)real___cyg_profile_func_enter);
 }
 
 #define HOOK(result, name, parameters, arguments)                                                  \
     static result first_##name parameters                                                          \
     {                                                                                              \
+        if (is_looking_up)                                                                         \
+            return ((result(*) parameters)stand_in(#name))arguments;                               \
         real_resolve();                                                                            \
         return real_##name arguments;                                                              \
     }
 #define HOOK_VERSION(result, name, suffix, version, parameters, arguments)                         \
     static result first_##name##suffix parameters                                                  \
     {                                                                                              \
+        if (is_looking_up)                                                                         \
+            return ((result(*) parameters)stand_in(#name))arguments;                               \
         real_resolve();                                                                            \
         return real_##name##suffix arguments;                                                      \
     }

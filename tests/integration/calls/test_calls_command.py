@@ -16,6 +16,7 @@ from support.targets import StartTarget
 
 Need = Callable[..., Path]
 NAMES = ("most", "some", "little")
+ROUNDS = 10
 
 
 def calls(*arguments: str | int) -> dict[str, Any]:
@@ -30,14 +31,33 @@ def counts(document: dict[str, Any]) -> list[int]:
     return [by_name.get(name, 0) for name in NAMES]
 
 
-def test_counts_and_times_are_those_of_the_program(start_target: StartTarget) -> None:
+def own_times(document: dict[str, Any]) -> list[float]:
+    by_name = {one["function"]: one["own_s"] for one in document["functions"]}
+    return [by_name[name] for name in NAMES]
+
+
+def test_the_times_are_those_of_the_program(start_target: StartTarget) -> None:
+    """A busy neighbour may interrupt the program between its own clock and ours, in some rounds."""
+    target = start_target("call_times", flags=INSTRUMENTED)
+    before, before_s = [0.0] * 3, [0.0] * 3
+    for _ in range(ROUNDS):
+        truth_s = target.truth()["seconds"]
+        found = own_times(calls("-p", target.pid))
+        of_round = [one - former for one, former in zip(found, before, strict=True)]
+        expected = [one - former for one, former in zip(truth_s, before_s, strict=True)]
+        assert all(one > 0.99 * s for one, s in zip(of_round, expected, strict=True))
+        if of_round == pytest.approx(expected, rel=0.02):
+            return
+        before, before_s = found, truth_s
+        target.go_on()
+    pytest.fail(f"{of_round} is never {expected}")
+
+
+def test_counts_and_sums_are_those_of_the_program(start_target: StartTarget) -> None:
     target = start_target("call_times", flags=INSTRUMENTED)
     truth = target.truth()
     document = calls("-p", target.pid)
     assert counts(document) == truth["counts"]
-    by_name = {one["function"]: one for one in document["functions"]}
-    for name, seconds in zip(NAMES, truth["seconds"], strict=True):
-        assert by_name[name]["own_s"] == pytest.approx(seconds, rel=0.02)
     own_s = sum(one["own_s"] for one in document["functions"])
     assert own_s == pytest.approx(document["traced_s"], rel=0.01)
     assert document["nodes"][0]["function"] == "main"

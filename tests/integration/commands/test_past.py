@@ -39,7 +39,7 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
     assert float(target.line()) < 1.0 < waited_s
     time.sleep(age_s)  # the age is what the test is about
     with Screen(need("tmux"), "-p", target.pid, width=width, height=height) as screen:
-        screen.until(lambda text: "1 alert: {" in text.split("\n")[0], "the count of alerts")
+        screen.until(lambda text: "1 alert: {" in text.split("\n")[1], "the count of alerts")
         screen.press("{")
         found = screen.until(lambda text: "PAST" in text.split("\n")[0], "the past")
         assert f"worker waited {waited_s:.2f} s for g_cache_lock" in found
@@ -81,7 +81,7 @@ def test_a_long_wait_is_found_after_many_brief_ones(
     target.go_on(f"1300 {busy_s * 400 or 40} {3 if busy_s else 0}")
     waited_s = float(target.line())
     with Screen(need("tmux"), "-p", target.pid, width=120, height=30) as screen:
-        screen.until(lambda text: "1 alert: {" in text.split("\n")[0], "the count of alerts")
+        screen.until(lambda text: "1 alert: {" in text.split("\n")[1], "the count of alerts")
         screen.press("{")
         found = screen.until(lambda text: "PAST" in text.split("\n")[0], "the past")
         said = re.search(r" waited (\d\.\d\d) s for g_cache_lock.*, and 2 more", found)
@@ -116,15 +116,15 @@ def test_a_long_wait_of_a_running_session_is_visible_as_it_was(
     with Screen(need("tmux"), "-p", target.pid, width=120, height=40) as screen:
         screen.until(lambda text: "2/s" in text, "the first snapshot")
         target.go_on("hold")
-        screen.until(lambda text: "1 alert: {" in text.split("\n")[0], "the count of alerts")
+        screen.until(lambda text: "1 alert: {" in text.split("\n")[1], "the count of alerts")
         target.go_on("release")
         target.line()
-        screen.until(lambda text: "No " in text.split("\n")[1], "a calm process")
+        screen.until(lambda text: "No " in text.split("\n")[2], "a calm process")
         time.sleep(age_s)
         screen.press("{")
         found = screen.until(lambda text: "PAST" in text.split("\n")[0], "the past")
         assert "worker waits " in found
-        found = screen.until(lambda text: "g_cache_lock" in text.split("\n")[1], "the headline")
+        found = screen.until(lambda text: "g_cache_lock" in text.split("\n")[2], "the headline")
         screen.press("Enter")
         screen.until(lambda text: " cache_reload  " in text, "the stack of the holder")
         screen.press("End", "q")
@@ -152,9 +152,9 @@ def test_a_recording_of_a_process_that_is_gone_shows_the_wait(
     with Screen(need("tmux"), "replay", str(tmp_path / "r"), width=120, height=40) as screen:
         screen.until(lambda text: "REPLAY" in text.split("\n")[0], "the replay")
         screen.press("}")
-        screen.until(lambda text: "worker waits" in text.split("\n")[0], "the alert")
+        screen.until(lambda text: "worker waits" in text.split("\n")[1], "the alert")
         # The snapshot of that moment is drawn when it is read, after the first line.
-        screen.until(lambda text: "g_cache_lock" in text.split("\n")[1], "the headline")
+        screen.until(lambda text: "g_cache_lock" in text.split("\n")[2], "the headline")
         screen.press("End", "Enter")
         screen.until(lambda text: " cache_reload  " in text, "the stack of the holder")
         screen.press("Home", "p", "+", "+")

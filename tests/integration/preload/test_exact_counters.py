@@ -37,6 +37,19 @@ def contended_mutexes(document: dict[str, Any]) -> int:
     return sum(lock["contended"] for lock in document["locks"] if lock["kind"] == "mutex")
 
 
+def assert_histograms_exact(document: dict[str, Any]) -> None:
+    """Each wait is in a bucket, or found no room there and is told."""
+    for one in (*document["threads"], *document["locks"]):
+        histogram = one["wait_histogram"] or {"counts": (), "left_out": one["contended"]}
+        assert sum(histogram["counts"]) + histogram["left_out"] == one["contended"]
+    buckets = sum(
+        sum(lock["wait_histogram"]["counts"])
+        for lock in document["locks"]
+        if lock["kind"] == "mutex" and lock["wait_histogram"]
+    )
+    assert buckets > contended_mutexes(document) / 2
+
+
 def test_every_counter_is_exact(start_target: StartTarget) -> None:
     target = start_target("rolling_contention")
     truth = stopped_after_load(target)
@@ -58,10 +71,12 @@ def test_every_counter_is_exact(start_target: StartTarget) -> None:
     assert by_lock == by_thread == by_stack
     assert by_lock > MIN_CONTENDED
     assert document["lost_events"] > 0, "the library counts the events that it overwrote"
+    assert_histograms_exact(document)
 
     target.go_on()
     target.expect("joined")
     after = tool.snapshot(target.pid)
     assert_locks_exact(after, truth)
     assert contended_mutexes(after) == by_lock, "the counts of ended threads stay"
+    assert_histograms_exact(after)
     assert target.finish() == (0, [])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.scans import full_scan
+from support.symbol_versions import is_newer, needed_versions
 from support.targets import CFLAGS, Target, source_of
 
 from locktop.collector.native import ffi
@@ -68,6 +69,14 @@ def test_the_c_units_pass(built: Path) -> None:
     for test in tests:
         if test.name.removeprefix("unit-") not in GROWING:
             _run(*EMULATOR, str(test))
+
+
+def test_an_old_glibc_is_enough(built: Path) -> None:
+    parts = [*built.glob("liblocktop*.so"), *built.glob("locktop-*")]
+    assert len(parts) == 5  # the reader is built for a wheel alone
+    for part in parts:
+        too_new = {symbol for symbol, version in needed_versions(part) if is_newer(version)}
+        assert not too_new, part.name
 
 
 @pytest.fixture

@@ -30,6 +30,19 @@ def test_locks_before_the_first_constructor_work(
         assert target.finish() == (0, ["ok"])
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_lookup_that_locks_works(
+    level: str | None, compiler: Compiler, start_target: StartTarget
+) -> None:
+    """dlsym() of glibc before 2.34 calls pthread_once(), which is a hook."""
+    theirs = compiler.program("dlsym_that_locks", "-shared", "-fPIC")
+    preload = f"{preload_environment()['LD_PRELOAD']}:{theirs}"
+    running = start_target(
+        "threads_trade_memory", environment={**environment(level), "LD_PRELOAD": preload}
+    )
+    assert running.finish() == (0, ["ok"])
+
+
 def allocator(name: str) -> str:
     """Return the library's file name as the loader wants it."""
     found = ctypes.util.find_library(name)
