@@ -15,17 +15,17 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.terminal import HERE, LONG_ENOUGH_S, Terminal
 
+KEYS = (("y", "the row"), ("Y", "the details"), ("\x19", "the report"))
 _OSC_52 = re.compile(rb"\x1b\]52;([^;]*);([A-Za-z0-9+/=]*)(?:\x07|\x1b\\)")
 
 
-def copies(output: bytes) -> list[bytes]:
+def copies(output: bytes | bytearray) -> list[bytes]:
     """The texts that a terminal would put into its clipboard."""
     return [base64.b64decode(found[2]) for found in _OSC_52.finditer(output)]
 
@@ -47,10 +47,12 @@ def test_row_and_details_reach_the_terminal_and_the_file(runtime: Path) -> None:
     )
     try:
         terminal.wait_text("g_table_lock", 0)
-        for key, words in (("y", "LOCK g_cache_lock  KIND mutex"), ("Y", "cache.c:88")):
+        for (key, what), words in zip(
+            KEYS, ("LOCK g_cache_lock  KIND", "cache.c:88", "LOCKS"), strict=True
+        ):
             mark = terminal.received
             terminal.press(key)
-            terminal.wait_text("sent to the terminal; also in ", mark)
+            terminal.wait_text(f"Copied {what}: sent to the terminal; also in ", mark)
             (text,) = copies(terminal.since(mark))
             assert copied_file(runtime).read_bytes() == text
             assert copied_file(runtime).stat().st_mode & 0o777 == 0o600
@@ -103,6 +105,18 @@ class Multiplexer:
             assert self._changed.wait_for(lambda: wanted in self._output[mark:], LONG_ENOUGH_S), (
                 f"{text!r} was not painted: {bytes(self._output[mark:])[-2000:]!r}"
             )
+
+    def copies_after(self, mark: int) -> list[bytes]:
+        """The copies after ``mark``; wait for the first one."""
+        with self._changed:
+            self._changed.wait_for(lambda: copies(self._output[mark:]), LONG_ENOUGH_S)
+            return copies(self._output[mark:])
+
+    def clear_message(self) -> None:
+        """Press a key that clears the message, and wait for the line of keys."""
+        mark = len(self.output)
+        self.press("j")
+        self.wait_text("help", mark)
 
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
@@ -163,11 +177,11 @@ def test_tmux_takes_copies_in_one_of_its_settings_and_the_file_always(
     tmux: tuple[Multiplexer, list[str]], runtime: Path, setting: str
 ) -> None:
     opened, ask = tmux
-    for key in ("y", "Y", "\x19"):
+    for key, what in KEYS:
         mark = len(opened.output)
         opened.press(key)
         # tmux handles the output of the app in its order: the copy comes before the message.
-        opened.wait_text("sent to the terminal; also in ", mark)
+        opened.wait_text(f"Copied {what}: sent to the terminal; also in ", mark)
         opened.wait_text("set-clipboard is on", mark)
         text = copied_file(runtime).read_bytes()
         assert text
@@ -177,8 +191,8 @@ def test_tmux_takes_copies_in_one_of_its_settings_and_the_file_always(
             assert copies(opened.output[mark:]) == [text], "the outer terminal has it too"
         else:
             assert buffer.returncode != 0, "no buffer was made"
-            assert copies(opened.output[mark:]) == []
-        opened.press("j")  # clears the message
+            assert copies(opened.output) == []
+        opened.clear_message()
 
 
 def test_screen_passes_a_copy_on_to_its_terminal(tmp_path: Path, runtime: Path) -> None:
@@ -192,16 +206,13 @@ def test_screen_passes_a_copy_on_to_its_terminal(tmp_path: Path, runtime: Path) 
     opened = Multiplexer(command, environ(runtime, tmp_path))
     try:
         opened.wait_text("g_table_lock")
-        for key in ("y", "Y", "\x19"):
+        for key, what in KEYS:
             mark = len(opened.output)
             opened.press(key)
-            opened.wait_text("sent to the terminal; also in ", mark)
+            opened.wait_text(f"Copied {what}: sent to the terminal; also in ", mark)
             text = copied_file(runtime).read_bytes()
-            until = time.monotonic() + LONG_ENOUGH_S
-            while copies(opened.output[mark:]) != [text] and time.monotonic() < until:
-                time.sleep(0.01)
-            assert copies(opened.output[mark:]) == [text]
-            opened.press("j")
+            assert opened.copies_after(mark) == [text]
+            opened.clear_message()
     finally:
         subprocess.run(
             ["screen", "-S", name, "-X", "quit"],

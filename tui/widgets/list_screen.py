@@ -214,7 +214,7 @@ class ListScreen(ClosingScreen[None]):
     def action_palette(self) -> None:
         """Show all actions of the screen by name, and run the chosen one."""
         table = keys_of(self.app)
-        self.app.push_screen(Palette(self.SCREEN, table), self._run_chosen)
+        self.app.push_screen(Palette(self.SCREEN, table, self.app.size.width), self._run_chosen)
 
     async def _run_chosen(self, action: str | None) -> None:
         if action is not None:

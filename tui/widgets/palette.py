@@ -28,17 +28,19 @@ _KEYS = (
     (" Up Down", "key"), (" choose ", "label"),
 )  # fmt: skip
 #: The palette appears after this time in any case.
-_PAINTED_AFTER_S = 0.3
+_PAINTED_AFTER_S = 2.0
 _KEY_WIDTH, _NAME_WIDTH = 11, 18
 
 
 class _ActionList(ItemList, can_focus=False):
     """The list without the focus: the keys are for the screen alone, in their order."""
 
-    def __init__(self, most: int) -> None:
-        """``most``: the number of all actions."""
+    def __init__(self, most: int, width: int) -> None:
+        """``most``: the number of all actions; ``width``: of the terminal."""
         super().__init__(id="palette-actions")
         self._most = most
+        # Set later, the height would cost a second layout, and that a second painting.
+        self.virtual_size = Size(width, most + self.heads)
 
     def fit_height(self) -> None:
         """Keep the height for all actions: a new one would paint the whole screen at a letter."""
@@ -70,8 +72,14 @@ class Palette(ClosingScreen[str | None], ModalScreen[str | None]):
         Binding("escape", "dismiss(None)", "leave", show=False),
     ]
 
-    def __init__(self, screen: ScreenActions, table: KeyTable) -> None:
-        """``screen``: whose actions; ``table``: the keys of the user."""
+    def __init__(self, screen: ScreenActions, table: KeyTable, width: int) -> None:
+        """Make the list.
+
+        Args:
+            screen: whose actions the list has.
+            table: the keys of the user.
+            width: of the terminal, in cells.
+        """
         super().__init__()
         self._names = [name for name in dict.fromkeys(screen.actions) if name != _OWN]
         self._table = table
@@ -79,7 +87,7 @@ class Palette(ClosingScreen[str | None], ModalScreen[str | None]):
         self._typed = ""
         self._found: list[int] = []
         self._curtain = ExitStack()
-        self._list = _ActionList(len(self._names))
+        self._list = _ActionList(len(self._names), width)
         self._words = FixedLines(id="palette-words")
         self._keys_below = FixedLines(id="palette-keys")
 
@@ -99,6 +107,10 @@ class Palette(ClosingScreen[str | None], ModalScreen[str | None]):
 
     def on_resize(self, _: events.Resize) -> None:
         """Draw for the new size."""
+        self.call_after_refresh(self._draw)
+
+    def on_screen_resume(self) -> None:
+        """Paint: the layout is done, or another screen above has closed."""
         self.call_after_refresh(self._draw_whole)
 
     def on_unmount(self) -> None:
