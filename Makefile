@@ -113,6 +113,18 @@ KILLS ?= 100
 record-kills: setup
 	LOCKTOP_KILLS=$(KILLS) $(BIN)/pytest tests/integration/recording -k killed_at_any_moment
 
+# The time to the first text and to a key, and the bytes for the terminal (docs/overhead.md).
+TERMINAL_ROUNDS ?= 10
+.PHONY: terminal-bench
+terminal-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/terminal.py $(TERMINAL_ROUNDS)
+
+# Random keys and sizes on a live process; the tests include 1,000. SEED repeats a choice.
+KEYS ?= 10000
+.PHONY: random-keys
+random-keys: setup
+	LOCKTOP_RANDOM_KEYS=$(KEYS):$(SEED) $(BIN)/pytest -s tests/terminal/test_random_keys.py
+
 # What samples inside locks cost the program and the tool (docs/overhead.md), in so many rounds of
 # eight seconds.
 INSIDE_ROUNDS ?= 11

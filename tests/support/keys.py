@@ -11,9 +11,10 @@ from support.pty_tool import PtyTool
 ESCAPE = "\x1b[27u"
 HELP = "Esc closes this"
 #: More than there are screens, entries and filters above each other.
-MAX_OPEN = 40
-#: A key that comes with the key that closes a screen is lost, so keys are typed again.
-AGAIN_S = 2.0
+MAX_OPEN = 30
+#: A key that comes with the key that closes a screen is lost, so keys are typed again. The pause
+#: grows: a busy machine needs time for the keys before.
+AGAIN_S, MAX_AGAIN_S = 1.0, 30.0
 _NAMED = {
     "enter": "\r", "escape": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "space": " ",
     "backspace": "\x7f", "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
@@ -47,11 +48,13 @@ def own_keys() -> list[str]:
 
 def leaves_all(tool: PtyTool) -> bool:
     """Leave all that is open, open the help, and close it; return whether that works."""
+    again_s = AGAIN_S
     for _ in range(MAX_OPEN):
         tool.press(ESCAPE)
         tool.press("?")
-        if tool.comes(lambda text: HELP in text, AGAIN_S):
+        if tool.comes(lambda text: HELP in text, again_s):
             tool.press(ESCAPE)
-            if tool.comes(lambda text: HELP not in text and "q quit" in text, AGAIN_S):
+            if tool.comes(lambda text: HELP not in text and "q quit" in text, again_s):
                 return True
+        again_s = min(1.3 * again_s, MAX_AGAIN_S)
     return False

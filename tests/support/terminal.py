@@ -66,6 +66,7 @@ class Terminal:
         self._leaving = threading.Event()
         self._reading = threading.Event()
         self._reading.set()
+        self._allowed: int | None = None  # bytes that may still be read; None: any number
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -74,12 +75,20 @@ class Terminal:
             self._reading.wait()
             if not select.select([self._master], [], [], 0.05)[0]:
                 continue
+            with self._changed:
+                allowed = self._allowed
+            if allowed == 0:
+                with self._changed:
+                    self._changed.wait(0.05)
+                continue
             try:
-                data = os.read(self._master, 65536)
+                data = os.read(self._master, min(allowed or 65536, 65536))
             except OSError:  # the child has closed the terminal
                 data = b""
             with self._changed:
                 self._output += data
+                if self._allowed is not None:
+                    self._allowed -= len(data)
                 self._changed.notify_all()
             if not data:
                 return
@@ -89,8 +98,23 @@ class Terminal:
         self._reading.clear()
 
     def go_on(self) -> None:
-        """Read again."""
+        """Read again, as fast as possible."""
+        with self._changed:
+            self._allowed = None
         self._reading.set()
+
+    def limit(self) -> None:
+        """Read nothing from now on, but what ``carry()`` allows."""
+        with self._changed:
+            self._allowed = 0
+
+    def carry(self, number: int) -> None:
+        """Read so many bytes more, which the child has written already."""
+        with self._changed:
+            wanted = len(self._output) + number
+            self._allowed = number
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: len(self._output) >= wanted, LONG_ENOUGH_S)
 
     @property
     def received(self) -> int:

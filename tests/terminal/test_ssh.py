@@ -38,7 +38,7 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 SetEnv HOME={directory}
 """
-#: What each screen shows that a key of the monitor opens, by the action.
+#: The words that the screen of each action shows.
 VIEWS = {
     "help": "Esc closes this",
     "callers": "Callers",

@@ -13,7 +13,7 @@ from statistics import median
 import pytest
 from support.terminal import LONG_ENOUGH_S, Terminal
 
-BUDGET_BYTES = 3 * 1024
+BUDGET_BYTES = 2 * 1024
 
 
 def test_the_first_frame_shows_a_snapshot_not_an_empty_screen(terminal: Terminal) -> None:
