@@ -50,7 +50,7 @@ class TreeTexts(ListTexts):
     """The texts of a call tree."""
 
     def __init__(self, screen: CallTreeScreen) -> None:
-        super().__init__(screen)
+        super().__init__(screen, screen.active_list)
         self._tree = screen
 
     def report(self) -> Callable[[], str]:

@@ -18,7 +18,7 @@ class MonitorTexts(ListTexts):
         self, screen: ListScreen, body: MonitorBody, index: Callable[[], SnapshotIndex | None]
     ) -> None:
         """``body``: has the lists; ``index``: returns the snapshot on the screen."""
-        super().__init__(screen)
+        super().__init__(screen, screen.active_list)
         self._body = body
         self._index = index
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from textual.app import App
+from textual.geometry import Size
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.copied_file import save_copy
 from locktop.tui.terminal.clipboard import MAX_BYTES
 from locktop.tui.views.shorten import path_in
-
-if TYPE_CHECKING:
-    from locktop.tui.widgets.list_screen import ListScreen
 
 #: How long the message with the path stays, in seconds.
 _COPIED_S = 15.0
@@ -27,10 +27,28 @@ class _Sends(Protocol):
         """Send the text; return what the user must know about that, or ""."""
 
 
+class Messages(Protocol):
+    """A screen that has messages, and runs work beside the keys; see ListScreen."""
+
+    @property
+    def app(self) -> App[object]:
+        """The app, which may send."""
+
+    @property
+    def size(self) -> Size:
+        """The size of the screen."""
+
+    def show_message(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
+        """Show a message."""
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
+        """Run ``work`` beside the keys."""
+
+
 class Copier:
     """Copies for one screen. A terminal does not say whether it took the text: hence the file."""
 
-    def __init__(self, screen: ListScreen) -> None:
+    def __init__(self, screen: Messages) -> None:
         self._screen = screen
 
     def copy(self, what: str, make: Callable[[], str] | None) -> None:

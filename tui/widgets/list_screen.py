@@ -97,7 +97,7 @@ class ListScreen(ClosingScreen[None]):
         self.find_entry = FindEntry(self.focused_panel, self._find_ended)
         self._found_words = ""  # the words that n and N go on with
         self.copier = Copier(self)
-        self.texts = ListTexts(self)
+        self.texts = ListTexts(self, self.active_list)
 
     def compose_top(self) -> ComposeResult:
         """The lines at the top: the views, the status and the headline."""

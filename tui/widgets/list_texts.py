@@ -6,27 +6,28 @@ A screen with more to say has a subclass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from textual.screen import Screen
 
 from locktop.tui.widgets.details import Details
-
-if TYPE_CHECKING:
-    from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.item_list import ItemList
 
 
 class ListTexts:
     """The texts of any screen of lists."""
 
-    def __init__(self, screen: ListScreen) -> None:
-        self.screen = screen
+    def __init__(self, screen: Screen[None], active_list: Callable[[], ItemList]) -> None:
+        """``active_list``: returns the list in use."""
+        self._screen = screen
+        self._active_list = active_list
 
     def row(self) -> str:
         """The whole row under the cursor as plain text; "" without one."""
-        return self.screen.active_list().current_text
+        return self._active_list().current_text
 
     def details(self) -> str:
         """The visible details as plain text; "" without any."""
-        return next((one.whole_text for one in self.screen.query(Details) if one.display), "")
+        return next((one.whole_text for one in self._screen.query(Details) if one.display), "")
 
     def report(self) -> Callable[[], str] | None:
         """Return what makes the text report, in another thread; None where there is none."""

@@ -63,7 +63,7 @@ async def test_the_report_is_the_one_that_is_saved(
         await screen.keys("ctrl+y")
         await screen.says("Copied the report: sent to the terminal; also in ")
         assert sent == [file.read_bytes()]
-        assert file.read_bytes() == snapshot_file(screen.feed._first[0], "text")
+        assert file.read_bytes() == snapshot_file(scenarios.normal(), "text")
 
 
 async def test_the_call_tree_copies_its_own_report(

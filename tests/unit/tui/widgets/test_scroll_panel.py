@@ -20,7 +20,7 @@ async def test_the_cursor_goes_along_while_the_user_types() -> None:
         assert screen.locks.count() == rows
 
 
-async def test_the_search_goes_on_in_both_directions_and_around_the_end() -> None:
+async def test_the_search_goes_on_in_both_directions_and_past_the_end() -> None:
     async with opened(scenarios.many()) as screen:
         await screen.keys("f", *"SHARD99", "enter")
         assert "shard99.mutex" in row_under_cursor(screen.locks)
