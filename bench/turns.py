@@ -79,9 +79,9 @@ def screen_s(checkout: str, pid: int) -> float:
     """Return the CPU seconds of a screen for each of its scans."""
     leader, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (40, 120))
-    with tempfile.NamedTemporaryFile("r") as told:
+    with tempfile.NamedTemporaryFile("r") as lines_of_screen:
         tool = subprocess.Popen(
-            [python(checkout), "-c", SCREEN, "-p", str(pid), told.name],
+            [python(checkout), "-c", SCREEN, "-p", str(pid), lines_of_screen.name],
             env={**os.environ, "TERM": "xterm-256color"},
             start_new_session=True,
             stdin=terminal,
@@ -97,7 +97,7 @@ def screen_s(checkout: str, pid: int) -> float:
             subprocess.run(["kill", "-USR1", str(tool.pid)], check=True)
         while len(lines) < 2:
             time.sleep(0.1)
-            lines += told.readlines()
+            lines += lines_of_screen.readlines()
         tool.kill()
         tool.wait()
     (first, used), (last, used_last) = (map(float, line.split()) for line in lines)

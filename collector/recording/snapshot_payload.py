@@ -64,7 +64,7 @@ def decode(payload: bytes) -> Snapshot:
         for packed in found.blame.values():
             RecordedBlame.check(packed)
         _check_histograms(found.snapshot)
-        snapshot = found.snapshot if _is_harmless(found.snapshot, payload) else _checked(found)
+        snapshot = found.snapshot if is_harmless(found.snapshot, payload) else _checked(found)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__
         raise LocktopError(f"a recorded snapshot is damaged: {reason}") from None
@@ -90,7 +90,7 @@ def _check_histograms(snapshot: Snapshot) -> None:
             thread.wait_histogram.check()
 
 
-def _is_harmless(snapshot: Snapshot, payload: bytes) -> bool:
+def is_harmless(snapshot: Snapshot, payload: bytes) -> bool:
     """Return whether all texts and numbers are harmless for sure; a look at JSON is cheap.
 
     JSON has a backslash before each control character, and before few others.

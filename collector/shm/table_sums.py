@@ -30,8 +30,9 @@ _CONTENTION = sum(1 << number for number in CONTENDING)
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _USES_AT = native.offset_of("struct lt_thread_sum", "uses")
 _MAX_USES: int = lib.LT_USES
+_BLOCK_WORDS = 3 * lib.LT_KINDS + 2
 #: The fields of struct lt_thread_sum before the uses.
-_THREAD_SUMS = struct.Struct(f"={3 * lib.LT_KINDS + 2}QI")
+_THREAD_SUMS = struct.Struct(f"={_BLOCK_WORDS}QI")
 
 
 class LockCharges(Struct):

@@ -1,5 +1,5 @@
 /* Counts the events of a thread by perf_event_open(2). */
-#include "reader.h"
+#include "counter.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -483,22 +483,6 @@ int lt_still_sleeps(struct lt_task_table *table, uint32_t index);
  * number. */
 uint32_t lt_pick_asleep(struct lt_task_table *table, uint32_t *indexes, uint32_t count);
 
-/* The value of a counter, and how long the thread ran meanwhile (perf_event_open(2)). If there are
- * too few counters they take turns, and `running_ns` is less than `enabled_ns`. */
-struct lt_count {
-    uint64_t value;
-    uint64_t enabled_ns;
-    uint64_t running_ns;
-};
-
-/* Counts an event of one thread, given by its type and config as in struct perf_event_attr. With
- * `user_only` the work of the kernel for the thread does not count. Returns a descriptor, or the
- * negative errno. */
-int lt_open_counter(uint32_t type, uint64_t config, int32_t tid, int user_only);
-
-/* Returns 0 if nothing can be read. */
-int lt_read_counter(int fd, struct lt_count *count);
-
 /* One bucket of a profile (struct lt_profile) that has samples. */
 struct lt_bucket {
     uint64_t index;

@@ -54,8 +54,6 @@ from locktop.tui.widgets.view_bar import ViewBar
 _EMPTY_AFTER_S = 0.3
 #: How long a note stays in the last line.
 _NOTES_S = 15.0
-#: The first scans come quickly one after the other; see feed.py.
-_SETTLING = 5
 
 
 class MonitorScreen(ListScreen):
@@ -108,7 +106,6 @@ class MonitorScreen(ListScreen):
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
-        self._drawn = 0  # snapshots that were drawn
         self._show_idle = False
         self.typed = TypedFilter()
         self._new_notes = NewNotes()
@@ -189,15 +186,13 @@ class MonitorScreen(ListScreen):
             return
         # Of another process the screen keeps no row where it was: a listener may get the next one.
         is_other = bool(self._index and self._index.snapshot.process.pid != newest.process.pid)
-        if is_other or self._is_settling():
+        # By the names of functions some waits turn out to be in contention, or idle.
+        index, last = SnapshotIndex(newest, self._sources.line), self._index
+        is_calm = last is not None and most_waited_now(last) is None
+        is_settling = last is not None and last.snapshot.names_left > 0
+        if is_other or is_settling or (is_calm and most_waited_now(index) is not None):
             self._body.sort_now()
-        self._show_index(SnapshotIndex(newest, self._sources.line))
-
-    def _is_settling(self) -> bool:
-        """Whether rates and names are still coming: they decide which lock is the worst."""
-        self._drawn += 1
-        index = self._index
-        return self._drawn <= _SETTLING or (index is not None and index.snapshot.names_left > 0)
+        self._show_index(index)
 
     def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
         """See DrawsMoments."""

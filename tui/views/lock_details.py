@@ -69,8 +69,8 @@ def lock_details(
     yield from blamed(index, lock.blame)
     yield from histogram_lines("Waits", lock.wait_histogram, lock.wait_max_s)
     yield from histogram_lines("Timed holds", lock.hold_histogram, lock.hold_max_s)
-    yield from wait_matrix(index, lock.id)
     yield from waited_here(index, lock.wait_stacks)
+    yield from wait_matrix(index, lock.id)
     events = [event for event in index.snapshot.events if event.lock == lock.id]
     yield from latest_events(index, events, show_lock=False)
 

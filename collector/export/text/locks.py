@@ -62,7 +62,7 @@ def _percentiles(context: ReportContext, locks: Iterable[Row]) -> Iterator[str]:
         if of.wait_p50_s is not None or of.hold_p50_s is not None
     ]
     if found:
-        yield "  the lengths of waits and of timed holds:"
+        yield from ("", "LENGTHS of waits and of timed holds")
         yield from table(_PERCENTILE_HEADINGS, found)
 
 

@@ -59,7 +59,7 @@ def test_the_schedstat_alone_tells_of_a_thread_in_another_wait(
         os.close(pipe)
 
 
-def test_a_thread_that_takes_the_place_of_an_ended_one_is_read_at_once() -> None:
+def test_a_thread_that_replaces_an_ended_one_is_read_at_once() -> None:
     """The number of threads is the same before and after."""
     release, begun = threading.Event(), threading.Event()
 

@@ -212,7 +212,7 @@ async def test_the_memory_and_a_recording_show_the_samples_of_their_moments(
         await screen.says("no samples at this moment: locktop takes them only while asked to")
         await screen.keys("right_square_bracket")
         await screen.says("sampled at 100 Hz, 100 samples")
-        rows = [line.split()[4] for line in screen.lines[4:8]]
+        rows = [line.split()[4] for line in screen.lines[5:9]]
         assert rows == ["holds_once", *THREE]
         assert figures(screen, "takes_most") == "70% 70% - takes_most"
         await screen.keys("right_square_bracket")
