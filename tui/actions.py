@@ -1,4 +1,4 @@
-"""The actions of the screen, each named once. keymap.py has their keys."""
+"""The actions of the screen, each named once. keymap.toml has their keys."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class Action(Struct, frozen=True):
 
 ACTIONS: dict[str, Action] = {
     "help": Action("help", "this help", "help"),
+    "palette": Action("palette", "all actions by name: type a part of one, Enter runs", "actions"),
     "quit": Action("app.quit", "quit; asks before what `locktop run` started ends", "quit"),
     "next_panel": Action("panel(1)", "next panel: locks, threads, details", "panel"),
     "previous_panel": Action("panel(-1)", "previous panel"),
@@ -29,6 +30,14 @@ ACTIONS: dict[str, Action] = {
     "sort": Action("sort", "sort by the next column", "sort"),
     "reverse": Action("reverse", "reverse the order", "reverse"),
     "filter": Action("filter", "show only rows with these words", "filter"),
+    "find": Action("find", "go to the next row with these words; hides nothing", "find"),
+    "find_next": Action("find_on(1)", "go on to the next row with the words found"),
+    "find_previous": Action("find_on(-1)", "back to the row before with these words"),
+    "copy_row": Action("copy('row')", "copy the row, whole, to the clipboard and a file", "copy"),
+    "copy_details": Action("copy('details')", "copy the details with whole stacks"),
+    "copy_report": Action("copy('report')", "copy the text report"),
+    "edit": Action("edit", "open the source line in $VISUAL or $EDITOR", "editor"),
+    "mouse": Action("app.toggle_mouse", "mouse on or off; off, the terminal selects text"),
     "columns": Action("choose('columns')", "choose the columns of this list, and keep them"),
     "views": Action("choose('views')", "saved views: take one, or save this filter"),
     "idle": Action("idle", "show or hide rows that only wait for work", "idle"),
@@ -52,6 +61,8 @@ ACTIONS: dict[str, Action] = {
     "down": Action("move(1)", "down"),
     "page_up": Action("page(-1)", "a page up"),
     "page_down": Action("page(1)", "a page down"),
+    "half_page_up": Action("half_page(-1)", "half a page up"),
+    "half_page_down": Action("half_page(1)", "half a page down"),
     "step_back": Action("step(-1)", "the past: one snapshot back", "past"),
     "step_forth": Action("step(1)", "one snapshot forth", "forth"),
     "jump_back": Action("jump(-1)", "to the alert or mark before", "alert before"),
@@ -104,5 +115,8 @@ ACTIONS: dict[str, Action] = {
     "choose_profile": Action("choose_profile", "choose profile A, to compare with", "A"),
     "save_profile": Action("save('json')", "save this profile, for `locktop profile`", "save"),
     "save_profile_text": Action("save('text')", "save the buckets as text"),
+    "pick": Action("pick", "watch this process", "watch"),
+    "everything": Action("everything", "clear the filter: all processes", "all"),
+    "rescan": Action("rescan", "scan for processes again", "scan again"),
     "span_difference": Action("span_difference", "the second span minus the first", "compare"),
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from locktop.collector.errors import LocktopError
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
+from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
 from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.terminal.driver import Meter
@@ -42,6 +43,7 @@ class LocktopApp(ThemedApp[int]):
         is_replay: bool = False,
         shows_calls: bool = False,
         start: ScreenStart | None = None,
+        input_options: InputOptions = DEFAULT_INPUT,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -59,10 +61,11 @@ class LocktopApp(ThemedApp[int]):
             is_replay: whether there is a recording and no process.
             shows_calls: begin with the function calls.
             start: what the screen shows at first; None: the list of locks.
+            input_options: the keys and the mouse.
             environ: the environment variables.
             now: a monotonic clock in seconds.
         """
-        super().__init__(theme, Meter(), environ)
+        super().__init__(theme, Meter(), environ, input_options)
         start = start or ScreenStart()
         self._leave_running = leave_running
         self._monitor = MonitorScreen(
@@ -138,6 +141,7 @@ class CallTreeApp(ThemedApp[int]):
         *,
         weight: Weight | None = None,
         idle: bool = False,
+        input_options: InputOptions = DEFAULT_INPUT,
         environ: Mapping[str, str] = os.environ,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -147,13 +151,14 @@ class CallTreeApp(ThemedApp[int]):
             profile: what the file has.
             weight: one of the profile's weights, None for its first.
             idle: whether to show waits for work.
+            input_options: see LocktopApp.
         """
         from locktop.tui.screens.call_tree import CallTreeScreen
 
         def title(width: int) -> Line:
             return cut(make_line((f" {profile.title}", "strong")), width)
 
-        super().__init__(theme, Meter(), environ)
+        super().__init__(theme, Meter(), environ, input_options)
         self._call_tree = CallTreeScreen(profile, title, weight=weight, idle=idle, now=now)
 
     def get_default_screen(self) -> CallTreeScreen:

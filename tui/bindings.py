@@ -1,49 +1,69 @@
-"""Joins keys and actions for Textual, for the line of keys and for the help."""
+"""Joins keys and actions for Textual, for the line of keys, the help and the list of actions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
+from textual.app import App
 from textual.binding import Binding
 
 from locktop.tui.actions import ACTIONS
-from locktop.tui.keymap import CALL_TREE_KEYMAP, FOOTER, KEYMAP
-from locktop.tui.time_keymap import (
-    HEAT_MAP_ACTIONS,
-    HEAT_MAP_KEYMAP,
-    PROFILES_ACTIONS,
-    PROFILES_KEYMAP,
-    TIMELINE_ACTIONS,
-    TIMELINE_KEYMAP,
-)
+from locktop.tui.keymap import KeyTable, shipped
+from locktop.tui.screen_actions import MONITOR, TREE, ScreenActions
 from locktop.tui.views.styled_line import Line, Span, make_line
 
-_ALL_KEYS = (*KEYMAP, *CALL_TREE_KEYMAP, *TIMELINE_KEYMAP, *HEAT_MAP_KEYMAP, *PROFILES_KEYMAP)
+#: The actions that open an entry, or the list of actions.
+ENTRIES = ("filter", "find", "choose_time", "palette")
+
+
+@runtime_checkable
+class _HasKeys(Protocol):
+    """An app whose user may have keys of his own."""
+
+    @property
+    def key_table(self) -> KeyTable: ...
+
+
+def keys_of(app: App[object]) -> KeyTable:
+    """The keys that count in an app."""
+    return app.key_table if isinstance(app, _HasKeys) else shipped()
 
 
 def bindings(*actions: str) -> list[Binding]:
-    """The bindings of ``actions``, without any those of the monitor screen."""
+    """The bindings of ``actions``, with the keys of this package.
+
+    The name of an action is the id of its binding, by which Textual finds the keys of the user.
+    """
+    table = shipped()
     return [
         Binding(
-            ",".join(keys.keys),
-            ACTIONS[keys.action].textual_action,
-            ACTIONS[keys.action].help,
+            table.textual_keys(name),
+            ACTIONS[name].textual_action,
+            ACTIONS[name].help,
             show=False,
             # An entry opens before Textual handles the next key, which is for the entry.
-            priority=keys.action in ("filter", "choose_time"),
+            priority=name in ENTRIES,
+            id=name,
         )
-        for keys in _ALL_KEYS
-        if keys.action in actions or (not actions and keys in KEYMAP)
+        for name in dict.fromkeys(actions)
     ]
 
 
-def footer_line(width: int, actions: Sequence[str] = FOOTER) -> Line:
+def textual_keymap(table: KeyTable) -> dict[str, str]:
+    """The keys that the user changed, by the ids of their bindings."""
+    return {action: table.textual_keys(action) for action in table.changed}
+
+
+def footer_line(
+    width: int, actions: Sequence[str] = MONITOR.footer, table: KeyTable | None = None
+) -> Line:
     """The line of keys in ``width`` cells: as many of ``actions`` as fit."""
-    key_labels = {keys.action: keys.label.split()[0] for keys in _ALL_KEYS}
+    table = table or shipped()
     spans: list[Span | str] = []
     room = width
     for name in actions:
-        key, short = f" {key_labels[name]}", f" {ACTIONS[name].label} "
+        key, short = f" {table.first_label(name)}", f" {ACTIONS[name].label} "
         room -= len(key) + len(short)
         if room < 0:
             break
@@ -51,33 +71,17 @@ def footer_line(width: int, actions: Sequence[str] = FOOTER) -> Line:
     return make_line(*spans)
 
 
-def help_lines() -> list[tuple[str, str]]:
-    """The keys and their actions, for the help."""
-    return [(keys.label, ACTIONS[keys.action].help) for keys in KEYMAP]
+def help_lines(
+    screen: ScreenActions = MONITOR, table: KeyTable | None = None
+) -> list[tuple[str, str]]:
+    """The keys of a screen and the meaning of their actions, for the help."""
+    return _lines_of(screen.actions, table or shipped())
 
 
-def call_tree_help_lines() -> list[tuple[str, str]]:
-    """The same for the keys that only the call tree has."""
-    return [(keys.label, ACTIONS[keys.action].help) for keys in CALL_TREE_KEYMAP]
+def tree_help_lines(table: KeyTable | None = None) -> list[tuple[str, str]]:
+    """The same for the keys that only trees have."""
+    return _lines_of(TREE, table or shipped())
 
 
-def timeline_help_lines() -> list[tuple[str, str]]:
-    """The keys of the time line and their actions, for its help."""
-    return _lines_of(TIMELINE_ACTIONS)
-
-
-def heat_map_help_lines() -> list[tuple[str, str]]:
-    """The same for the heat map."""
-    return _lines_of(HEAT_MAP_ACTIONS)
-
-
-def profiles_help_lines() -> list[tuple[str, str]]:
-    """The same for the profiles of a program's own code."""
-    return _lines_of(PROFILES_ACTIONS)
-
-
-def _lines_of(actions: Sequence[str]) -> list[tuple[str, str]]:
-    found = [keys for keys in _ALL_KEYS if keys.action in actions]
-    # The keys that the screen alone has come first.
-    found.sort(key=lambda keys: keys in KEYMAP)
-    return [(keys.label, ACTIONS[keys.action].help) for keys in found]
+def _lines_of(actions: Sequence[str], table: KeyTable) -> list[tuple[str, str]]:
+    return [(table.label(name), ACTIONS[name].help) for name in dict.fromkeys(actions)]

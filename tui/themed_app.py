@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -17,9 +16,12 @@ from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from locktop.tui import themes
+from locktop.tui import keymap, themes
+from locktop.tui.bindings import textual_keymap
 from locktop.tui.exit_status import EXIT_SCREEN_FAULT
-from locktop.tui.terminal.driver import Meter, metered_driver
+from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
+from locktop.tui.terminal import clipboard, terminal_program
+from locktop.tui.terminal.driver import Meter, MeteredDriver, metered_driver
 from locktop.tui.terminal.watchdog import Launched, Watchdog
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -43,14 +45,28 @@ class ThemedApp(App[Result]):
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
     ]
 
-    def __init__(self, theme: str | None, meter: Meter, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        theme: str | None,
+        meter: Meter,
+        environ: Mapping[str, str],
+        input_options: InputOptions = DEFAULT_INPUT,
+    ) -> None:
         colourless = bool(environ.get("NO_COLOR"))
         self._themes, self._wrong = themes.load_all()
+        #: The keys that count.
+        self.key_table, wrong_keys = keymap.load(input_options.keymap)
+        self._wrong += wrong_keys
+        #: Whether the terminal reports clicks at the start.
+        self.begins_with_mouse = input_options.mouse
+        self._environ = environ
         self.meter = meter
         super().__init__(
             driver_class=metered_driver(meter), ansi_color=True if colourless else None
         )
         self.animation_level = "none"
+        if self.key_table.changed:
+            self.set_keymap(textual_keymap(self.key_table))
         for file in self._themes.values():
             self.register_theme(themes.to_textual(file))
         fallback = themes.default_name(dict(environ))
@@ -120,6 +136,34 @@ class ThemedApp(App[Result]):
         """The visible screen of lists, maybe below a dialogue. Each app begins with one."""
         return next(one for one in reversed(self.screen_stack) if isinstance(one, ListScreen))
 
+    def send_to_clipboard(self, data: bytes) -> str:
+        """Send a text to the clipboard of the terminal.
+
+        Returns:
+            What the user must have set for that, "" for nothing.
+        """
+        if self._driver is not None:
+            self._driver.write(clipboard.set_clipboard(data, self._environ))
+        return clipboard.note(self._environ)
+
+    def run_on_terminal(self, command: Sequence[str]) -> str:
+        """Run a program on the terminal, and come back; return what went wrong, or ""."""
+        if self.is_headless:
+            return "There is no terminal for another program."
+        with self.suspend():
+            return terminal_program.run(command)
+
+    def action_toggle_mouse(self) -> None:
+        """Have the terminal report clicks, or leave the mouse to the terminal."""
+        driver = self._driver
+        if not isinstance(driver, MeteredDriver):
+            return
+        driver.set_mouse(not driver.has_mouse)
+        key = self.key_table.first_label("mouse")
+        said = f"The mouse chooses rows; {key} gives it back to the terminal, to select text."
+        off = f"The mouse selects text in the terminal; {key} lets it choose rows."
+        self._list_screen().show_message(said if driver.has_mouse else off)
+
     def action_next_theme(self) -> None:
         """Change to the next theme by name."""
         if self._colourless:
@@ -132,22 +176,19 @@ class ThemedApp(App[Result]):
 
 def run_app(
     app: ThemedApp[Any],
-    environ: Mapping[str, str] = os.environ,
     launched: Launched | None = None,
 ) -> int:
     """Run the app on this terminal until the user quits; return the exit status.
 
-    Over SSH the terminal reports no movements of the mouse. After a fault the traceback is on the
-    standard error.
+    After a fault the traceback is on the standard error.
 
     Args:
         app: the app.
-        environ: the environment variables.
         launched: the program that the app shows, if locktop started that program.
     """
     try:
         with Watchdog(lambda number: app.meter.abandon(number), launched):
-            app.run(mouse="SSH_CONNECTION" not in environ)
+            app.run(mouse=app.begins_with_mouse)
     except Exception:
         traceback.print_exc()
         return EXIT_SCREEN_FAULT

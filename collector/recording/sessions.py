@@ -19,6 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from locktop.collector.analysis.figures_since import is_same_program, since
+from locktop.collector.config.private_directory import private_directory
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.files import words
 from locktop.collector.format.units import duration
@@ -190,31 +191,7 @@ class LiveSession:
 
 def _directory() -> Path:
     """Return the directory of the files, which belongs to this user alone."""
-    wanted = os.environ.get("XDG_RUNTIME_DIR", "") or f"/run/user/{os.geteuid()}"
-    directories = []
-    if os.path.isabs(wanted) and os.path.isdir(wanted):
-        directories.append(Path(wanted) / "locktop")
-    import platformdirs
-
-    directories.append(Path(platformdirs.user_cache_dir("locktop", appauthor=False)) / "sessions")
-    for directory in directories:
-        if _is_own(directory):
-            return directory
-    raise LocktopError(f"there is no directory for sessions: {directories[-1]} cannot be used")
-
-
-def _is_own(directory: Path) -> bool:
-    """Make a directory, and return whether nobody else can write there."""
-    if not directory.is_absolute():
-        return False
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        about, above = directory.lstat(), directory.parent.stat()
-    except OSError:
-        return False
-    is_closed = stat.S_ISDIR(about.st_mode) and not about.st_mode & 0o022
-    # With sudo the variables may name a directory of another user.
-    return is_closed and about.st_uid == os.geteuid() and above.st_uid in (0, os.geteuid())
+    return private_directory("sessions", "sessions")
 
 
 def _write(path: Path, session: Session) -> None:

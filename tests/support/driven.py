@@ -14,6 +14,7 @@ from unit.builders import scenarios
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.moments import Moments
 from locktop.tui.app import LocktopApp
+from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
 from locktop.tui.screen_start import ScreenStart
 from locktop.tui.themed_app import ThemedApp
 from locktop.tui.widgets.details import Details
@@ -126,6 +127,7 @@ async def opened(
     is_own_program: bool = False,
     leave_running: Callable[[], None] | None = None,
     moments: Moments | None = None,
+    input_options: InputOptions = DEFAULT_INPUT,
     start: ScreenStart | None = None,
 ) -> AsyncIterator[Screen]:
     clock = [0.0]
@@ -136,6 +138,7 @@ async def opened(
         is_own_program=is_own_program,
         leave_running=leave_running,
         moments=moments,
+        input_options=input_options,
         start=start,
         environ={"TERM": "xterm-256color"},
         now=lambda: clock[0],

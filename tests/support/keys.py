@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from textual.keys import _character_to_key
 
-from locktop.tui import keymap, time_keymap
-from locktop.tui.keymap import Keys
+from locktop.tui import keymap
 from support.pty_tool import PtyTool
 
 #: Escape in the protocol of kitty: the next byte cannot make another key of it.
@@ -34,17 +33,17 @@ def bytes_of(key: str) -> str:
         return _NAMED[key]
     if key.startswith("ctrl+") and len(key) == len("ctrl+") + 1:
         return chr(ord(key[-1]) & 0x1F)
-    return _CHARACTERS[key]
+    return key if len(key) == 1 else _CHARACTERS[key]
 
 
 def own_keys() -> list[str]:
-    """The input of each key of the screens, except those that quit."""
-    found: dict[str, None] = {}
-    for module in (keymap, time_keymap):
-        for value in vars(module).values():
-            if isinstance(value, tuple) and value and all(isinstance(one, Keys) for one in value):
-                found |= dict.fromkeys(key for one in value for key in one.keys)
-    return [bytes_of(key) for key in found if key != "q"]
+    """The input of each key of the screens, except those that quit or open an editor."""
+    left_out = ("quit", "edit")  # an editor would stay
+    table = keymap.shipped().keys
+    found = dict.fromkeys(
+        key for action, keys in table.items() if action not in left_out for key in keys
+    )
+    return [bytes_of(key) for key in found]
 
 
 def leaves_all(tool: PtyTool) -> bool:

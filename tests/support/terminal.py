@@ -14,7 +14,9 @@ import sys
 import termios
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 HERE = Path(__file__).parent.parent / "terminal"
@@ -25,13 +27,21 @@ class Terminal:
     """A child that runs the app on a pty. A thread reads the output at once, unless held back."""
 
     def __init__(
-        self, child: str, size: tuple[int, int] = (120, 40), patience_s: float = LONG_ENOUGH_S
+        self,
+        child: str,
+        size: tuple[int, int] = (120, 40),
+        patience_s: float = LONG_ENOUGH_S,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """``patience_s``: how long the child waits at its end until the terminal reads."""
+        """``patience_s``: how long the child waits at its end until the terminal reads.
+
+        ``variables``: more variables of the environment of the child.
+        """
         environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
         environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
         environ |= {"LC_ALL": "C.UTF-8"}
         environ |= {"PYTHONPATH": str(HERE.parent), "TEST_PARENT": str(os.getpid())}
+        environ |= variables
         self._master, slave = pty.openpty()
         self.modes_before = termios.tcgetattr(slave)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))

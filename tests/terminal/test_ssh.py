@@ -20,6 +20,7 @@ from support.tool import COMMAND
 
 from locktop.collector.sources.launch import preload_environment
 from locktop.tui.commands.demo import demo_program
+from locktop.tui.keymap import shipped
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 #: Where sshd of root changes its root to; the package of sshd makes the directory at boot.
@@ -134,9 +135,7 @@ def test_each_view_opens_and_the_screen_quits(tool: PtyTool, tmp_path: Path) -> 
 
 
 def keys_of(action: str) -> tuple[str, ...]:
-    from locktop.tui.keymap import KEYMAP
-
-    return next(keys.keys for keys in KEYMAP if keys.action == action)
+    return shipped().keys[action]
 
 
 def test_after_each_key_of_the_help_the_screen_is_in_use(tool: PtyTool, tmp_path: Path) -> None:

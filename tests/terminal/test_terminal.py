@@ -205,8 +205,58 @@ def test_after_a_stop_the_whole_screen_is_painted_again(terminal: Terminal) -> N
         terminal.wait_text(text, mark)
 
 
-def test_the_mouse_stays_with_the_terminal_over_ssh(terminal: Terminal) -> None:
-    assert b"\x1b[?1003h" not in terminal.since(0)
+def test_the_mouse_stays_with_the_terminal_until_a_key_turns_it_on(terminal: Terminal) -> None:
+    reporting = re.compile(rb"\x1b\[\?(9|100[02356]|101[56])h")
+    assert not reporting.search(terminal.since(0))
+    mark = terminal.received
+    terminal.press("x")
+    terminal.wait_text("\x1b[?1000h", mark)
+    terminal.wait_text("The mouse chooses rows", mark)
+    assert b"\x1b[?1003h" not in terminal.since(mark)
+    row = next(
+        number
+        for number, line in enumerate(terminal.tell("settle")["text"].split("\n"), start=1)
+        if "shard2.mutex" in line
+    )
+    mark = terminal.received
+    terminal.press(f"\x1b[<0;5;{row}M\x1b[<0;5;{row}m")
+    terminal.wait_text(" shard2.mutex", mark)
+    mark = terminal.received
+    terminal.press("x")
+    terminal.wait_text("\x1b[?1000l", mark)
+    mark = terminal.received
+    terminal.press("q")
+    assert terminal.process.wait(LONG_ENOUGH_S) == 0
+    terminal.wait_text("\x1b[?1049l", mark)
+    assert not reporting.search(terminal.since(mark))
+
+
+def test_the_palette_sends_few_bytes(
+    terminal: Terminal, record_property: pytest.RecordProperty
+) -> None:
+    sizes = []
+    for key, seen in (("t", "Theme"), ("\x10", "Actions"), ("reverse", "reverse the order")):
+        mark = terminal.received
+        terminal.press(key)
+        terminal.wait_text(seen, mark)
+        terminal.frame("settle")
+        sizes.append(terminal.received - mark)
+    record_property("bytes of a theme, of the palette, and of seven letters", sizes)
+    whole, opened, typed = sizes
+    assert opened < whole, "the screen below the palette is painted too"
+    assert typed < whole
+    mark = terminal.received
+    terminal.press("\r")
+    terminal.wait_text("reversed", mark)
+
+
+def test_the_sent_bytes_add_up_after_a_visit_to_the_palette(terminal: Terminal) -> None:
+    for tick, keys in enumerate(["\x10", "sor", "\x7f\x7f", "\x1b", "\x10theme\r"], start=1):
+        terminal.press(keys)
+        terminal.frame("settle")
+        answer = terminal.tell(f"tick {tick}")
+        terminal.wait_bytes(answer["queued"])
+        assert lines_after(terminal.since(0).decode()) == answer["text"].split("\n")
 
 
 def test_a_burst_of_keys_reaches_the_filter_of_the_picker_and_then_the_list(

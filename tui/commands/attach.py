@@ -50,7 +50,11 @@ def execute(arguments: argparse.Namespace) -> int:
         raise LocktopError("choose a process of `locktop list`, then `locktop -p PID`")
     from locktop.tui.screens.process_picker import pick
 
-    source, status = pick(arguments.theme, lambda chosen: attached(chosen, arguments))
+    source, status = pick(
+        arguments.theme,
+        lambda chosen: attached(chosen, arguments),
+        options.input_options(arguments),
+    )
     return watch(source, arguments) if source is not None else status
 
 
@@ -104,6 +108,7 @@ def watch(
             leave_running=launched.leave_running if launched and asks_at_quit else None,
             moments=history,
             shows_calls=shows_calls,
+            input_options=options.input_options(arguments),
             start=start,
         )
         app.meter.synchronized = arguments.settings.synchronized

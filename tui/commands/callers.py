@@ -12,6 +12,7 @@ from locktop.tui.commands.options import (
     add_screen,
     attached,
     has_terminal,
+    input_options,
     rules,
     seconds,
 )
@@ -104,7 +105,14 @@ def _show(arguments: argparse.Namespace) -> int:
     from locktop.tui.app import CallTreeApp
     from locktop.tui.themed_app import run_app
 
-    return run_app(CallTreeApp(found, arguments.theme, weight=weight, idle=arguments.idle))
+    app = CallTreeApp(
+        found,
+        arguments.theme,
+        weight=weight,
+        idle=arguments.idle,
+        input_options=input_options(arguments),
+    )
+    return run_app(app)
 
 
 def _write(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from locktop.tui.commands.options import (
     add_screen,
     attached,
     has_terminal,
+    input_options,
     seconds,
 )
 from locktop.tui.commands.output import add_output, destination, text_width, write
@@ -91,7 +92,7 @@ def _show(arguments: argparse.Namespace) -> int:
     from locktop.tui.app import CallTreeApp
     from locktop.tui.themed_app import run_app
 
-    return run_app(CallTreeApp(found, arguments.theme))
+    return run_app(CallTreeApp(found, arguments.theme, input_options=input_options(arguments)))
 
 
 def _profile(arguments: argparse.Namespace) -> CallsProfile:

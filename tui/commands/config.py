@@ -16,11 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--init", action="store_true", help="write a file that explains each field")
+    says = "print a file with the keys of all actions, to change for the setting keymap"
+    which.add_argument("--keys", action="store_true", help=says)
     which.add_argument("--path", action="store_true", help="print the path of the file")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the settings, or write the file; status 2 if a setting is wrong."""
+    """Print the settings or the keys, or write the file; status 2 if a setting is wrong."""
     from locktop.collector.config import settings
 
     if arguments.path:
@@ -28,6 +30,11 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.init:
         return _init()
+    if arguments.keys:
+        from locktop.tui import keymap
+
+        print(keymap.template(), end="")
+        return 0
     loaded = settings.load()
     print(f"# {settings.path()}")
     print(settings.as_toml(loaded), end="")

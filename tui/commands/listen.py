@@ -81,7 +81,12 @@ def _show(listener: Listener, arguments: argparse.Namespace) -> int:
     history = options.history(arguments)
     feed = ListenFeed(listener, history)
     app = LocktopApp(
-        feed, arguments.theme, rate=arguments.rate, moments=history, start=screen_start(arguments)
+        feed,
+        arguments.theme,
+        rate=arguments.rate,
+        moments=history,
+        start=screen_start(arguments),
+        input_options=options.input_options(arguments),
     )
     return run_app(app)
 

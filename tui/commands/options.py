@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from locktop.collector.config.suppressions import Suppression
     from locktop.collector.recording.history import History
     from locktop.collector.sources.attach import Source
+    from locktop.tui.input_options import InputOptions
     from locktop.tui.screen_start import ScreenStart
 
 #: Bytes of a memory. A whole snapshot of a large process must fit into the smallest.
@@ -177,8 +178,26 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
     says = "seconds between snapshots, in place of --rate"
     _add_anywhere(parser, "--interval", interval, "S", says)
     add_history(parser)
+    add_mouse(parser)
     add_lists(parser)
     add_accessible(parser)
+
+
+def add_mouse(parser: argparse.ArgumentParser) -> None:
+    """Declare --mouse; input_options() has its value."""
+    parser.add_argument(
+        "--mouse",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="let the mouse choose rows; then the terminal selects text only with Shift",
+    )
+
+
+def input_options(arguments: argparse.Namespace) -> InputOptions:
+    """The keys and the mouse, as the user wants them."""
+    from locktop.tui.input_options import InputOptions
+
+    return InputOptions(arguments.settings.keymap, arguments.mouse)
 
 
 def add_lists(parser: argparse.ArgumentParser) -> None:
@@ -241,7 +260,7 @@ def wants_accessible(arguments: argparse.Namespace) -> bool:
 def set_defaults(parser: argparse.ArgumentParser) -> None:
     """Set the defaults of the options that have none, for the parser of the command line."""
     parser.set_defaults(theme=None, rate=None, interval=None, idle_matching=[], stop_threads=False)
-    parser.set_defaults(accessible=False, suppressions=None, history=None)
+    parser.set_defaults(accessible=False, suppressions=None, history=None, mouse=False)
     parser.set_defaults(view=None, sort=None, filter=None, columns=())
 
 
@@ -270,6 +289,7 @@ def apply_settings(arguments: argparse.Namespace) -> None:
         arguments.idle_matching = list(chosen.idle_matching)
     if arguments.suppressions is None and chosen.suppressions:
         arguments.suppressions = Path(chosen.suppressions).expanduser()
+    arguments.mouse = arguments.mouse or chosen.mouse
     arguments.settings, arguments.settings_problems = chosen, problems
 
 

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="the recording")
     parser.add_argument("--at", metavar="T", help="begin at this time (default the first moment)")
     options.add_theme(parser)
+    options.add_mouse(parser)
     options.add_lists(parser)
     # Without this argparse takes -35s for an option.
     parser._negative_number_matcher = options.BEFORE_THE_END
@@ -51,7 +52,12 @@ def execute(arguments: argparse.Namespace) -> int:
         from locktop.tui.themed_app import run_app
 
         app = LocktopApp(
-            ReplayFeed(), arguments.theme, moments=recording, is_replay=True, start=start
+            ReplayFeed(),
+            arguments.theme,
+            moments=recording,
+            is_replay=True,
+            start=start,
+            input_options=options.input_options(arguments),
         )
         if arguments.at is not None:
             app.begin_at(arguments.at)

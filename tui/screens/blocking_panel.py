@@ -18,7 +18,7 @@ from locktop.tui.views.lock_details import lock_details
 from locktop.tui.views.row_groups import RowGroups
 from locktop.tui.views.sorting import StableSorter
 from locktop.tui.views.styled_line import Line, cut
-from locktop.tui.views.table import Table, lay_out
+from locktop.tui.views.table import Table, lay_out, whole_row
 from locktop.tui.views.thread_details import thread_details
 from locktop.tui.widgets.item_list import ItemList
 
@@ -164,6 +164,13 @@ class BlockingPanel:
         return f"{caption}, with “{typed.filter.text}”" if typed.filter else caption
 
     # The row under the cursor
+
+    def row_text(self, index: SnapshotIndex) -> str:
+        """The row under the cursor as plain text, with all columns; "" without a row."""
+        row = self._rows.get(self.widget.current or 0)
+        if row is None or (row.key[0] == "about" and row.root is not None):
+            return self.widget.current_text
+        return whole_row(blocking.columns(index), row)
 
     def details(self, index: SnapshotIndex, id_: int) -> tuple[str, Iterable[Line]] | None:
         """The title and the lines of the details of a row, None if the row is gone."""

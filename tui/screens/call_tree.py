@@ -18,8 +18,8 @@ from locktop.collector.export.rendered_files import call_tree_file, call_tree_na
 from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
-from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.keymap import CALL_TREE_ACTIONS, CALL_TREE_FOOTER
+from locktop.tui.bindings import bindings
+from locktop.tui.screen_actions import CALL_TREE
 from locktop.tui.views.call_tree import Branches, Row
 from locktop.tui.views.call_tree_rows import (
     TreeWords,
@@ -33,9 +33,9 @@ from locktop.tui.views.call_tree_rows import (
 from locktop.tui.views.cells import percent
 from locktop.tui.views.styled_line import Line
 from locktop.tui.views.table import lay_out
-from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen, Travel
+from locktop.tui.widgets.list_texts import ListTexts
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 #: From this size callers and callees are beside the tree.
@@ -46,12 +46,29 @@ _RARER = 19.0
 StatusLine = Callable[[int], Line]
 
 
+class TreeTexts(ListTexts):
+    """The texts of a call tree."""
+
+    def __init__(self, screen: CallTreeScreen) -> None:
+        super().__init__(screen, screen.active_list)
+        self._tree = screen
+
+    def report(self) -> Callable[[], str]:
+        """See ListTexts."""
+        data = self._tree.file("text")
+        return lambda: data.decode()
+
+    def source_line(self) -> tuple[str, int] | None:
+        """See ListTexts."""
+        return self._tree.location_under_cursor()
+
+
 class CallTreeScreen(ListScreen):
     """Shows a profile, or the newest of several."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE_ACTIONS)]
-    #: The actions in the line of keys, and the words of the lists.
-    FOOTER: ClassVar[Sequence[str]] = CALL_TREE_FOOTER
+    SCREEN = CALL_TREE
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*CALL_TREE.actions)]
+    #: The words of the lists.
     WORDS: ClassVar[TreeWords] = TreeWords()
 
     def __init__(
@@ -79,6 +96,7 @@ class CallTreeScreen(ListScreen):
             now: a monotonic clock in seconds.
         """
         super().__init__(travel)
+        self.texts = TreeTexts(self)
         self._profile = profile
         self._status = status
         self._weight = weight or profile.weights[0]
@@ -225,7 +243,7 @@ class CallTreeScreen(ListScreen):
         self.set_class(wide, "both")
 
     def _redraw(self) -> None:
-        self.footer.set_keys(footer_line(self.size.width, self.FOOTER))
+        self.show_keys()
         self._draw()
 
     @on(events.ScreenResume)
@@ -284,7 +302,7 @@ class CallTreeScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys and the notes on the profile."""
-        self.app.push_screen(HelpScreen(self._profile.notes(self._weight.name)))
+        self.show_help(self._profile.notes(self._weight.name))
 
     def action_panel(self, _: int) -> None:
         """Go to the other list."""
@@ -386,10 +404,21 @@ class CallTreeScreen(ListScreen):
         self._show_idle = not self._show_idle
         self.apply_filter()
 
+    def location_under_cursor(self) -> tuple[str, int] | None:
+        """The file and the line of the function under the cursor of the tree."""
+        current = self._tree_list.current
+        row = self._rows.get(current) if current is not None else None
+        location = row.node.location if row is not None else None
+        return (location.file, location.line) if location is not None else None
+
+    def file(self, form: str) -> bytes:
+        """The tree, or the butterfly of one function, as ``json`` or ``text``."""
+        step = self._walked[-1] if self._walked else None
+        return call_tree_file(self._profile, self._weight, self._show_idle, step, form)
+
     def action_save(self, form: str) -> None:
         """Save what is on the screen: the tree, or the butterfly of one function."""
-        step = self._walked[-1] if self._walked else None
-        data = call_tree_file(self._profile, self._weight, self._show_idle, step, form)
+        data = self.file(form)
         suffix = ".json" if form == "json" else ".txt"
         self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
 

@@ -40,6 +40,10 @@ class DeadlockPanel:
         self.widget.set_heads("Deadlocks", caption, HEADING)
         self.widget.show(ids, rows.__getitem__)
 
+    def row_text(self, index: SnapshotIndex) -> str:
+        """See Panel."""
+        return self.widget.current_text
+
     def sort_now(self) -> None:
         """The list has one order."""
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from locktop.collector.format import lock_order
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import OrderCycle
+from locktop.tui.screens import source_line
 from locktop.tui.screens.blocking_panel import BlockingPanel
 from locktop.tui.screens.deadlock_panel import reports_of
 from locktop.tui.screens.details_subject import DetailsSubject, Topic
@@ -167,6 +168,21 @@ class DetailsTarget:
             self._threads.closest(index, row) if topic is Topic.THREAD else 0,
             row if topic is Topic.LOCK else 0,
         )
+
+    def source_line(self, index: SnapshotIndex) -> tuple[str, int] | None:
+        """The file and the line that the target is about; line 0 if only the file is known."""
+        if self._target is None:
+            return None
+        topic, row = self._target.topic, self._target.row
+        if topic is Topic.DEADLOCKS:
+            return source_line.deadlock_line(index, row)
+        if topic is Topic.LOCK_ORDERS:
+            return source_line.lock_order_line(index, row)
+        if topic is Topic.LOCK:
+            locks = (source_line.lock_line(index, one) for one in self._locks.locks(index, row))
+            return next(filter(None, locks), None)
+        panel = self._threads if topic is Topic.THREAD else self._blocking
+        return source_line.thread_line(index, panel.closest(index, row))
 
     def content(self, index: SnapshotIndex) -> tuple[str, Iterable[Line]]:
         """The title of the details and their lines."""

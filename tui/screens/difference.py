@@ -9,13 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from locktop.collector.profile.call_tree_difference import DifferenceNode, DifferenceRow, rows
-from locktop.tui.bindings import bindings, footer_line
-from locktop.tui.time_keymap import DIFFERENCE_ACTIONS, DIFFERENCE_FOOTER
+from locktop.tui.bindings import bindings
+from locktop.tui.screen_actions import DIFFERENCE
 from locktop.tui.views.cells import duration
 from locktop.tui.views.difference import difference_columns, signed
 from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.views.table import lay_out
-from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -23,7 +22,8 @@ from locktop.tui.widgets.list_screen import ListScreen
 class DifferenceScreen(ListScreen):
     """Shows a tree whose figures are those of two spans."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*DIFFERENCE_ACTIONS)]
+    SCREEN = DIFFERENCE
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*DIFFERENCE.actions)]
 
     def __init__(self, title: str, root: DifferenceNode) -> None:
         """Make the screen.
@@ -59,7 +59,7 @@ class DifferenceScreen(ListScreen):
     def apply_filter(self) -> None:
         """See ListScreen."""
         width = self.size.width
-        self.footer.set_keys(footer_line(width, DIFFERENCE_FOOTER))
+        self.show_keys()
         self.first_line.show((cut(make_line((f" {self._title}", "strong")), width),))
         self.headline_lines.show((cut(_sums(self._root), width),))
         words = self.filter_words.lower()
@@ -72,7 +72,7 @@ class DifferenceScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.app.push_screen(HelpScreen())
+        self.show_help()
 
 
 def _sums(root: DifferenceNode) -> Line:

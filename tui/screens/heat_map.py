@@ -15,11 +15,11 @@ from locktop.collector.model import Snapshot, TimeLine, Window
 from locktop.collector.profile.call_tree_difference import DifferenceNode, difference
 from locktop.collector.profile.profile import SnapshotProfile
 from locktop.collector.recording.time_lines import TimeLineReader
-from locktop.tui.bindings import bindings, footer_line, heat_map_help_lines
+from locktop.tui.bindings import bindings
+from locktop.tui.screen_actions import HEAT_MAP
 from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.screens.difference import DifferenceScreen
 from locktop.tui.screens.time_screen import OpenedPast, TimeScreen
-from locktop.tui.time_keymap import HEAT_MAP_ACTIONS, HEAT_MAP_FOOTER
 from locktop.tui.views.heat_map import (
     ChosenSpan,
     cell_callers,
@@ -33,7 +33,6 @@ from locktop.tui.views.heat_map import (
 )
 from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.views.timeline import losses
-from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -46,7 +45,8 @@ _READING, _LONG_S = "reading the span …", 60.0
 class HeatMapScreen(TimeScreen):
     """Rows of densities: of locks, of threads, or of the parts of a second."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*HEAT_MAP_ACTIONS)]
+    SCREEN = HEAT_MAP
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*HEAT_MAP.actions)]
     WHAT = "heat map"
 
     def __init__(self, past: OpenedPast) -> None:
@@ -64,10 +64,6 @@ class HeatMapScreen(TimeScreen):
     def action_timeline(self) -> None:
         """Show the same time as a time line."""
         self.go_to_other()
-
-    def footer_keys(self, width: int) -> Line:
-        """See TimeScreen."""
-        return footer_line(width, HEAT_MAP_FOOTER)
 
     # Drawing
 
@@ -190,15 +186,11 @@ class HeatMapScreen(TimeScreen):
 
     def action_help(self) -> None:
         """Show the keys and the notes on the heat map."""
-        self.app.push_screen(
-            HelpScreen(
-                (
-                    "A cell has the sum of the waits of all threads; idle waits do not count.",
-                    "Any wait is visible; the densities are shares of the largest cell in sight.",
-                ),
-                heat_map_help_lines(),
-            )
+        notes = (
+            "A cell has the sum of the waits of all threads; idle waits do not count.",
+            "Any wait is visible; the densities are shares of the largest cell in sight.",
         )
+        self.show_help(notes, only_keys=True)
 
     def action_idle(self) -> None:
         """Show or hide rows without waits in sight."""

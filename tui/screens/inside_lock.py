@@ -20,8 +20,8 @@ from locktop.collector.profile.inside_profile import InsideLockProfile
 from locktop.collector.profile.inside_tree import FunctionShare
 from locktop.collector.profile.profile import Profile
 from locktop.tui.bindings import bindings
-from locktop.tui.keymap import INSIDE_ACTIONS, INSIDE_FOOTER
 from locktop.tui.new_notes import NewNotes
+from locktop.tui.screen_actions import INSIDE
 from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
 from locktop.tui.screens.inside_sampling import InsideSampling
 from locktop.tui.views.call_tree_rows import TreeWords, location_of
@@ -44,8 +44,8 @@ class InsideLockScreen(CallTreeScreen):
     While the screen shows now, locktop samples the threads that hold the lock.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*INSIDE_ACTIONS)]
-    FOOTER = INSIDE_FOOTER
+    SCREEN = INSIDE
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*INSIDE.actions)]
     WORDS = TreeWords(
         caption="from the calls that took the lock, ",
         top="no caller: takes the lock",
@@ -225,12 +225,14 @@ class InsideLockScreen(CallTreeScreen):
         self._sorter.sort_now()
         super().action_weight()
 
+    def file(self, form: str) -> bytes:
+        """All that runs inside the lock, as ``json`` or ``text``."""
+        return inside_file(self._profile.snapshot, self._profile.lock, form)
+
     def action_save(self, form: str) -> None:
         """Save all that runs inside the lock."""
         if reason := self._reason():
             self.show_message(f"Not saved: {reason}")
             return
-        snapshot, lock = self._profile.snapshot, self._profile.lock
         suffix = ".json" if form == "json" else ".txt"
-        data = inside_file(snapshot, lock, form)
-        self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
+        self.save(partial(save_new, call_tree_name(self._profile), suffix, self.file(form)))

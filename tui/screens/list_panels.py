@@ -23,7 +23,7 @@ from locktop.tui.views.lock_list import LockRow
 from locktop.tui.views.row_groups import MAX_INSIDE, More, RowGroups
 from locktop.tui.views.sorting import SortKey, StableSorter, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line
-from locktop.tui.views.table import Cell, Column, Table, chosen, lay_out
+from locktop.tui.views.table import Cell, Column, Table, chosen, lay_out, whole_row
 from locktop.tui.views.thread_details import thread_details
 from locktop.tui.views.thread_list import ThreadRow
 from locktop.tui.widgets.item_list import ItemList
@@ -116,6 +116,14 @@ class Panel(Generic[Row]):
     def lock(self, index: SnapshotIndex) -> Lock | None:
         """The one lock that the row under the cursor is about, None without one."""
         raise NotImplementedError
+
+    def row_text(self, index: SnapshotIndex) -> str:
+        """The row under the cursor as plain text, with all columns; "" without a row."""
+        current = self.widget.current or 0
+        row = self.singles(index).get(current) or self.groups(index).get(
+            self._groups.key_of(current)
+        )
+        return whole_row(self.columns(index), row) if row is not None else self.widget.current_text
 
     # Keys
 
@@ -357,6 +365,13 @@ class LockPanel(Panel[LockRow]):
         if isinstance(found, Lock):
             return "of a lock", lock_details(index, found, self.pressure(index.snapshot, found))
         return ("of a class of locks", class_details(index, found)) if found else None
+
+    def locks(self, index: SnapshotIndex, id_: int) -> Sequence[Lock]:
+        """The lock of a row, or the locks of a class."""
+        if lock := index.locks.get(id_):
+            return (lock,)
+        of = self.groups(index).get(self._groups.key_of(id_))
+        return index.members(of) if isinstance(of, LockClass) else ()
 
     def lock(self, index: SnapshotIndex) -> Lock | None:
         """See Panel."""

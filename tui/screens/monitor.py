@@ -16,18 +16,19 @@ from textual.containers import Container
 from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.recording.moments import Moments
-from locktop.tui.bindings import bindings, footer_line
+from locktop.tui.bindings import bindings
 from locktop.tui.feed import SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
-from locktop.tui.keymap import FOOTER, PAST_FOOTER
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
+from locktop.tui.screen_actions import MONITOR, PAST_FOOTER
 from locktop.tui.screen_start import ScreenStart
 from locktop.tui.screens.details_target import Followed
 from locktop.tui.screens.level_control import LevelControl
 from locktop.tui.screens.list_choices import ListChoices
 from locktop.tui.screens.mark_comparison import MarkComparison
 from locktop.tui.screens.monitor_body import MonitorBody, choose_shape, compose_body
+from locktop.tui.screens.monitor_texts import MonitorTexts
 from locktop.tui.screens.newest_snapshots import NewestSnapshots
 from locktop.tui.screens.past_travel import PastTravel
 from locktop.tui.screens.pressure_reader import PressureReader
@@ -44,7 +45,6 @@ from locktop.tui.views.status import notes, state_flags, status_line
 from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.filter import MomentEntry
 from locktop.tui.widgets.fixed_lines import FixedLines
-from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
@@ -62,7 +62,8 @@ class MonitorScreen(ListScreen):
     Or draws a moment of the past. Other objects do what is no work of the panels.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+    SCREEN = MONITOR
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*MONITOR.actions)]
     view_name = "locks"
 
     def __init__(
@@ -122,7 +123,7 @@ class MonitorScreen(ListScreen):
         yield from compose_body()
         with Container(id="footer"):
             yield self.footer
-            yield self.filter
+            yield from self.compose_entries()
             yield self._time_entry
 
     def on_mount(self) -> None:
@@ -131,6 +132,7 @@ class MonitorScreen(ListScreen):
         self._headline = self.query_one("#headline", FixedLines)
         self._view_bar = self.query_one(ViewBar)
         self._body = MonitorBody(self)
+        self.texts = MonitorTexts(self, self._body, lambda: self._index)
         self._body.locks.pressure = self.pressure.phases
         if wrong := self._body.begin(self._start):
             self.show_message(*wrong, style="waiting", seconds=_NOTES_S)
@@ -221,8 +223,7 @@ class MonitorScreen(ListScreen):
         return state_flags(self._index, self._paused, self.travel.position)
 
     def _show_keys(self) -> None:
-        actions = PAST_FOOTER if self.past.is_active else FOOTER
-        self.footer.set_keys(footer_line(self.size.width, actions))
+        self.show_keys(PAST_FOOTER if self.past.is_active else None)
 
     def _show_index(self, index: SnapshotIndex) -> None:
         self._index = index
@@ -326,8 +327,7 @@ class MonitorScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys, the columns and the notes."""
-        found = notes(self._index.snapshot) if self._index is not None else ()
-        self.app.push_screen(HelpScreen(found))
+        self.show_help(notes(self._index.snapshot) if self._index is not None else ())
 
     def action_choose(self, what: str) -> None:
         """Open the dialogue for ``columns``, or for saved ``views``."""
@@ -455,11 +455,6 @@ class MonitorScreen(ListScreen):
             self.travel.go_to_time(chosen_ns)
         if view:
             self.go(view)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """In an entry the keys of the entries are letters."""
-        is_open = self.filter.is_open or self._time_entry.is_open
-        return action not in ("filter", "choose_time") or not is_open
 
     def action_choose_time(self) -> None:
         """Ask for a time to go to."""

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.sources.discover import Candidate
 from locktop.collector.sources.stuck_survey import StuckThreads, survey
 from locktop.tui.bindings import bindings
+from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
+from locktop.tui.screen_actions import PICKER
 from locktop.tui.terminal.driver import Meter
 from locktop.tui.themed_app import ThemedApp, run_app
 from locktop.tui.views.cells import duration, fit_right
 from locktop.tui.views.sorting import matches
-from locktop.tui.views.styled_line import Line, Span, make_line
+from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column, lay_out
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
@@ -37,30 +39,13 @@ Survey = Callable[[int], StuckThreads | None]
 _SURVEY_S = 3.0
 
 _NOT_STUCK = StuckThreads(0, 0.0)
-_KEYS: tuple[Span | str, ...] = tuple(
-    run
-    for key, says in (
-        ("Enter", "watch"),
-        ("/", "filter"),
-        ("r", "scan again"),
-        ("Esc", "all"),
-        ("q", "quit"),
-    )
-    for run in ((f" {key}", "key"), (f" {says} ", "label"))
-)
 
 
 class ProcessPickerScreen(ListScreen):
     """The processes that can be watched, then the others with the reason why they cannot."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings("quit", "filter", "theme"),
-        *bindings("up", "down", "page_up", "page_down", "start", "end"),
-        *bindings("oldest", "newest"),
-        Binding("enter", "pick", "watch", show=False),
-        Binding("escape", "everything", "all", show=False),
-        Binding("r", "rescan", "scan again", show=False),
-    ]
+    SCREEN = PICKER
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*PICKER.actions)]
 
     def __init__(self, lister: Lister, attach: Attach, survey: Survey) -> None:
         super().__init__()
@@ -110,7 +95,7 @@ class ProcessPickerScreen(ListScreen):
         ready = sum(candidate.preloaded for candidate in self._found.values())
         self.first_line.show((make_line((" locktop", "strong"), "  which process?"),))
         self.headline_lines.show(_advice(ready))
-        self.footer.set_keys(make_line(*_KEYS))
+        self.show_keys()
         visible = [pid for pid, c in self._found.items() if matches(_words(c), self.filter_words)]
         visible.sort(key=self._rank)
         table = lay_out(self._columns, width)
@@ -199,8 +184,9 @@ class PickerApp(ThemedApp["Source"]):
         attach: Attach,
         theme: str | None = None,
         survey: Survey = survey,
+        input_options: InputOptions = DEFAULT_INPUT,
     ) -> None:
-        super().__init__(theme, Meter(), os.environ)
+        super().__init__(theme, Meter(), os.environ, input_options)
         self._picker = ProcessPickerScreen(lister, attach, survey)
 
     def get_default_screen(self) -> ProcessPickerScreen:
@@ -208,11 +194,13 @@ class PickerApp(ThemedApp["Source"]):
         return self._picker
 
 
-def pick(theme: str | None, attach: Attach) -> tuple[Source | None, int]:
+def pick(
+    theme: str | None, attach: Attach, input_options: InputOptions
+) -> tuple[Source | None, int]:
     """Let the user pick a process; return its source, None without a choice, and the status."""
     from locktop.collector.sources.discover import candidates
 
-    app = PickerApp(candidates, attach, theme)
+    app = PickerApp(candidates, attach, theme, input_options=input_options)
     status = run_app(app)
     return app.return_value, status
 

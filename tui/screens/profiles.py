@@ -19,13 +19,12 @@ from locktop.collector.format.self_profile import profile_name
 from locktop.collector.model import SelfProfile, Snapshot
 from locktop.collector.profile.kept_profile import KeptProfile
 from locktop.collector.profile.profile_listing import Listing, listing
-from locktop.tui.bindings import bindings, footer_line, profiles_help_lines
-from locktop.tui.time_keymap import PROFILES_ACTIONS, PROFILES_FOOTER
+from locktop.tui.bindings import bindings
+from locktop.tui.screen_actions import PROFILES
 from locktop.tui.views.profile_list import listing_lines, profile_columns
 from locktop.tui.views.styled_line import cut, make_line
 from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.details import Details
-from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
@@ -36,7 +35,8 @@ _ERROR_S = 15.0
 class ProfilesScreen(ListScreen):
     """A list of profiles over the buckets of the chosen ones."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*PROFILES_ACTIONS)]
+    SCREEN = PROFILES
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*PROFILES.actions)]
 
     def __init__(self, snapshot: Snapshot, *, reads_code: bool) -> None:
         """Make the screen.
@@ -92,7 +92,7 @@ class ProfilesScreen(ListScreen):
         """See ListScreen."""
         width = self.size.width
         process = self._snapshot.process
-        self.footer.set_keys(footer_line(width, PROFILES_FOOTER))
+        self.show_keys()
         title = make_line((f" {process.comm} {process.pid}  profiles of its own code", "strong"))
         self.first_line.show((cut(title, width),))
         self.headline_lines.show((cut(make_line((f" {self._says()}", "label")), width),))
@@ -199,7 +199,7 @@ class ProfilesScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.app.push_screen(HelpScreen(keys=profiles_help_lines()))
+        self.show_help(only_keys=True)
 
     def action_back(self) -> None:
         """Close the filter, clear it, or leave the screen."""

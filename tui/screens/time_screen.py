@@ -16,7 +16,6 @@ from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot, TimeLine, Window
 from locktop.collector.recording.time_lines import TimeLineReader, TooManyRecordsError
 from locktop.tui.time_view import TimeView
-from locktop.tui.views.styled_line import Line
 from locktop.tui.views.timeline import cell_count, position_line
 from locktop.tui.widgets.details import Details
 from locktop.tui.widgets.item_list import ItemList
@@ -79,10 +78,6 @@ class TimeScreen(ListScreen):
 
     def draw_body(self, line: TimeLine, index: SnapshotIndex, window: Window) -> None:
         """Draw the headline, the rows and the details."""
-        raise NotImplementedError
-
-    def footer_keys(self, width: int) -> Line:
-        """Return the line of keys."""
         raise NotImplementedError
 
     # Reading
@@ -187,7 +182,7 @@ class TimeScreen(ListScreen):
         self.call_after_refresh(self._redraw)
 
     def _redraw(self) -> None:
-        self.footer.set_keys(self.footer_keys(self.size.width))
+        self.show_keys()
         self.refresh_view()
 
     # ListScreen

@@ -13,10 +13,10 @@ from locktop.collector.export.text.timeline import waited_by_lock
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.timeline import letters_of
 from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
-from locktop.tui.bindings import bindings, footer_line, timeline_help_lines
+from locktop.tui.bindings import bindings
+from locktop.tui.screen_actions import TIMELINE
 from locktop.tui.screens.time_screen import OpenedPast, TimeScreen
-from locktop.tui.time_keymap import TIMELINE_ACTIONS, TIMELINE_FOOTER
-from locktop.tui.views.styled_line import Line, line_text
+from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.timeline import (
     SIGNS,
     LaneView,
@@ -27,7 +27,6 @@ from locktop.tui.views.timeline import (
     legend_line,
     wait_lines,
 )
-from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
 
 #: Letters of the legend: more do not fit.
@@ -38,7 +37,8 @@ _MAX_WOKEN = 3
 class TimelineScreen(TimeScreen):
     """Lanes of threads over a span of time."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*TIMELINE_ACTIONS)]
+    SCREEN = TIMELINE
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*TIMELINE.actions)]
     WHAT = "time line"
 
     def __init__(self, past: OpenedPast) -> None:
@@ -56,10 +56,6 @@ class TimelineScreen(TimeScreen):
     def action_heat_map(self) -> None:
         """Show the same time as a heat map."""
         self.go_to_other()
-
-    def footer_keys(self, width: int) -> Line:
-        """See TimeScreen."""
-        return footer_line(width, TIMELINE_FOOTER)
 
     # Drawing
 
@@ -160,7 +156,7 @@ class TimelineScreen(TimeScreen):
 
     def action_help(self) -> None:
         """Show the keys and the notes on the time line."""
-        self.app.push_screen(HelpScreen(_notes(self._line), timeline_help_lines()))
+        self.show_help(_notes(self._line), only_keys=True)
 
     def action_idle(self) -> None:
         """Show or hide threads that neither waited nor held a lock."""

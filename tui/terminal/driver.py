@@ -172,7 +172,7 @@ class Patience:
             signal.pthread_kill(writer.ident, number)
 
 
-class _MeteredDriver(LinuxDriver):
+class MeteredDriver(LinuxDriver):
     """See the module. A subclass has the meter."""
 
     meter: Meter
@@ -232,6 +232,31 @@ class _MeteredDriver(LinuxDriver):
             with contextlib.suppress(OSError):
                 os.write(self.fileno, "".join(self._last_words or ()).encode())
 
+    @property
+    def has_mouse(self) -> bool:
+        """Whether the terminal reports clicks."""
+        return self._mouse
+
+    def set_mouse(self, wanted: bool) -> None:
+        """Have the terminal report clicks, or leave the mouse to the terminal."""
+        if not wanted:
+            self._disable_mouse_support()
+        self._mouse = wanted
+        if wanted:
+            self._enable_mouse_support()
+
+    def _enable_mouse_support(self) -> None:
+        """Enable clicks and the wheel. Each movement would be bytes that nothing here needs."""
+        if self._mouse:
+            self.write("\x1b[?1000h\x1b[?1006h")
+            self.flush()
+
+    def _disable_mouse_support(self) -> None:
+        """Undo the above."""
+        if self._mouse:
+            self.write("\x1b[?1006l\x1b[?1000l")
+            self.flush()
+
     def run_input_thread(self) -> None:
         """Read keys and mouse reports until the app ends, or the terminal is lost.
 
@@ -272,4 +297,4 @@ class _MeteredDriver(LinuxDriver):
 
 def metered_driver(meter: Meter) -> type[LinuxDriver]:
     """Return a driver class that reports to ``meter``."""
-    return type("MeteredDriver", (_MeteredDriver,), {"meter": meter})
+    return type("MeteredDriver", (MeteredDriver,), {"meter": meter})

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from locktop.tui.views.cells import fit, fit_right
-from locktop.tui.views.styled_line import Line, merge
+from locktop.tui.views.cells import fit, fit_right, plain
+from locktop.tui.views.styled_line import Line, line_text, merge
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # text, style
@@ -99,3 +99,20 @@ def lay_out(columns: Sequence[Column[T]], width: int) -> Table[T]:
             widths[i] += more
             room -= more
     return Table(tuple(chosen), tuple(widths))
+
+
+#: Cells of the widest terminal that has columns of its own, and more.
+_WIDEST = 400
+
+
+def whole_row(columns: Sequence[Column[T]], item: T) -> str:
+    """``item`` as plain text: each column of a wide terminal with its title, and no text cut."""
+    texts = []
+    table = lay_out(columns, _WIDEST)
+    for column, width in zip(table.columns, table.widths, strict=True):
+        if column.spans is not None:
+            text = line_text(column.spans(item, width))
+        else:
+            text = column.cell(item)[0]
+        texts.append(f"{column.title} {plain(text).strip() or '-'}".strip())
+    return "  ".join(texts)

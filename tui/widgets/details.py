@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from locktop.tui.views.styled_line import Line, unfolded, wrap
+from locktop.tui.views.styled_line import Line, line_text, unfolded, wrap
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.strip_cache import PLAIN
 
@@ -21,6 +21,25 @@ class Details(ScrollPanel):
         super().__init__(id=id)
         self._lines: list[Line] = []
         self._subject: object = None
+        self._whole: list[Line] = []  # neither folded nor wrapped
+        self._found: int | None = None  # the line that a search found
+
+    @property
+    def whole_text(self) -> str:
+        """All lines as text, with whole stacks."""
+        return "\n".join(line_text(line).rstrip() for line in self._whole)
+
+    @property
+    def present_line(self) -> int:
+        """See ScrollPanel."""
+        found = self._found
+        in_sight = found is not None and self.top <= found < self.top + self.page
+        return found if found is not None and in_sight else self.top
+
+    def show_found(self, number: int) -> None:
+        """See ScrollPanel."""
+        self._found = number
+        self.scroll_line(number)
 
     def count(self) -> int:
         """See ScrollPanel."""
@@ -32,9 +51,11 @@ class Details(ScrollPanel):
 
     def show(self, subject: object, lines: Iterable[Line]) -> None:
         """Show ``lines`` about ``subject``; on the whole screen those inside of folded lines."""
+        lines = list(lines)
+        self._whole = list(unfolded(lines))
         # The widgets of a screen that has just closed have no screen.
         if self.is_attached and self.screen.has_class(WHOLE_SCREEN):
-            lines = unfolded(lines)
+            lines = self._whole
         width = self.size.width - 1
         self._lines = [piece for line in lines for piece in wrap(line, width, _INDENT)]
         if subject != self._subject:

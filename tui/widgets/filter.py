@@ -8,6 +8,8 @@ from textual import events
 from textual.widget import Widget
 from textual.widgets import Input
 
+from locktop.tui.widgets.scroll_panel import ScrollPanel
+
 
 class Filter(Input):
     """The input of the filter, which handles fast keys in their order.
@@ -72,6 +74,29 @@ class Filter(Input):
             if event.key == "escape":
                 self.value = ""
             self.close()
+
+
+class FindEntry(Filter):
+    """The words of a row to go to. The list goes along while the user types."""
+
+    NAME, OPENS, SAYS = "find", "finding", "go to the next row with these words"
+
+    def __init__(self, panel: Callable[[], ScrollPanel], want: Callable[[str], None]) -> None:
+        """``panel``: returns the panel with the rows. For ``want`` see Filter."""
+        super().__init__(lambda: self.panel, want)
+        self._choose_panel = panel
+
+    @property
+    def panel(self) -> ScrollPanel:
+        """The panel with the rows. After the entry was open, the one used before."""
+        return self._searched
+
+    def open(self) -> None:
+        """Show an empty entry. The search begins at the present row."""
+        self._searched = self._choose_panel()
+        self._searched.set_origin()
+        self.value = ""
+        super().open()
 
 
 class MomentEntry(Filter):

@@ -12,7 +12,9 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from locktop.tui.bindings import call_tree_help_lines, help_lines
+from locktop.tui.bindings import help_lines, keys_of, tree_help_lines
+from locktop.tui.keymap import KeyTable
+from locktop.tui.screen_actions import ScreenActions
 from locktop.tui.views.cells import plain
 from locktop.tui.widgets.closing_screen import ClosingScreen
 
@@ -55,36 +57,40 @@ class HelpScreen(ClosingScreen[None], ModalScreen[None]):
         Binding("escape,q,question_mark,f1,enter,space", "dismiss", "close", show=False)
     ]
 
-    def __init__(self, notes: Sequence[str] = (), keys: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, notes: Sequence[str] = (), screen: ScreenActions | None = None) -> None:
         """Make the help.
 
         Args:
             notes: on the snapshot, one text each.
-            keys: the keys of another screen than the monitor, with their help.
+            screen: the screen whose keys alone are shown. None: the keys of the monitor and of
+                trees, and the columns.
         """
         super().__init__()
         self._notes = notes
-        self._own_keys = keys
+        self._actions_of = screen
 
     def compose(self) -> ComposeResult:
         """One scrollable text."""
         with VerticalScroll(id="help"):
-            yield Static(help_text(self._notes, self._own_keys), markup=False)
+            yield Static(help_text(self._notes, self._actions_of, keys_of(self.app)), markup=False)
 
 
-def help_text(notes: Sequence[str], keys: Sequence[tuple[str, str]] = ()) -> Text:
-    """The whole text of the help; ``keys``: those of a screen over time, and nothing else."""
+def help_text(
+    notes: Sequence[str], screen: ScreenActions | None = None, table: KeyTable | None = None
+) -> Text:
+    """The whole text of the help; for ``screen`` see HelpScreen."""
     text = Text()
     if notes:
         text.append("Notes on this snapshot\n", style="bold")
         text.append("".join(f"- {plain(note)}\n" for note in notes) + "\n")
     text.append("Keys", style="bold")
     text.append("  (Esc closes this, PgDn shows more)\n", style="dim")
-    _append_keys(text, keys or help_lines())
-    if keys:
+    if screen is not None:
+        _append_keys(text, help_lines(screen, table))
         return text
+    _append_keys(text, help_lines(table=table))
     text.append("\nIn the call tree\n", style="bold")
-    _append_keys(text, call_tree_help_lines())
+    _append_keys(text, tree_help_lines(table))
     text.append("\nColumns\n", style="bold")
     for name, says in COLUMNS:
         text.append(f"  {name:<10}", style="bold")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from textual import events
 from textual.message import Message
 
-from locktop.tui.views.styled_line import Line
+from locktop.tui.views.styled_line import Line, line_text
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE, PLAIN
 
@@ -45,6 +45,21 @@ class ItemList(ScrollPanel):
     def current(self) -> int | None:
         """The id under the cursor."""
         return self._ids[self._cursor] if self._cursor < len(self._ids) else None
+
+    @property
+    def current_text(self) -> str:
+        """The row under the cursor as text, "" without one."""
+        current = self.current
+        return line_text(self._row(current)).strip() if current is not None else ""
+
+    @property
+    def present_line(self) -> int:
+        """See ScrollPanel."""
+        return self._cursor
+
+    def show_found(self, number: int) -> None:
+        """See ScrollPanel."""
+        self.move_to(number)
 
     @property
     def in_sight(self) -> Sequence[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import os
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -17,13 +18,20 @@ from textual.worker import Worker
 
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export.files import NotWrittenError
+from locktop.tui.bindings import ENTRIES, footer_line, keys_of
+from locktop.tui.screen_actions import ScreenActions
+from locktop.tui.terminal.editor import editor_command
 from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.widgets.closing_screen import ClosingScreen
-from locktop.tui.widgets.filter import Filter
+from locktop.tui.widgets.copier import Copier
+from locktop.tui.widgets.filter import Filter, FindEntry
 from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.footer import Footer
+from locktop.tui.widgets.help import HelpScreen
 from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_texts import ListTexts
+from locktop.tui.widgets.palette import Palette
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 from locktop.tui.widgets.view_bar import ViewBar
 
@@ -51,6 +59,14 @@ class Travel(Protocol):
         """Go to now; in a replay to the last moment."""
 
 
+@runtime_checkable
+class _RunsPrograms(Protocol):
+    """An app that can leave the terminal to another program."""
+
+    def run_on_terminal(self, command: Sequence[str]) -> str:
+        """Run a command, and come back to the screen; return what went wrong, or ""."""
+
+
 class ListScreen(ClosingScreen[None]):
     """A screen with a list, a filter and a footer."""
 
@@ -61,6 +77,8 @@ class ListScreen(ClosingScreen[None]):
             super().__init__()
             self.error = error
 
+    #: The actions of the screen.
+    SCREEN: ClassVar[ScreenActions]
     #: The view that the screen shows, for the first line; "": the screen is in no row of views.
     view_name = ""
     #: The state of the screen, for the right end of the first line.
@@ -76,6 +94,10 @@ class ListScreen(ClosingScreen[None]):
         self.footer = Footer()
         self.filter = Filter(self.active_list, self._set_filter_words)
         self.filter_words = ""  # the words of the filter
+        self.find_entry = FindEntry(self.focused_panel, self._find_ended)
+        self._found_words = ""  # the words that n and N go on with
+        self.copier = Copier(self)
+        self.texts = ListTexts(self, self.active_list)
 
     def compose_top(self) -> ComposeResult:
         """The lines at the top: the views, the status and the headline."""
@@ -94,7 +116,12 @@ class ListScreen(ClosingScreen[None]):
         """The footer, and the filter in its place."""
         with Container(id="footer"):
             yield self.footer
-            yield self.filter
+            yield from self.compose_entries()
+
+    def compose_entries(self) -> ComposeResult:
+        """The entries, which take the place of the footer while they are open."""
+        yield self.filter
+        yield self.find_entry
 
     def active_list(self) -> ItemList:
         """The list that the filter is for."""
@@ -107,6 +134,15 @@ class ListScreen(ClosingScreen[None]):
     def apply_filter(self) -> None:
         """Show the list for the new words of the filter."""
         raise NotImplementedError
+
+    def show_keys(self, actions: Sequence[str] | None = None) -> None:
+        """Show the line of keys: of ``actions``, None for the usual ones of the screen."""
+        chosen = self.SCREEN.footer if actions is None else actions
+        self.footer.set_keys(footer_line(self.size.width, chosen, keys_of(self.app)))
+
+    def show_help(self, notes: Sequence[str] = (), *, only_keys: bool = False) -> None:
+        """Show the help with notes; ``only_keys``: of the keys of this screen alone."""
+        self.app.push_screen(HelpScreen(notes, self.SCREEN if only_keys else None))
 
     def show_message(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
         """Show a message until the next key, each text on a line of its own.
@@ -171,8 +207,68 @@ class ListScreen(ClosingScreen[None]):
             entry.close_if_left()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """In the filter the key of the filter is a letter."""
-        return action != "filter" or not self.filter.is_open
+        """In an entry the keys of the entries are letters."""
+        is_entry = action in ENTRIES
+        return not (is_entry and any(entry.is_open for entry in self.query(Filter)))
+
+    def action_palette(self) -> None:
+        """Show all actions of the screen by name, and run the chosen one."""
+        table = keys_of(self.app)
+        self.app.push_screen(Palette(self.SCREEN, table, self.app.size.width), self._run_chosen)
+
+    async def _run_chosen(self, action: str | None) -> None:
+        if action is not None:
+            await self.run_action(action)
+
+    def action_find(self) -> None:
+        """Ask for words, and go to the next row that has them."""
+        self.find_entry.open()
+
+    @on(Input.Changed, "#find")
+    def _find_typed(self, event: Input.Changed) -> None:
+        self.find_entry.panel.find_from_origin(event.value.strip())
+
+    def _find_ended(self, words: str) -> None:
+        self._found_words = words.strip()
+        if self._found_words and not self.find_entry.panel.find_from_origin(self._found_words):
+            self._say_not_found()
+
+    def action_find_on(self, direction: int) -> None:
+        """Go on to the next row with the words found last, or back to the one before."""
+        if not self._found_words:
+            self.show_message("No words to find yet: f asks for them.")
+        elif not self.focused_panel().find(self._found_words, direction):
+            self._say_not_found()
+
+    def _say_not_found(self) -> None:
+        self.show_message(f"No row has “{self._found_words}”.")
+
+    def action_edit(self) -> None:
+        """Open the line of the source in the user's editor."""
+        found = self.texts.source_line()
+        fault = self._edit(*found) if found is not None else "No source line is known here."
+        if fault:
+            self.show_message(fault, style="waiting", seconds=_ERROR_S)
+
+    def _edit(self, file: str, line: int) -> str:
+        """Open a file in the editor; return what went wrong, or ""."""
+        path = Path(file)
+        if not path.is_absolute() or not path.is_file():
+            where = f"{file}:{line}" if line else file
+            return f"The source file is not on this machine: {where}"
+        command = editor_command(os.environ, path, line)
+        if not command:
+            return "There is no editor: set VISUAL or EDITOR to one."
+        app = self.app
+        return app.run_on_terminal(command) if isinstance(app, _RunsPrograms) else ""
+
+    def action_copy(self, what: str) -> None:
+        """Copy the ``row`` under the cursor, the ``details`` or the text ``report``."""
+        if what == "report":
+            self.copier.copy("the report", self.texts.report())
+            return
+        text = self.texts.row() if what == "row" else self.texts.details()
+        self.copier.copy(f"the {what}", (lambda: text) if text else None)
 
     def action_filter(self) -> None:
         """Open the filter."""
@@ -205,6 +301,11 @@ class ListScreen(ClosingScreen[None]):
         """Go a page up or down."""
         panel = self.focused_panel()
         panel.move(pages * max(1, panel.page - 1))
+
+    def action_half_page(self, pages: int) -> None:
+        """Go half a page up or down."""
+        panel = self.focused_panel()
+        panel.move(pages * max(1, panel.page // 2))
 
     def action_start(self) -> None:
         """Go to the first line."""

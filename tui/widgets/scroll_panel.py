@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.cells import cell_len
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
@@ -20,6 +22,7 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
         super().__init__(id=id)
         self._titles: tuple[str, str] = ("", "")
         self._columns: Line = ()
+        self._origin = 0  # the number of the line at which a search began
 
     @property
     def heads(self) -> int:
@@ -55,6 +58,43 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
     def to_end(self) -> None:
         """Go to the last line."""
         raise NotImplementedError
+
+    # Searching
+
+    @property
+    def present_line(self) -> int:
+        """The number of the line from which a search goes on."""
+        raise NotImplementedError
+
+    def show_found(self, number: int) -> None:
+        """Go to a line that a search found."""
+        raise NotImplementedError
+
+    def set_origin(self) -> None:
+        """Begin a search at the present line."""
+        self._origin = self.present_line
+
+    def find_from_origin(self, words: str) -> bool:
+        """Go to the first line with ``words`` from the origin on, or to the origin without one."""
+        found = self._find(words, range(self._origin, self._origin + self.count()))
+        if not found:
+            self.show_found(self._origin)
+        return found
+
+    def find(self, words: str, direction: int) -> bool:
+        """Go to the next line with ``words``, or with -1 to the one before; False without one."""
+        begin, count = self.present_line, self.count()
+        if direction > 0:
+            return self._find(words, range(begin + 1, begin + count + 1))
+        return self._find(words, range(begin + count - 1, begin - 1, -1))
+
+    def _find(self, words: str, numbers: Iterable[int]) -> bool:
+        wanted, count = words.casefold(), self.count()
+        for number in numbers:
+            if wanted in line_text(self.content_line(number % count)[0]).casefold():
+                self.show_found(number % count)
+                return True
+        return False
 
     def set_heads(self, title: str, detail: str, columns: Line = ()) -> None:
         """Set the rows above the lines: the title with a detail, and the column titles."""

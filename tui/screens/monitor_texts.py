@@ -1,0 +1,41 @@
+"""The texts that the user copies from the monitor, and the line of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from locktop.collector.export.rendered_files import snapshot_file
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.tui.screens.monitor_body import MonitorBody
+from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.list_texts import ListTexts
+
+
+class MonitorTexts(ListTexts):
+    """The texts of the snapshot on the screen."""
+
+    def __init__(
+        self, screen: ListScreen, body: MonitorBody, index: Callable[[], SnapshotIndex | None]
+    ) -> None:
+        """``body``: has the lists; ``index``: returns the snapshot on the screen."""
+        super().__init__(screen, screen.active_list)
+        self._body = body
+        self._index = index
+
+    def row(self) -> str:
+        """See ListTexts."""
+        index = self._index()
+        return self._body.panel().row_text(index) if index is not None else ""
+
+    def report(self) -> Callable[[], str] | None:
+        """See ListTexts."""
+        index = self._index()
+        if index is None:
+            return None
+        snapshot = index.snapshot
+        return lambda: snapshot_file(snapshot, "text").decode()
+
+    def source_line(self) -> tuple[str, int] | None:
+        """See ListTexts."""
+        index = self._index()
+        return self._body.target.source_line(index) if index is not None else None

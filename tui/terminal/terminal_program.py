@@ -1,0 +1,27 @@
+"""Runs another program on the terminal of the screen, which is suspended meanwhile."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+
+from locktop.collector.errors import reason_of
+
+
+def run(command: Sequence[str]) -> str:
+    """Run ``command`` to its end; return what went wrong in one line, or "".
+
+    The event loop stands still meanwhile, so that nothing paints over the program. The scans go on
+    in their thread.
+    """
+    # Ctrl+C is for the program. A handler, unlike SIG_IGN, is not passed on to it.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        status = subprocess.run(command, check=False).returncode
+    except OSError as error:
+        return f"{command[0]} could not be started: {reason_of(error)}"
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return f"{shlex.join(command)} ended with status {status}" if status else ""
