@@ -37,7 +37,7 @@ async def _until(app: LocktopApp, pilot: Pilot[int], *texts: str) -> None:
         await pilot.pause(0.1)
 
 
-async def picture(incident: Incident, pid: int) -> str:
+async def svg_of(incident: Incident, pid: int) -> str:
     """Return the picture of one incident as SVG."""
     app = LocktopApp(PollerFeed(attach(pid)), "night", environ={})
     async with app.run_test(size=SIZE) as pilot:
@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
         compiler = Compiler(Path(built))
         for incident in INCIDENTS:
             with started(incident, compiler) as target:
-                svg = asyncio.run(picture(incident, target.pid))
+                svg = asyncio.run(svg_of(incident, target.pid))
             (folder / f"incident-{incident.name}.svg").write_text(svg)
 
 

@@ -231,7 +231,7 @@ def _wait_per_second(
 # ---- the tree ----
 
 
-class _Sum(Struct, gc=False):
+class _BehindSum(Struct, gc=False):
     """The waits behind a node, while ``add()`` sums them up."""
 
     threads: int = 0
@@ -240,7 +240,7 @@ class _Sum(Struct, gc=False):
     longest_s: float = -1.0
     longest: int = 0
 
-    def add(self, other: _Sum) -> None:
+    def add(self, other: _BehindSum) -> None:
         self.threads += other.threads
         self.wait += other.wait
         self.waited_s += other.waited_s
@@ -248,10 +248,12 @@ class _Sum(Struct, gc=False):
             self.longest_s, self.longest = other.longest_s, other.longest
 
     def behind(self) -> Behind:
-        return Behind(self.threads, self.wait, self.waited_s, self.longest)
+        return Behind(
+            threads=self.threads, wait=self.wait, waited_s=self.waited_s, longest=self.longest
+        )
 
 
-_NOTHING = _Sum()
+_NOTHING = _BehindSum()
 
 
 class _Builder:
@@ -272,8 +274,8 @@ class _Builder:
         self._children: dict[_Parent, list[int]] = {}
         for tid, parent in parents.items():
             self._children.setdefault(parent, []).append(tid)
-        self._behind: dict[int, _Sum] = {}  # by tid of a waiter
-        self._whole: dict[int, _Sum] = {}  # the same with the wait of the thread itself
+        self._behind: dict[int, _BehindSum] = {}  # by tid of a waiter
+        self._whole: dict[int, _BehindSum] = {}  # the same with the wait of the thread itself
 
     def tree(self) -> BlockingTree:
         keys = [key for key in self._children if key not in self._waiting]
@@ -288,7 +290,7 @@ class _Builder:
             for number, (_, order) in enumerate(roots)
             for tid, depth in order
         }
-        return BlockingTree(tuple([root for root, _ in roots]), waiters)
+        return BlockingTree(roots=tuple([root for root, _ in roots]), waiters=waiters)
 
     def _top_down(self, key: _Parent) -> list[tuple[int, int]]:
         """Return the tids below a root with their depths, each after its parent."""
@@ -304,13 +306,13 @@ class _Builder:
         below = self._children.get(tid)
         behind = self._sum_of(below) if below else _NOTHING
         duration_s = self._waiting[tid].wait.duration_s
-        whole = _Sum(1, self._waits[tid], duration_s, duration_s, tid)
+        whole = _BehindSum(1, self._waits[tid], duration_s, duration_s, tid)
         if below:
             whole.add(behind)
         self._behind[tid], self._whole[tid] = behind, whole
 
-    def _sum_of(self, tids: Sequence[int]) -> _Sum:
-        found = _Sum()
+    def _sum_of(self, tids: Sequence[int]) -> _BehindSum:
+        found = _BehindSum()
         for tid in tids:
             found.add(self._whole[tid])
         return found

@@ -79,6 +79,6 @@ def _records(pid: int) -> int:
     memory = discover.open_memory(find_process(pid))
     try:
         threads = Reader(memory, Clock(memory.header())).read_threads()
-        return sum(thread.block.ring_head for thread in threads.values())
+        return sum(thread.ring_head for thread in threads.values())
     finally:
         memory.close()

@@ -19,6 +19,8 @@ _MAX_KEPT = 12_288  # descriptors
 _FIRST_ROOM = 64  # threads
 _MAX_TID = (1 << 31) - 1  # of pid_t; the memory of the target may have larger numbers
 _NO_SLOT = -1
+#: The links of the directory of a process's threads beside one for each thread (fs/proc/base.c).
+_LINKS = 2
 _EXISTS: int = lib.LT_TASK_THERE
 _LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
@@ -62,6 +64,8 @@ class ThreadFiles:
         self._slots: dict[int, int] = {}  # by tid
         self._tids: list[int] = []  # by slot; for a free slot the last tid in it
         self._free: list[int] = []
+        self._listed: list[int] = []
+        self._links = 0  # of the directory, when ``_listed`` was read; 0: not known
         self._table = ffi.new("struct lt_task_table *")
         self._table.directory = -1
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -70,7 +74,21 @@ class ThreadFiles:
 
     def tids(self) -> list[int]:
         """Return the ids of the process's threads. Raises OSError when it is gone."""
-        return list(map(int, os.listdir(self._directory())))
+        directory = self._directory()
+        links = os.fstat(directory).st_nlink
+        self._listed = found = list(map(int, os.listdir(directory)))
+        self._links = links if links == _LINKS + len(found) else 0
+        return found
+
+    def tids_by_number(self) -> tuple[list[int], bool]:
+        """Return the same, and whether the ids were read now.
+
+        If the number of threads is as before, the ids are those of before. If one of these threads
+        has ended, a thread that began meanwhile is missing.
+        """
+        if self._links and os.fstat(self._directory()).st_nlink == self._links:
+            return self._listed, False
+        return self.tids(), True
 
     def read(self, tids: Collection[int], calls: bool = False) -> list[TaskRecord | None]:
         """Return the stat and the schedstat of each thread, in order; None for an ended thread.

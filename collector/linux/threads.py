@@ -17,7 +17,7 @@ from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 
 #: A thread that stays in one wait is read again after this number of scans: its name may change.
-REREAD_SCANS = 16
+REREAD_SCANS = 64
 #: After a refusal, calls are read again only after this time: Yama logs each refusal.
 _RETRY_S = 30.0
 _REFUSED = SystemCall(-1, (), 0, 0)
@@ -87,8 +87,20 @@ class KernelThreads:
         """
         self._round += 1
         known: dict[int, _Known] = {}
-        self.living = kernel_tids = self._files.tids()
+        # In another namespace, ids are looked up in the list.
+        of_number = self._files.tids_by_number() if self._same_ids else (self._files.tids(), True)
+        kernel_tids, is_new = of_number
         self._files.keep_only(kernel_tids)
+        if not self._read_into(known, kernel_tids, waits) and not is_new:
+            kernel_tids = self._files.tids()
+            self._read_into(known, [tid for tid in kernel_tids if tid not in known], waits)
+        self.living, self._known = kernel_tids, known
+        return {tid: task for tid, (_, task) in known.items()}
+
+    def _read_into(
+        self, known: dict[int, _Known], kernel_tids: Sequence[int], waits: Mapping[int, Wait]
+    ) -> bool:
+        """Add the living ones of some threads to ``known``; return whether none has ended."""
         wanted: list[int] = []
         moved: list[tuple[int, int]] = []
         former, number, disk_counts = self._known, self._round, self._disk_counts
@@ -106,15 +118,15 @@ class KernelThreads:
             else:
                 wanted.append(kernel_tid)
         wanted += self._read_moved(moved, waits, known)
-        for kernel_tid, raw in zip(wanted, self._raw(wanted), strict=True):
+        raws = self._raw(wanted)
+        for kernel_tid, raw in zip(wanted, raws, strict=True):
             if raw is None:
                 self._own_tids.pop(kernel_tid, None)  # another thread may get the id
             elif raw.state not in _ENDED:
                 tid = kernel_tid if self._same_ids else self._own_tids[kernel_tid]
                 before = former.get(tid)
                 known[tid] = waits.get(tid), self._task(raw, before[1] if before else None)
-        self._known = known
-        return {tid: task for tid, (_, task) in known.items()}
+        return None not in raws
 
     def _read_moved(
         self,

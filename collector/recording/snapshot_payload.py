@@ -21,9 +21,9 @@ from locktop.collector.sanitize import clean
 
 #: The largest id or counter has 64 bits. No figure of a model comes near the second.
 _MAX_INTEGER, _MAX_NUMBER = (1 << 64) - 1, 1e18
-#: In JSON: a number that may be too large has 20 digits, or an exponent of two digits.
-#: No integer of a model is negative.
-_STRANGE = re.compile(rb"\d{20}|\d[eE]\+?\d\d|[:,\[]-\d+[,\]}]")
+#: In JSON: a number that may be too large begins with 20 digits, or has an exponent of two digits.
+#: No integer of a model is negative. Small fractions have many digits, so the first digits count.
+_STRANGE = re.compile(rb"[\":,\[]\d{20}|\d[eE]\+?\d\d|[:,\[]-\d+[,\]}]")
 #: In msgpack: how a float begins that is infinite or no number.
 _NO_NUMBER = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|\xca[\x7f\xff][\x80-\xff]")
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from locktop.collector import native
 from locktop.collector.native import ffi, lib
+from locktop.collector.shm import layout
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.shm.segment import SharedMemory
 
@@ -22,24 +22,12 @@ _QUOTA = 8192
 _MAX_MARKS = 100
 #: Rings that are copied before the next look at the clock.
 _RINGS_AT_ONCE = 256
-_RING_HEAD_AT = native.offset_of("struct lt_thread", "ring_head")
-#: The bytes between the numbers of a record, by offset; abi.h draws the record. Each number has its
-#: full width, so these bytes are the same in all records. Data with these bytes decode to whole
-#: records and to nothing else.
-_EVENT_CONSTANTS = (
-    (0, 0x9B),
-    *((at, 0xCE) for at in (3, 8, 13, 18)),
-    *((at, 0xCF) for at in (23, 32, 41, 50)),
-    *zip(range(59, 64), b"\xc4\x03\0\0\0", strict=True),
-)
 _MARK_FIRST_BYTE = b"\x95"
-#: The same bytes of a user's mark.
+#: The bytes between the numbers of a mark, by offset; abi.h draws the mark.
 _MARK_CONSTANTS = (
     *((0, 0x95), (1, lib.LT_RECORD_MARK), (2, 0xCE), (7, 0xCF)),
     *((16, 0xD9), (17, lib.LT_MARK_TEXT), (62, 0xC4), (63, 0)),
 )
-_FIXINT_END = 0x80
-_TYPES = (lib.LT_RECORD_WAIT, lib.LT_RECORD_TIMEOUT, lib.LT_RECORD_HOLD)
 #: The msgpack header of an array of up to 2^32 - 1 elements; a count of four bytes follows.
 _ARRAY32 = b"\xdd"
 
@@ -159,12 +147,7 @@ def split(data: bytes) -> tuple[bytes, list[bytes]]:
 
 def _are_sound(data: bytes) -> bool:
     count = len(data) // SIZE
-    types, kinds = data[1::SIZE], data[2::SIZE]
-    return (
-        sum(map(types.count, _TYPES)) == count
-        and max(kinds, default=0) < _FIXINT_END
-        and all(data[at::SIZE].count(byte) == count for at, byte in _EVENT_CONSTANTS)
-    )
+    return bool(lib.lt_count_sound(ffi.from_buffer("uint8_t[]", data), count) == count)
 
 
 class FlightRecorder:
@@ -193,9 +176,7 @@ class FlightRecorder:
         """
         deadline = time.thread_time() + budget_s
         behind = [
-            thread
-            for thread in threads
-            if thread.block.ring_head != self._next.get(thread.index, 0)
+            thread for thread in threads if thread.ring_head != self._next.get(thread.index, 0)
         ]
         if not behind:
             return
@@ -216,18 +197,19 @@ class FlightRecorder:
         numbers, written = array("Q"), 0  # struct lt_ring, one after the other
         for thread in threads:
             block, first = thread.block, self._next.get(thread.index, 0)
-            head, capacity = block.ring_head, block.ring_capacity if block.ring else 0
+            head, capacity = thread.ring_head, block.ring_capacity if block.ring else 0
             if capacity > _MAX_RECORDS:
                 raise self._memory.broken(f"a ring of {capacity} records")
             # A head before ``first``: another ring than the one that was followed.
             first = min(first, head)
-            head_at = thread.offset + _RING_HEAD_AT
+            head_at = thread.offset + layout.RING_HEAD_AT
             numbers.extend((block.ring, capacity, head_at, head, first))
             written += head - first
             self._next[thread.index] = head
         rings = ffi.from_buffer("struct lt_ring[]", numbers)
         records = _new_uncleared("uint8_t[]", len(threads) * quota * SIZE)
-        count = lib.lt_copy_rings(self._memory.fd, rings, len(threads), quota, records)
+        file = self._memory.mapping()
+        count = lib.lt_copy_rings(file, rings, len(threads), quota, records)
         if count < 0:
             raise self._memory.broken("a ring lies outside of it")
         self.lost += written - count

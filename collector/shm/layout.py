@@ -78,7 +78,6 @@ class ThreadBlock(NamedTuple):
     held_top: int
     ring: int
     ring_capacity: int
-    ring_head: int
 
 
 class WaitBlock(NamedTuple):
@@ -282,6 +281,7 @@ BUCKET = Record(BucketRecord, "struct lt_bucket")
 CONDITIONS_AT = offset_of("struct lt_header", "conditions")
 CONDITION = Record(ConditionRecord, "struct lt_condition")
 WAIT_AT = offset_of("struct lt_thread", "wait")
+RING_HEAD_AT = offset_of("struct lt_thread", "ring_head")
 THREADS_AT = offset_of("struct lt_header", "threads")
 LOCKS_AT = offset_of("struct lt_header", "locks")
 NAMES_AT = offset_of("struct lt_header", "names")

@@ -55,6 +55,7 @@ class RawThread(Struct, array_like=True, gc=False):
     index: int
     offset: int  # of its block in the file
     block: ThreadBlock
+    ring_head: int
     wait: WaitBlock | None
     held: tuple[HeldRecord, ...]
     now: int  # reading of the target's clock when this thread was read, ticks
@@ -68,10 +69,13 @@ class RawThread(Struct, array_like=True, gc=False):
     wait_counts: tuple[int, ...] = ()
     waits_left_out: int = 0  # waits in contention that found no room in a bucket
     is_wait_older: bool = False  # the wait may have begun before ``wait.since``
+    known_uses: list[UseRecord] | None = None  # the result of uses()
 
     def uses(self) -> list[UseRecord]:
         """Return the thread's counters at locks without an owner, such as semaphores."""
-        return layout.USE.each(self.use_bytes) if self.use_bytes else []
+        if self.known_uses is None:
+            self.known_uses = layout.USE.each(self.use_bytes)
+        return self.known_uses
 
     @property
     def uses_are_complete(self) -> bool:
@@ -79,7 +83,13 @@ class RawThread(Struct, array_like=True, gc=False):
         return self.use_count <= _MAX_USES
 
 
-_PACKED = Decoder(list[RawThread])
+class _PackedThread(RawThread, array_like=True, gc=False):
+    """A thread that C code has packed."""
+
+    block: ThreadBlock | None  # type: ignore[assignment]  # None: as in the reading before
+
+
+_PACKED = Decoder(list[_PackedThread])
 
 
 class Reading(Struct):
@@ -246,17 +256,16 @@ class Reader:
 
     def _read_threads(self, sums: TableSums) -> list[RawThread]:
         self.threads.refresh()
-        self.threads.copy()
         epoch = self._mode >> 8
         if epoch != self._epoch or self.threads.count != len(self._raws):
             self._forget_threads()
-        # Not from_buffer(memoryview): garbage collection of a reference cycle with both would crash
-        # the interpreter (cffi 2.1).
-        blocks, raws = ffi.from_buffer(self.threads.data), self._raws
+        raws = self._raws
         self._epoch = None  # after a failure, all threads are made anew
-        for index in sums.changed_threads(blocks, self._offsets, self._seen, self._now):
+        for index in sums.changed_threads(self._offsets, self._seen, self._now):
             raws[index] = self._raw_thread(sums, index)
         for changed in _PACKED.decode(sums.packed_threads()):
+            if changed.block is None:
+                changed.block = raws[changed.index].block  # type: ignore[union-attr]
             raws[changed.index] = changed
         self._epoch = epoch
         threads: list[RawThread] = []
@@ -296,6 +305,7 @@ class Reader:
             index=index,
             offset=at,
             block=block,
+            ring_head=int(table_sums.args.block.ring_head),
             wait=wait,
             held=held,
             now=int(table_sums.args.now),

@@ -144,7 +144,7 @@ class _FileRings:
         self._records = _new_uncleared("uint8_t[]", CAPACITY * event_ring.SIZE)
         self._packed = _new_uncleared("uint8_t[]", CAPACITY * lib.LT_PACKED_RECORD_MAX)
         self._args = ffi.new("struct lt_drain *")
-        self._args.fd, self._args.threads_at = self._memory.fd, _COUNT_AT
+        self._args.threads_at = _COUNT_AT
         self._args.records, self._args.capacity = self._records, CAPACITY
         self._args.enough = _ENOUGH
         self._first: deque[Drained] = deque()  # records from before this moment
@@ -187,10 +187,10 @@ class _FileRings:
         args = self._args
         self._memory.refresh()
         self._threads.refresh()
-        blocks = array("Q", self._threads.offsets())
+        file, blocks = self._memory.mapping(), array("Q", self._threads.offsets())
         # A block keeps its ring when a thread ends and another one takes the block.
         self._state.frombytes(bytes(len(blocks) * _STATE_SIZE - 8 * len(self._state)))
-        args.threads = len(blocks)
+        args.file, args.threads = file, len(blocks)
         args.blocks = ffi.from_buffer("uint64_t[]", blocks)
         args.state = ffi.from_buffer("struct lt_drained_block[]", self._state)
         args.longest_ns = round(longest_pause_s * 1e9)

@@ -1,20 +1,25 @@
-"""Copies a process's shared memory with pread: nothing is mapped, every offset is checked.
+"""Copies a process's shared memory: every offset is checked.
 
-The target may cut its file off at any time. A read of the mapping would then kill this process with
-SIGBUS. A copy can only be too short, and that becomes an error line.
+The target may cut its file off at any time. A load from a mapping would then end this process with
+SIGBUS. So Python code copies with pread, and C code copies with lt_copy(). A copy can only be too
+short, and that becomes an error line.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 from locktop.collector import native
 from locktop.collector.errors import LocktopError
+from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 
 #: A copy of this size is allowed in any case: some file systems update st_blocks late.
 _HARMLESS_BYTES = 128 << 20
+#: Memory that a mapping may give to holes of the file, at most. Freed tables leave a few holes.
+_HOLE_BYTES = 64 << 20
 
 
 class SharedMemory:
@@ -29,6 +34,8 @@ class SharedMemory:
         self.fd = fd
         self.path = path
         self.size = self.max_bytes = 0
+        self._mapping: Any = None  # struct lt_mapping *
+        self._mappable = 0  # bytes
         self.refresh()
 
     def refresh(self) -> None:
@@ -36,6 +43,8 @@ class SharedMemory:
         status = os.fstat(self.fd)
         self.size = status.st_size
         self.max_bytes = max(_HARMLESS_BYTES, status.st_blocks * 512)
+        with_holes = self._mappable or status.st_blocks * 512 + _HOLE_BYTES
+        self._mappable = min(self.size, max(with_holes, status.st_blocks * 512))
 
     def is_unlinked(self) -> bool:
         """Tell whether the file has lost its name: the process ended or executed a program."""
@@ -47,9 +56,22 @@ class SharedMemory:
 
     def close(self) -> None:
         """Close the descriptor."""
+        self._mapping = None
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    def mapping(self) -> Any:
+        """Return the file as a struct lt_mapping of C code.
+
+        The caller keeps the object as long as C code uses it.
+        """
+        size = self._mapping.size if self._mapping is not None else 0
+        if self._mapping is None or size > self._mappable or size < self._mappable // 16 * 15:
+            mapping = ffi.new("struct lt_mapping *")
+            lib.lt_map_file(self.fd, self._mappable, mapping)
+            self._mapping = ffi.gc(mapping, lib.lt_unmap_file)
+        return self._mapping
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill ``target`` from ``offset``. Raises LocktopError when the file ends before."""
@@ -118,9 +140,6 @@ class GrowingArray:
             raise self._memory.broken(f"{head.count} elements in an array")
         self.count = head.count
         self._chunks = self._spans(head, offsets)
-        if len(self.data) < head.count * self._element_size:
-            room = max(head.count * self._element_size, len(self.data) * 3 // 2)
-            self.data = bytearray(room)
 
     def _spans(self, head: layout.ArrayHead, offsets: tuple[int, ...]) -> list[tuple[int, int]]:
         spans, left, size = [], head.count, head.first
@@ -137,6 +156,8 @@ class GrowingArray:
 
     def copy(self) -> memoryview:
         """Copy all elements and return them. The next copy overwrites the returned view."""
+        if len(self.data) < self.count * self._element_size:
+            self.data = bytearray(max(self.count * self._element_size, len(self.data) * 3 // 2))
         view, at = memoryview(self.data), 0
         for offset, size in self._chunks:
             self._memory.read_into(view[at : at + size], offset)

@@ -110,7 +110,8 @@ class TableSums:
         self.by_lock = bytearray(lock_count * layout.LOCK_SUM_SIZE)
         self.by_lock_pointer = ffi.from_buffer("struct lt_lock_sum[]", self.by_lock)
         self.args = ffi.new("struct lt_thread_read *")
-        self.args.fd, self.args.clock = memory.fd, clock.kind
+        self._file = memory.mapping()  # stays while C code may copy from it
+        self.args.file, self.args.clock = self._file, clock.kind
         self.args.long_wait = clock.ticks(_LONG_WAIT_S)
         self.args.scratch_max = memory.max_bytes
         self.args.sums, self.args.sum_count = self.by_lock_pointer, lock_count
@@ -173,7 +174,7 @@ class TableSums:
         """Return the histogram of the waits in contention of the thread that was read last."""
         return self.lines.of_last_thread() if self.args.sum.counted else ((), ())
 
-    def changed_threads(self, blocks: Any, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
+    def changed_threads(self, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
         """Add the tables of all threads to the sums.
 
         Packs each thread that differs from its entry in ``seen``. Yields the index of each of them
@@ -184,7 +185,7 @@ class TableSums:
         """
         args, count = self.args, len(offsets)
         args.next = 0
-        while result := lib.lt_read_threads(args, blocks, offsets, count, seen, now):
+        while result := lib.lt_read_threads(args, offsets, count, seen, now):
             if result == lib.LT_READ_CHANGED:
                 yield args.next - 1
             elif result == lib.LT_READ_MORE_SCRATCH:

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "slots.h"
 
@@ -29,11 +28,6 @@ struct ring_fields {
 _Static_assert(offsetof(struct lt_thread, long_waits_dropped) - offsetof(struct lt_thread, ring) ==
                    offsetof(struct ring_fields, long_dropped),
                "the fields of the ring follow each other");
-
-static int copy(int fd, void *to, uint64_t size, uint64_t offset)
-{
-    return size == 0 || pread(fd, to, size, (off_t)offset) == (ssize_t)size;
-}
 
 /* Keeps the sound records of `count` that are no marks. Returns their number. */
 static uint32_t keep_sound(struct lt_drain *drain, uint8_t *records, uint64_t count)
@@ -62,10 +56,10 @@ static int drain_ring(struct lt_drain *drain, struct lt_drained_block *state,
     uint64_t at = first % from->capacity, valid = first, head_after;
     uint64_t before_wrap = count < from->capacity - at ? count : from->capacity - at;
 
-    if (!copy(drain->fd, to, before_wrap * LT_RECORD_SIZE, from->ring + at * LT_RECORD_SIZE) ||
-        !copy(drain->fd, to + before_wrap * LT_RECORD_SIZE, (count - before_wrap) * LT_RECORD_SIZE,
-              from->ring) ||
-        !copy(drain->fd, &head_after, sizeof head_after, head_at))
+    if (!lt_copy(drain->file, to, before_wrap * LT_RECORD_SIZE, from->ring + at * LT_RECORD_SIZE) ||
+        !lt_copy(drain->file, to + before_wrap * LT_RECORD_SIZE,
+                 (count - before_wrap) * LT_RECORD_SIZE, from->ring) ||
+        !lt_copy(drain->file, &head_after, sizeof head_after, head_at))
         return 0;
     /* Those before may be overwritten by now; the writer may be at work on one more. */
     if (head_after >= from->capacity && valid < head_after - from->capacity + 1)
@@ -95,8 +89,8 @@ static int drain_long_waits(struct lt_drain *drain, struct lt_drained_block *sta
     uint64_t known = state->long_number;
     int is_complete = 1;
 
-    if (!copy(drain->fd, first, sizeof first, from->long_waits) ||
-        !copy(drain->fd, second, sizeof second, from->long_waits))
+    if (!lt_copy(drain->file, first, sizeof first, from->long_waits) ||
+        !lt_copy(drain->file, second, sizeof second, from->long_waits))
         return 0;
     for (int i = 0; i < LT_LONG_WAITS; i++) {
         uint64_t number = first[i].number;
@@ -159,7 +153,7 @@ static int drain_thread(struct lt_drain *drain, uint32_t index)
         drain->has_more = 1; /* the next call goes on here */
         return 0;
     }
-    if (!copy(drain->fd, &from, sizeof from, block + offsetof(struct lt_thread, ring)))
+    if (!lt_copy(drain->file, &from, sizeof from, block + offsetof(struct lt_thread, ring)))
         return -1;
     drain->dropped += from.long_dropped;
     if (from.head != state->next)
@@ -245,7 +239,7 @@ int lt_drain_rings(struct lt_drain *drain)
 
         drain->has_more = 0;
         fullest = drain_all(drain);
-        if (fullest < 0 || !copy(drain->fd, &threads, sizeof threads, drain->threads_at))
+        if (fullest < 0 || !lt_copy(drain->file, &threads, sizeof threads, drain->threads_at))
             return LT_DRAIN_DAMAGED;
         now = now_ns();
         adapt(drain, fullest, now - began);

@@ -57,7 +57,7 @@ static uint8_t *put_nil(uint8_t *to)
 
 static uint8_t *put_block(uint8_t *to, const struct lt_thread *block)
 {
-    to = put_array(to, 12);
+    to = put_array(to, 11);
     to = put_number(to, block->state);
     to = put_number(to, block->tid);
     to = put_number(to, block->birth);
@@ -68,8 +68,7 @@ static uint8_t *put_block(uint8_t *to, const struct lt_thread *block)
     to = put_number(to, block->held_size);
     to = put_number(to, block->held_top);
     to = put_number(to, block->ring);
-    to = put_number(to, block->ring_capacity);
-    return put_number(to, block->ring_head);
+    return put_number(to, block->ring_capacity);
 }
 
 static uint8_t *put_wait(uint8_t *to, const struct lt_wait *wait)
@@ -162,17 +161,18 @@ static uint8_t *put_histogram(uint8_t *to, const struct lt_line_sums *lines,
     return put_number(to, sum->left_out);
 }
 
-void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset)
+void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset, int knows_block)
 {
     const struct lt_thread *block = &read->block;
     const struct lt_thread_sum *sum = &read->sum;
     uint8_t *to = read->packed + read->packed_size;
     int waits = block->wait.key && !(block->wait.seq & 1);
 
-    to = put_array(to, 14);
+    to = put_array(to, 15);
     to = put_number(to, index);
     to = put_number(to, offset);
-    to = put_block(to, block);
+    to = knows_block ? put_nil(to) : put_block(to, block);
+    to = put_number(to, block->ring_head);
     to = waits ? put_wait(to, &block->wait) : put_nil(to);
     /* A thread that has not seen the present epoch may have missed releases. */
     if (waits || block->mode >> EPOCH_SHIFT == read->mode >> EPOCH_SHIFT)

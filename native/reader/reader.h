@@ -1,10 +1,9 @@
 /* The part of the tool that is C. This part sums the tables of a watched process, reads /proc and
  * counts events.
  *
- * Every function works on private copies that the caller owns (lt_read_threads() makes the copies
- * itself, with pread). Each function checks every count, kind and id against the sizes that the
- * caller gave. No function trusts the copies. No function allocates or keeps state of its own, so
- * all may run without Python's lock.
+ * Every function works on private copies (lt_copy()). Each function checks every count, kind and id
+ * against the sizes that the caller gave. No function trusts the copies. No function allocates or
+ * keeps state of its own, so all may run without Python's lock.
  *
  * Like abi.h this file is read by cffi without the lines that begin with '#'. So it has only
  * comments, structs, enums with plain numbers and prototypes. */
@@ -143,6 +142,27 @@ struct lt_lock_row {
     uint64_t changed_hold_ticks;
 };
 
+/* The file of the watched process. Its begin is mapped, which makes small copies cheap. The process
+ * may cut the file off at any time. A load from the mapping would end the tool then. So nothing but
+ * lt_copy() may use the bytes. */
+struct lt_mapping {
+    const uint8_t *bytes;
+    uint64_t size; /* bytes that are mapped */
+    int32_t fd;
+};
+
+/* Maps the first `size` bytes of a file. Returns 0 if that is not possible; then copies use pread.
+ * A load from a hole of the file gives the hole memory, so the caller bounds `size`. */
+int lt_map_file(int fd, uint64_t size, struct lt_mapping *mapping);
+
+/* No other thread may copy meanwhile. */
+void lt_unmap_file(struct lt_mapping *mapping);
+
+/* Copies a part of the file. Returns 1, or 0 if the file does not have that part; an empty part is
+ * always there. The process may change the part meanwhile: two equal copies are needed to know the
+ * state of one moment. */
+int lt_copy(const struct lt_mapping *from, void *to, uint64_t size, uint64_t offset);
+
 /* The present reading of the target's clock, or of CLOCK_MONOTONIC if this machine does not know
  * the target's clock. */
 uint64_t lt_reader_ticks(uint32_t clock);
@@ -217,7 +237,7 @@ enum { LT_PACKED_MAX = 8192 }; /* bytes that one packed thread needs at most */
 
 /* The input and the result of reading a thread. The caller sets the first part once a cycle. */
 struct lt_thread_read {
-    int32_t fd;
+    const struct lt_mapping *file;
     uint32_t clock;     /* enum lt_clock */
     uint64_t long_wait; /* ticks: if a longer wait ends meanwhile, the thread is read again */
     uint8_t *scratch;
@@ -251,23 +271,24 @@ struct lt_thread_seen {
 
 /* Adds the thread that was read last to `read->packed`, which has room for LT_PACKED_MAX bytes. The
  * thread is a msgpack array with the fields of RawThread (collector/shm/reader.py) in their order.
- * Its held list and its uses are those that fit into a struct lt_thread_seen. */
-void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset);
+ * The block is left out if the caller knows it. The held list and the uses are those that fit into
+ * a struct lt_thread_seen. */
+void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset, int knows_block);
 
-/* Reads threads: copies the tables of each with pread, checks that they belong together, and adds
- * them to the sums. `blocks` are copies of the threads' blocks, `offsets` their offsets in the
- * file. Begins with the thread `read->next`, which the caller sets to 0 first. Packs each thread
- * that differs from `seen` of the reading before. Returns
+/* Reads threads. Copies the block and the tables of each, checks that they belong together, and
+ * adds them to the sums. `offsets` are those of the blocks in the file. Begins with the thread
+ * `read->next`, which the caller sets to 0 first. Packs each thread that differs from `seen` of the
+ * reading before. Returns
  *
  *   LT_READ_DONE     after the last thread
  *   LT_READ_CHANGED  after a thread that is too large for `seen`; `read` has it
  *   LT_READ_MORE_*   at a thread that needs more room
- *   LT_READ_DAMAGED  at a thread whose tables are not where they should be
+ *   LT_READ_DAMAGED  at a thread whose block or tables are not where they should be
  *
  * Called again it goes on from there. `now` gets the time at which each thread was read, in ticks;
  * 0 if the thread is gone. */
-int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint64_t *offsets,
-                    uint32_t count, struct lt_thread_seen *seen, uint64_t *now);
+int lt_read_threads(struct lt_thread_read *read, const uint64_t *offsets, uint32_t count,
+                    struct lt_thread_seen *seen, uint64_t *now);
 
 /* The ring of one thread. */
 struct lt_ring {
@@ -281,8 +302,8 @@ struct lt_ring {
 /* Copies the new records of each ring, at most the last `quota`, one after the other. Leaves out
  * those that may be overwritten by now. `records` has room for `count` times `quota`. Returns their
  * number, -1 if a ring lies outside of the file. */
-int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint32_t quota,
-                      uint8_t *records);
+int64_t lt_copy_rings(const struct lt_mapping *file, const struct lt_ring *rings, uint32_t count,
+                      uint32_t quota, uint8_t *records);
 
 /* The rings of all threads of a file, copied again and again into a private buffer. The caller sets
  * the first part before each call. */
@@ -296,7 +317,7 @@ struct lt_drained_block {
 };
 
 struct lt_drain {
-    int32_t fd;
+    const struct lt_mapping *file;
     uint32_t threads;               /* blocks of threads; those of ended threads too */
     const uint64_t *blocks;         /* offsets of the blocks in the file */
     struct lt_drained_block *state; /* of each block */
@@ -352,6 +373,10 @@ uint32_t lt_pick_moments(const uint8_t *records, uint32_t count, const uint64_t 
  * more, those for locks that threads hold go first. Returns their number. */
 uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,
                        uint32_t capacity);
+
+/* Returns how many of the records are sound events. The bytes between the numbers of such a record
+ * are those that abi.h draws. So the record decodes to one event and to nothing else. */
+uint32_t lt_count_sound(const uint8_t *records, uint32_t count);
 
 /* When an event was over, and the index of its record. */
 struct lt_record_end {

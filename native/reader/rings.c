@@ -2,28 +2,23 @@
 #include "reader.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "slots.h"
 
-static int copy(int fd, uint8_t *to, uint64_t size, uint64_t offset)
-{
-    return size == 0 || pread(fd, to, size, (off_t)offset) == (ssize_t)size;
-}
-
 /* Copies the records from `start` up to `head`. */
-static int copy_records(int fd, const struct lt_ring *ring, uint64_t start, uint8_t *to)
+static int copy_records(const struct lt_mapping *file, const struct lt_ring *ring, uint64_t start,
+                        uint8_t *to)
 {
     uint64_t count = ring->head - start, at = count ? start % ring->capacity : 0;
     uint64_t before_wrap = count < ring->capacity - at ? count : ring->capacity - at;
 
-    return copy(fd, to, before_wrap * LT_RECORD_SIZE, ring->at + at * LT_RECORD_SIZE) &&
-           copy(fd, to + before_wrap * LT_RECORD_SIZE, (count - before_wrap) * LT_RECORD_SIZE,
-                ring->at);
+    return lt_copy(file, to, before_wrap * LT_RECORD_SIZE, ring->at + at * LT_RECORD_SIZE) &&
+           lt_copy(file, to + before_wrap * LT_RECORD_SIZE, (count - before_wrap) * LT_RECORD_SIZE,
+                   ring->at);
 }
 
-int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint32_t quota,
-                      uint8_t *records)
+int64_t lt_copy_rings(const struct lt_mapping *file, const struct lt_ring *rings, uint32_t count,
+                      uint32_t quota, uint8_t *records)
 {
     uint8_t *to = records;
 
@@ -37,8 +32,8 @@ int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint3
         if (wanted > quota)
             wanted = quota;
         start = valid = ring->head - wanted;
-        if (!copy_records(fd, ring, start, to) ||
-            !copy(fd, (uint8_t *)&head_after, sizeof head_after, ring->head_at))
+        if (!copy_records(file, ring, start, to) ||
+            !lt_copy(file, &head_after, sizeof head_after, ring->head_at))
             return -1;
         if (head_after >= ring->capacity && valid < head_after - ring->capacity + 1)
             valid = head_after - ring->capacity + 1; /* those before may be overwritten by now */
@@ -48,6 +43,15 @@ int64_t lt_copy_rings(int fd, const struct lt_ring *rings, uint32_t count, uint3
         to += (ring->head - valid) * LT_RECORD_SIZE;
     }
     return (to - records) / LT_RECORD_SIZE;
+}
+
+uint32_t lt_count_sound(const uint8_t *records, uint32_t count)
+{
+    uint32_t sound = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        sound += slot_is_sound(records + (size_t)i * LT_RECORD_SIZE) != 0;
+    return sound;
 }
 
 /* Moves `entry` down from the top of a heap whose least end is at the top. */

@@ -3,24 +3,8 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ATTEMPTS = 4 };
-
-static int copy(int fd, void *to, uint64_t size, uint64_t offset)
-{
-    uint8_t *at = to;
-
-    while (size) {
-        ssize_t got = pread(fd, at, size, (off_t)offset);
-        if (got <= 0)
-            return 0;
-        at += got;
-        size -= (uint64_t)got;
-        offset += (uint64_t)got;
-    }
-    return 1;
-}
 
 static int in_use(const struct lt_thread *block)
 {
@@ -48,7 +32,7 @@ static uint64_t line_bytes(const struct lt_histograms *histograms)
     return histograms->lines ? histograms->capacity * sizeof(struct lt_histogram_line) : 0;
 }
 
-static int copy_waits(int fd, uint8_t *to, const struct lt_array *waits)
+static int copy_waits(const struct lt_mapping *file, uint8_t *to, const struct lt_array *waits)
 {
     uint64_t left = waits->count;
 
@@ -59,7 +43,7 @@ static int copy_waits(int fd, uint8_t *to, const struct lt_array *waits)
             return 0;
         if (count > left)
             count = left;
-        if (!copy(fd, to, count * sizeof(struct lt_waits), waits->chunk[chunk]))
+        if (!lt_copy(file, to, count * sizeof(struct lt_waits), waits->chunk[chunk]))
             return 0;
         to += count * sizeof(struct lt_waits);
         left -= count;
@@ -79,10 +63,11 @@ static int copy_tables(struct lt_thread_read *read, const struct lt_thread *bloc
         return LT_READ_DAMAGED;
     if (read->scratch_needed > read->scratch_size)
         return LT_READ_MORE_SCRATCH;
-    if (!copy(read->fd, read->scratch + counters + sites + waits, lines, block->histograms.lines) ||
-        !copy_waits(read->fd, read->scratch + counters + sites, &block->waits) ||
-        !copy(read->fd, read->scratch, counters, block->counters) ||
-        !copy(read->fd, read->scratch + counters, sites, block->sites))
+    if (!lt_copy(read->file, read->scratch + counters + sites + waits, lines,
+                 block->histograms.lines) ||
+        !copy_waits(read->file, read->scratch + counters + sites, &block->waits) ||
+        !lt_copy(read->file, read->scratch, counters, block->counters) ||
+        !lt_copy(read->file, read->scratch + counters, sites, block->sites))
         return LT_READ_DAMAGED;
     return LT_READ_DONE;
 }
@@ -101,6 +86,28 @@ static int equal(const struct lt_wait *a, const struct lt_wait *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+static uint32_t held_bytes(const struct lt_thread *block)
+{
+    return block->held_top < sizeof block->held_inline ? block->held_top
+                                                       : (uint32_t)sizeof block->held_inline;
+}
+
+/* Copies the parts of a block that a reading uses. Most of a block is for the library alone. The
+ * wait is copied first. If the wait is the same later, all the rest is of the time of that wait. */
+static int copy_block(const struct lt_thread_read *read, struct lt_thread *to, uint64_t offset)
+{
+    struct lt_wait wait;
+
+    if (!lt_copy(read->file, &wait, sizeof wait, offset + offsetof(struct lt_thread, wait)) ||
+        !lt_copy(read->file, to, offsetof(struct lt_thread, own), offset))
+        return 0;
+    to->wait = wait;
+    return lt_copy(read->file, &to->histograms, sizeof to->histograms,
+                   offset + offsetof(struct lt_thread, histograms)) &&
+           lt_copy(read->file, to->held_inline, held_bytes(to),
+                   offset + offsetof(struct lt_thread, held_inline));
+}
+
 /* The copy of a wait may be torn: only two equal copies are of one wait. The held list does not
  * change while the thread waits. So a held list that was copied between the two belongs to the
  * wait. */
@@ -116,8 +123,8 @@ static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struc
         return 1;
     }
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        if (!copy(read->fd, block, sizeof *block, offset) ||
-            !copy(read->fd, &again, sizeof again, offset + offsetof(struct lt_thread, wait)))
+        if (!copy_block(read, block, offset) ||
+            !lt_copy(read->file, &again, sizeof again, offset + offsetof(struct lt_thread, wait)))
             return 0;
         read->now = lt_reader_ticks(read->clock);
         if (equal(&again, &block->wait))
@@ -125,18 +132,6 @@ static int settle_wait(struct lt_thread_read *read, uint64_t offset, const struc
     }
     block->wait.key = 0;
     return 1;
-}
-
-/* Copies the parts of a block that a reading uses. Most of a block is for the library alone. */
-static void copy_block(struct lt_thread *to, const struct lt_thread *from)
-{
-    uint32_t held = from->held_top;
-
-    if (held > sizeof from->held_inline)
-        held = sizeof from->held_inline;
-    memcpy(to, from, offsetof(struct lt_thread, own));
-    memcpy(to->held_inline, from->held_inline, held);
-    to->histograms = from->histograms;
 }
 
 static int gone(const struct lt_thread *now, const struct lt_thread *first)
@@ -178,16 +173,17 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     return LT_READ_DONE;
 }
 
-/* Copies the tables of one thread with pread, checks that they belong together, and adds them to
+/* Copies the block and the tables of one thread, checks that they belong together, and adds them to
  * the sums. */
-static int read_one(struct lt_thread_read *read, const struct lt_thread *block, uint64_t offset)
+static int read_one(struct lt_thread_read *read, uint64_t offset)
 {
     const uint64_t head = offsetof(struct lt_thread, own);
     struct lt_thread tables, first;
 
-    if (!in_use(block))
+    if (!copy_block(read, &first, offset))
+        return LT_READ_DAMAGED;
+    if (!in_use(&first))
         return LT_READ_GONE;
-    copy_block(&first, block);
     memcpy(&tables, &first, head);
     tables.histograms = first.histograms;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -195,8 +191,8 @@ static int read_one(struct lt_thread_read *read, const struct lt_thread *block, 
         int result = copy_tables(read, &tables);
         if (result != LT_READ_DONE)
             return result;
-        copy_block(&read->block, &first);
-        if (!copy(read->fd, &read->block, head, offset))
+        memcpy(read->block.held_inline, first.held_inline, held_bytes(&first));
+        if (!lt_copy(read->file, &read->block, head, offset))
             return LT_READ_DAMAGED;
         if (gone(&read->block, &first))
             return LT_READ_GONE;
@@ -206,8 +202,8 @@ static int read_one(struct lt_thread_read *read, const struct lt_thread *block, 
         if (attempt + 1 == ATTEMPTS)
             break;
         memcpy(&tables, &read->block, head);
-        if (!copy(read->fd, &tables.histograms, sizeof tables.histograms,
-                  offset + offsetof(struct lt_thread, histograms)))
+        if (!lt_copy(read->file, &tables.histograms, sizeof tables.histograms,
+                     offset + offsetof(struct lt_thread, histograms)))
             return LT_READ_DAMAGED;
     }
     if (!settle_wait(read, offset, &first))
@@ -254,44 +250,51 @@ static void pack_all(const struct lt_thread_read *read, uint64_t offset,
         seen->size = (uint64_t)(to.at - (uint8_t *)seen->data);
 }
 
-static int is_as_before(const struct lt_thread_read *read, uint64_t offset,
-                        struct lt_thread_seen *seen)
+/* Whether the fields of two blocks are the same that lt_pack_thread() packs as the block. */
+static int is_same_block(const struct lt_thread *a, const struct lt_thread *b)
 {
-    struct lt_thread_seen now;
-    int same;
-
-    pack_all(read, offset, &now);
-    same = now.size != 0 && now.size == seen->size && memcmp(now.data, seen->data, now.size) == 0;
-    if (!same) {
-        seen->size = now.size;
-        memcpy(seen->data, now.data, now.size);
-    }
-    return same;
+    return memcmp(a, b, offsetof(struct lt_thread, wait)) == 0 && a->held == b->held &&
+           a->held_size == b->held_size && a->held_top == b->held_top && a->ring == b->ring &&
+           a->ring_capacity == b->ring_capacity;
 }
 
-int lt_read_threads(struct lt_thread_read *read, const void *blocks, const uint64_t *offsets,
-                    uint32_t count, struct lt_thread_seen *seen, uint64_t *now)
+/* Packs the thread that was read last, unless it is as `seen`. Returns 0 if it is too large. */
+static int pack_change(struct lt_thread_read *read, uint32_t index, uint64_t offset,
+                       struct lt_thread_seen *seen)
+{
+    struct lt_thread_seen now;
+    int knows_block;
+
+    pack_all(read, offset, &now);
+    if (now.size && now.size == seen->size && memcmp(now.data, seen->data, now.size) == 0)
+        return 1;
+    knows_block = seen->size && is_same_block((const struct lt_thread *)seen->data, &read->block);
+    seen->size = now.size;
+    memcpy(seen->data, now.data, now.size);
+    if (now.size)
+        lt_pack_thread(read, index, offset, knows_block);
+    return now.size != 0;
+}
+
+int lt_read_threads(struct lt_thread_read *read, const uint64_t *offsets, uint32_t count,
+                    struct lt_thread_seen *seen, uint64_t *now)
 {
     while (read->next < count) {
         uint32_t i = read->next;
-        const struct lt_thread *block = (const struct lt_thread *)blocks + i;
         int result;
 
         if (read->packed_capacity - read->packed_size < LT_PACKED_MAX)
             return LT_READ_MORE_PACKED;
-        result = read_one(read, block, offsets[i]);
+        result = read_one(read, offsets[i]);
         if (result == LT_READ_GONE) {
             now[i] = seen[i].size = 0;
         } else if (result != LT_READ_DONE) {
             return result;
         } else {
             now[i] = read->now;
-            if (!is_as_before(read, offsets[i], &seen[i])) {
-                if (seen[i].size == 0) {
-                    read->next++;
-                    return LT_READ_CHANGED;
-                }
-                lt_pack_thread(read, i, offsets[i]);
+            if (!pack_change(read, i, offsets[i], &seen[i])) {
+                read->next++;
+                return LT_READ_CHANGED;
             }
         }
         read->next++;

@@ -1,4 +1,4 @@
-"""Each incident of the guide is solved by few keys from `locktop -p PID`, on a terminal of 80x24."""
+"""Few keys from `locktop -p PID` solve each incident of the guide, on a terminal of 80x24."""
 
 from __future__ import annotations
 

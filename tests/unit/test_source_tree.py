@@ -198,6 +198,7 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 #: Private names that tests may read, each with the reason.
 PRIVATE_NAMES = {
+    "_character_to_key": "Textual has no public way from a character to the name of its key",
     "_compositor": "Textual has no public way to the lines of the screen",
     "_current_frames": "the documented function of sys",
     "_exit": "the documented function of os",

@@ -97,9 +97,9 @@ def execute(arguments: argparse.Namespace) -> int:
         on_demand.install()
 
         def publish(snapshot: Snapshot) -> None:
-            shown = suppressions.apply(snapshot, left_out)
-            outlet.put(shown)
-            if line := on_demand.save(shown):
+            allowed = suppressions.apply(snapshot, left_out)
+            outlet.put(allowed)
+            if line := on_demand.save(allowed):
                 _say(line)
 
         poller = Poller(source, 1.0 / arguments.rate, publish)

@@ -107,7 +107,7 @@ class MonitorScreen(ListScreen):
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
-        self._shown = 0  # snapshots that were drawn
+        self._drawn = 0  # snapshots that were drawn
         self._show_idle = False
         self.typed = TypedFilter()
         self._new_notes = NewNotes()
@@ -193,9 +193,9 @@ class MonitorScreen(ListScreen):
 
     def _is_settling(self) -> bool:
         """Whether rates and names are still coming: they decide which lock is the worst."""
-        self._shown += 1
+        self._drawn += 1
         index = self._index
-        return self._shown <= _SETTLING or (index is not None and index.snapshot.names_left > 0)
+        return self._drawn <= _SETTLING or (index is not None and index.snapshot.names_left > 0)
 
     def show_moment(self, index: SnapshotIndex, keeps_order: bool) -> None:
         """See DrawsMoments."""

@@ -1,4 +1,4 @@
-"""Who waited for whom: the latest recorded waits for one lock, by waiter and holder."""
+"""The latest recorded waits for one lock, by waiter and holder."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Choice(Struct, frozen=True):
 
 
 class Chosen(Struct, frozen=True):
-    """What the user did: the key, the row under the cursor, and the marked rows in order."""
+    """The answer of the user: the key, the row under the cursor, and the marked rows in order."""
 
     key: str
     name: str

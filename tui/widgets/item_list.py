@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from textual import events
 from textual.message import Message
@@ -37,6 +36,7 @@ class ItemList(ScrollPanel):
         super().__init__(id=id)
         self._ids: Sequence[int] = ()
         self._row: Callable[[int], Line] = lambda _: ()
+        self._lines: dict[int, Line] = {}  # by id: a row is compared first, and painted later
         self._cursor = 0
         #: Whether the user chose a row. Until then the cursor stays on the first row.
         self.chosen = False
@@ -60,13 +60,17 @@ class ItemList(ScrollPanel):
         mark = PLAIN
         if number == self._cursor:
             mark = CURSOR if self.has_focus else CURSOR_ELSEWHERE
-        return self._row(self._ids[number]), mark
+        id_ = self._ids[number]
+        line = self._lines.get(id_)
+        if line is None:
+            line = self._lines[id_] = self._row(id_)
+        return line, mark
 
     def show(self, ids: Sequence[int], row: Callable[[int], Line]) -> None:
         """Show ``ids``, each as the line ``row(id)``."""
         before = self.current
         was_visible = self.top <= self._cursor < self.top + self.page
-        self._ids, self._row = ids, cache(row)  # called for the comparison and for the painting
+        self._ids, self._row, self._lines = ids, row, {}
         if self.chosen and before is not None and before != self.current:
             self._cursor = _index(ids, before, self._cursor)
         elif not self.chosen:

@@ -38,13 +38,15 @@ class StripCache(Widget):
 
         The refreshed part of a row ends at its last difference.
         """
-        width = self.size.width
+        width, changed = self.size.width, []
         for y in range(self.size.height):
             new, old = self.line_at(y), self._painted.get(y)
             if old is None or new[1] != old[1]:
-                self.refresh(Region(0, y, width, 1))
+                changed.append(Region(0, y, width, 1))
             elif new[0] != old[0]:
-                self.refresh(Region(0, y, changed_cells(new[0], old[0], width), 1))
+                changed.append(Region(0, y, changed_cells(new[0], old[0], width), 1))
+        if changed:
+            self.refresh(*changed)
 
     def render_line(self, y: int) -> Strip:
         """The strip of row ``y``, which Textual sends."""

@@ -41,7 +41,7 @@ def _root(context: ReportContext, tree: BlockingTree, root: BlockingRoot) -> Ite
     if root.kind is RootKind.HOLDER and (doing := activity.doing(now, root.tids[0])):
         yield f"    now {doing}"
     yield f"    {blocking.behind_words(root.behind)}; the longest waits {_longest(context, root)}"
-    one = BlockingTree((root,), tree.waiters)
+    one = BlockingTree(roots=(root,), waiters=tree.waiters)
     rows = blocking.rows(one, context.threads)
     next(rows)  # the root itself
     for row in islice(rows, _MAX_ROWS):

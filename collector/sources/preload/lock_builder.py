@@ -103,18 +103,16 @@ class LockBuilder:
         state = state or NO_STATE
         waits = [ticks for ticks, _, _ in state.waiters]
         waiting, longest, seconds = sum(waits), max(waits, default=0), self._clock.seconds
-        # The counters count every acquisition as ended and estimate its hold. Correct that.
-        holding = max(0, state.hold_ticks - state.holds_timed * row.hold_mean)
+        holding = _not_counted(state, row)
         if waiting or holding:
             ongoing[row.lock] = (waiting, holding)
-        wait_before, hold_before = before or (0, 0)
+        grown = (waiting - before[0], holding - before[1]) if before else (waiting, holding)
         sites = reading.sites.get(row.lock, ())
         holders = state.holders or presumed(state.published, longest, self._clock)
         idle = kind not in CONTENTION_KINDS  # analysis/idle/classifier.py refines this
         stacks = self._wait_stacks(sites, state, idle)
         held = state.held or [(tid, 0, 0) for tid in holders]
         blamed = self._blame(row, kind, reading, waiting, held, frames)
-        grown = waiting - wait_before, holding - hold_before
         made = Lock(
             id=row.lock,
             address=row.address,
@@ -283,3 +281,11 @@ def _largest_mean(sites: list[SiteSum] | tuple[()]) -> int:
     lower bound of the maximum.
     """
     return max([site.wait_ticks // site.count for site in sites if site.count], default=0)
+
+
+def _not_counted(state: LockState, row: LockRow) -> int:
+    """The ticks of present holds that the counters lack.
+
+    The counters count every acquisition as ended and estimate its hold.
+    """
+    return max(0, state.hold_ticks - state.holds_timed * row.hold_mean)

@@ -22,7 +22,6 @@ from locktop.collector.model import (
 )
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
-from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.kinds import BY_NUMBER, kind_of
 from locktop.collector.shm.layout import HeldRecord, WaitBlock
@@ -46,40 +45,10 @@ _HELD_SHARED: int = lib.LT_HELD_SHARED
 ThreadKey = tuple[int, int]  # tid, birth
 
 
-class _ThreadCounters(Struct, gc=False):
-    """The counters of a thread in the model's units.
-
-    They are computed once for each RawThread, which stays the same object while the thread sleeps.
-    """
-
-    raw: RawThread | None
-    wait_s: Mapping[Kind, float]  # of finished waits
-    contention_s: float
-    idle_s: float
-    acquisitions: int
-    contended: int
-    uses: list[layout.UseRecord]
-    signals: bool  # see Thread.signals
-    waits: Histogram | None
-
-
-_NOTHING = _ThreadCounters(
-    raw=None,
-    wait_s={},
-    contention_s=0.0,
-    idle_s=0.0,
-    acquisitions=0,
-    contended=0,
-    uses=[],
-    signals=False,
-    waits=None,
-)
-
-
 class _LastScan(Struct, gc=False):
     """The values that the next scan compares with."""
 
-    counted: _ThreadCounters
+    raw: RawThread | None  # stays the same object while the thread sleeps
     task: KernelThread | None
     thread: Thread
     now: int  # ticks
@@ -139,11 +108,8 @@ class ThreadBuilder:
             if again is not None:
                 before.thread, scanned[key] = again, before
                 return again
-        counted = before.counted if before else _NOTHING
-        if counted.raw is not raw:
-            counted = self._counted(raw)
         wait = self._wait(raw, context) if raw and task else None
-        wait_s, contention_s, idle_s = _with_current(counted, wait)
+        wait_s, contention_s, idle_s = self._wait_seconds(raw, wait)
         spin_s = wait_s.get(_SPIN, 0.0)
         now = raw.now if raw else 0
         contended = idle = asleep = 0.0
@@ -158,26 +124,26 @@ class ThreadBuilder:
         # follow.
         thread = Thread(
             tid,
-            task.name if task else _name_of_ended(raw, before),
+            name=task.name if task else _name_of_ended(raw, before),
             alive=task is not None,
             state=classifier.state(wait.kind if wait else None, task.state if task else ""),
             waiting_for=wait,
             holds=self._holds(raw) if raw and raw.held else (),
             wait_s=wait_s,
             cpu_s=task.cpu_s if task else before.thread.cpu_s if before else 0.0,
-            acquisitions=counted.acquisitions,
-            contended=counted.contended,
+            acquisitions=raw.acquisitions if raw else 0,
+            contended=raw.contended if raw else 0,
             wait_share=contended,
             idle_share=idle,
             cpu_share=time.cpu if time else 0.0,
             time=time,
-            wait_histogram=counted.waits,
+            wait_histogram=self._histogram(raw) if raw and raw.wait_counts else None,
         )
         if context.unowned:
-            uses, signals = _uses(counted, context)
+            uses, signals = _uses(raw, context)
             thread = replace(thread, uses=uses, signals=signals)
         scanned[key] = _LastScan(
-            counted=counted, task=task, thread=thread, now=now, contention_s=contention_s,
+            raw=raw, task=task, thread=thread, now=now, contention_s=contention_s,
             idle_s=idle_s, spin_s=spin_s,
         )  # fmt: skip
         return thread
@@ -195,9 +161,9 @@ class ThreadBuilder:
 
         Most threads of most programs do so. This way takes half the time.
         """
-        last, counted = before.thread, before.counted
+        last = before.thread
         was = last.waiting_for
-        if raw is None or raw is not counted.raw or was is None or raw.wait is None:
+        if raw is None or raw is not before.raw or was is None or raw.wait is None:
             return None
         duration_s = self._clock.seconds(raw.now - raw.wait.since)
         kind, contends = was.kind, was.kind in CONTENTION_KINDS
@@ -207,12 +173,10 @@ class ThreadBuilder:
         share = rates.share(duration_s - was.duration_s, self._clock.seconds(raw.now - before.now))
         contended, idle = (share, 0.0) if contends else (0.0, share)
         before.now = raw.now
-        before.contention_s = counted.contention_s + (duration_s if contends else 0.0)
-        before.idle_s = counted.idle_s + (0.0 if contends else duration_s)
+        wait_s, before.contention_s, before.idle_s = self._wait_seconds(raw, wait)
         time = self._times.of(key, task, contended, idle, counts)
         cpu_share = time.cpu if time else 0.0
-        uses, signals = _uses(counted, context)
-        wait_s = {**counted.wait_s, kind: counted.wait_s.get(kind, 0.0) + duration_s}
+        uses, signals = _uses(raw, context)
         holds = self._holds(raw) if raw.held else ()
         return replace(
             last,
@@ -240,7 +204,7 @@ class ThreadBuilder:
         for tid in raws.keys() | tasks.keys():
             raw = raws.get(tid)
             wait = self._wait(raw, context) if raw else None
-            uses, signals = _uses(self._counted(raw), context)
+            uses, signals = _uses(raw, context)
             found.append(
                 Thread(
                     tid=tid,
@@ -259,24 +223,16 @@ class ThreadBuilder:
             )
         return tuple(found)
 
-    def _counted(self, raw: RawThread | None) -> _ThreadCounters:
-        if raw is None:
-            return _NOTHING
-        hz = self._clock.hz
-        wait_s = {BY_NUMBER[kind]: ticks / hz for kind, ticks in raw.wait_ticks.items()}
-        uses = raw.uses() if raw.use_count else []
-        contention_s, idle_s = rates.split(wait_s)
-        return _ThreadCounters(
-            raw=raw,
-            wait_s=wait_s,
-            contention_s=contention_s,
-            idle_s=idle_s,
-            acquisitions=raw.acquisitions,
-            contended=raw.contended,
-            uses=uses,
-            signals=bool(uses) and has_signalled(uses),
-            waits=self._histogram(raw) if raw.wait_counts else None,
-        )
+    def _wait_seconds(
+        self, raw: RawThread | None, wait: Wait | None
+    ) -> tuple[dict[Kind, float], float, float]:
+        """Return seconds of waits by kind, of contention and of idle waits, with the current
+        wait."""
+        hz, ticks_by_kind = self._clock.hz, raw.wait_ticks if raw else {}
+        wait_s = {BY_NUMBER[kind]: ticks / hz for kind, ticks in ticks_by_kind.items()}
+        if wait is not None:
+            wait_s[wait.kind] = wait_s.get(wait.kind, 0.0) + wait.duration_s
+        return wait_s, *rates.split(wait_s)
 
     def _histogram(self, raw: RawThread) -> Histogram:
         return Histogram(
@@ -341,27 +297,11 @@ def _name_of_ended(raw: RawThread | None, before: _LastScan | None) -> str:
     return clean(own) if own else before.thread.name if before is not None else ""
 
 
-def _with_current(
-    counted: _ThreadCounters, wait: Wait | None
-) -> tuple[Mapping[Kind, float], float, float]:
-    """Return seconds of waits by kind, of contention and of idle waits, with the current wait."""
-    wait_s, contention_s, idle_s = counted.wait_s, counted.contention_s, counted.idle_s
-    if wait is not None:
-        kind, duration_s = wait.kind, wait.duration_s
-        wait_s = {**wait_s, kind: wait_s.get(kind, 0.0) + duration_s}
-        if kind in CONTENTION_KINDS:
-            contention_s += duration_s
-        else:
-            idle_s += duration_s
-    return wait_s, contention_s, idle_s
-
-
-def _uses(
-    counted: _ThreadCounters, context: ScanContext
-) -> tuple[tuple[LockUse, ...] | None, bool]:
+def _uses(raw: RawThread | None, context: ScanContext) -> tuple[tuple[LockUse, ...] | None, bool]:
     """Return Thread.uses and Thread.signals; both are empty if no thread waits for an unowned
     object.
     """
-    if counted.raw is None or not context.unowned:
+    if raw is None or not context.unowned or not raw.use_count:
         return (), False
-    return context.uses(counted.raw, counted.uses) if counted.uses else (), counted.signals
+    uses = raw.uses()
+    return context.uses(raw, uses), has_signalled(uses)

@@ -44,7 +44,7 @@ def test_the_next_thread_counts_after_the_handler_ended_one(start_target: StartT
     assert (found[path].count, found[path + "/stepped"].count) == (WHOLE, WHOLE)
 
 
-def test_a_bare_clone_in_the_middle_counts_nothing(start_target: StartTarget) -> None:
+def test_a_raw_clone_during_a_hook_counts_nothing(start_target: StartTarget) -> None:
     """The child has no fork handler, and shares the tree of its parent."""
     target = start_target("call_steps", "bare", "3", str(WHOLE), "first", flags=INSTRUMENTED)
     target.expect("ok")

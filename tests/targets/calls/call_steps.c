@@ -1,7 +1,7 @@
 /* A signal handler runs at each instruction of the hooks, one instruction a round. Each round has a
  * thread of its own, and the processor traps after each instruction of a call. The program is built
- * with -finstrument-functions. Arguments: what the handler does, the depth of the call, the number of
- * instructions, and "first" or "again" for the call.
+ * with -finstrument-functions. The arguments are what the handler does, and the depth of the call.
+ * The number of instructions follows, then "first" or "again" for the call.
  *
  *   call   calls a function that takes a while, and returns
  *   exit   ends the thread

@@ -55,7 +55,7 @@ static void *loader(void *unused)
     return unused;
 }
 
-static KEPT void look_up(void)
+static KEPT void find_in_index(void)
 {
     pthread_mutex_lock(&g_index_lock);
     pthread_mutex_unlock(&g_index_lock);
@@ -66,7 +66,7 @@ static void *user(void *argument)
     int number = (int)(intptr_t)argument;
     take_connection(number);
     tids[number] = own_tid();
-    look_up();
+    find_in_index();
     give_connection(number);
     return NULL;
 }
@@ -76,7 +76,7 @@ static void *worker(void *argument)
     int number = (int)(intptr_t)argument;
     tids[number] = own_tid();
     if (is_pool("alone")) {
-        look_up();
+        find_in_index();
         return NULL;
     }
     if (is_pool("work")) {

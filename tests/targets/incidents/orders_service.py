@@ -24,7 +24,7 @@ def charge_order() -> None:
         ask_payment_provider()
 
 
-def place_order() -> None:
+def submit_order() -> None:
     waiters.append(threading.get_native_id())
     with orders_lock:
         pass
@@ -38,7 +38,7 @@ def is_asleep(tid: int) -> bool:
 threading.Thread(target=charge_order, daemon=True).start()
 is_held.wait()
 for _ in range(4):
-    threading.Thread(target=place_order, daemon=True).start()
+    threading.Thread(target=submit_order, daemon=True).start()
 while len(waiters) < 4 or not all(map(is_asleep, waiters)):
     pass
 print("ready", flush=True)

@@ -1,4 +1,4 @@
-/* An incident: readers of a reader-writer lock overlap all the time, so that a writer never gets it.
+/* An incident: readers of a reader-writer lock overlap all the time, so a writer never gets it.
  *
  * Each reader hands its turn on while it still holds the lock. Says "ready" when the writer waits.
  */
@@ -12,7 +12,7 @@ static sem_t turn[2], met[2];
 static int writer_tid;
 
 /* Looks a price up. Each reader keeps the lock until the other one reads, too. */
-static KEPT void look_up(int self, int is_alone)
+static KEPT void read_price(int self, int is_alone)
 {
     sem_wait(&turn[self]);
     must(pthread_rwlock_rdlock(&g_catalog), "rdlock");
@@ -28,7 +28,7 @@ static KEPT void *query(void *number)
 {
     int self = (int)(intptr_t)number;
     for (int is_alone = self == 0;; is_alone = 0)
-        look_up(self, is_alone);
+        read_price(self, is_alone);
     return NULL;
 }
 

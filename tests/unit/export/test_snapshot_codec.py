@@ -85,6 +85,12 @@ INSIDE = LockInside(
 WAITS = records.histogram(*[1000] * 98, 50_000, 2_000_000, left_out=1)
 
 
+UNOBSERVED = (
+    UnobservedWait(4, 0x7F00, "g_slots", 1.5, 9, "OpenMP lock", False, "openmp-lock"),
+    UnobservedWait(5),
+)
+
+
 def full() -> Snapshot:
     """A snapshot with a value in every part."""
     made = scenarios.deadlock()
@@ -135,10 +141,7 @@ def full() -> Snapshot:
         notes=("one", "two"),
         stacks=records.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
         unobserved_waiters=(4, 5),
-        unobserved_waits=(
-            UnobservedWait(4, 0x7F00, "g_slots", 1.5, 9, "OpenMP lock", False, "openmp-lock"),
-            UnobservedWait(5),
-        ),
+        unobserved_waits=UNOBSERVED,
         lost_events=3,
         locks_left_out=2,
         names_left=214,

@@ -57,3 +57,37 @@ def test_the_schedstat_alone_tells_of_a_thread_in_another_wait(
     tasks.close()
     for pipe in (its, answer, says):
         os.close(pipe)
+
+
+def test_a_thread_that_takes_the_place_of_an_ended_one_is_read_at_once() -> None:
+    """The number of threads is the same before and after."""
+    release, begun = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        release.wait()
+
+    def start() -> threading.Thread:
+        begun.clear()
+        started = threading.Thread(target=wait)
+        started.start()
+        begun.wait()
+        return started
+
+    first = start()
+    tasks = KernelThreads(os.getpid(), os.getpid())
+    before = tasks.read({})
+    assert first.native_id in before
+    assert tasks.read({}).keys() == before.keys()
+    release.set()
+    first.join()
+    while Path(f"/proc/self/task/{first.native_id}").exists():
+        pass
+    release.clear()
+    second = start()
+    found = tasks.read({})
+    release.set()
+    second.join()
+    assert found.keys() == before.keys() - {first.native_id} | {second.native_id}
+    assert list(tasks.living) == sorted(found)
+    tasks.close()

@@ -88,6 +88,17 @@ def test_control_characters_of_a_stranger_do_not_come_through(text: str) -> None
     assert replace(found, host=text) == made
 
 
+def test_a_small_fraction_is_no_reason_for_a_thorough_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: object) -> Snapshot:
+        raise AssertionError("checked")
+
+    monkeypatch.setattr(snapshot_payload, "_checked", fail)
+    made = replace(scenarios.deadlock(), duration_s=0.000012345678901234567)
+    assert snapshot_payload.decode(snapshot_payload.encode(made)) == made
+
+
 def test_a_backslash_is_no_control_character() -> None:
     made = replace(scenarios.deadlock(), host='a\\b"c')
     assert snapshot_payload.decode(snapshot_payload.encode(made)) == made

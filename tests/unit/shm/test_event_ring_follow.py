@@ -47,7 +47,7 @@ class Rings:
         with self.path.open("r+b") as file:
             for thread in threads:
                 file.seek(thread.offset + RING_HEAD)
-                file.write((thread.block.ring_head + self.ahead).to_bytes(8, "little"))
+                file.write((thread.ring_head + self.ahead).to_bytes(8, "little"))
         self.recorder.read(threads, budget_s)
         return sorted(event.start for event in self.recorder.newest)
 

@@ -91,7 +91,7 @@ def test_a_thread_has_its_waits_in_contention(scans: Scans, is_large: bool) -> N
     assert none.wait_counts == ()
 
 
-def test_waits_that_found_no_room_are_told(scans: Scans) -> None:
+def test_waits_that_found_no_room_are_counted(scans: Scans) -> None:
     scans.add(LineCount(LOCK, 60, 2), contended=5)
     scans.add(LineCount(LOCK, 60, 4), contended=4)
     scans.file.blocks[0].histograms.left_out = 7

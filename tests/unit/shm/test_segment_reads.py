@@ -147,17 +147,17 @@ def test_an_array_that_grows_is_read_to_its_new_end(threads: Threads) -> None:
 
 
 def test_the_buffer_of_an_array_is_used_again(threads: Threads) -> None:
-    threads.refresh()
+    threads.tids()
     before = threads.array.data
     assert len(before) == 5 * layout.THREAD.size
-    threads.refresh()
+    threads.tids()
     assert threads.array.data is before
     threads.file.add_thread(6)
-    threads.refresh()
+    threads.tids()
     assert len(threads.array.data) == 5 * layout.THREAD.size * 3 // 2
     before = threads.array.data
     threads.file.add_thread(7)
-    threads.refresh()
+    threads.tids()
     assert threads.array.data is before
 
 

@@ -13,7 +13,6 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import Kind, Snapshot, ThreadState
 from locktop.collector.native import lib
-from locktop.collector.shm.segment import GrowingArray
 from locktop.collector.sources.attach import attach
 
 MUTEX = key(lib.LT_KIND_MUTEX, 0x1000)
@@ -149,46 +148,6 @@ def test_a_half_written_wait_and_an_old_held_list_are_ignored(directory: Path) -
     me = next(thread for thread in snapshot.threads if thread.tid == os.getpid())
     assert me.waiting_for is None
     assert me.holds == ()
-
-
-@pytest.mark.parametrize("waits_first", [False, True])
-@pytest.mark.parametrize("others", [0, 40])  # more locks than the block has room for
-def test_a_wait_and_a_held_list_come_from_one_moment(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, waits_first: bool, others: int
-) -> None:
-    """The thread takes or releases the lock after the copy of all blocks."""
-    file = SharedFile()
-    lock = file.add_lock(lib.LT_KIND_MUTEX, 0x1000)
-    thread = file.add_thread(os.getpid())
-    file.make_room_for_held(thread, others + 1)
-    for n in range(others):
-        address = 0x10000 + 64 * n
-        file.hold(thread, file.add_lock(1, address), key(lib.LT_KIND_MUTEX, address))
-    file.wait(thread, lock, MUTEX, since=1)
-    waits = bytes(file.data)
-    thread.wait.seq, thread.wait.key = 4, 0
-    file.hold(thread, lock, MUTEX)
-    holds = bytes(file.data)
-    if not waits_first:
-        thread.wait.seq = 0
-        holds = bytes(file.data)
-    before, after = (waits, holds) if waits_first else (holds, waits)
-    file.data[:] = before
-    path = file.save(directory)
-    copy = GrowingArray.copy
-
-    def copied(array: GrowingArray) -> memoryview:
-        found = copy(array)
-        path.write_bytes(after)
-        return found
-
-    monkeypatch.setattr(GrowingArray, "copy", copied)
-    source = attach(file.pid)
-    me = next(thread for thread in source.scan().threads if thread.tid == os.getpid())
-    source.close()
-    held = [entry.lock for entry in me.holds]
-    assert (me.waiting_for is None, lock in held) == (waits_first, waits_first)
-    assert len(held) == others + waits_first
 
 
 @pytest.mark.parametrize(
