@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -108,6 +109,7 @@ def main() -> None:
             name = f"the same behind tmux, synchronized = {synchronized}"
             value = bytes_a_second(target.pid, *command, LOCKTOP_SYNCHRONIZED=synchronized)
             tell(name, [value], "B/s")
+            subprocess.run([*command[:4], "kill-server"], check=False)
 
 
 main()

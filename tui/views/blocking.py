@@ -90,7 +90,9 @@ def cycle_lines(index: SnapshotIndex, root: BlockingRoot) -> Iterator[Line]:
     yield make_line((" Threads that wait for each other", "stuck"))
     yield from behind_lines(index, BlockingRow(root.key, 0, root))
     for tid in root.tids:
-        waiter = index.blocking.waiters[tid]
+        waiter = index.blocking.waiters.get(tid)
+        if waiter is None:  # the cycle was chosen at another moment
+            continue
         yield make_line(
             "   ",
             (index.thread_name(tid), "strong"),
