@@ -106,6 +106,7 @@ class MonitorScreen(ListScreen):
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
+        self._reads_names = True
         self._show_idle = False
         self.typed = TypedFilter()
         self._new_notes = NewNotes()
@@ -463,6 +464,13 @@ class MonitorScreen(ListScreen):
     def action_mark(self) -> None:
         """Mark the moment on the screen."""
         self.travel.mark()
+
+    def action_names(self) -> None:
+        """Stop reading names, or go on."""
+        self._reads_names = not self._reads_names
+        self._feed.set_reading_names(self._reads_names)
+        stopped = "No more names are read: addresses stand in their place. The same key goes on."
+        self.show_message("Names are read again." if self._reads_names else stopped)
 
     def action_compare(self) -> None:
         """Compare the waits since the last mark with those before."""
