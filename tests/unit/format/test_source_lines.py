@@ -29,3 +29,51 @@ def test_no_fifo_and_no_missing_file_is_read(tmp_path: Path) -> None:
     assert not lines.read()
     assert lines.line(str(tmp_path / "fifo"), 1) == ""
     assert not lines.is_wanting, "a file that cannot be read is not wanted again"
+
+
+def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
+    """A compiler counts line feeds, and sources of GNU have form feeds."""
+    file = tmp_path / "a.c"
+    file.write_bytes(b"one\n\f\ntwo\xe2\x80\xa8\x0b\x85 \r\nthree")
+    lines = SourceLines()
+    for number in (3, 4, 5, 1 << 62):
+        lines.line(str(file), number)
+    assert lines.read()
+    assert lines.line(str(file), 3).startswith("two")
+    assert lines.line(str(file), 4) == "three"
+    assert lines.line(str(file), 5) == lines.line(str(file), 1 << 62) == ""
+    assert not lines.is_wanting
+
+
+def test_lines_of_many_files_are_read_once(tmp_path: Path) -> None:
+    """Details with many files would be read and drawn without end."""
+    files = [tmp_path / f"{number}.c" for number in range(200)]
+    for file in files:
+        file.write_text("int a;")
+    lines = SourceLines()
+    for file in files:
+        lines.line(str(file), 1)
+    assert lines.read()
+    assert {lines.line(str(file), 1) for file in files} == {"int a;"}
+    assert not lines.is_wanting
+
+
+def test_the_lines_that_are_kept_are_bounded(tmp_path: Path) -> None:
+    file = tmp_path / "a.c"
+    file.write_text("x" * 10_000 + "\n" * 10_000)
+    lines = SourceLines()
+    assert lines.line(str(file), 1) == ""
+    assert lines.read()
+    assert len(lines.line(str(file), 1)) == 400
+    for number in range(2, 10_000):
+        lines.line(str(file), number)
+    lines.read()
+    assert lines.line(str(file), 1) == "", "given up for others"
+
+
+def test_a_file_of_proc_is_not_read() -> None:
+    """A reading of some of them takes messages away from others."""
+    lines = SourceLines()
+    lines.line("/proc/self/status", 1)
+    lines.read()
+    assert lines.line("/proc/self/status", 1) == ""
