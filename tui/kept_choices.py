@@ -6,6 +6,7 @@ goes before a kept choice.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -88,5 +89,8 @@ def _save(kept: KeptChoices) -> None:
     file = path()
     if len(kept.views) > _MAX_VIEWS:
         raise LocktopError(f"{file} has {_MAX_VIEWS} views already: forget one first")
+    above = next(one for one in file.parents if one.exists())
+    if above.stat().st_uid != os.geteuid():  # as under sudo, which may keep the user's HOME
+        raise LocktopError(f"{above} belongs to another user")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_file(file, msgspec.json.format(msgspec.json.encode(kept)) + b"\n", replace=True)

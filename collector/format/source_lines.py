@@ -38,9 +38,18 @@ class SourceLines:
         """Whether a line is wanted."""
         return bool(self._wanted)
 
-    def read(self) -> bool:
-        """Read the wanted lines; return whether any could be read. Any thread may call this."""
+    def read(self, pid: int, started_s: float) -> bool:
+        """Read the wanted lines; return whether any could be read. Any thread may call this.
+
+        Args:
+            pid: the process. If it has another file system, its paths name other files here.
+            started_s: the start of the process, seconds since 1970. A file that changed later has
+                perhaps other lines than the program.
+        """
         wanted, self._wanted = list(self._wanted), {}
+        if not _has_same_files(pid):
+            self._lines |= dict.fromkeys(wanted[:_MAX_LINES], "")
+            return False
         numbers: dict[str, set[int]] = {}
         for file, number in wanted[:_MAX_LINES]:
             numbers.setdefault(file, set()).add(number)
@@ -48,13 +57,23 @@ class SourceLines:
             self._lines.clear()
         any_found = False
         for file, of_file in numbers.items():
-            found = _lines(Path(file), of_file)
+            found = _lines(Path(file), of_file, started_s)
             self._lines |= {(file, number): found.get(number, "") for number in of_file}
             any_found = any_found or bool(found)
         return any_found
 
 
-def _lines(path: Path, numbers: Collection[int]) -> dict[int, str]:
+def _has_same_files(pid: int) -> bool:
+    """Whether a process has the file system of locktop, and no root directory of its own."""
+    try:
+        return os.path.samestat(
+            os.stat(f"/proc/{pid}/ns/mnt"), os.stat("/proc/self/ns/mnt")
+        ) and os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
+    except OSError:
+        return False
+
+
+def _lines(path: Path, numbers: Collection[int], started_s: float) -> dict[int, str]:
     """The lines of a regular file by number; none if it is no such file, or is missing.
 
     A line ends at a line feed alone, as in a compiler: a form feed ends none.
@@ -64,7 +83,10 @@ def _lines(path: Path, numbers: Collection[int]) -> dict[int, str]:
             path, owners=None, max_bytes=_MAX_BYTES, follow_link=True
         )
         with os.fdopen(descriptor, "rb") as opened:
-            text = opened.read(os.fstat(descriptor).st_size)
+            about = os.fstat(descriptor)
+            if about.st_mtime > started_s:
+                return {}
+            text = opened.read(about.st_size)
     except (OSError, ValueError):
         return {}
     found: dict[int, str] = {}

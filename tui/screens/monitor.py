@@ -17,7 +17,7 @@ from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import bindings
-from locktop.tui.feed import SnapshotFeed
+from locktop.tui.feed import PollerFeed, SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
@@ -188,6 +188,8 @@ class MonitorScreen(ListScreen):
         # Of another process the screen keeps no row where it was: a listener may get the next one.
         is_other = bool(self._index and self._index.snapshot.process.pid != newest.process.pid)
         # By the names of functions some waits turn out to be in contention, or idle.
+        if isinstance(self._feed, PollerFeed):
+            self._sources.follow(newest.process)
         index, last = SnapshotIndex(newest, self._sources.line), self._index
         is_calm = last is not None and most_waited_now(last) is None
         is_settling = last is not None and last.snapshot.names_left > 0
