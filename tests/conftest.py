@@ -26,9 +26,11 @@ def signals_that_end() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nothing_kept_from_run_to_run() -> None:
-    """Use no cache, so that no run depends on another one."""
+def nothing_kept_from_run_to_run(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Use no cache and none of the user's choices, so that no run depends on another one."""
     os.environ["LOCKTOP_CACHE"] = "none"
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        os.environ[name] = str(tmp_path_factory.mktemp(name.lower()))
 
 
 @pytest.fixture(scope="session")

@@ -128,7 +128,7 @@ def test_the_screen_shows_the_live_tree(
         target.truth()
         screen.until(lambda text: "By calls 3.2" in text, "the calls of the second round")
         screen.press("Escape")
-        screen.until(lambda text: "Locks" in text, "the monitor beneath")
+        screen.until(lambda text: "Locks by" in text, "the monitor beneath")
         screen.press("C")
         screen.until(lambda text: "By time in calls" in text, "the tree again")
         screen.press("q")

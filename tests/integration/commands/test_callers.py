@@ -108,7 +108,7 @@ def test_on_a_terminal_the_view_opens_on_a_process(start_target: StartTarget, ne
         screen.press("Escape")
         screen.until(lambda text: "get > take" in text, "all paths again")
         screen.press("Escape")
-        screen.until(lambda text: "Locks" in text, "the monitor beneath")
+        screen.until(lambda text: "Locks by" in text, "the monitor beneath")
         screen.press("c")
         screen.until(lambda text: "By time waited" in text, "the view again")
         screen.press("q")

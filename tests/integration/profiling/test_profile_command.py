@@ -189,7 +189,7 @@ def test_the_screen_shows_two_profiles_with_their_instructions(
     target, _ = profiled
     monkeypatch.chdir(tmp_path)
     with Screen(need("tmux"), "-p", target.pid) as screen:
-        screen.until(lambda text: "Locks" in text, "the monitor")
+        screen.until(lambda text: "Locks by" in text, "the monitor")
         screen.press("P")
         screen.until(lambda text: "chooses A" in text, "the profiles")
         screen.press("m", "Down", "Enter")

@@ -30,7 +30,7 @@ async def test_the_key_shows_the_tree_of_the_next_scans(size: tuple[int, int]) -
         assert "By time in calls 40.0s" in view.text
         await view.keys("escape")
         assert not view.feed.wants_calls
-        assert "Locks" in view.text
+        assert "Locks by" in view.text
 
 
 async def test_without_instrumentation_one_line_says_how_to_build() -> None:

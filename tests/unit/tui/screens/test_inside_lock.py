@@ -207,7 +207,7 @@ async def test_the_memory_and_a_recording_show_the_samples_of_their_moments(
     )
     async with app.run_test(size=(120, 40)) as pilot:
         screen = Screen(app, pilot, HandFeed(), [0.0])
-        await screen.says("Locks")
+        await screen.says("Locks by")
         await screen.keys("I")
         await screen.says("no samples at this moment: locktop takes them only while asked to")
         await screen.keys("right_square_bracket")

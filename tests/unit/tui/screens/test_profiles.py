@@ -49,7 +49,7 @@ async def test_a_key_lists_the_profiles_and_escape_closes_the_list() -> None:
         assert "sorted" in screen.text
         await screen.keys("escape")
         assert isinstance(screen.app.screen, MonitorScreen)
-        assert "Locks" in screen.text
+        assert "Locks by" in screen.text
 
 
 async def test_enter_shows_the_buckets_of_a_profile() -> None:

@@ -76,7 +76,7 @@ async def test_a_key_opens_the_time_line_and_escape_closes_it() -> None:
         assert "a journal  b cache" in screen.text
         await screen.keys("escape")
         assert isinstance(screen.app.screen, MonitorScreen)
-        assert "Locks" in screen.text
+        assert "Locks by" in screen.text
 
 
 async def test_a_key_switches_between_time_line_and_heat_map_with_the_same_view() -> None:

@@ -26,7 +26,7 @@ async def test_a_screen_may_close_before_its_widgets_are_there(opener: str) -> N
             above.dismiss()
         await screen.settle()
         assert screen.app.screen is monitor
-        assert "Locks" in screen.text
+        assert "Locks by" in screen.text
 
 
 async def test_a_second_answer_closes_no_other_screen() -> None:
@@ -36,7 +36,7 @@ async def test_a_second_answer_closes_no_other_screen() -> None:
         above.dismiss()
         above.dismiss()
         await screen.settle()
-        assert "Locks" in screen.text
+        assert "Locks by" in screen.text
         assert len(screen.app.screen_stack) == 1
 
 
