@@ -15,8 +15,6 @@ MAX_OPEN = 30
 #: A key that comes with the key that closes a screen is lost, so keys are typed again. The pause
 #: grows: a busy machine needs time for the keys before.
 AGAIN_S, MAX_AGAIN_S = 1.0, 30.0
-#: A message of an error hides the line of keys for 15 s, whatever the user types.
-MESSAGE_S = 45.0
 _NAMED = {
     "enter": "\r", "escape": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "space": " ",
     "backspace": "\x7f", "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
@@ -56,8 +54,7 @@ def leaves_all(tool: PtyTool) -> bool:
         tool.press("?")
         if tool.comes(lambda text: HELP in text, again_s):
             tool.press(ESCAPE)
-            is_closed = tool.comes(lambda text: HELP not in text, again_s)
-            if is_closed and tool.comes(lambda text: "q quit" in text, MESSAGE_S):
+            if tool.comes(lambda text: HELP not in text and "q quit" in text, again_s):
                 return True
         again_s = min(1.3 * again_s, MAX_AGAIN_S)
     return False
