@@ -68,6 +68,7 @@ ACTIONS: dict[str, Action] = {
     "jump_back": Action("jump(-1)", "to the alert or mark before", "alert before"),
     "jump_forth": Action("jump(1)", "to the next alert or mark", "next"),
     "mark": Action("mark", "mark this moment, for { and }", "mark"),
+    "names": Action("names", "stop reading names of functions and lines; again: go on"),
     "compare": Action("compare", "the waits since the last mark minus those before it"),
     "choose_time": Action("choose_time", "go to a time: 12:03:04, -35s, +10m or 50%", "time"),
     "start": Action("start", "to the first row, and stay on the first row"),

@@ -44,6 +44,9 @@ class SnapshotFeed(Protocol):
     def want_calls(self, wanted: bool) -> None:
         """Have the function calls in the snapshots, from the next scan on. Returns at once."""
 
+    def set_reading_names(self, wanted: bool) -> None:
+        """Read names, or read no more. Returns at once."""
+
     def set_level(self, name: str) -> str:
         """Set the level of the library in the process; return the level before.
 
@@ -121,6 +124,10 @@ class PollerFeed:
         """See SnapshotFeed."""
         self._source.want_calls(wanted)
 
+    def set_reading_names(self, wanted: bool) -> None:
+        """See SnapshotFeed."""
+        self._source.set_reading_names(wanted)
+
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""
         return self._source.set_level(name)
@@ -187,6 +194,9 @@ class ReplayFeed:
 
     def want_calls(self, wanted: bool) -> None:
         """See SnapshotFeed. A recording has what was recorded."""
+
+    def set_reading_names(self, wanted: bool) -> None:
+        """See SnapshotFeed."""
 
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""

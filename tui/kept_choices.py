@@ -6,6 +6,7 @@ goes before a kept choice.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -55,9 +56,10 @@ def keep_columns(name: str, titles: tuple[str, ...]) -> None:
 
     Raises:
         NotWrittenError: the file cannot be written.
+        LocktopError: the file has something else.
         OSError: there is no folder for the file.
     """
-    kept, _ = load()
+    kept = _present()
     columns = {key: value for key, value in kept.columns.items() if key != name}
     _save(replace(kept, columns=columns | ({name: titles} if titles else {})))
 
@@ -66,15 +68,29 @@ def keep_view(name: str, view: SavedView | None) -> None:
     """Keep a view under a name; None: forget the view of that name.
 
     Raises:
-        NotWrittenError: the file cannot be written, or has too many views.
+        NotWrittenError: the file cannot be written.
+        LocktopError: the file has something else, or too many views.
         OSError: there is no folder for the file.
     """
-    kept, _ = load()
+    kept = _present()
     views = {key: value for key, value in kept.views.items() if key != name}
     _save(replace(kept, views=views | ({name: view} if view is not None else {})))
 
 
+def _present() -> KeptChoices:
+    """The choices to change. A file that cannot be read may have choices, so it is not replaced."""
+    kept, problem = load()
+    if problem:
+        raise LocktopError(problem)
+    return kept
+
+
 def _save(kept: KeptChoices) -> None:
     file = path()
+    if len(kept.views) > _MAX_VIEWS:
+        raise LocktopError(f"{file} has {_MAX_VIEWS} views already: forget one first")
+    above = next(one for one in file.parents if one.exists())
+    if above.stat().st_uid != os.geteuid():  # as under sudo, which may keep the user's HOME
+        raise LocktopError(f"{above} belongs to another user")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_file(file, msgspec.json.format(msgspec.json.encode(kept)) + b"\n", replace=True)

@@ -62,6 +62,9 @@ class ListenFeed:
     def want_calls(self, wanted: bool) -> None:
         """See SnapshotFeed. The sender decides that, too."""
 
+    def set_reading_names(self, wanted: bool) -> None:
+        """See SnapshotFeed. The sender reads the names."""
+
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""
         raise LocktopError("the level is set where the process runs: `locktop ctl -p PID --level`")

@@ -62,6 +62,7 @@ MONITOR = ScreenActions(
         *_STEPS,
         "mark",
         "compare",
+        "names",
         "choose_time",
         "save",
         "save_text",

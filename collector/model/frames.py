@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from locktop.collector.model import Frame
 
@@ -77,6 +78,7 @@ def is_standard_library(frame: Frame) -> bool:
     return _qualified_name(frame.function).startswith(_STANDARD)
 
 
+@lru_cache(maxsize=1024)  # each drawing asks for the same names, and templates nest deeply
 def _qualified_name(function: str) -> str:
     """Return the function without the type of its result: ``f`` of ``std::string f<int>(int)``.
 

@@ -54,6 +54,9 @@ class RecordedSource:
         """See Source."""
         self._source.follow(tid, locks)
 
+    def set_reading_names(self, wanted: bool) -> None:
+        """See Source. The recorder has read the names."""
+
     def want_calls(self, wanted: bool) -> None:
         """See Source. The recording has them from time to time in any case."""
         self._calls.is_wanted = wanted

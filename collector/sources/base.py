@@ -79,6 +79,13 @@ class Source(Protocol):
         """
         ...
 
+    def set_reading_names(self, wanted: bool) -> None:
+        """Read names from the next scan on, or read no more: addresses stay without names.
+
+        Another thread than the scanning one may call this method. The method never blocks.
+        """
+        ...
+
     def set_level(self, name: str) -> str:
         """Set how much the library records in the target.
 

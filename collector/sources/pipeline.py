@@ -330,6 +330,7 @@ class Scan(ABC):
             OSError: the process has ended, or locktop lacks descriptors (sampled source).
         """
         is_first = self.watched.last is None
+        self.probes.resolver.set_reading(self.watched.reads_names)
         # The first picture of a screen comes before names, which take longer.
         is_urgent = is_first and not self.resolve and not self.has_ended
         with self.probes.resolver.held() if is_urgent else nullcontext():

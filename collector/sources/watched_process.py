@@ -39,6 +39,7 @@ class WatchedProcess:
         self.followed_locks: Collection[int] | None = None  # ids; None: all
         self.recent_lock_waits = RecentWaits()
         self.recent_thread_waits = RecentWaits()
+        self.reads_names = True  # the user may stop the reading of names
         self.wants_calls = False  # the next scans read the function calls
 
     def close(self) -> None:

@@ -88,6 +88,7 @@ class Resolver:
         self.version = 0
         self._busy = False
         self._held = False
+        self._is_stopped = False  # by the user: addresses stay without names
         self._new = 0  # requests since the last call of left()
         self._closed = False
         self._is_hurried = False
@@ -211,6 +212,25 @@ class Resolver:
                 self._held = False
                 self._changed.notify_all()
 
+    def set_reading(self, wanted: bool) -> None:
+        """Read names, or read no more and drop what waits. Names that were read stay.
+
+        A later scan requests the dropped names again, if they are wanted by then.
+        """
+        if self._is_stopped is not wanted:
+            return
+        with self._changed:
+            self._is_stopped = not wanted
+            for waiting in (self._functions, self._lines, self._parts):
+                waiting.clear()
+            self._requested.clear()
+            self._frames = {
+                address: frames
+                for address, frames in self._frames.items()
+                if address in self._named or not wanted
+            }
+            self._changed.notify_all()
+
     def hurry(self) -> None:
         """End all calls of wait(); names still come. For a signal handler: takes no lock."""
         self._is_hurried = True
@@ -248,7 +268,7 @@ class Resolver:
     # ---- the queue ----
 
     def _request(self, what: str, work: Callable[[int], None], address: int) -> None:
-        if (what, address) in self._requested or self._closed:
+        if (what, address) in self._requested or self._closed or self._is_stopped:
             return
         self._requested.add((what, address))
         with self._changed:

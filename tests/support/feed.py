@@ -26,6 +26,7 @@ class HandFeed:
         self.profiled: list[tuple[int, ...]] = []  # locks of each profile, () at its end
         self.followed = 0  # tid
         self.wants_calls = False
+        self.reads_names = True
         self.followed_locks: frozenset[int] = frozenset()
 
     def start(self, publish: Callable[[Snapshot], None], interval_s: float) -> None:
@@ -42,6 +43,9 @@ class HandFeed:
 
     def want_calls(self, wanted: bool) -> None:
         self.wants_calls = wanted
+
+    def set_reading_names(self, wanted: bool) -> None:
+        self.reads_names = wanted
 
     def set_level(self, name: str) -> str:
         if self.refusal:

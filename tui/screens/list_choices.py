@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Mapping
 
 from locktop.collector.config.settings import SavedView
@@ -98,8 +99,11 @@ class ListChoices:
         elif chosen.name in self._views and chosen.key == "enter":
             self._apply(self._views[chosen.name])
         elif chosen.name in self._views:
-            del self._views[chosen.name]
             name = chosen.name
+            if name not in kept_choices.load()[0].views:
+                self._screen.show_message(f"The view {name} is in the file of settings.")
+                return
+            del self._views[name]
             said = f"The view {name} is forgotten."
             self._screen.start(
                 lambda: self._keep(lambda: kept_choices.keep_view(name, None), said), "choices"
@@ -123,7 +127,7 @@ class ListChoices:
         panel = self._panel()
         view = SavedView(panel.title.lower(), text, panel.sort_by, panel.chosen_columns)
         self._views[text] = view
-        said = f"Saved. v shows the view; --view '{text}' begins with it."
+        said = f"Saved. v shows the view; --view {shlex.quote(text)} begins with it."
         self._screen.start(
             lambda: self._keep(lambda: kept_choices.keep_view(text, view), said), "choices"
         )

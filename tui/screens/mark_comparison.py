@@ -17,7 +17,10 @@ _MAX_RECORDS = 100_000
 
 
 class MarkComparison:
-    """Opens the difference of two spans of equal length: up to the mark, and since the mark."""
+    """Opens the difference of two spans: up to the mark, and since the mark.
+
+    Both are of equal length, unless the memory begins later.
+    """
 
     def __init__(self, past: Past, screen: ListScreen) -> None:
         """Args:
@@ -50,20 +53,27 @@ class MarkComparison:
     async def _show(self, moments: Moments, mark: Notable, until_ns: int) -> None:
         from locktop.tui.screens.difference import DifferenceScreen
 
-        root = await asyncio.to_thread(_difference, moments, mark.time_ns, until_ns)
-        span = span_text(until_ns - mark.time_ns)
-        title = f"B {span} since {mark.text} at {clock_text(mark.time_ns)}, minus A as long before"
+        root, begin_ns = await asyncio.to_thread(_difference, moments, mark.time_ns, until_ns)
+        since_ns, before_ns = until_ns - mark.time_ns, mark.time_ns - begin_ns
+        # Less may be kept from before.
+        long = "as long" if before_ns == since_ns else span_text(before_ns)
+        when = f"since {mark.text} at {clock_text(mark.time_ns)}"
+        title = f"B {span_text(since_ns)} {when}, minus A {long} before"
         if self._screen.app.screen is self._screen:
             self._screen.app.push_screen(DifferenceScreen(title, root))
 
 
-def _difference(moments: Moments, mark_ns: int, until_ns: int) -> DifferenceNode:
-    """Return the joined trees of both spans. Raises LocktopError if there is nothing before."""
+def _difference(moments: Moments, mark_ns: int, until_ns: int) -> tuple[DifferenceNode, int]:
+    """Return the joined trees of both spans, and the begin of the first one.
+
+    Raises LocktopError if there is nothing before the mark.
+    """
     from locktop.collector.recording.time_lines import TimeLineReader
 
     times = moments.times_ns()
     if not times or times[0] >= mark_ns:
         raise LocktopError("Nothing is kept from before the mark: mark a later moment.")
     reader = TimeLineReader(moments, _MAX_RECORDS)
-    before = reader.read_span(max(times[0], 2 * mark_ns - until_ns), mark_ns)
-    return difference(before, reader.read_span(mark_ns, until_ns))
+    begin_ns = max(times[0], 2 * mark_ns - until_ns)
+    before = reader.read_span(begin_ns, mark_ns)
+    return difference(before, reader.read_span(mark_ns, until_ns)), begin_ns

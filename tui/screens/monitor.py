@@ -17,7 +17,7 @@ from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.recording.moments import Moments
 from locktop.tui.bindings import bindings
-from locktop.tui.feed import SnapshotFeed
+from locktop.tui.feed import PollerFeed, SnapshotFeed
 from locktop.tui.frame_pacer import Pacer
 from locktop.tui.new_notes import NewNotes
 from locktop.tui.past import Past
@@ -106,6 +106,7 @@ class MonitorScreen(ListScreen):
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
+        self._reads_names = True
         self._show_idle = False
         self.typed = TypedFilter()
         self._new_notes = NewNotes()
@@ -187,6 +188,8 @@ class MonitorScreen(ListScreen):
         # Of another process the screen keeps no row where it was: a listener may get the next one.
         is_other = bool(self._index and self._index.snapshot.process.pid != newest.process.pid)
         # By the names of functions some waits turn out to be in contention, or idle.
+        if isinstance(self._feed, PollerFeed):
+            self._sources.follow(newest.process)
         index, last = SnapshotIndex(newest, self._sources.line), self._index
         is_calm = last is not None and most_waited_now(last) is None
         is_settling = last is not None and last.snapshot.names_left > 0
@@ -463,6 +466,13 @@ class MonitorScreen(ListScreen):
     def action_mark(self) -> None:
         """Mark the moment on the screen."""
         self.travel.mark()
+
+    def action_names(self) -> None:
+        """Stop reading names, or go on."""
+        self._reads_names = not self._reads_names
+        self._feed.set_reading_names(self._reads_names)
+        stopped = "No more names are read: addresses stand in their place. The same key goes on."
+        self.show_message("Names are read again." if self._reads_names else stopped)
 
     def action_compare(self) -> None:
         """Compare the waits since the last mark with those before."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 
 from locktop.collector.format.source_lines import SourceLines
+from locktop.collector.model import Process
 from locktop.tui.widgets.list_screen import ListScreen
 
 
@@ -21,9 +23,16 @@ class SourceReader:
         self._draw = draw
         self._lines = SourceLines()
         self._is_reading = False
+        self._process: Process | None = None
+
+    def follow(self, process: Process | None) -> None:
+        """Read the files of this process; None: of a process that is not on this machine."""
+        self._process = process
 
     def line(self, file: str | None, number: int | None) -> str:
         """See SourceLines."""
+        if self._process is None:
+            return ""
         return self._lines.line(file, number)
 
     def read_wanted(self) -> None:
@@ -34,8 +43,19 @@ class SourceReader:
 
     async def _read(self) -> None:
         try:
-            found = await asyncio.to_thread(self._lines.read)
+            process = self._process
+            found = process is not None and await asyncio.to_thread(
+                self._lines.read, process.pid, _seconds(process.started_at)
+            )
         finally:
             self._is_reading = False
         if found:
             self._draw()
+
+
+def _seconds(time: str) -> float:
+    """The seconds since 1970 of a time in ISO 8601; 0 if there is none."""
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        return 0.0

@@ -21,6 +21,7 @@ from locktop.tui.views.time_bar import time_bar, time_words
 _MAX_ROWS = 5
 _BAR_WIDTH = 24
 _NAME_WIDTH = 28
+_DORMANT = "waits are not known: the library is dormant"
 
 
 def overview_lines(index: SnapshotIndex, alerts: Sequence[Notable], width: int) -> Iterator[Line]:
@@ -62,12 +63,15 @@ def _health(index: SnapshotIndex) -> Iterator[Line]:
     yield labelled("deadlocks", *(words or [no_deadlock(index)]))
     waiting = [thread for thread in snapshot.threads if thread.state is ThreadState.WAITING]
     alive = sum(thread.alive for thread in snapshot.threads)
-    yield labelled(
-        "threads",
-        f"{alive}, ",
-        (f"{len(waiting)} wait for locks", "waiting" if waiting else "text"),
-        f", {sum(index.is_idle(thread) for thread in snapshot.threads)} only wait for work",
-    )
+    if index.dormant:
+        yield labelled("threads", f"{alive}; {_DORMANT}")
+    else:
+        yield labelled(
+            "threads",
+            f"{alive}, ",
+            (f"{len(waiting)} wait for locks", "waiting" if waiting else "text"),
+            f", {sum(index.is_idle(thread) for thread in snapshot.threads)} only wait for work",
+        )
     for pattern in snapshot.patterns[:_MAX_ROWS]:
         name = f" of {index.lock_name(pattern.lock)}" if pattern.lock else ""
         yield labelled("pattern", (pattern.name.words, "waiting"), name, f": {pattern.evidence}")
@@ -85,10 +89,18 @@ def _time(index: SnapshotIndex) -> Iterator[Line]:
     yield make_line("  ", *time_words(mean))
 
 
+def _no_wait(index: SnapshotIndex) -> str:
+    """Say that there is no present wait, as far as the library knows."""
+    if index.dormant:
+        return _DORMANT
+    is_known = index.snapshot.complete and not index.snapshot.unobserved_waits
+    return "no thread waits for a lock now" if is_known else "no wait for a lock is observed now"
+
+
 def _worst_lock(index: SnapshotIndex) -> Iterator[Line]:
     lock = most_waited_now(index)
     if lock is None:
-        yield heading("Worst lock", ": no thread waits for a lock now")
+        yield heading("Worst lock", f": {_no_wait(index)}")
         return
     waiters = [one for one in index.waiting if one.waiting_for and one.waiting_for.lock == lock.id]
     yield heading("Worst lock", " ", (lock.name, "strong"), f"  {lock.kind.value}")
@@ -103,16 +115,16 @@ def _worst_lock(index: SnapshotIndex) -> Iterator[Line]:
         lasts,
         f"; {index.waited(duration(lock.rates.wait))} waited a second",
     )
-    yield from _holder(index, lock)
+    yield from _holder(index, lock, lock.holders or (longest.holders if longest else ()))
 
 
-def _holder(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
-    if not lock.holders:
+def _holder(index: SnapshotIndex, lock: Lock, holders: tuple[int, ...]) -> Iterator[Line]:
+    if not holders:
         yield labelled("held by", ("not known", "dim"))
         return
-    tid = lock.holders[0]
+    tid = holders[0]
     held = index.held(tid, lock.id)
-    spans: list[Span | str] = [(index.holders(lock.holders, lock.id), "holder")]
+    spans: list[Span | str] = [(index.holders(holders, lock.id), "holder")]
     if held is not None and held.duration_s is not None:
         spans.append(f" for {duration(held.duration_s)}")
     site = index.held_site(tid, lock.id)
@@ -130,7 +142,8 @@ def _longest_chain(index: SnapshotIndex) -> Iterator[Line]:
         if len(found) > len(chain):
             chain = found
     if len(chain) < 2:
-        yield heading("Longest chain", ": no thread waits for a lock with a known holder")
+        why = _DORMANT if index.dormant else "no thread waits for a lock with a known holder"
+        yield heading("Longest chain", f": {why}")
         return
     yield heading("Longest chain", f" of {len(chain)} threads: 4")
     for number, thread in enumerate(chain[:_MAX_ROWS]):
@@ -161,7 +174,8 @@ def _locks(index: SnapshotIndex) -> Iterator[Line]:
         key=lambda lock: (-lock.rates.wait, lock.id),
     )[:_MAX_ROWS]
     if not locks:
-        yield heading("Most waited for", ": no wait for a lock in the last interval")
+        why = _DORMANT if index.dormant else "no wait for a lock in the last interval"
+        yield heading("Most waited for", f": {why}")
         return
     yield heading("Most waited for in the last interval", ": 2")
     most = locks[0].rates.wait

@@ -11,7 +11,7 @@ _WORDS = {
     PatternName.STARVED_WRITER: "STARVED",
     PatternName.CONVOY: "CONVOY",
     PatternName.SERIALISED: "SERIALISED",
-    PatternName.NO_SIGNAL: "NEVER SIGNALLED",
+    PatternName.NO_SIGNAL: "NO SIGNAL",
 }
 
 

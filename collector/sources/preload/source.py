@@ -140,6 +140,10 @@ class PreloadSource:
         """See Source."""
         self._watched.wants_calls = wanted
 
+    def set_reading_names(self, wanted: bool) -> None:
+        """See Source."""
+        self._watched.reads_names = wanted
+
     def set_level(self, name: str) -> str:
         """See Source."""
         with self._busy:

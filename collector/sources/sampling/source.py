@@ -137,6 +137,10 @@ class SamplingSource:
     def want_calls(self, wanted: bool) -> None:
         """See Source. Only the library counts calls."""
 
+    def set_reading_names(self, wanted: bool) -> None:
+        """See Source."""
+        self._watched.reads_names = wanted
+
     def set_level(self, name: str) -> str:
         """See Source."""
         raise LocktopError(

@@ -81,6 +81,8 @@ void brief_wait_begins(struct lt_thread *t, struct wait_for *what, const uintptr
     if (UNLIKELY(!is_at_level(LT_LEVEL_CONTENDED)))
         return;
     uint32_t lock = counters_of_waited(t, what->key, what->type)->lock;
+    if (UNLIKELY(histogram_is_full(t)))
+        histogram_make_room(t);     /* after the wait the thread holds the lock */
     uint32_t mode = thread_busy(t); /* no signal handler uses the entry meanwhile */
     struct sampled_site *entry = site_entry(t, lock, (uint64_t)frame[1]);
     if (UNLIKELY((mode & LEVEL_MASK) >= LT_LEVEL_BLOCKS || entry->left == 0)) {

@@ -129,6 +129,8 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     if (w->held_top)
         blame_charge_held(t, w->held_top, 0, w->start);
     struct lt_lock_counters *counters = counters_of_waited(t, what->key, what->type);
+    if (UNLIKELY(histogram_is_full(t)))
+        histogram_make_room(t); /* after the wait the thread holds the lock */
     uint32_t lock = counters->lock;
     uint32_t mode = thread_busy(t);
     if (UNLIKELY(!lock)) /* not counted apart, but published */

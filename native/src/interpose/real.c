@@ -41,11 +41,26 @@ static int once_while_looking_up(pthread_once_t *control, void (*init)(void))
     return 0;
 }
 
-/* Returns the function that a hook calls while its thread looks up the functions. Locks are neither
- * taken nor released: the lookup comes before the program has a second thread. */
+/* Says that a lock was taken or released. The lookup comes before the program has a second thread.
+ * A lookup releases each lock that it takes. The std::mutex of a malloc() would throw an error. */
+static int locked(void)
+{
+    return 0;
+}
+
+static bool is_of_lock(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 4 && !strcmp(name + length - 4, "lock");
+}
+
+/* Returns the function that a hook calls while its thread looks up the functions. No lock is made:
+ * an allocator then gives up, and tries again later. */
 static void *stand_in(const char *name)
 {
-    return !strcmp(name, "pthread_once") ? (void *)once_while_looking_up : (void *)absent;
+    if (!strcmp(name, "pthread_once"))
+        return (void *)once_while_looking_up;
+    return is_of_lock(name) ? (void *)locked : (void *)absent;
 }
 
 static void *lookup(const char *name, const char *version)

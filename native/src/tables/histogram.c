@@ -19,11 +19,6 @@ enum {
 
 _Static_assert(FIRST_LINES << (LINE_TABLE_SIZES - 1) == MAX_LINES, "a table without an offset");
 
-static bool is_full(uint32_t count, uint32_t capacity)
-{
-    return count >= capacity / 4 * 3;
-}
-
 static uint64_t key_of(const struct lt_lock_counters *counters, uint32_t part, uint32_t number)
 {
     uint64_t kind = counters->lock ? counters->key >> LT_KIND_SHIFT : LT_KIND_MUTEX;
@@ -83,7 +78,7 @@ static bool has_room(struct lt_thread *t)
 {
     const struct lt_histograms *own = &t->histograms;
     struct local *local = local_of(t);
-    if (!is_full(own->count, own->capacity))
+    if (!histogram_is_full(t))
         return true;
     if (own->capacity == MAX_LINES || (local->lines_refused && --local->lines_refused))
         return false;
@@ -145,6 +140,13 @@ static void add(struct lt_thread *t, const struct lt_lock_counters *counters,
     line->counts[slot]++;
     if (UNLIKELY(line->counts[slot] == UINT32_MAX))
         carry(t, counters, part, bucket);
+}
+
+void histogram_make_room(struct lt_thread *t)
+{
+    uint32_t mode = thread_busy(t);
+    has_room(t);
+    thread_ready(t, mode);
 }
 
 void histogram_add(struct lt_thread *t, const struct lt_lock_counters *counters,

@@ -4,6 +4,7 @@
 #ifndef LOCKTOP_HISTOGRAM_H
 #define LOCKTOP_HISTOGRAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -22,6 +23,15 @@ static inline uint32_t bucket_of(uint64_t ticks)
 /* Counts a wait that is in lt_waits.contended, or a hold that was timed. */
 NOINLINE void histogram_add(struct lt_thread *t, const struct lt_lock_counters *counters,
                             enum lt_line_part part, uint64_t ticks);
+
+/* Makes room for a few more lines, which may be a system call. So the thread must hold none of the
+ * locks that it is about to wait for. */
+NOINLINE void histogram_make_room(struct lt_thread *t);
+
+static inline bool histogram_is_full(const struct lt_thread *t)
+{
+    return t->histograms.count >= t->histograms.capacity / 4 * 3;
+}
 
 /* Moves the counts of a thread that ended to its locks. */
 void histograms_retire(struct lt_thread *t);

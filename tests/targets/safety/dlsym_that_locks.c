@@ -20,8 +20,10 @@ static void find(void)
 void *dlsym(void *handle, const char *name)
 {
     pthread_once(&once, find);
-    pthread_mutex_lock(&mutex);
+    if (pthread_mutex_lock(&mutex)) /* std::mutex would throw */
+        abort();
     void *found = real(handle, name);
-    pthread_mutex_unlock(&mutex);
+    if (pthread_mutex_unlock(&mutex))
+        abort();
     return found;
 }

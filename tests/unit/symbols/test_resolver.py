@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import random
 import shutil
@@ -460,3 +461,22 @@ def test_the_module_of_kernel_code_is_vdso() -> None:
         assert resolver.wait()
         found = resolver.frame(vdso.start + 0x10)
     assert (found.module, found.offset, found.function) == ("[vdso]", 0x10, "")
+
+
+def test_no_name_is_read_while_the_user_has_stopped_the_reading() -> None:
+    resolver = Resolver(os.getpid())
+    try:
+        address = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value
+        assert address is not None
+        resolver.set_reading(False)
+        assert resolver.frame(address + 4).function == ""
+        assert resolver.left() == 0
+        assert resolver.wait(0.0), "nothing is waited for"
+        resolver.set_reading(True)
+        resolver.frame(address + 4)
+        assert resolver.wait()
+        assert "malloc" in resolver.frame(address + 4).function
+        resolver.set_reading(False)
+        assert "malloc" in resolver.frame(address + 4).function, "a name that was read stays"
+    finally:
+        resolver.close()

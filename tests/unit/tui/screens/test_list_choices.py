@@ -9,6 +9,7 @@ from support.driven import Screen, opened
 from unit.builders import scenarios
 
 from locktop.collector.config.settings import SavedView
+from locktop.collector.errors import LocktopError
 from locktop.tui import kept_choices
 from locktop.tui.kept_choices import KeptChoices
 from locktop.tui.screen_start import ScreenStart
@@ -88,6 +89,19 @@ def test_a_damaged_file_is_one_message(content: bytes, state: Path) -> None:
     assert found == KeptChoices()
     assert problem.startswith(f"{state}: no choices are kept there: ")
     assert "\n" not in problem
+    with pytest.raises(LocktopError, match="no choices are kept there"):
+        kept_choices.keep_columns("locks", ("WAIT",))
+    assert state.read_bytes() == content, "the user may mend it"
+
+
+def test_the_views_before_one_too_many_stay(state: Path) -> None:
+    for number in range(200):
+        kept_choices.keep_view(f"v{number}", SavedView(filter="a"))
+    with pytest.raises(LocktopError, match="200 views already: forget one first"):
+        kept_choices.keep_view("one more", SavedView(filter="a"))
+    kept_choices.keep_view("v0", None)
+    kept_choices.keep_view("one more", SavedView(filter="a"))
+    assert len(kept_choices.load()[0].views) == 200
 
 
 async def test_a_folder_that_cannot_be_written_is_a_message(state: Path) -> None:

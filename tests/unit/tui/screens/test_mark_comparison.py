@@ -28,9 +28,23 @@ async def test_the_waits_since_the_mark_are_compared_with_those_before() -> None
         await screen.says("PAST")
         await screen.keys("m", *["right_square_bracket"] * 2, "D")
         await screen.says("since your mark 1")
+        assert "minus A as long before" in screen.text
         assert "B minus A" in screen.text
         await screen.keys("3")
         assert "[3 Thr" in screen.first
+
+
+async def test_the_title_says_how_much_is_kept_from_before_the_mark() -> None:
+    history = History()
+    for second in range(8):
+        history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
+    async with opened(scenarios.calls(8), moments=history) as screen:
+        await screen.keys("left_square_bracket", "home")
+        await screen.says("PAST")
+        await screen.keys("right_square_bracket", "m", *["right_square_bracket"] * 4, "D")
+        await screen.says("since your mark 1")
+        assert "B 4 s since" in screen.text
+        assert "minus A 1 s before" in screen.text
 
 
 async def test_a_mark_at_the_oldest_moment_has_nothing_before() -> None:

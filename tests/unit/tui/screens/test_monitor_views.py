@@ -130,3 +130,14 @@ async def test_the_filter_opens_from_the_overview() -> None:
         await screen.keys("1", "slash", *"table", "enter")
         assert "Locks by" in screen.text
         assert "g_cache_lock" not in "".join(screen.lines[3:])
+
+
+async def test_f4_stops_the_reading_of_names_and_goes_on() -> None:
+    async with opened(replace(scenarios.normal(), names_left=214)) as screen:
+        assert "names: 214 left" in screen.status
+        await screen.keys("f4")
+        await screen.says("No more names are read")
+        assert not screen.feed.reads_names
+        await screen.keys("f4")
+        await screen.says("Names are read again.")
+        assert screen.feed.reads_names

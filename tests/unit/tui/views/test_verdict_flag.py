@@ -22,7 +22,7 @@ def flag(snapshot: Snapshot, *patterns: PatternName) -> str:
         ((), ""),
         ((PatternName.HIGH_RATE,), ""),
         ((PatternName.OVERSUBSCRIBED, PatternName.LONG_HOLD), ""),
-        ((PatternName.NO_SIGNAL,), "NEVER SIGNALLED"),
+        ((PatternName.NO_SIGNAL,), "NO SIGNAL"),
         ((PatternName.SERIALISED, PatternName.NO_SIGNAL), "SERIALISED"),
         ((PatternName.SERIALISED, PatternName.CONVOY), "CONVOY"),
         ((PatternName.CONVOY, PatternName.STARVED_WRITER), "STARVED"),

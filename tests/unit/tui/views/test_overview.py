@@ -1,0 +1,41 @@
+"""The overview says no more than the library knows."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from unit.builders import scenarios
+
+from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import Snapshot
+from locktop.tui.views.overview import overview_lines
+from locktop.tui.views.styled_line import line_text
+
+
+def texts(snapshot: Snapshot) -> list[str]:
+    return [line_text(line) for line in overview_lines(SnapshotIndex(snapshot), (), 120)]
+
+
+def starting(snapshot: Snapshot, begin: str) -> str:
+    return next(text for text in texts(snapshot) if text.strip().startswith(begin))
+
+
+def test_a_dormant_library_knows_no_waits() -> None:
+    calm = replace(scenarios.empty(), level="dormant")
+    for begin in ("threads", "Worst lock", "Longest chain", "Most waited for"):
+        line = starting(calm, begin)
+        assert line.endswith("waits are not known: the library is dormant"), line
+
+
+def test_no_wait_is_a_statement_of_the_library_alone() -> None:
+    calm = scenarios.empty()
+    known = starting(replace(calm, complete=True), "Worst lock")
+    assert known.endswith("no thread waits for a lock now")
+    unknown = starting(replace(calm, complete=False), "Worst lock")
+    assert unknown.endswith("no wait for a lock is observed now")
+
+
+def test_the_holder_is_that_of_the_headline() -> None:
+    """The lock may not name the holder that the longest wait has noted."""
+    normal = scenarios.normal()
+    unnamed = replace(normal, locks=tuple(replace(one, holders=()) for one in normal.locks))
+    assert starting(normal, "held by").split()[:3] == starting(unnamed, "held by").split()[:3]
