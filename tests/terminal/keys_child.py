@@ -21,5 +21,5 @@ async def _quit_if_allowed(app: LocktopApp) -> None:
 
 
 if __name__ == "__main__":
-    LocktopApp.action_quit = _quit_if_allowed  # type: ignore[method-assign]
+    LocktopApp.action_quit = _quit_if_allowed  # type: ignore[method-assign, assignment]
     sys.exit(main())
