@@ -92,7 +92,13 @@ class ThemedApp(App[Result]):
             self._handlers = _close_on_end_signals(self, loop) | _pass_on_user_signal(self, loop)
 
     async def on_event(self, event: events.Event) -> None:
-        """Clear the message before the key that may cause the next one."""
+        """Clear the message before the key that may cause the next one.
+
+        A size is read again. Textual's signal handler reads the size and then posts the event.
+        A later signal between the two posts its newer size first.
+        """
+        if isinstance(event, events.Resize) and isinstance(self._driver, MeteredDriver):
+            event = self._driver.size_event()
         if isinstance(event, events.Key) and not event.is_forwarded and self.is_running:
             screen = self.screen
             if isinstance(screen, ListScreen):

@@ -51,8 +51,10 @@ def leaves_all(tool: PtyTool) -> bool:
     again_s = AGAIN_S
     for _ in range(MAX_OPEN):
         tool.press(ESCAPE)
+        # Help of the round before would count as the answer, and then remain again.
+        is_closed = HELP not in tool.text or tool.comes(lambda text: HELP not in text, again_s)
         tool.press("?")
-        if tool.comes(lambda text: HELP in text, again_s):
+        if is_closed and tool.comes(lambda text: HELP in text, again_s):
             tool.press(ESCAPE)
             if tool.comes(lambda text: HELP not in text and "q quit" in text, again_s):
                 return True

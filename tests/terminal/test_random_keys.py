@@ -1,6 +1,7 @@
 """Random keys and sizes on a live process: no fault, and no state without a way out.
 
-``make random-keys`` does 10,000 steps; LOCKTOP_RANDOM_KEYS=STEPS:SEED does others.
+``make random-keys`` does 10,000 steps; LOCKTOP_RANDOM_KEYS=STEPS:SEED does others. Without a seed
+there, the seed is random.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import pytest
 from support.keys import leaves_all, own_keys
 from support.pty_tool import PtyTool
 from support.targets import Target
-from support.tool import COMMAND
 
 from locktop.collector.sources.launch import preload_environment
 from locktop.tui.commands.demo import demo_program
 
 #: The steps of ``make test``, and how many there are between two checks.
 STEPS, BETWEEN_CHECKS = 1000, 100
+#: The seed of ``make test``: each run types the same.
+SEED = 52
+#: The action that quits does nothing in this program until the file ``may-quit`` is there.
+CHILD = Path(__file__).with_name("keys_child.py")
 USUAL_SIZE = (120, 40)
 #: Keys and other input that no keymap has.
 OTHERS = (
@@ -40,7 +44,7 @@ def process(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 def _wanted() -> tuple[int, int]:
-    steps, _, seed = os.environ.get("LOCKTOP_RANDOM_KEYS", "").partition(":")
+    steps, _, seed = os.environ.get("LOCKTOP_RANDOM_KEYS", f"{STEPS}:{SEED}").partition(":")
     return int(steps or STEPS), int(seed or random.randrange(10**6))
 
 
@@ -50,8 +54,13 @@ def test_random_keys_and_sizes_leave_the_screen_in_use(process: Target, tmp_path
     print(f"LOCKTOP_RANDOM_KEYS={steps}:{seed}", file=sys.stderr)
     chosen = random.Random(seed)
     own = own_keys()
-    command = ["sh", "-c", 'exec "$@" 2> errors', "sh", COMMAND, "-p", str(process.pid)]
-    own_settings = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    locktop = [sys.executable, str(CHILD), "-p", str(process.pid)]
+    command = ["sh", "-c", 'exec "$@" 2> errors', "sh", *locktop]
+    own_settings = {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "PYTHONFAULTHANDLER": "1",
+        "VISUAL": "true",  # an editor would stay
+    }
     with PtyTool(command, USUAL_SIZE, own_settings, cwd=tmp_path) as tool:
         tool.shows("help")
         for done in range(0, steps, BETWEEN_CHECKS):
@@ -63,6 +72,7 @@ def test_random_keys_and_sizes_leave_the_screen_in_use(process: Target, tmp_path
                 ended = f"status {tool.process.poll()}, {(tmp_path / 'errors').read_text()}"
                 raise AssertionError(f"{state}\n{tool.text}\n{ended}")
             assert b"fault: " not in tool.since(mark), state
+        (tmp_path / "may-quit").touch()
         tool.press("q")
         status = tool.wait()
     errors = (tmp_path / "errors").read_text()

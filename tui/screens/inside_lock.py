@@ -229,6 +229,13 @@ class InsideLockScreen(CallTreeScreen):
         """All that runs inside the lock, as ``json`` or ``text``."""
         return inside_file(self._profile.snapshot, self._profile.lock, form)
 
+    def action_copy(self, what: str) -> None:
+        """See ListScreen. Without samples there is no report."""
+        if what == "report" and (reason := self._reason()):
+            self.show_message(f"Not copied: {reason}")
+            return
+        super().action_copy(what)
+
     def action_save(self, form: str) -> None:
         """Save all that runs inside the lock."""
         if reason := self._reason():

@@ -19,8 +19,10 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import IO, Any
 
+from textual import events
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
 
 from locktop.tui.terminal.ascii_only import first_environment, shows_utf8, to_ascii
 from locktop.tui.terminal.input_decoder import InputDecoder
@@ -284,6 +286,11 @@ class MeteredDriver(LinuxDriver):
             return os.read(self.fileno, _INPUT_BYTES)
         except OSError:
             return b""
+
+    def size_event(self) -> events.Resize:
+        """Return the event that tells the present size of the terminal."""
+        size = Size(*self._get_terminal_size())
+        return events.Resize(size, size)
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """The size of the terminal.

@@ -75,7 +75,8 @@ def behind_lines(index: SnapshotIndex, row: BlockingRow) -> Iterator[Line]:
         behind = row.waiters[0].behind
     if behind is None or not behind.threads:
         return
-    wait = index.threads[behind.longest].waiting_for
+    waiting = index.threads.get(behind.longest)  # the row may be of another moment
+    wait = waiting.waiting_for if waiting is not None else None
     longest = lasting(wait.duration_s, wait.is_lower_bound) if wait is not None else ""
     yield labelled(
         "behind",
@@ -187,7 +188,8 @@ def _since(index: SnapshotIndex, row: BlockingRow) -> Cell:
     if row.root is not None:
         held = _held(index, row.root)
         return (duration(held.duration_s) if held is not None else "-"), "text"
-    waits = [index.threads[one.tid].waiting_for for one in row.waiters]
+    threads = [index.threads[one.tid] for one in row.waiters if one.tid in index.threads]
+    waits = [thread.waiting_for for thread in threads]
     longest = max(
         [wait for wait in waits if wait is not None],
         key=lambda wait: wait.duration_s,
@@ -233,7 +235,8 @@ def _at(index: SnapshotIndex, row: BlockingRow) -> Cell:
         held = _held(index, row.root)
         frame = index.snapshot.sites.get(held.site) if held is not None else None
     else:
-        frame = index.wait_frame(index.threads[row.waiters[0].tid]) if row.waiters else None
+        waiting = index.threads.get(row.waiters[0].tid) if row.waiters else None
+        frame = index.wait_frame(waiting) if waiting is not None else None
     return (location_in(frame, _AT_WIDTH) if frame is not None else ""), "where"
 
 

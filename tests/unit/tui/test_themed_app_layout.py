@@ -6,7 +6,11 @@ import asyncio
 
 import pytest
 from support.driven import opened
+from textual import events
+from textual.geometry import Size
 from unit.builders import scenarios
+
+from locktop.tui import themed_app
 
 SIZES = [(width, height) for width in (1, 4, 5, 6, 84) for height in (3, 30)]
 #: Several layouts of a loop. A slow machine makes fewer, and a layout that ends needs few periods.
@@ -44,3 +48,37 @@ async def _rests(layouts: list[int]) -> bool:
         if layouts[0] == before:
             return True
     return False
+
+
+@pytest.mark.parametrize("keys", [(), ("question_mark",), ("c",)])
+async def test_two_sizes_at_once_do_not_follow_each_other_for_ever(keys: tuple[str, ...]) -> None:
+    layouts = [0]
+
+    def count(_: object) -> None:
+        layouts[0] += 1
+
+    async with opened(scenarios.deadlock()) as screen:
+        await screen.keys(*keys)
+        top = screen.app.screen
+        top.screen_layout_refresh_signal.subscribe(top, count, immediate=True)
+        for size in (Size(60, 20), Size(90, 10)):
+            top.post_message(events.Resize(size, size))
+            top.call_later(lambda: None)  # else Textual would drop the first size
+        assert await _rests(layouts)
+        await screen.settle()
+        assert top.size == screen.app.size
+        top.screen_layout_refresh_signal.unsubscribe(top)
+
+
+async def test_an_old_size_that_comes_last_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(scenarios.deadlock()) as screen:
+        now, old = Size(100, 30), Size(50, 10)
+        driver = screen.app._driver
+        assert driver is not None
+        monkeypatch.setattr(themed_app, "MeteredDriver", type(driver))
+        monkeypatch.setattr(driver, "size_event", lambda: events.Resize(now, now), raising=False)
+        screen.app.post_message(events.Resize(now, now))
+        screen.app.post_message(events.Callback(lambda: None))
+        screen.app.post_message(events.Resize(old, old))
+        await screen.settle()
+        assert screen.app.size == screen.app.screen.size == now

@@ -181,3 +181,13 @@ def test_nothing_waits() -> None:
     driven.index = SnapshotIndex(records.snapshot((), (), level="dormant"))
     driven.draw()
     assert driven.list.heads[1] == "not known: the library is dormant"
+
+
+@pytest.mark.parametrize("snapshot", [blocking.pool_behind_index(), scenarios.deadlock()])
+def test_rows_of_another_moment_do_without_the_threads_that_ended(snapshot: Snapshot) -> None:
+    driven = Driven(snapshot, width=200)
+    driven.index = SnapshotIndex(replace(snapshot, threads=()))
+    for cursor in range(len(driven.list.ids)):
+        driven.list.cursor = cursor
+        assert driven.details()
+        assert driven.panel.row_text(driven.index)

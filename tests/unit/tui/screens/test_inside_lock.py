@@ -84,6 +84,8 @@ async def test_a_refusal_replaces_the_samples() -> None:
         await screen.says("what runs inside locks is known with the library")
         await screen.keys("W")
         await screen.says("Not saved: what runs inside locks")
+        await screen.keys("ctrl+y")
+        await screen.says("Not copied: what runs inside locks")
 
 
 async def test_a_line_says_that_nobody_held_the_lock_in_contention() -> None:
