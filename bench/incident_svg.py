@@ -9,12 +9,12 @@ that these keys lead to the answer.
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from plain_svg import plain_svg
 from support.feed import text_of
 from support.incidents import INCIDENTS, Incident, started
 from support.targets import Compiler
@@ -45,12 +45,7 @@ async def svg_of(incident: Incident, pid: int) -> str:
         await pilot.press(*incident.keys)
         await _until(app, pilot, *incident.answer)
         await pilot.pause()
-        svg = app.export_screenshot(title=f"locktop -p {pid}")
-    # No downloaded fonts: each reader has a font of fixed width.
-    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
-    svg = svg.replace("Fira Code, monospace", "ui-monospace, 'DejaVu Sans Mono', monospace")
-    svg = svg.replace("<!-- Generated with Rich https://www.textualize.io -->", "")
-    return "\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n"
+        return plain_svg(app, f"locktop -p {pid}")
 
 
 def main(folder: Path) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from pathlib import Path
+
+from plain_svg import plain_svg
 
 from locktop.collector.model import Frame, Snapshot
 from locktop.collector.sources.launched_program import LaunchedProgram
@@ -52,13 +53,9 @@ async def draw(path: Path) -> None:
             await asyncio.wait_for(feed.complete.wait(), MAX_SCANS / 2)
             await pilot.pause()
             await pilot.pause()
-            svg = app.export_screenshot(title="locktop demo --deadlock")
-    # No downloaded fonts: each reader has a font of fixed width.
-    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
-    svg = svg.replace("Fira Code, monospace", "ui-monospace, 'DejaVu Sans Mono', monospace")
-    svg = svg.replace("<!-- Generated with Rich https://www.textualize.io -->", "")
+            svg = plain_svg(app, "locktop demo --deadlock")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n")
+    path.write_text(svg)
 
 
 if __name__ == "__main__":
