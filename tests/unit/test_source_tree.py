@@ -201,6 +201,7 @@ PRIVATE_NAMES = {
     "_character_to_key": "Textual has no public way from a character to the name of its key",
     "_compositor": "Textual has no public way to the lines of the screen",
     "_current_frames": "the documented function of sys",
+    "_driver": "Textual has no public way to the driver of an app",
     "_exit": "the documented function of os",
 }
 #: Documented methods and attributes of every NamedTuple.

@@ -86,7 +86,7 @@ def test_a_file_of_proc_is_not_read() -> None:
     assert lines.line("/proc/self/status", 1) == ""
 
 
-def test_a_file_that_is_newer_than_the_process_is_not_shown(tmp_path: Path) -> None:
+def test_a_file_that_is_newer_than_the_process_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "a.c"
     file.write_text("int a;")
     lines = SourceLines()

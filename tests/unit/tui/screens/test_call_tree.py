@@ -315,7 +315,7 @@ async def test_hostile_names_are_plain_text_on_the_screen() -> None:
 
 
 async def test_help_has_the_keys_of_the_view() -> None:
-    async with live(scenarios.deadlock(), size=(100, 80)) as view:
+    async with live(scenarios.deadlock(), size=(100, 120)) as view:
         await view.keys("question_mark")
         assert "In the call tree" in view.text
         assert "weigh by time, count or blame" in view.text
