@@ -191,6 +191,7 @@ class MeteredDriver(LinuxDriver):
         self._is_ascii = not shows_utf8(first_environment())
         self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
         self._last_words: list[str] | None = None  # written since the app began to end
+        self._given_back = False  # whether the terminal is the shell's
         self.meter.hurry = self._patience.start
         self.meter.abandon = self._patience.give_up
 
@@ -214,6 +215,7 @@ class MeteredDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Start, or continue after a stop."""
         self._metered.dropping, self._last_words = False, None
+        self._given_back = False
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def stop_application_mode(self) -> None:
@@ -221,6 +223,15 @@ class MeteredDriver(LinuxDriver):
         self._last_words = []
         self._patience.start()
         super().stop_application_mode()
+        self._given_back = True
+
+    def disable_input(self) -> None:
+        """Read no more keys, and discard what was typed for the screen.
+
+        Textual calls again when the terminal is the shell's: keys typed since are for the shell.
+        """
+        if not self._given_back:
+            super().disable_input()
 
     def close(self) -> None:
         """Wait for the writer; if it was freed, repeat the reset: now there is room for it."""

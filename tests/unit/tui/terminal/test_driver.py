@@ -1,9 +1,11 @@
-"""The end of the driver while a signal is still pending for the writer thread."""
+"""The end of the driver: a signal still pending for the writer, keys typed for the shell."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+from support.pty_tool import PtyTool
 
 #: The writer handles its signal only after the end of the patience, as an unscheduled thread.
 _LATE = """
@@ -42,3 +44,31 @@ def test_a_late_signal_to_the_writer_does_not_end_the_process() -> None:
     child = [sys.executable, "-c", _LATE]
     done = subprocess.run(child, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "over True\n", "")
+
+
+#: The rest of the end begins when keys have come for what runs next.
+_TYPED_AHEAD = """
+import select
+from textual.app import App
+from locktop.tui.terminal.driver import Meter, MeteredDriver
+
+class Driver(MeteredDriver):
+    meter = Meter()
+    def stop_application_mode(self):
+        super().stop_application_mode()
+        select.select([0], [], [])
+
+class Ends(App):
+    def on_ready(self):
+        self.exit()
+
+Ends(driver_class=Driver).run()
+print("typed", input())
+"""
+
+
+def test_keys_typed_after_the_screen_are_for_the_shell() -> None:
+    with PtyTool([sys.executable, "-c", _TYPED_AHEAD]) as tool:
+        tool.until(lambda _: b"\x1b[?1049l" in tool.since(0), "the screen of the shell")
+        tool.press("these words\r")
+        tool.shows("typed these words")
