@@ -167,11 +167,12 @@ class HolderSampler:
                 pause = max(busy_pause, _CALM_PAUSE if self.is_calm else 1)
                 pause = 1 if self._duty.begin() else pause
                 due += pause * self.period_s
-                # At a random moment of each period: a program of the same rhythm would always
+                # At a random moment of a period: a program of the same rhythm would always
                 # show the same functions.
                 chance_s = random.uniform(-0.5, 0.5) * self.period_s
-                time.sleep(max(0.0, due + chance_s - time.monotonic()))
-                periods = pause + max(0, int((time.monotonic() - due) / self.period_s))
+                at = due + chance_s
+                time.sleep(max(0.0, at - time.monotonic()))
+                periods = pause + max(0, int((time.monotonic() - at) / self.period_s))
                 due += (periods - pause) * self.period_s
                 cpu_s = time.thread_time()
                 self._round(periods, self._duty.end())
@@ -241,7 +242,7 @@ class HolderSampler:
                     stack = last.stack
                 else:
                     stack = self._stack_of_sleep(tid, moment, again.get(moment.call))
-                count = periods_asleep(last, moment, now_ns, periods, self.period_s)
+                count = periods_asleep(last, now_ns, periods, self.period_s)
                 name = syscalls.name(moment.call.number) if moment.call.number >= 0 else ""
                 found.append(
                     HolderSample(
@@ -313,28 +314,21 @@ def is_due(last: LastSeen, now_ns: int, periods: int, period_s: float) -> bool:
     return (now_ns - last.at_ns) / 1e9 > (last.pause.periods - 0.5) * period_s
 
 
-def periods_asleep(
-    last: LastSeen | None, moment: ThreadMoment, now_ns: int, periods: int, period_s: float
-) -> int:
+def periods_asleep(last: LastSeen | None, now_ns: int, periods: int, period_s: float) -> int:
     """Return for how many periods a sample of a sleeping thread stands.
+
+    These are all periods since the reading before, also those in which the thread ran. A reading
+    at a random moment meets a sleep as often as the sleep's share of the time says. To count the
+    slept part alone would apply that share twice.
 
     Args:
         last: the reading before; None if the thread was not followed.
-        moment: the thread now.
-        now_ns: the time of ``moment``.
+        now_ns: the time of the sample.
         periods: periods since the round before.
         period_s: seconds of a period.
-
-    Returns:
-        All periods since the reading before, if the thread has switched often or not at all.
-        Otherwise those that the thread slept, at least 1: it ran, or wanted to run, in the others.
     """
     if last is None:
         return 1
     if last.pause.periods > periods:
         return max(1, round((now_ns - last.at_ns) / 1e9 / period_s))
-    if periods == 1 or last.moment == moment:
-        return periods
-    used_ns = sum(moment.counts[:2]) - sum(last.moment.counts[:2])
-    slept_s = (now_ns - last.at_ns - used_ns) / 1e9
-    return max(1, min(periods, round(slept_s / period_s)))
+    return periods

@@ -87,6 +87,17 @@ def test_the_shares_are_those_that_the_program_measured(
         assert shares(snapshot, inner)[0] > 90
 
 
+def test_a_sleep_and_computations_in_one_hold_have_their_shares(start_target: StartTarget) -> None:
+    target = start_target("shares_inside_lock", "mixed", "400000", flags=("-O2",))
+    target.expect("ready")
+    snapshot, lock = sampled(target.pid, 300.0, "g_outer", 2500)
+    target.go_on()
+    truth = target.truth()
+    # The thread is not asleep while it waits for a CPU after the 2 ms.
+    expected = true_shares([truth["cpu_s"][0], 0.002 * truth["holds"], truth["cpu_s"][2]])
+    assert shares(snapshot, lock) == pytest.approx(expected, abs=5.0)
+
+
 def test_the_shares_are_the_same_without_the_right_to_sample_whole_cpus(
     start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:

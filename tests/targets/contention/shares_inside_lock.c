@@ -1,7 +1,8 @@
 /* Threads fight for a lock, and three functions take 70, 20 and 10 % of each hold. The argument is
- * compute, sleep, nested, rwlock or yields. With nested, the first function works under a second
- * lock. With yields, each holder lets another thread run. A second argument sets the length of a
- * hold. A line after "ready" ends the program, which says the seconds of each function.
+ * compute, sleep, mixed, nested, rwlock or yields. With mixed, the second function sleeps for 2 ms,
+ * and the others compute. With nested, the first function works under a second lock. With yields,
+ * each holder lets another thread run. A second argument sets the length of a hold. A line after
+ * "ready" ends the program, which says the seconds of each function, and the number of holds.
  */
 #include "../target.h"
 
@@ -12,6 +13,7 @@ static const int tenths[PARTS] = {7, 2, 1};
 
 struct truth {
     double wall_s[PARTS], cpu_s[PARTS];
+    int holds;
     volatile uint64_t sum;
 };
 
@@ -22,7 +24,7 @@ static struct truth truths[THREADS];
 static volatile int stopped;
 static const char *way;
 static int rounds = 20000; /* of a computation that takes a tenth of a hold */
-static int sleeps, nested, reads, yields;
+static int sleeps, mixed, nested, reads, yields;
 
 static double cpu_now(void)
 {
@@ -43,6 +45,8 @@ static KEPT void works(struct truth *truth, int part)
 {
     if (sleeps)
         pause_ms((unsigned)tenths[part]);
+    else if (mixed && part == 1)
+        pause_ms(2);
     else
         computes(truth, tenths[part]);
 }
@@ -92,6 +96,7 @@ static KEPT void holds_once(struct truth *truth)
         wall = wall_after;
         cpu = cpu_after;
     }
+    truth->holds++;
     if (yields)
         sched_yield();
     if (reads)
@@ -124,11 +129,13 @@ static KEPT void *wants_inner(void *argument)
 int main(int argc, char **argv)
 {
     pthread_t threads[THREADS], other = 0;
+    int holds = 0;
     double wall_s[PARTS] = {0}, cpu_s[PARTS] = {0};
     way = argc > 1 ? argv[1] : "compute";
     if (argc > 2)
         rounds = atoi(argv[2]);
     sleeps = !strcmp(way, "sleep");
+    mixed = !strcmp(way, "mixed");
     nested = !strcmp(way, "nested");
     reads = !strcmp(way, "rwlock");
     yields = !strcmp(way, "yields");
@@ -141,6 +148,7 @@ int main(int argc, char **argv)
     stopped = 1;
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
+        holds += truths[i].holds;
         for (int part = 0; part < PARTS; part++) {
             wall_s[part] += truths[i].wall_s[part];
             cpu_s[part] += truths[i].cpu_s[part];
@@ -148,7 +156,7 @@ int main(int argc, char **argv)
     }
     if (nested)
         pthread_join(other, NULL);
-    printf("{\"wall_s\": [%.6f, %.6f, %.6f], \"cpu_s\": [%.6f, %.6f, %.6f]}\n", wall_s[0],
-           wall_s[1], wall_s[2], cpu_s[0], cpu_s[1], cpu_s[2]);
+    printf("{\"wall_s\": [%.6f, %.6f, %.6f], \"cpu_s\": [%.6f, %.6f, %.6f], \"holds\": %d}\n",
+           wall_s[0], wall_s[1], wall_s[2], cpu_s[0], cpu_s[1], cpu_s[2], holds);
     return 0;
 }

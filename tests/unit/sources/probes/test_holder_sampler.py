@@ -20,28 +20,15 @@ def moment(ran_ms: int, queued_ms: int = 0) -> ThreadMoment:
     return ThreadMoment("S", None, (ran_ms * MS, queued_ms * MS, 1))
 
 
-def asleep(passed_ms: int, ran_ms: int, queued_ms: int, periods: int) -> int:
-    now = moment(ran_ms, queued_ms)
-    return periods_asleep(paused(1), now, passed_ms * MS, periods, PERIOD_S)
+def asleep(passed_ms: int, periods: int) -> int:
+    return periods_asleep(paused(1), passed_ms * MS, periods, PERIOD_S)
 
 
-def test_a_thread_that_slept_all_the_while_counts_in_full() -> None:
-    assert asleep(60, 0, 0, 6) == 6
-
-
-def test_the_time_on_a_processor_is_no_sleep() -> None:
-    assert asleep(60, 40, 0, 6) == 2
-
-
-def test_the_wait_for_a_processor_is_no_sleep() -> None:
-    assert asleep(60, 10, 30, 6) == 2
-
-
-def test_a_sample_stands_for_no_less_than_one_period_and_no_more_than_passed() -> None:
-    assert asleep(60, 60, 0, 6) == 1
-    assert asleep(200, 0, 0, 6) == 6
-    assert asleep(60, 60, 0, 1) == 1
-    assert periods_asleep(None, moment(5), 60 * MS, 6, PERIOD_S) == 1
+def test_a_sample_stands_for_all_periods_since_the_reading_before() -> None:
+    assert asleep(60, 6) == 6
+    assert asleep(200, 6) == 6
+    assert asleep(7, 1) == 1
+    assert periods_asleep(None, 60 * MS, 6, PERIOD_S) == 1
 
 
 def paused(periods: int) -> LastSeen:
@@ -73,4 +60,4 @@ def test_a_thread_is_due_after_its_pause() -> None:
 
 
 def test_a_sample_after_a_pause_stands_for_the_whole_pause() -> None:
-    assert periods_asleep(paused(4), moment(20), 41 * MS, 1, PERIOD_S) == 4
+    assert periods_asleep(paused(4), 41 * MS, 1, PERIOD_S) == 4
