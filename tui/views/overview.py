@@ -52,11 +52,11 @@ def _health(index: SnapshotIndex) -> Iterator[Line]:
     potential = len(lock_order.not_there(snapshot))
     words: list[Span | str] = []
     if certain:
-        words.append((f"{counted(certain, 'certain deadlock')}: 5  ", "stuck"))
+        words.append((f"{counted(certain, 'certain deadlock')} (key 5)  ", "stuck"))
     if possible:
-        words.append((f"{counted(possible, 'possible deadlock')}: 5  ", "waiting"))
+        words.append((f"{counted(possible, 'possible deadlock')} (key 5)  ", "waiting"))
     if potential:
-        words.append(f"{counted(potential, 'potential deadlock')}: 5")
+        words.append(f"{counted(potential, 'potential deadlock')} (key 5)")
     yield heading("Health")
     if snapshot.stopped:
         yield labelled("process", ("stopped by a signal or a debugger", "waiting"))
@@ -145,7 +145,7 @@ def _longest_chain(index: SnapshotIndex) -> Iterator[Line]:
         why = _DORMANT if index.dormant else "no thread waits for a lock with a known holder"
         yield heading("Longest chain", f": {why}")
         return
-    yield heading("Longest chain", f" of {len(chain)} threads: 4")
+    yield heading("Longest chain", f" of {len(chain)} threads (key 4)")
     for number, thread in enumerate(chain[:_MAX_ROWS]):
         wait = thread.waiting_for
         does: list[Span | str] = (
@@ -177,7 +177,7 @@ def _locks(index: SnapshotIndex) -> Iterator[Line]:
         why = _DORMANT if index.dormant else "no wait for a lock in the last interval"
         yield heading("Most waited for", f": {why}")
         return
-    yield heading("Most waited for in the last interval", ": 2")
+    yield heading("Most waited for in the last interval", " (key 2)")
     most = locks[0].rates.wait
     for lock in locks:
         bar = "█" * max(1, round(lock.rates.wait / most * _BAR_WIDTH))

@@ -43,7 +43,7 @@ async def test_the_overview_names_the_worst_lock_and_the_longest_chain() -> None
 async def test_the_overview_names_a_deadlock() -> None:
     async with opened(scenarios.deadlock(), size=(80, 40)) as screen:
         await screen.keys("1")
-        assert "1 certain deadlock: 5" in screen.text
+        assert "1 certain deadlock (key 5)" in screen.text
         assert screen.first.endswith("DEADLOCK")
 
 
