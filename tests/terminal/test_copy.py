@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import fcntl
 import os
 import pty
 import re
-import select
 import shutil
 import struct
 import subprocess
 import sys
 import termios
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.pty_output import PtyOutput
 from support.terminal import HERE, LONG_ENOUGH_S, Terminal
 
 KEYS = (("y", "the row"), ("Y", "the details"), ("\x19", "the report"))
@@ -76,41 +74,21 @@ class Multiplexer:
             env=environ,
         )
         os.close(slave)
-        self._output = bytearray()
-        self._changed = threading.Condition()
-        self._leaving = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        while not self._leaving.is_set():
-            if not select.select([self._master], [], [], 0.05)[0]:
-                continue
-            with contextlib.suppress(OSError):
-                data = os.read(self._master, 65536)
-                with self._changed:
-                    self._output += data
-                    self._changed.notify_all()
-                continue
-            return
+        self._output = PtyOutput(self._master)
 
     @property
     def output(self) -> bytes:
-        with self._changed:
-            return bytes(self._output)
+        return self._output.data
 
     def wait_text(self, text: str, mark: int = 0) -> None:
         wanted = text.encode()
-        with self._changed:
-            assert self._changed.wait_for(lambda: wanted in self._output[mark:], LONG_ENOUGH_S), (
-                f"{text!r} was not painted: {bytes(self._output[mark:])[-2000:]!r}"
-            )
+        painted = self._output.wait_for(lambda output: wanted in output[mark:], LONG_ENOUGH_S)
+        assert painted, f"{text!r} was not painted: {self.output[mark:][-2000:]!r}"
 
     def copies_after(self, mark: int) -> list[bytes]:
         """The copies after ``mark``; wait for the first one."""
-        with self._changed:
-            self._changed.wait_for(lambda: copies(self._output[mark:]), LONG_ENOUGH_S)
-            return copies(self._output[mark:])
+        self._output.wait_for(lambda output: copies(output[mark:]), LONG_ENOUGH_S)
+        return copies(self.output[mark:])
 
     def clear_message(self) -> None:
         """Press a key that clears the message, and wait for the line of keys."""
@@ -125,8 +103,7 @@ class Multiplexer:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self._leaving.set()
-        self._reader.join(LONG_ENOUGH_S)
+        self._output.stop(LONG_ENOUGH_S)
         os.close(self._master)
 
 

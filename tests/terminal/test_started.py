@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
-import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.eventually import until
+from support.pty_output import PtyOutput
 from support.tool import COMMAND, PATIENCE_S
 
 from locktop.collector.recording.recording import Recording
@@ -39,23 +38,7 @@ class Screen:
         self.process = process
         self.pid = pid
         self._master = master
-        self._painted = bytearray()
-        self._changed = threading.Condition()
-        self._leaving = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        while not self._leaving.is_set():
-            if not select.select([self._master], [], [], 0.05)[0]:
-                continue
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:
-                return
-            with self._changed:
-                self._painted += data
-                self._changed.notify_all()
+        self._painted = PtyOutput(master)
 
     @property
     def runs(self) -> bool:
@@ -68,8 +51,8 @@ class Screen:
 
     def wait_painted(self, text: bytes) -> None:
         """Wait until ``text`` was painted."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: text in self._painted, PATIENCE_S), self._painted
+        painted = self._painted.wait_for(lambda output: text in output, PATIENCE_S)
+        assert painted, self._painted.data
 
     def press(self, keys: bytes) -> None:
         """Type keys."""
@@ -77,9 +60,7 @@ class Screen:
 
     def hang_up(self) -> None:
         """Close the terminal."""
-        # A read that has begun would keep the terminal open.
-        self._leaving.set()
-        self._reader.join(PATIENCE_S)
+        self._painted.stop(PATIENCE_S)
         os.close(self._master)
         self._master = os.open(os.devnull, os.O_RDWR)
 
@@ -87,7 +68,7 @@ class Screen:
         """End everything."""
         self.process.kill()
         self.process.wait()
-        self._reader.join(PATIENCE_S)
+        self._painted.stop(PATIENCE_S)
         os.close(self._master)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)

@@ -54,11 +54,10 @@ static bool grow(struct lt_thread *t)
             *probe(lines, capacity, old[i].key) = old[i];
     if (shm_is_of_parent())
         return false;
-    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
+    thread_tables_begin_change(t);
     own->lines = offset;
     own->capacity = capacity;
-    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    thread_tables_end_change(t);
     local->lines = lines;
     shm_give_back(old_offset, old_capacity * sizeof(struct lt_histogram_line));
     return true;
@@ -117,14 +116,13 @@ static void carry(struct lt_thread *t, const struct lt_lock_counters *counters, 
     struct lt_histogram_line *to = line_of(t, counters, part | LT_LINE_CARRY, number);
     /* afterwards: the table may have moved */
     struct lt_histogram_line *from = line_of(t, counters, part, number);
-    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the counts change */
+    thread_tables_begin_change(t);
     from->counts[slot] -= 1u << LT_LINE_CARRY_BITS;
     if (to)
         to->counts[slot]++;
     else
         t->histograms.left_out += 1u << LT_LINE_CARRY_BITS;
-    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    thread_tables_end_change(t);
 }
 
 /* No signal handler uses the table meanwhile. */

@@ -80,11 +80,10 @@ static bool counters_grow(struct lt_thread *t)
             *counters_probe(table, lock_hash(old[i].key) >> shift, old[i].key) = old[i];
     if (shm_is_of_parent())
         return false;
-    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
+    thread_tables_begin_change(t);
     t->counters = offset;
     t->counters_capacity = 2 * old_capacity;
-    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    thread_tables_end_change(t);
     __atomic_store_n(&local->counters, table,
                      __ATOMIC_RELAXED); /* in this order: see counters_home() */
     __atomic_store_n(&local->counters_shift, shift, __ATOMIC_RELAXED);
@@ -280,11 +279,10 @@ static bool sites_grow(struct lt_thread *t)
             *site_probe(sites, capacity, old[i].lock, old[i].stack) = old[i];
     if (shm_is_of_parent())
         return false;
-    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before the fields below change */
+    thread_tables_begin_change(t);
     t->sites = offset;
     t->site_capacity = capacity;
-    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    thread_tables_end_change(t);
     local->sites = sites;
     shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_site));
     return true;

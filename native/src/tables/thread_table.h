@@ -11,6 +11,18 @@
 #include "base/tls.h"
 #include "locktop/abi.h"
 
+/* A reader that meets `table_seq` odd or changed copies the thread's tables again. */
+static inline void thread_tables_begin_change(struct lt_thread *t)
+{
+    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* odd before what follows */
+}
+
+static inline void thread_tables_end_change(struct lt_thread *t)
+{
+    __atomic_store_n(&t->table_seq, t->table_seq + 1, __ATOMIC_RELEASE);
+}
+
 NOINLINE struct lt_lock_counters *counters_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
 /* Where in `table` the search for a key begins; the search goes on at index ^ 1. The shift is read
