@@ -149,7 +149,7 @@ class TimeLineReader:
             )
 
     def read_span(self, from_ns: int, to_ns: int, lock: int = 0) -> Snapshot:
-        """Return a snapshot with the waits of a span alone.
+        """Return a snapshot with the waits of a span alone, and the records lost in the span.
 
         Args:
             from_ns: the begin of the span.
@@ -161,7 +161,8 @@ class TimeLineReader:
         """
         line = self.read(from_ns, to_ns)
         waits = [one for lane in line.lanes for one in lane.waits]
-        return span_snapshot(line.snapshot, waits, from_ns, to_ns, lock=lock)
+        found = span_snapshot(line.snapshot, waits, from_ns, to_ns, lock=lock)
+        return replace(found, lost_events=line.lost_records)
 
     def _records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """Return the records of a span, unless there are too many."""

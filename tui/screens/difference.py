@@ -25,14 +25,16 @@ class DifferenceScreen(ListScreen):
     SCREEN = DIFFERENCE
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*DIFFERENCE.actions)]
 
-    def __init__(self, title: str, root: DifferenceNode) -> None:
+    def __init__(self, title: str, root: DifferenceNode, lost: tuple[int, int]) -> None:
         """Make the screen.
 
         Args:
             title: names the two spans.
             root: the joined trees.
+            lost: records that are lost of the first span and of the second one.
         """
         super().__init__()
+        self._lost = lost
         self._title = title
         self._root = root
         self._rows = list(rows(root))
@@ -61,7 +63,7 @@ class DifferenceScreen(ListScreen):
         width = self.size.width
         self.show_keys()
         self.first_line.show((cut(make_line((f" {self._title}", "strong")), width),))
-        self.headline_lines.show((cut(_sums(self._root), width),))
+        self.headline_lines.show((cut(_sums(self._root, self._lost), width),))
         words = self.filter_words.lower()
         found = {
             number: row for number, row in enumerate(self._rows) if not words or _has(row, words)
@@ -75,11 +77,14 @@ class DifferenceScreen(ListScreen):
         self.show_help()
 
 
-def _sums(root: DifferenceNode) -> Line:
+def _sums(root: DifferenceNode, lost: tuple[int, int]) -> Line:
     more = signed(root.more_wait, duration(abs(root.more_wait)))
     waits = f"{root.before.count:.1f} to {root.after.count:.1f}"
+    # First, so that a narrow terminal shows it: the sums are too small by these records.
+    flag = [(f" records lost: A {lost[0]:,}, B {lost[1]:,} ", "flag"), " "] if any(lost) else [" "]
     return make_line(
-        (" Waited per second  ", "label"),
+        *flag,
+        ("Waited per second  ", "label"),
         f"A {duration(root.before.wait)}  B {duration(root.after.wait)}  ",
         (more, "waiting" if root.more_wait > 0 else "running"),
         ("   waits a second  ", "label"),

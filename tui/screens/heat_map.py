@@ -260,9 +260,9 @@ class HeatMapScreen(TimeScreen):
 
     async def _show_difference(self, before: ChosenSpan, after: ChosenSpan) -> None:
         self.show_message(_READING, seconds=_LONG_S)
-        root = await asyncio.to_thread(_difference, self._reader, before, after)
+        root, lost = await asyncio.to_thread(_difference, self._reader, before, after)
         title = f"B {after.says} minus A {before.says}"
-        self._show_above(DifferenceScreen(title, root))
+        self._show_above(DifferenceScreen(title, root, lost))
 
     def _show_above(self, screen: ListScreen) -> None:
         """Show what was read, unless the user has gone elsewhere meanwhile."""
@@ -275,5 +275,9 @@ def _snapshot_of(reader: TimeLineReader, span: ChosenSpan) -> Snapshot:
     return reader.read_span(span.from_ns, span.to_ns, span.lock)
 
 
-def _difference(reader: TimeLineReader, before: ChosenSpan, after: ChosenSpan) -> DifferenceNode:
-    return difference(_snapshot_of(reader, before), _snapshot_of(reader, after))
+def _difference(
+    reader: TimeLineReader, before: ChosenSpan, after: ChosenSpan
+) -> tuple[DifferenceNode, tuple[int, int]]:
+    """Return the joined trees of both spans, and the records lost of each."""
+    first, second = _snapshot_of(reader, before), _snapshot_of(reader, after)
+    return difference(first, second), (first.lost_events, second.lost_events)

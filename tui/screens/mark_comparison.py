@@ -53,18 +53,20 @@ class MarkComparison:
     async def _show(self, moments: Moments, mark: Notable, until_ns: int) -> None:
         from locktop.tui.screens.difference import DifferenceScreen
 
-        root, begin_ns = await asyncio.to_thread(_difference, moments, mark.time_ns, until_ns)
+        root, lost, begin_ns = await asyncio.to_thread(_difference, moments, mark.time_ns, until_ns)
         since_ns, before_ns = until_ns - mark.time_ns, mark.time_ns - begin_ns
         # Less may be kept from before.
         long = "as long" if before_ns == since_ns else span_text(before_ns)
         when = f"since {mark.text} at {clock_text(mark.time_ns)}"
         title = f"B {span_text(since_ns)} {when}, minus A {long} before"
         if self._screen.app.screen is self._screen:
-            self._screen.app.push_screen(DifferenceScreen(title, root))
+            self._screen.app.push_screen(DifferenceScreen(title, root, lost))
 
 
-def _difference(moments: Moments, mark_ns: int, until_ns: int) -> tuple[DifferenceNode, int]:
-    """Return the joined trees of both spans, and the begin of the first one.
+def _difference(
+    moments: Moments, mark_ns: int, until_ns: int
+) -> tuple[DifferenceNode, tuple[int, int], int]:
+    """Return the joined trees of both spans, the records lost of each, and the first begin.
 
     Raises LocktopError if there is nothing before the mark.
     """
@@ -76,4 +78,5 @@ def _difference(moments: Moments, mark_ns: int, until_ns: int) -> tuple[Differen
     reader = TimeLineReader(moments, _MAX_RECORDS)
     begin_ns = max(times[0], 2 * mark_ns - until_ns)
     before = reader.read_span(begin_ns, mark_ns)
-    return difference(before, reader.read_span(mark_ns, until_ns)), begin_ns
+    since = reader.read_span(mark_ns, until_ns)
+    return difference(before, since), (before.lost_events, since.lost_events), begin_ns

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from support.driven import opened
 from unit.builders import scenarios
 
 from locktop.collector.recording.history import History
 
 _BEGIN, _SECOND = 1_700_000_000 * 10**9, 10**9
+
+
+def _history(seconds: int = 8, lost_since: int = 0, lost: int = 0) -> History:
+    """Return scans of each second; ``lost`` records are lost from the second ``lost_since`` on."""
+    history = History()
+    for second in range(seconds):
+        missing = lost if second >= lost_since else 0
+        scan = replace(scenarios.calls(second), lost_events=missing)
+        history.add(scan, _BEGIN + second * _SECOND)
+    return history
 
 
 async def test_without_a_mark_or_a_memory_there_is_a_message() -> None:
@@ -20,10 +31,7 @@ async def test_without_a_mark_or_a_memory_there_is_a_message() -> None:
 
 
 async def test_the_waits_since_the_mark_are_compared_with_those_before() -> None:
-    history = History()
-    for second in range(8):
-        history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
-    async with opened(scenarios.calls(8), moments=history) as screen:
+    async with opened(scenarios.calls(8), moments=_history()) as screen:
         await screen.keys(*["left_square_bracket"] * 4)
         await screen.says("PAST")
         await screen.keys("m", *["right_square_bracket"] * 2, "D")
@@ -34,11 +42,17 @@ async def test_the_waits_since_the_mark_are_compared_with_those_before() -> None
         assert "[3 Thr" in screen.first
 
 
+async def test_the_comparison_says_how_many_records_are_lost_of_each_part() -> None:
+    past = _history(lost_since=5, lost=120)
+    async with opened(scenarios.calls(8), moments=past) as screen:
+        await screen.keys(*["left_square_bracket"] * 4)
+        await screen.says("PAST")
+        await screen.keys("m", *["right_square_bracket"] * 2, "D")
+        await screen.says("records lost: A 0, B 120")
+
+
 async def test_the_title_says_how_much_is_kept_from_before_the_mark() -> None:
-    history = History()
-    for second in range(8):
-        history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
-    async with opened(scenarios.calls(8), moments=history) as screen:
+    async with opened(scenarios.calls(8), moments=_history()) as screen:
         await screen.keys("left_square_bracket", "home")
         await screen.says("PAST")
         await screen.keys("right_square_bracket", "m", *["right_square_bracket"] * 4, "D")
@@ -48,10 +62,7 @@ async def test_the_title_says_how_much_is_kept_from_before_the_mark() -> None:
 
 
 async def test_a_mark_at_the_oldest_moment_has_nothing_before() -> None:
-    history = History()
-    for second in range(3):
-        history.add(scenarios.calls(second), _BEGIN + second * _SECOND)
-    async with opened(scenarios.calls(3), moments=history) as screen:
+    async with opened(scenarios.calls(3), moments=_history(3)) as screen:
         await screen.keys("left_square_bracket", "home")
         await screen.says("PAST")
         await screen.keys("m", "end", "D")
