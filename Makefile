@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Kept bytecode: without it each start of locktop would compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')

@@ -292,6 +292,7 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
         whole = _bounded(_decoded(data))
         _check_version(whole)
         found = msgspec.convert(whole, Document, str_keys=True, dec_hook=_read)
+        _check_histograms(found)
         # msgspec converts no keys of our own types.
         found.stacks = {_read(IdKey, key): frames for key, frames in found.stacks.items()}
         for recent in ("recent_lock_waits", "recent_thread_waits"):
@@ -305,6 +306,22 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
         reason = str(error) or type(error).__name__
         raise LocktopError(f"{name} is no snapshot of locktop: {reason}") from None
     return Classifier(rules).classify(snapshot)
+
+
+def _check_histograms(whole: Document) -> None:
+    """Raise ValueError for a histogram that is none.
+
+    The types do not check that, for a snapshot of our own is sure to have histograms.
+    """
+    for part, entries in (("locks", whole.locks), ("threads", whole.threads)):
+        for number, entry in enumerate(entries):
+            for name in ("wait_histogram", "hold_histogram"):
+                histogram = getattr(entry, name, None)
+                if histogram is not None:
+                    try:
+                        histogram.check()
+                    except ValueError as error:
+                        raise ValueError(f"{error} - at {part}[{number}].{name}") from None
 
 
 def is_snapshot(data: bytes) -> bool:

@@ -31,7 +31,8 @@ class HistogramEntry(Struct, kw_only=True, gc=False):
         """The numbers of the buckets."""
         return tuple([bucket_of(int(lower * self.hz * _ROUNDING + 0.5)) for lower in self.from_s])
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError if these fields are no histogram."""
         Histogram(
             buckets=self.buckets, counts=tuple(self.counts), hz=self.hz, left_out=self.left_out
         ).check()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -62,22 +64,14 @@ class Histogram(Struct, array_like=True, frozen=True, gc=False):
         The value is the geometric middle of the bucket. None: the lengths that were left out could
         change the bucket.
         """
-        total = self.count + self.left_out
-        rank = max(-(-percent * total // 100), 1)
-        bucket = self._bucket_at(rank - self.left_out)  # if all of them were short
-        if bucket is None or bucket != self._bucket_at(rank):  # if all of them were long
+        totals = list(accumulate(self.counts))
+        rank = max(-(-percent * (totals[-1] + self.left_out) // 100), 1)
+        at = bisect_left(totals, rank)  # if all that were left out were long
+        lowest = rank - self.left_out  # if all of them were short
+        if lowest < 1 or at == len(totals) or at != bisect_left(totals, lowest):
             return None
+        bucket = self.buckets[at]
         return math.sqrt(lower_ticks(bucket) * lower_ticks(bucket + 1)) / self.hz
-
-    def _bucket_at(self, rank: int) -> int | None:
-        """Return the bucket of the length at ``rank``, from 1 on; None if there is none."""
-        if rank < 1:
-            return None
-        for bucket, count in zip(self.buckets, self.counts, strict=True):
-            rank -= count
-            if rank <= 0:
-                return bucket
-        return None
 
     def since(self, before: Histogram | None) -> Histogram | None:
         """Return the lengths that were added after ``before``; None if there are none."""
