@@ -115,6 +115,8 @@ class MonitorBody:
         if view == _OVERVIEW:
             return self.overview
         if view == "details":
+            if self.panel().subject is None and not self.target.stays:
+                self.use(self.locks.widget)  # an empty list has no row to describe
             return self.details
         self.target.clear()
         self.use(self._panels[view].widget)

@@ -131,7 +131,11 @@ def _holder(index: SnapshotIndex, lock: Lock, holders: tuple[int, ...]) -> Itera
     if site:
         spans += [" at ", (site, "where")]
     yield labelled("held by", *spans)
-    yield labelled("which now", holder_activity_span(index, lock))
+    does = holder_activity_span(index, lock)
+    if not does[0] and tid in index.threads:
+        does = state_word(index, index.threads[tid]), "text"
+    if does[0]:
+        yield labelled("which now", does)
 
 
 def _longest_chain(index: SnapshotIndex) -> Iterator[Line]:

@@ -40,6 +40,20 @@ async def test_the_overview_names_the_worst_lock_and_the_longest_chain() -> None
         assert "[2 Locks]" in screen.first
 
 
+async def test_the_overview_says_what_a_holder_does_whose_call_is_not_known() -> None:
+    made = scenarios.normal()
+    locks = tuple(replace(lock, holder_activity=None) for lock in made.locks)
+    async with opened(replace(made, locks=locks), size=(80, 40)) as screen:
+        await screen.keys("1")
+        assert "which now other" in screen.text
+
+
+async def test_the_details_after_an_empty_list_are_of_a_lock() -> None:
+    async with opened(scenarios.normal()) as screen:
+        await screen.keys("5", "7")
+        assert "Details of a lock" in screen.text
+
+
 async def test_the_overview_names_a_deadlock() -> None:
     async with opened(scenarios.deadlock(), size=(80, 40)) as screen:
         await screen.keys("1")
