@@ -431,7 +431,11 @@ class MonitorScreen(ListScreen):
 
     def action_save(self, form: str) -> None:
         """Save the snapshot that is on the screen."""
-        if self._index is not None:
+        if self._index is None:
+            return
+        if not self._index.snapshot.process.pid:  # a listener waits for its first sender
+            self.show_message("Not saved: there is no snapshot yet")
+        else:
             self.save(partial(save_snapshot, self._index.snapshot, form))
 
     def action_callers(self, weight: str | None = None, idle: bool = False) -> None:

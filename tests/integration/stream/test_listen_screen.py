@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from support.driven import opened, settle
 from support.eventually import PATIENCE_S, until
@@ -36,6 +37,19 @@ async def until_says(pilot: Pilot[int], text: str, *, says: bool = True) -> None
         assert time.monotonic() < deadline, text_of(pilot.app)
         await pilot.pause(0.01)
     await settle(pilot)
+
+
+async def test_nothing_is_saved_before_the_first_sender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    listener = Listener(stream_url.parse("udp://127.0.0.1:0", listens=True))
+    app = LocktopApp(ListenFeed(listener), "night", environ={"TERM": "xterm-256color"})
+    async with app.run_test(size=SIZE) as pilot:
+        await until_says(pilot, "WAITING")
+        app.on_user_signal()
+        await until_says(pilot, "Not saved: there is no snapshot yet")
+    assert not list(tmp_path.iterdir())
 
 
 async def test_the_screen_elsewhere_is_that_of_the_process(tmp_path: Path) -> None:
