@@ -51,7 +51,7 @@ class RecordingPath(Struct, frozen=True):
         if str(self.path) in ("-", "."):
             raise LocktopError("a recording needs the name of a new file")
         if os.path.lexists(self.path):
-            raise LocktopError(f"{self.path} is there already; give another -o FILE")
+            raise LocktopError(f"{self.path} is there already; give another FILE")
         if not self.path.parent.is_dir():
             raise LocktopError(f"{self.path}: no such directory")
 
@@ -70,6 +70,7 @@ class RecordingFigures(Struct):
     records: int = 0
     lost: int = 0  # ring records that were overwritten before they could be copied
     size: int = 0  # bytes
+    kept_s: float | None = None  # what the segments have; None: all
 
 
 class Recorder:
@@ -175,6 +176,8 @@ class Recorder:
         if self._writer is not None and not self.problem:
             self.figures.duration_s = time.monotonic() - self._began
             self.figures.size = self._writer.size
+            if isinstance(self._writer, SegmentWriter):
+                self.figures.kept_s = self._writer.kept_s
 
     def _write(self, write: Callable[[Writer], None]) -> None:
         """Call ``write`` with the writer, unless the recording has ended."""

@@ -57,7 +57,7 @@ class RecordingWriter:
         try:
             self._fd = os.open(path, flags, 0o600)
         except FileExistsError:
-            raise LocktopError(f"{path} is there already; give another -o FILE") from None
+            raise LocktopError(f"{path} is there already; give another FILE") from None
         except OSError as error:
             raise RecordingEndedError(path, error, False) from None
         self.size = 0  # bytes written

@@ -67,7 +67,7 @@ class SegmentWriter:
         try:
             path.mkdir(mode=0o700)
         except FileExistsError:
-            raise LocktopError(f"{path} is there already; give another -o FILE") from None
+            raise LocktopError(f"{path} is there already; give another FILE") from None
         except OSError as error:
             raise LocktopError(f"{path}: cannot be made: {reason_of(error)}") from None
         self._info = info
@@ -76,6 +76,7 @@ class SegmentWriter:
         self._part_bytes = min(_MOST_BYTES, max_bytes // _PART if max_bytes else _MOST_BYTES)
         self._before: deque[_Segment] = deque()
         self._number = self._newest_ns = 0
+        self._deleted_to_ns = 0  # where the last deleted segment ended; 0: none is deleted
         self._has_snapshot = False
         with self._named():
             self._begin(time_ns)
@@ -84,6 +85,11 @@ class SegmentWriter:
     def size(self) -> int:
         """The bytes that the segments take now."""
         return sum(segment.size for segment in self._before) + self._writer.size
+
+    @property
+    def kept_s(self) -> float | None:
+        """The seconds that the segments have; None if no segment was deleted."""
+        return (self._newest_ns - self._deleted_to_ns) / 1e9 if self._deleted_to_ns else None
 
     def add_snapshot(self, snapshot: Snapshot, time_ns: int) -> None:
         """Append a snapshot, in a new segment if the present one is full."""
@@ -148,7 +154,7 @@ class SegmentWriter:
         while self._before and self._is_one_too_many():
             with contextlib.suppress(OSError):
                 self._before[0].path.unlink()
-            self._before.popleft()
+            self._deleted_to_ns = self._before.popleft().end_ns
 
     def _is_one_too_many(self) -> bool:
         if self._max_bytes is not None and self.size > self._max_bytes:

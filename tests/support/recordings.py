@@ -15,7 +15,7 @@ from support.targets import Target
 
 _END = re.compile(
     r"recorded ([\d.]+) s, ([\d,]+) snapshots, ([\d,]+) records(?: \(([\d,]+) lost\))?, "
-    r"([\d.]+) (B|KiB|MiB|GiB) to (.*)"
+    r"([\d.]+) (B|KiB|MiB|GiB)(?: of the last ([\d.]+) s)? to (.*)"
 )
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -28,6 +28,7 @@ class End(Struct):
     records: int
     lost: int
     size: float  # bytes, from three digits
+    kept_s: float | None  # what the segments have; None: all
     path: Path
 
 
@@ -50,5 +51,6 @@ def end_of(recorder: Target) -> End:
             numbers = [int((text or "0").replace(",", "")) for text in found.group(2, 3, 4)]
             snapshots, records, lost = numbers
             size = float(found[5]) * _UNITS[found[6]]
-            return End(float(found[1]), snapshots, records, lost, size, Path(found[7]))
+            kept_s = float(found[7]) if found[7] else None
+            return End(float(found[1]), snapshots, records, lost, size, kept_s, Path(found[8]))
     raise AssertionError("no line about the end of the recording")

@@ -106,9 +106,11 @@ def report(recorder: Recorder) -> None:
     if not figures.size:
         return
     lost = f" ({figures.lost:,} lost)" if figures.records or figures.lost else ""
+    kept = f" of the last {figures.kept_s:.1f} s" if figures.kept_s is not None else ""
     say(
         f"recorded {figures.duration_s:.1f} s, {figures.snapshots:,} snapshots,"
-        f" {figures.records:,} records{lost}, {size_text(figures.size)} to {recorder.path}"
+        f" {figures.records:,} records{lost}, {size_text(figures.size)}{kept}"
+        f" to {recorder.path}"
     )
 
 

@@ -184,7 +184,9 @@ def test_an_existing_file_stays_as_it_is(start_target: StartTarget, tmp_path: Pa
     done = tool.run("record", "-p", target.pid, "-o", str(tmp_path / "r"))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "is there already" in done.stderr
+    assert "is there already; give another FILE" in done.stderr
+    again = tool.run("run", "--record", str(tmp_path / "r"), "--", "true")
+    assert (again.returncode, again.stderr) == (2, done.stderr)
     assert (tmp_path / "r").read_text() == "mine"
 
 
@@ -352,6 +354,25 @@ def test_a_ring_of_segments_stays_within_its_size_and_reads_as_one(
     seen = [opened.at(time_ns).duration_s for time_ns in times]
     assert seen == sorted(seen)
     assert opened.records(times[0], times[-1])
+
+
+def test_the_last_line_says_what_the_segments_still_have(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = without_end(start_target)
+    ring = tmp_path / "ring"
+    with recordings.recording(target.pid, ring, "--keep", "1s", *_FAST) as recorder:
+        until(
+            lambda: (ring / "000002.locktop").exists() and not (ring / "000001.locktop").exists(),
+            "the first segment is deleted",
+        )
+        recorder.process.send_signal(signal.SIGTERM)
+        end = end_of(recorder)
+    assert end.kept_s is not None
+    assert 1.0 <= end.kept_s < end.seconds + 0.1
+    times = open_recording(ring).times_ns()
+    assert (times[-1] - times[0]) / 1e9 == pytest.approx(end.kept_s, abs=0.1)
+    assert end.size == pytest.approx(_bytes_in(ring), rel=0.01)
 
 
 def _bytes_in(directory: Path) -> int:
