@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from textual.app import App
@@ -56,14 +56,21 @@ def textual_keymap(table: KeyTable) -> dict[str, str]:
 
 
 def footer_line(
-    width: int, actions: Sequence[str] = MONITOR.footer, table: KeyTable | None = None
+    width: int,
+    actions: Sequence[str] = MONITOR.footer,
+    table: KeyTable | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Line:
-    """The line of keys in ``width`` cells: as many of ``actions`` as fit."""
+    """The line of keys in ``width`` cells: as many of ``actions`` as fit.
+
+    An action in ``labels`` has that label in place of its usual one.
+    """
+    labels = labels or {}
     table = table or shipped()
     spans: list[Span | str] = []
     room = width
     for name in actions:
-        key, short = f" {table.first_label(name)}", f" {ACTIONS[name].label} "
+        key, short = f" {table.first_label(name)}", f" {labels.get(name, ACTIONS[name].label)} "
         room -= len(key) + len(short)
         if room < 0:
             break

@@ -58,6 +58,14 @@ class Past:
         """Whether the screen shows a moment of the past."""
         return self.time_ns is not None
 
+    @property
+    def key_labels(self) -> dict[str, str]:
+        """The labels of some keys in the past, by their actions."""
+        return {
+            "pause": "pause" if self.is_playing else "play",
+            "newest": "last" if self.is_replay else "now",
+        }
+
     def position(self, now_ns: int) -> Position | None:
         """Return what to say of the moment; None at now. ``now_ns``: the time of now."""
         if self.time_ns is None:

@@ -226,7 +226,10 @@ class MonitorScreen(ListScreen):
         return state_flags(self._index, self._paused, self.travel.position)
 
     def _show_keys(self) -> None:
-        self.show_keys(PAST_FOOTER if self.past.is_active else None)
+        if self.past.is_active:
+            self.show_keys(PAST_FOOTER, self.past.key_labels)
+        else:
+            self.show_keys()
 
     def _show_index(self, index: SnapshotIndex) -> None:
         self._index = index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -135,10 +135,15 @@ class ListScreen(ClosingScreen[None]):
         """Show the list for the new words of the filter."""
         raise NotImplementedError
 
-    def show_keys(self, actions: Sequence[str] | None = None) -> None:
-        """Show the line of keys: of ``actions``, None for the usual ones of the screen."""
+    def show_keys(
+        self, actions: Sequence[str] | None = None, labels: Mapping[str, str] | None = None
+    ) -> None:
+        """Show the line of keys: of ``actions``, None for the usual ones of the screen.
+
+        An action in ``labels`` has that label in place of its usual one.
+        """
         chosen = self.SCREEN.footer if actions is None else actions
-        self.footer.set_keys(footer_line(self.size.width, chosen, keys_of(self.app)))
+        self.footer.set_keys(footer_line(self.size.width, chosen, keys_of(self.app), labels))
 
     def show_help(self, notes: Sequence[str] = (), *, only_keys: bool = False) -> None:
         """Show the help with notes; ``only_keys``: of the keys of this screen alone."""

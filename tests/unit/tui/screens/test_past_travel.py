@@ -221,12 +221,15 @@ async def test_the_player_shows_one_moment_after_the_other(tmp_path: Path) -> No
     recording = Recording(_record(tmp_path / "r", _run()))
     async with _opened(ReplayFeed(), recording) as screen:
         await _reached(screen, _BEGIN)
+        assert "End last  p play" in screen.lines[-1]
         await screen.keys("p", "plus")
         await _until_first_line(screen, "2x")
+        assert "p pause" in screen.lines[-1]
         screen.clock[0] += 1.1
         await _reached(screen, _BEGIN + 2 * _SECOND)
         await screen.keys("p")
         assert "2x" not in screen.first
+        assert "p play" in screen.lines[-1]
     recording.close()
 
 
@@ -255,6 +258,7 @@ async def test_a_live_screen_goes_back_and_returns_while_scans_go_on(
         await _reached(screen, _BEGIN + 2 * _SECOND)
         before = _cells(screen)
         assert " PAST  " in screen.first
+        assert "End now  p play" in screen.lines[-1]
         history.add(made[0], _BEGIN + 4 * _SECOND)
         await screen.show(made[0])
         assert _cells(screen) == before
