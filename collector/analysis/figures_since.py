@@ -11,6 +11,9 @@ from locktop.collector.analysis.idle.classifier import most_wait_first
 from locktop.collector.model import Blame, Histogram, Kind, Lock, Snapshot, Thread, WaitStack
 from locktop.collector.model.figures import Figure
 
+#: Each scan measures the rate of the clock anew, with at most this error.
+_RATE_ERROR = 1e-4
+
 
 def since(snapshot: Snapshot, baseline: Snapshot) -> Snapshot:
     """Return ``snapshot`` with the counters that were added after ``baseline``.
@@ -76,10 +79,11 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
         return lock
     wait_s, hold_s = lock.wait_s - before.wait_s, _less(lock.hold_s, before.hold_s)
     wait_s = max(wait_s, 0.0)
-    is_longest_known = lock.wait_max_s > before.wait_max_s
+    is_longest_known = _is_longer(lock.wait_max_s, before.wait_max_s)
     hold_max_s = lock.hold_max_s
     if hold_s is not None and hold_max_s is not None and before.hold_max_s is not None:
-        hold_max_s = hold_max_s if hold_max_s > before.hold_max_s else min(hold_max_s, hold_s)
+        is_known = _is_longer(hold_max_s, before.hold_max_s)
+        hold_max_s = hold_max_s if is_known else min(hold_max_s, hold_s)
     stacks = _stacks(lock.wait_stacks, before.wait_stacks)
     return replace(
         lock,
@@ -101,6 +105,11 @@ def _lock(lock: Lock, before: Lock | None) -> Lock:
         hold_histogram=histogram_since(lock.hold_histogram, before.hold_histogram),
         wait_error_s=math.sqrt(max(lock.wait_error_s**2 - before.wait_error_s**2, 0.0)),
     )
+
+
+def _is_longer(longest_s: float, before_s: float) -> bool:
+    """Return whether a maximum has grown, and not just the measured rate of the clock."""
+    return longest_s > before_s * (1 + _RATE_ERROR)
 
 
 def _idle_s(lock: Lock, wait_s: float, stacks: Sequence[WaitStack]) -> float:

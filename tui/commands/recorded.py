@@ -157,6 +157,8 @@ def of_session(arguments: argparse.Namespace) -> Span:
         found = source.scan(resolve=True)
     finally:
         source.close()
+    if found.is_sampled:
+        raise LocktopError("without the library a session is on one screen only: key R there")
     if session is None or not session.is_of(found):
         raise LocktopError(
             f"there is no session; `locktop ctl -p {arguments.pid} --start` begins one"

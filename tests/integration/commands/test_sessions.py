@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from support import tool
+from support.call_trees import scanned
 from support.eventually import until
 from support.screen import Screen
 from support.targets import Compiler, StartTarget, Target
 
+from locktop.collector.analysis.figures_since import since
 from locktop.collector.sources.launch import preload_environment
 
 
@@ -96,6 +98,24 @@ def test_a_damaged_session_is_replaced_with_a_warning(
     assert "session ended" in ctl(target.pid, "--stop")
 
 
+def test_a_long_wait_before_the_session_is_never_its_longest(start_target: StartTarget) -> None:
+    """Each scan measures the rate of the clock anew, so the old maximum differs a little."""
+    target = start_target("long_wait_on_request")
+    target.expect("ready")
+    target.go_on("400")
+    target.line()
+    baseline = scanned(target.pid)
+    target.go_on("50")
+    target.line()
+    for _ in range(8):
+        found = since(scanned(target.pid), baseline)
+        (lock,) = [one for one in found.locks if one.name == "g_cache_lock"]
+        assert lock.wait_max_is_bound
+        assert lock.wait_max_s == lock.wait_s < 0.4
+        assert lock.hold_max_s is not None
+        assert lock.hold_max_s < 0.4
+
+
 def test_callers_has_the_waits_of_the_session_alone(start_target: StartTarget) -> None:
     def waits(*options: str) -> int:
         chosen = ("--weight", "count", "--format", "json", *options)
@@ -137,6 +157,11 @@ def test_a_sampled_process_has_no_session_of_commands(start_unprepared: StartTar
     target.expect("ready")
     done = tool.run("ctl", "-p", target.pid, "--start")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    for command in ("snapshot", "callers"):
+        asked = tool.run(command, "-p", target.pid, "--session")
+        assert (asked.returncode, asked.stderr.count("\n")) == (2, 1)
+        assert "a session is on one screen only" in asked.stderr
+        assert "--start" not in asked.stderr
     assert target.finish() == (0, [])
 
 

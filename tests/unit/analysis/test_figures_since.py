@@ -95,6 +95,19 @@ def test_a_maximum_of_before_is_bounded_by_the_sum_of_the_session() -> None:
     assert found.hold_max_s == 0.0
 
 
+def test_a_maximum_that_differs_by_the_rate_of_the_clock_is_of_before() -> None:
+    assert LOCK.hold_max_s is not None
+    later = replace(
+        LOCK,
+        wait_s=LOCK.wait_s + 0.001,
+        wait_max_s=LOCK.wait_max_s * (1 + 1e-5),
+        hold_max_s=LOCK.hold_max_s * (1 + 1e-5),
+    )
+    found = lock_of(since(grown(BEFORE, later, THREAD), BEFORE), LOCK.id)
+    assert (found.wait_max_s, found.wait_max_is_bound) == (pytest.approx(0.001), True)
+    assert found.hold_max_s == 0.0
+
+
 def test_the_locks_are_sorted_by_the_waits_of_the_session() -> None:
     second = BEFORE.locks[1]
     later = replace(
