@@ -42,6 +42,8 @@ def _read(path: str) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise LocktopError(f"{path}: {reason_of(error)}") from None
+    if not data:
+        raise LocktopError(f"{path}: an empty file")
     if len(data) > MAX_BYTES:
         raise LocktopError(f"{path} is larger than {units.size(MAX_BYTES)}")
     return data

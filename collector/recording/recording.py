@@ -208,10 +208,14 @@ class Recording:
 
     def _check_version(self) -> None:
         head = self._read_some(FILE_HEADER.size, 0)
+        if not head:
+            raise self._broken("an empty file")
         if len(head) < FILE_HEADER.size or head[: len(MAGIC)] != MAGIC:
             raise self._broken("not a recording of locktop")
-        _, version, flags = FILE_HEADER.unpack(head)
-        if version != VERSION or flags:
+        _, version, zero = FILE_HEADER.unpack(head)
+        if version == VERSION and zero:
+            raise self._broken("damaged: the header of the file is wrong")
+        if version != VERSION:
             raise self._broken(
                 f"a recording of version {version}; this locktop reads version {VERSION}"
             )

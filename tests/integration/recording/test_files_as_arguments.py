@@ -43,6 +43,13 @@ def test_a_missing_file_has_one_form_of_words(command: str, tmp_path: Path) -> N
     assert refusal(command, path, *times) == line
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_empty_file_is_called_so(command: str, tmp_path: Path) -> None:
+    """A recorder that was killed at once may leave one."""
+    (tmp_path / "r").touch()
+    assert refusal(command, tmp_path / "r") == f"locktop: {tmp_path}/r: an empty file"
+
+
 def test_a_fifo_in_a_ring_of_segments_is_left_out(tmp_path: Path) -> None:
     ring = _ring(tmp_path / "ring", 3)
     for number in range(4, 40):

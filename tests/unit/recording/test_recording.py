@@ -148,7 +148,7 @@ def test_any_damaged_byte_leaves_the_frames_before_or_gives_an_error(tmp_path: P
 @pytest.mark.parametrize("content", [b"", b"{}", b"LOCKTOP\n", b"LOCKTOP\n\x01\0\0\0"])
 def test_other_files_are_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "other").write_bytes(content)
-    with pytest.raises(LocktopError, match=r"recording|cut off"):
+    with pytest.raises(LocktopError, match=r"recording|cut off|empty"):
         Recording(tmp_path / "other")
 
 
@@ -158,6 +158,14 @@ def test_a_later_version_is_refused_by_its_number(tmp_path: Path) -> None:
     (tmp_path / "later").write_bytes(data)
     with pytest.raises(LocktopError, match="version 9; this locktop reads version 1"):
         Recording(tmp_path / "later")
+
+
+def test_a_damaged_header_is_no_other_version(tmp_path: Path) -> None:
+    data = bytearray(write(tmp_path / "r", scans(1)).read_bytes())
+    data[10] = 1
+    (tmp_path / "damaged").write_bytes(data)
+    with pytest.raises(LocktopError, match="damaged: the header of the file is wrong"):
+        Recording(tmp_path / "damaged")
 
 
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
