@@ -62,4 +62,4 @@ def scan(read: Callable[[int, int], bytes], size: int, checks: bool) -> Scanned:
             )
         at = end
     cut = size - at != TRAILER.size
-    return Scanned(found, f"it was cut off at byte {at}" if cut else "")
+    return Scanned(found, f"it was cut off at byte {at}, or still goes on" if cut else "")

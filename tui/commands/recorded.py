@@ -191,9 +191,17 @@ def opened(path: str) -> Iterator[Recording | SegmentedRecording]:
         if not recording.times_ns():
             damage = f": {recording.damage}" if recording.damage else ""
             raise LocktopError(f"{path}: there is no snapshot in it{damage}")
-        yield recording
+        try:
+            yield recording
+        except GeneratorExit:  # the caller needs no further snapshot
+            _tell_damage(path, recording)
+            raise
     finally:
         recording.close()
+    _tell_damage(path, recording)
+
+
+def _tell_damage(path: str, recording: Recording | SegmentedRecording) -> None:
     if recording.damage:
         print(f"locktop: {path}: {recording.damage}", file=sys.stderr)
 

@@ -153,6 +153,18 @@ def test_what_is_damaged_is_left_out_with_one_line(
     assert json.loads(output)["duration_s"] < 109
 
 
+def test_damage_is_told_although_an_early_snapshot_has_the_answer(
+    recording: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(recording)
+    path.write_bytes(path.read_bytes()[:-16])
+    arguments = ("--from", "+0s", "--format", "line")
+    status, _, errors = run(capsys, "check", recording, *arguments)
+    assert (status, errors.count("\n")) == (1, 1)
+    assert "it was cut off at byte " in errors
+    assert errors.endswith(", or still goes on\n")
+
+
 def test_a_recording_without_a_snapshot_is_one_line(
     recording: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
