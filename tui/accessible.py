@@ -21,6 +21,7 @@ from locktop.tui.views.lock_list import holder_activity_span
 from locktop.tui.views.styled_line import line_text
 
 if TYPE_CHECKING:
+    from locktop.collector.export.snapshot_signal import SnapshotSignal
     from locktop.collector.sources.attach import Source
 
 #: Seconds between two reports of changed facts.
@@ -93,6 +94,7 @@ def watch(
     interval_s: float,
     say: Callable[[str], None],
     enter_pressed: Callable[[float], bool],
+    on_demand: SnapshotSignal | None = None,
 ) -> None:
     """Print facts until the process ends.
 
@@ -101,11 +103,14 @@ def watch(
         interval_s: seconds between scans.
         say: prints a line.
         enter_pressed: waits for so many seconds, and returns whether the user pressed Enter.
+        on_demand: saves a snapshot at a signal.
     """
     said: dict[str, str] = {}
     said_at, wants_all = float("-inf"), True
     while True:
         index = SnapshotIndex(source.scan(resolve=True))
+        if on_demand is not None and (line := on_demand.save(index.snapshot)):
+            say(f"Signal: {line}")
         now = facts(index)
         different = now if wants_all else changed(said, now)
         is_due = time.monotonic() - said_at >= PAUSE_S or _ALWAYS in different
@@ -120,8 +125,12 @@ def watch(
 
 def run(source: Source, rate: float) -> int:
     """Watch on the standard streams; return the exit status."""
+    from locktop.collector.export.snapshot_signal import SnapshotSignal
+
+    on_demand = SnapshotSignal(lambda: None)  # the next scan comes soon
+    on_demand.install()
     print("Keys: Enter prints all facts, Control C ends.", flush=True)
-    watch(source, 1.0 / rate, lambda line: print(line, flush=True), _enter_within)
+    watch(source, 1.0 / rate, lambda line: print(line, flush=True), _enter_within, on_demand)
     return 0
 
 

@@ -31,7 +31,7 @@ DESCRIPTION = """\
 With --batch: prints a part for each scan, without escape codes: a line about the process, the
 headline, and the list. The first part has the figures since the start of the counting. Without
 --batch this is `locktop -p PID`. The variable COLUMNS sets the width (default 80 where the output
-is no terminal)."""
+is no terminal). SIGUSR2 saves a snapshot (JSON) in the working directory."""
 
 
 def _number(text: str) -> int:
@@ -102,11 +102,16 @@ def _choice(arguments: argparse.Namespace) -> TableChoice:
 
 
 def _print_parts(source: Source, choice: TableChoice, count: int | None, pause_s: float) -> None:
+    from locktop.collector.export.snapshot_signal import SnapshotSignal
     from locktop.collector.format.snapshot_index import SnapshotIndex
 
     due, printed = time.monotonic(), 0
+    on_demand = SnapshotSignal(lambda: None)  # the next scan answers
+    on_demand.install()
     while True:
         snapshot = source.scan(resolve=True)
+        if line := on_demand.save(snapshot):
+            print(line, file=sys.stderr, flush=True)
         width = shutil.get_terminal_size((80, 24)).columns
         print(*_part(SnapshotIndex(snapshot), choice, width), "", sep="\n", flush=True)
         printed += 1

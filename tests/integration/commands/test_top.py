@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import signal
+from pathlib import Path
+
 import pytest
 from support import tool
-from support.targets import StartTarget
+from support.targets import StartTarget, Target
 
 
 def deadlocked(start_target: StartTarget) -> int:
@@ -27,6 +32,27 @@ def test_each_scan_is_a_part_of_plain_lines(start_target: StartTarget) -> None:
         assert "DEADLOCK" in banner
         heading = next(at for at, line in enumerate(lines) if line.startswith(" LOCK"))
         assert [line[0] for line in lines[heading + 1 :][:3]] == ["!"] * 3
+
+
+@pytest.mark.parametrize("arguments", [("top", "--batch"), ("--accessible",)], ids=str)
+def test_sigusr2_saves_a_snapshot(
+    arguments: tuple[str, ...],
+    start_target: StartTarget,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pid = deadlocked(start_target)
+    command = shlex.join([tool.COMMAND, *arguments, "-p", str(pid), "--interval", "0.2"])
+    with Target(["sh", "-c", f"exec {command} 2>&1 < /dev/null"]) as shown:
+        assert shown.line()  # the first scan
+        while "DEADLOCK" not in (line := shown.line()) and "Deadlock: certain" not in line:
+            pass
+        shown.process.send_signal(signal.SIGUSR2)
+        while "snapshot /" not in (line := shown.line()):
+            assert line or shown.process.poll() is None
+        path = Path(line.partition("snapshot ")[2])
+        assert json.loads(path.read_text())["process"]["pid"] == pid
 
 
 def test_the_lines_are_as_wide_as_the_variable_says(start_target: StartTarget) -> None:
