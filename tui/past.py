@@ -29,6 +29,7 @@ _EARLIER = {
 }
 #: A wait that is over has the time of its end; this far before, the wait still went on.
 _BEFORE_END_NS = 1_000_000
+_SECOND_NS = 1_000_000_000
 
 
 class Past:
@@ -161,6 +162,8 @@ class Past:
         self._go(times[max(0, bisect_right(times, wanted_ns) - 1)])
         if wanted_ns < times[0]:
             return f"The oldest moment is {clock_text(times[0])}."
+        if wanted_ns // _SECOND_NS > times[-1] // _SECOND_NS:
+            return f"The newest moment is {clock_text(times[-1])}."
         return ""
 
     def go_to_time(self, time_ns: int) -> str:

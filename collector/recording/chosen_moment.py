@@ -188,7 +188,8 @@ def _notable(moments: Moments, word: str, number: int) -> Notable:
     kinds = _ALERTS if word == "alert" else (NotableKind.MARK,)
     found = [one for one in moments.notables() if one.kind in kinds]
     if not 1 <= number <= len(found):
-        raise LocktopError(f"there is no {word} {number} in this recording; it has {len(found)}")
+        count = f"there are {len(found)}" if len(found) > 1 else f"there is {len(found) or 'none'}"
+        raise LocktopError(f"there is no {word} {number}; {count}")
     return found[number - 1]
 
 

@@ -115,6 +115,14 @@ def test_a_source_file_that_is_not_here_is_a_message_with_its_path(
     assert b"editing" not in terminal.since(mark)
 
 
+def test_a_source_file_without_a_directory_is_not_looked_for(editor: Path, opened: Opened) -> None:
+    terminal = opened(VISUAL=str(editor), TEST_SOURCE="table.c")
+    mark = terminal.received
+    terminal.press("e")
+    terminal.wait_text("The directory of the source file is not known: table.c:", mark)
+    assert b"editing" not in terminal.since(mark)
+
+
 def test_without_an_editor_the_screen_says_what_to_set(tmp_path: Path, opened: Opened) -> None:
     source = tmp_path / "table.c"
     source.write_text("int line;\n")

@@ -258,8 +258,10 @@ class ListScreen(ClosingScreen[None]):
     def _edit(self, file: str, line: int) -> str:
         """Open a file in the editor; return what went wrong, or ""."""
         path = Path(file)
-        if not path.is_absolute() or not path.is_file():
-            where = f"{file}:{line}" if line else file
+        where = f"{file}:{line}" if line else file
+        if not path.is_absolute():
+            return f"The directory of the source file is not known: {where}"
+        if not path.is_file():
             return f"The source file is not on this machine: {where}"
         command = editor_command(os.environ, path, line)
         if not command:

@@ -122,8 +122,12 @@ def test_an_alert_and_a_mark_are_named_by_number() -> None:
     recording = moments(notables)
     names = ("alert", "alert:1", "alert:2", "mark")
     assert [number_of(snapshot_at(recording, name)) for name in names] == [0, 0, 9, 7]
-    with pytest.raises(LocktopError, match="no alert 3 in this recording; it has 2"):
+    with pytest.raises(LocktopError, match="there is no alert 3; there are 2"):
         snapshot_at(recording, "alert:3")
+    with pytest.raises(LocktopError, match="there is no mark 2; there is 1"):
+        snapshot_at(recording, "mark:2")
+    with pytest.raises(LocktopError, match="there is no alert 1; there is none"):
+        snapshot_at(moments(), "alert")
     with pytest.raises(LocktopError, match="no mark 0"):
         snapshot_at(recording, "mark:0")
 

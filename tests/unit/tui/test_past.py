@@ -204,11 +204,20 @@ def test_a_time_of_day_is_local_and_means_the_whole_second() -> None:
         assert _second(past) == second
 
 
+def test_a_time_after_the_end_or_before_the_begin_is_told() -> None:
+    past = Past(_Moments(), is_replay=True)
+    assert past.go_to("+100h") == f"The newest moment is {clock_text(_at(99))}."
+    assert _second(past) == 99
+    assert past.go_to("-100h") == f"The oldest moment is {clock_text(_at(0))}."
+    assert _second(past) == 0
+    assert past.go_to("100%") == ""
+
+
 def test_an_alert_is_found_by_its_number() -> None:
     past = Past(_Moments(_mark(20, kind=NotableKind.DEADLOCK), _mark(30, kind=NotableKind.WAIT)))
     past.go_to("alert:2")
     assert _second(past) == 30
-    assert past.go_to("alert:3") == "there is no alert 3 in this recording; it has 2."
+    assert past.go_to("alert:3") == "there is no alert 3; there are 2."
 
 
 @pytest.mark.parametrize("text", ["x", "25:00", "12:61", "10", "-", "5%%", "+3y", "9" * 50 + "s"])
