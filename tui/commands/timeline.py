@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -30,18 +31,29 @@ With -p PID the command watches the process for the time of -d. FILE is a record
 The times of --from and --to are as for `locktop snapshot`: 12:03:04, -35s before the end, +10m
 after the begin, alert:2. `locktop replay FILE` shows the same on the screen, with key T."""
 
+_MIN_COLUMNS, _MAX_COLUMNS = 60, 100_000
+#: How long a process is watched, seconds.
+_WATCHED_S = 5.0
+
+
+def _columns(text: str) -> int:
+    if not re.fullmatch(r"\d{1,6}", text) or not _MIN_COLUMNS <= int(text) <= _MAX_COLUMNS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of columns from {_MIN_COLUMNS} to {_MAX_COLUMNS}"
+        )
+    return int(text)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_pid_or(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help="or a recording")
     parser.add_argument(
-        "-d", "--duration", type=seconds, default=5.0, metavar="SECONDS",
-        help="how long to watch (default 5)",
-    )  # fmt: skip
+        "-d", "--duration", type=seconds, metavar="SECONDS", help="how long to watch (default 5)"
+    )
     add_span(parser, "leave out the time before T", "leave out the time after T")
     parser.add_argument(
-        "--width", type=int, metavar="N", help="columns of the text (default: the terminal's)"
+        "--width", type=_columns, metavar="N", help="columns of the text (default: the terminal's)"
     )
     add_scan_options(parser)
     add_output(parser)
@@ -57,8 +69,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError("timeline needs one of -p PID and FILE")
-    if arguments.width is not None and arguments.width < 60:
-        raise LocktopError("--width: a time line needs 60 columns")
+    if arguments.file is not None and arguments.duration is not None:
+        raise LocktopError("-d needs -p PID; a recording has --from and --to")
     path = destination(arguments)
     with _past(arguments) as moments:
         from_ns, to_ns = span_ns(moments, arguments.begin, arguments.end)
@@ -88,6 +100,6 @@ def _watched(arguments: argparse.Namespace) -> Moments:
 
     source = attached(arguments.pid, arguments)
     try:
-        return watch(source, arguments.duration)
+        return watch(source, arguments.duration or _WATCHED_S)
     finally:
         source.close()

@@ -53,7 +53,10 @@ def test_wrong_use_is_one_line(tmp_path: Path) -> None:
     for arguments, says in (
         ((), "needs one of -p PID and FILE"),
         (("-p", "1", "x"), "needs one of -p PID and FILE"),
-        (("x", "--width", "10"), "needs 60 columns"),
+        (("x", "--width", "10"), "'10' is not a number of columns from 60"),
+        (("x", "--width", "wide"), "'wide' is not a number of columns"),
+        (("x", "--width", "1000000000"), "is not a number of columns"),
+        (("x", "-d", "3"), "-d needs -p PID"),
         ((str(tmp_path / "none"),), "no such file"),
     ):
         done = tool.run("timeline", *arguments)
