@@ -100,7 +100,12 @@ class MonitorScreen(ListScreen):
         self._level = LevelControl(feed, slot, self, asks=asks_for_level, is_replay=is_replay)
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
         below = Below(
-            self._status_line, self.flags, self.action_pause, self.travel, self._above_closed
+            self._status_line,
+            self.flags,
+            self.action_pause,
+            self.travel,
+            self._is_over,
+            self._above_closed,
         )
         self.above = ScreenAbove(self, feed, self.past, below, now)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
@@ -163,6 +168,10 @@ class MonitorScreen(ListScreen):
         """Whether the process has ended."""
         newest = self._newest.slot.newest
         return newest is not None and newest.ended
+
+    def _is_over(self) -> bool:
+        """Whether no new snapshot comes: of a replay, an ended process or an ended stream."""
+        return self.past.is_replay or self.has_ended or bool(self._feed.stale)
 
     @property
     def process_name(self) -> str:

@@ -33,6 +33,7 @@ class Below(NamedTuple):
     flags: Callable[[], Line]  # the right end of the first line
     pause: Callable[[], None]
     travel: PastTravel
+    is_over: Callable[[], bool]  # whether no new snapshot comes
     #: The user is back, with the moment that he chose, or None; and goes on to a view, or "".
     closed: Callable[[int | None, str], None]
 
@@ -208,7 +209,7 @@ class ScreenAbove:
             if past.moments is None:
                 raise LocktopError("Nothing is kept: --history 0 says so.")
             self.reader = self.reader or TimeLineReader(past.moments, _MAX_RECORDS)
-            screen = make(OpenedPast(self.reader, past.time_ns, past.is_replay, self._now))
+            screen = make(OpenedPast(self.reader, past.time_ns, self._below.is_over, self._now))
         except LocktopError as error:
             self._monitor.show_message(str(error))
             self._back(None)

@@ -33,7 +33,7 @@ class OpenedPast(Struct, frozen=True):
 
     reader: TimeLineReader
     at_ns: int | None = None  # nanoseconds since 1970; None: the newest moment
-    is_replay: bool = False  # the past has an end, because there is no live process
+    is_over: Callable[[], bool] = lambda: False  # whether nothing new comes
     now: Callable[[], float] = time.monotonic  # a monotonic clock in seconds
 
 
@@ -46,7 +46,7 @@ class TimeScreen(ListScreen):
         """Make the screen. Raises LocktopError if there is no past yet."""
         super().__init__()
         self._reader = past.reader
-        self._is_replay = past.is_replay
+        self._is_over = past.is_over
         #: The moment that the screen below is to show, nanoseconds since 1970.
         self.chosen_ns: int | None = None
         #: Whether the user goes on to the other screen over time.
@@ -166,7 +166,7 @@ class TimeScreen(ListScreen):
             (
                 position_line(
                     self.WHAT, f"{process.comm} {process.pid}", self._view,
-                    self.window.count, width, is_replay=self._is_replay,
+                    self.window.count, width, is_over=self._is_over(),
                     is_reading=self._is_reading and not self._is_covered(),
                 ),
             )

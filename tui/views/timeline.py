@@ -115,7 +115,7 @@ def position_line(
     count: int,
     width: int,
     *,
-    is_replay: bool,
+    is_over: bool,
     is_reading: bool = False,
 ) -> Line:
     """The first line: the process, the visible span, the length of a cell, and the cursor.
@@ -129,13 +129,13 @@ def position_line(
         view: the visible span and the cursor.
         count: the visible cells.
         width: characters.
-        is_replay: whether the past has an end.
+        is_over: whether the past has an end, because nothing new comes.
         is_reading: whether a part of the span is not on the screen yet.
     """
     cell_ns = max(1, view.span_ns // count)
     digits = max(3, digits_for(cell_ns))
     behind_s = (view.last_ns - view.to_ns) / 1e9
-    newest = "the end" if is_replay else "now"
+    newest = "the end" if is_over else "now"
     end = newest if behind_s <= 0 else f"{duration(behind_s)} before {newest}"
     head: list[Span | str] = [(f" {process}", "strong")]
     span: list[Span | str] = [

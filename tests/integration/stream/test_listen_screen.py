@@ -79,6 +79,10 @@ async def test_the_screen_elsewhere_is_that_of_the_process(tmp_path: Path) -> No
         mouth.end("the process has ended")
         await until_says(pilot, "WAITING  the stream ended: the process has ended")
         assert "g_cache_lock" in text_of(app), "the last snapshot stays"
+        await pilot.press("T")
+        await until_says(pilot, "up to the end")
+        await pilot.press("escape")
+        await until_says(pilot, "WAITING  the stream ended")
         again = await asyncio.to_thread(Mouth, str(listener.url))
         await sent(pilot, again, made[0], "WAITING", says=False)
         again.end()

@@ -66,6 +66,17 @@ async def live(
         yield screen
 
 
+async def test_the_time_line_of_an_ended_process_has_an_end_and_no_now() -> None:
+    past = relay()
+    async with live(past) as screen:
+        await screen.open("T")
+        assert "10.0s up to now" in screen.text
+        await screen.show(replace(past.at(past.times_ns()[-1]), ended=True))
+        await screen.says("10.0s up to the end")
+        await screen.keys("plus", "less_than_sign")
+        assert "5.00s up to 2.50s before the end" in screen.text
+
+
 async def test_a_key_opens_the_time_line_and_escape_closes_it() -> None:
     async with live() as screen:
         await screen.open("T")
