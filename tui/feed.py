@@ -47,6 +47,10 @@ class SnapshotFeed(Protocol):
     def set_reading_names(self, wanted: bool) -> None:
         """Read names, or read no more. Returns at once."""
 
+    @property
+    def no_level(self) -> str:
+        """Why no level can be set, whatever the process is; "" if one can."""
+
     def set_level(self, name: str) -> str:
         """Set the level of the library in the process; return the level before.
 
@@ -128,6 +132,11 @@ class PollerFeed:
         """See SnapshotFeed."""
         self._source.set_reading_names(wanted)
 
+    @property
+    def no_level(self) -> str:
+        """See SnapshotFeed."""
+        return ""
+
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""
         return self._source.set_level(name)
@@ -197,6 +206,11 @@ class ReplayFeed:
 
     def set_reading_names(self, wanted: bool) -> None:
         """See SnapshotFeed."""
+
+    @property
+    def no_level(self) -> str:
+        """See SnapshotFeed."""
+        return "There is no level to set: this is a recording."
 
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""

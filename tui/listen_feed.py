@@ -65,9 +65,14 @@ class ListenFeed:
     def set_reading_names(self, wanted: bool) -> None:
         """See SnapshotFeed. The sender reads the names."""
 
+    @property
+    def no_level(self) -> str:
+        """See SnapshotFeed."""
+        return "The level is set where the process runs: `locktop ctl -p PID --level`"
+
     def set_level(self, name: str) -> str:
         """See SnapshotFeed."""
-        raise LocktopError("the level is set where the process runs: `locktop ctl -p PID --level`")
+        raise LocktopError(self.no_level)
 
     def session(self, begins: bool) -> str:
         """See SnapshotFeed."""

@@ -47,6 +47,10 @@ class HandFeed:
     def set_reading_names(self, wanted: bool) -> None:
         self.reads_names = wanted
 
+    @property
+    def no_level(self) -> str:
+        return ""
+
     def set_level(self, name: str) -> str:
         if self.refusal:
             raise LocktopError(self.refusal)

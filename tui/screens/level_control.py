@@ -13,27 +13,23 @@ from locktop.tui.widgets.list_screen import ListScreen
 class LevelControl:
     """Asks for a level in a dialogue, and sets it."""
 
-    def __init__(
-        self, feed: SnapshotFeed, slot: Slot, screen: ListScreen, *, asks: bool, is_replay: bool
-    ) -> None:
+    def __init__(self, feed: SnapshotFeed, slot: Slot, screen: ListScreen, *, asks: bool) -> None:
         """Args:
         feed: sets the level.
         slot: has the newest snapshot.
         screen: has the messages and the worker.
         asks: whether the user must confirm a new level.
-        is_replay: whether there is a recording and no process.
         """
         self._feed = feed
         self._slot = slot
         self._screen = screen
         self._asks = asks
-        self._is_replay = is_replay
 
     def open(self) -> None:
         """Open the dialogue, or say why there is none."""
         snapshot = self._slot.newest  # the level is of now
-        if self._is_replay:
-            self._screen.show_message("There is no level to set: this is a recording.")
+        if self._feed.no_level:
+            self._screen.show_message(self._feed.no_level)
         elif snapshot is None:
             return
         elif snapshot.ended:

@@ -97,7 +97,7 @@ class MonitorScreen(ListScreen):
         self._newest = NewestSnapshots(feed, pacer, meter, self)
         self._now = now
         slot = self._newest.slot
-        self._level = LevelControl(feed, slot, self, asks=asks_for_level, is_replay=is_replay)
+        self._level = LevelControl(feed, slot, self, asks=asks_for_level)
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
         below = Below(
             self._status_line,

@@ -83,6 +83,8 @@ async def test_the_screen_elsewhere_is_that_of_the_process(tmp_path: Path) -> No
         await until_says(pilot, "up to the end")
         await pilot.press("escape")
         await until_says(pilot, "WAITING  the stream ended")
+        await pilot.press("L")
+        await until_says(pilot, "The level is set where the process runs: `locktop ctl -p PID")
         again = await asyncio.to_thread(Mouth, str(listener.url))
         await sent(pilot, again, made[0], "WAITING", says=False)
         again.end()
