@@ -133,6 +133,15 @@ class ThemedApp(App[Result]):
         """Show these lines at the start, with the theme files that were left out."""
         self._wrong += lines
 
+    def push_screen(self, *args: Any, **kwargs: Any) -> Any:
+        """Push a screen. Textual then tells its end to the app, which is always there.
+
+        Otherwise the widget whose key or click opened the screen would be told. That widget may
+        be gone at the end of the screen, and then nobody would be told.
+        """
+        with self._context():
+            return super().push_screen(*args, **kwargs)
+
     def restore_handlers(self) -> None:
         """Restore the signal handlers from before the app."""
         for number, handler in self._handlers.items():

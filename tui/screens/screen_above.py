@@ -93,11 +93,17 @@ class ScreenAbove:
         self,
         screen: CallTreeScreen | TimeScreen | ProfilesScreen,
         view: str,
-        closed: Callable[[None], None] | None = None,
+        closed: Callable[[], None] | None = None,
     ) -> None:
+        def end(_: None) -> None:
+            # A fast key may have opened a later screen before Textual tells the end of this one.
+            if self._screen is screen:
+                self._screen = None
+            (closed or self._back)()
+
         screen.view_name, screen.flags_of = view, self._below.flags
         self._screen = screen
-        self._monitor.app.push_screen(screen, closed or (lambda _: self._back(None)))
+        self._monitor.app.push_screen(screen, end)
         screen.call_after_refresh(screen.show_flags)
 
     def open_call_tree(self, snapshot: Snapshot, weight: str | None, idle: bool) -> None:
@@ -212,21 +218,22 @@ class ScreenAbove:
             screen = make(OpenedPast(self.reader, past.time_ns, self._below.is_over, self._now))
         except LocktopError as error:
             self._monitor.show_message(str(error))
-            self._back(None)
+            self._back()
             return
         if view is not None:
             screen.view = view
 
-        def closed(_: None) -> None:
-            if screen.wants_other:
+        def closed() -> None:
+            if screen.wants_other and not self.is_open:
                 other(screen.view)
             else:
                 self._back(screen.chosen_ns)
 
         self._push(screen, name, closed)
 
-    def _back(self, chosen_ns: int | None) -> None:
-        self._screen = None
-        self._calls.close()
+    def _back(self, chosen_ns: int | None = None) -> None:
+        """Tell the monitor that a screen has closed. A later screen stays as it is."""
         view, self._next_view = self._next_view, ""
-        self._below.closed(chosen_ns, view)
+        if self._screen is None or self._screen.view_name != "calls":
+            self._calls.close()
+        self._below.closed(chosen_ns, "" if self.is_open else view)

@@ -11,6 +11,8 @@ from textual import events
 from unit.builders import scenarios
 
 from locktop.tui.actions import ACTIONS
+from locktop.tui.screens.monitor import MonitorScreen
+from locktop.tui.widgets.filter import FindEntry
 
 #: The actions that open each screen and dialogue of the monitor.
 OPENERS = ("help", "callers", "inside", "calls", "timeline", "heat_map", "profiles", "level")
@@ -50,6 +52,33 @@ async def test_a_screen_below_the_help_closes_nothing() -> None:
         assert "Esc closes this" in screen.text
         await screen.keys("escape", "escape")
         assert len(screen.app.screen_stack) == 1
+
+
+async def test_a_screen_closes_whatever_opened_it() -> None:
+    async with opened(scenarios.normal()) as screen:
+        monitor = screen.app.screen
+        assert isinstance(monitor, MonitorScreen)
+        await screen.keys("c")
+        closed_entry = screen.app.screen.query_one("#find", FindEntry)
+        await screen.keys("escape")
+        # The entry handles a key in its queue after its screen has closed.
+        with closed_entry._context():
+            monitor.action_callers()
+        await screen.settle()
+        await screen.keys("escape")
+        assert not monitor.above.is_open
+        assert "Locks by" in screen.text
+
+
+async def test_the_end_of_a_screen_leaves_a_later_one_in_use() -> None:
+    async with opened(scenarios.normal()) as screen:
+        monitor = screen.app.screen
+        assert isinstance(monitor, MonitorScreen)
+        await screen.keys("c")
+        screen.app.screen.dismiss()
+        monitor.action_callers()  # before Textual has told the end of the first
+        await screen.settle()
+        assert monitor.above.screen is screen.app.screen
 
 
 async def test_replaced_work_leaves_no_warning() -> None:

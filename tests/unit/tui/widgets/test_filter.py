@@ -42,6 +42,16 @@ async def test_keys_after_the_closing_key_go_to_the_list() -> None:
         assert screen.app.screen.query_one(Input).has_focus
 
 
+async def test_keys_after_the_closing_key_go_to_a_screen_that_they_open() -> None:
+    async with opened() as screen:
+        await screen.keys("f")
+        for key in ("enter", "c", "c", "question_mark"):
+            screen.app.post_message(Key(key, None))
+        await screen.settle()
+        names = [type(one).__name__ for one in screen.app.screen_stack]
+        assert names == ["MonitorScreen", "CallTreeScreen", "HelpScreen"]
+
+
 async def test_letters_in_the_filter_are_no_commands() -> None:
     async with opened() as screen:
         await screen.keys("slash", "q", "p", "w")
