@@ -6,7 +6,7 @@ import heapq
 import itertools
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from msgspec.structs import replace
@@ -109,14 +109,24 @@ class TimeLineReader:
         """Return the alerts and marks, the oldest first."""
         return self._moments.notables()
 
-    def read(self, from_ns: int, to_ns: int) -> TimeLine:
+    def read(
+        self, from_ns: int, to_ns: int, is_wanted: Callable[[], bool] = lambda: True
+    ) -> TimeLine:
         """Return the time line of a span, which is cut at the oldest and the newest snapshot.
+
+        Args:
+            from_ns: the begin of the span.
+            to_ns: its end.
+            is_wanted: whether the caller still waits, when the readings before have ended.
 
         Raises:
             TooManyRecordsError: the span is too long for so many records.
-            LocktopError: there is nothing in the span, or what is there is damaged.
+            LocktopError: there is nothing in the span, or what is there is damaged, or nobody
+                waits for it.
         """
         with self._lock:
+            if not is_wanted():
+                raise LocktopError("nobody waits for this span of time")
             first_ns, last_ns = self.bounds()
             from_ns, to_ns = max(from_ns, first_ns), min(to_ns, last_ns)
             if from_ns >= to_ns:

@@ -56,6 +56,7 @@ class TimeScreen(ListScreen):
         self._line: TimeLine | None = None  # what was read last
         self._index: SnapshotIndex | None = None
         self._is_reading = False
+        self._is_closed = False
         self._next_at = float("-inf")
         # Made here: the screen may close before Textual has mounted them.
         self._lanes = LaneList(id="lanes")
@@ -73,6 +74,10 @@ class TimeScreen(ListScreen):
         """Read the visible part."""
         self._lanes.focus()
         self.refresh_view()
+
+    def on_unmount(self) -> None:
+        """Read no more: a reading that waits for another one would hold up the next screen."""
+        self._is_closed = True
 
     # The parts that subclasses draw
 
@@ -117,6 +122,10 @@ class TimeScreen(ListScreen):
             self.start(self._read, "read")
         self.draw()
 
+    def _read_now(self, from_ns: int, to_ns: int) -> tuple[TimeLine, SnapshotIndex]:
+        line = self._reader.read(from_ns, to_ns, lambda: not self._is_closed)
+        return line, SnapshotIndex(line.snapshot)
+
     def _is_covered(self) -> bool:
         """Whether what was read has the whole visible part."""
         line, view = self._line, self._view
@@ -133,7 +142,7 @@ class TimeScreen(ListScreen):
                 margin = view.span_ns // 2
                 try:
                     line, index = await asyncio.to_thread(
-                        _read, self._reader, wanted[0] - margin, wanted[1] + margin
+                        self._read_now, wanted[0] - margin, wanted[1] + margin
                     )
                 except TooManyRecordsError as error:
                     # The margins make the span twice as long as the visible one.
@@ -234,8 +243,3 @@ class TimeScreen(ListScreen):
         """Close this screen, and let the other screen over time open with the same view."""
         self.wants_other = True
         self.dismiss()
-
-
-def _read(reader: TimeLineReader, from_ns: int, to_ns: int) -> tuple[TimeLine, SnapshotIndex]:
-    line = reader.read(from_ns, to_ns)
-    return line, SnapshotIndex(line.snapshot)

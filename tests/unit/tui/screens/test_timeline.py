@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+import pytest
 from msgspec.structs import replace
 from support.driven import Screen
 from support.feed import HandFeed
@@ -201,6 +203,32 @@ async def test_a_part_that_is_not_read_yet_is_said_to_be_missing() -> None:
             may_read.set()
         await screen.until(lambda: "reading" not in screen.status)
         assert "60.0s up to now" in screen.text
+
+
+async def test_a_closed_screen_does_not_hold_up_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, may_read, readings = threading.Event(), threading.Event(), [0]
+    read = TimeLineReader._records
+
+    def slowly(reader: TimeLineReader, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
+        readings[0] += 1
+        began.set()
+        may_read.wait(60.0)
+        return read(reader, from_ns, to_ns)
+
+    monkeypatch.setattr(TimeLineReader, "_records", slowly)
+    async with live() as screen:
+        try:
+            for key in ("T", "H", "T"):
+                await screen.keys(key)
+                await asyncio.to_thread(began.wait, 60.0)
+                await screen.keys("escape")
+            await screen.keys("H")
+        finally:
+            may_read.set()
+        await screen.until(lambda: "WAITED" in screen.text)
+    assert readings == [2]  # of the first screen and of the last
 
 
 async def test_the_heat_map_tells_of_lost_records() -> None:
