@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from textual.keys import _character_to_key
 
 from locktop.tui import keymap
@@ -15,6 +17,11 @@ MAX_OPEN = 30
 #: A key that comes with the key that closes a screen is lost, so keys are typed again. The pause
 #: grows: a busy machine needs time for the keys before.
 AGAIN_S, MAX_AGAIN_S = 1.0, 30.0
+#: Seconds in which a screen closes on a quiet machine.
+_CLOSES_WITHIN_S = 0.3
+#: Characters that no keymap has, and a number for each use.
+_UNBOUND = "@&~^"
+_uses = count()
 _NAMED = {
     "enter": "\r", "escape": "\x1b", "tab": "\t", "shift+tab": "\x1b[Z", "space": " ",
     "backspace": "\x7f", "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
@@ -47,16 +54,44 @@ def own_keys() -> list[str]:
 
 
 def leaves_all(tool: PtyTool) -> bool:
-    """Leave all that is open, open the help, and close it; return whether that works."""
+    """Leave all that is open, open the help, and close it; return whether that works.
+
+    Then the screen has handled all keys from before.
+    """
     again_s = AGAIN_S
     for _ in range(MAX_OPEN):
-        tool.press(ESCAPE)
+        _leave_one(tool)
         # Help of the round before would count as the answer, and then remain again.
         is_closed = HELP not in tool.text or tool.comes(lambda text: HELP not in text, again_s)
         tool.press("?")
         if is_closed and tool.comes(lambda text: HELP in text, again_s):
             tool.press(ESCAPE)
-            if tool.comes(lambda text: HELP not in text and "q quit" in text, again_s):
+            is_closed = tool.comes(lambda text: HELP not in text, again_s)
+            # Keys from before may have opened the help.
+            if is_closed and takes_words(tool, again_s):
                 return True
         again_s = min(1.3 * again_s, MAX_AGAIN_S)
     return False
+
+
+def takes_words(tool: PtyTool, within_s: float) -> bool:
+    """Type words that were never typed before into the filter; return whether they appear."""
+    number = next(_uses)
+    words = "".join(_UNBOUND[number // len(_UNBOUND) ** at % len(_UNBOUND)] for at in range(8))
+    tool.press(f"/{words}")
+    if not tool.comes(lambda text: words in text, within_s):
+        return False
+    tool.press(ESCAPE)
+    return tool.comes(lambda text: words not in text, within_s)
+
+
+def _leave_one(tool: PtyTool) -> None:
+    before = _frame(tool.text)
+    tool.press(ESCAPE)
+    tool.comes(lambda text: _frame(text) != before, _CLOSES_WITHIN_S)
+
+
+def _frame(text: str) -> tuple[str, str]:
+    """The lines that change if a screen opens or closes: the first, with the view, and the last."""
+    lines = text.splitlines()
+    return lines[0], lines[-1]
