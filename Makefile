@@ -125,7 +125,7 @@ terminal-bench: setup
 KEYS ?= 10000
 .PHONY: random-keys
 random-keys: setup
-	LOCKTOP_RANDOM_KEYS=$(KEYS):$(SEED) $(BIN)/pytest -s -m big tests/terminal/test_random_keys.py
+	LOCKTOP_RANDOM_KEYS=$(KEYS):$(SEED) $(BIN)/pytest -s tests/terminal/test_random_keys.py
 
 # What samples inside locks cost the program and the tool (docs/overhead.md), in so many rounds of
 # eight seconds.

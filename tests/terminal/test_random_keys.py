@@ -1,8 +1,7 @@
 """Random keys and sizes on a live process: no fault, and no state without a way out.
 
 ``make random-keys`` does 10,000 steps; LOCKTOP_RANDOM_KEYS=STEPS:SEED does others. Without a seed
-there, the seed is random. The test is no part of ``make test``: docs/limits.md names the defect
-that it still finds now and then.
+there, the seed is random.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ def _wanted() -> tuple[int, int]:
     return int(steps or STEPS), int(seed or random.randrange(10**6))
 
 
-@pytest.mark.big
 @pytest.mark.parametrize("process", [True], indirect=True, ids=["deadlock"])
 def test_random_keys_and_sizes_leave_the_screen_in_use(process: Target, tmp_path: Path) -> None:
     steps, seed = _wanted()
