@@ -104,10 +104,13 @@ class ScrollPanel(StripCache, ScrollView, can_focus=True, inherit_bindings=False
     def fit_height(self) -> None:
         """Set the height that scrolls, rounded up.
 
-        A new height costs a layout and a painting of the whole panel.
+        A new height costs a layout and a painting of the whole panel. So the height shrinks only
+        when a whole step more is free. The number of lines may go up and down with each snapshot.
         """
-        lines = -(-self.count() // _HEIGHT_STEP) * _HEIGHT_STEP
-        wanted = Size(self.size.width, max(self.size.height, lines + self.heads))
+        lines, present = self.count(), self.virtual_size.height - self.heads
+        if not lines <= present < lines + 2 * _HEIGHT_STEP:
+            present = -(-lines // _HEIGHT_STEP) * _HEIGHT_STEP
+        wanted = Size(self.size.width, max(self.size.height, present + self.heads))
         if wanted != self.virtual_size:
             self.virtual_size = wanted
 

@@ -65,3 +65,13 @@ async def test_half_pages_go_down_and_up() -> None:
         assert f"shard{page // 2}.mutex" in row_under_cursor(screen.locks)
         await screen.keys("ctrl+u")
         assert "shard0.mutex" in row_under_cursor(screen.locks)
+
+
+async def test_lines_that_come_and_go_do_not_change_the_height() -> None:
+    async with opened(scenarios.many()) as screen:
+        details, lines = screen.details, [(("a line", "text"),)]
+        heights = []
+        for count in (60, 63, 66, 63, 66, 50, 30):
+            details.show("subject", lines * count)
+            heights.append(details.virtual_size.height - details.heads)
+        assert heights == [64, 64, 80, 80, 80, 80, 32]
