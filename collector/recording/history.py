@@ -225,7 +225,7 @@ class History:
             chain = self._chains[max(0, bisect_right(begins, time_ns) - 1)]
             number = max(0, bisect_right(chain.times_ns, time_ns) - 1)
             times, links = chain.times_ns[: number + 1], chain.links[: number + 1]
-        return snapshot_payload.decode(self._payload(times, links))
+        return snapshot_payload.decode_own(self._payload(times, links))
 
     def _payload(self, times_ns: list[int], links: list[Link]) -> bytes:
         """Unpack the last of the links, from the payload that was read last if that is before."""

@@ -43,6 +43,13 @@ def test_a_snapshot_with_a_value_in_every_part_comes_back() -> None:
     assert snapshot_payload.decode(snapshot_payload.encode(made)) == made
 
 
+def test_an_own_payload_is_read_as_one_of_a_stranger() -> None:
+    for made in (full(), with_rows(_ROWS)):
+        payload = snapshot_payload.encode(made)
+        own, checked = snapshot_payload.decode_own(payload), snapshot_payload.decode(payload)
+        assert snapshot_payload.encode(own) == snapshot_payload.encode(checked) == payload
+
+
 def test_blame_in_rows_comes_back_as_rows() -> None:
     found = snapshot_payload.decode(snapshot_payload.encode(with_rows(_ROWS))).locks[0].blame
     assert isinstance(found, LazyBlame)
