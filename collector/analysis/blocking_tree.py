@@ -15,8 +15,8 @@ the number of waits. No function calls itself, because a chain may have thousand
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -39,13 +39,6 @@ from locktop.collector.model import (
 _NEVER = 1 << 62
 
 
-class _Waiting(NamedTuple):
-    """A thread that waits in contention."""
-
-    thread: Thread
-    wait: Wait
-
-
 class _Request(Struct, eq=False):  # compared by identity
     """The threads that wait for one lock with the same holders."""
 
@@ -65,10 +58,10 @@ _Parent = int | tuple[RootKind, int]
 def find(snapshot: Contents) -> BlockingTree:
     """Return the blocking tree of a snapshot with classified waits (``Wait.idle``)."""
     waiting = {
-        thread.tid: _Waiting(thread, thread.waiting_for)
+        thread.tid: wait
         for thread in snapshot.threads
-        if thread.waiting_for is not None
-        and not thread.waiting_for.idle
+        if (wait := thread.waiting_for) is not None
+        and not wait.idle
         and thread.state is ThreadState.WAITING
     }
     if not waiting:
@@ -79,30 +72,22 @@ def find(snapshot: Contents) -> BlockingTree:
     _put_in_order(requests, by_tid)
     cycles = _cycles(by_tid)
     _choose_holders(requests, by_tid, snapshot.threads)
-    parents: dict[int, _Parent] = {}
-    for tid, request in by_tid.items():
-        cycle = cycles.get(tid)
-        if cycle is not None:
-            parents[tid] = RootKind.CYCLE, cycle[0]
-        elif request.chosen:
-            parents[tid] = request.chosen
-        else:
-            parents[tid] = RootKind.LOCK, request.lock
+    children = _children(requests, cycles)
     waits = _wait_per_second(snapshot, waiting, locks)
-    return _Builder(waiting, by_tid, parents, cycles, waits).tree()
+    return _Builder(waiting, by_tid, children, cycles, waits).tree()
 
 
 # ---- who waits for whom ----
 
 
 def _requests(
-    snapshot: Contents, waiting: Mapping[int, _Waiting], locks: Mapping[int, Lock]
+    snapshot: Contents, waiting: Mapping[int, Wait], locks: Mapping[int, Lock]
 ) -> list[_Request]:
     """Return the requests. A request without holders is for a lock whose holder is not known."""
     units = unit_holders(snapshot)
     found: dict[int, list[tuple[tuple[int, ...], _Request]]] = {}
-    for tid, (_, wait) in waiting.items():
-        holders = _holders(wait, locks.get(wait.lock), units)
+    for tid, wait in waiting.items():
+        holders = wait.holders or _unlisted_holders(wait, locks.get(wait.lock), units)
         of_lock = found.setdefault(wait.lock, [])
         for known, request in of_lock:
             # Most waits of a lock share one tuple, which may be long.
@@ -117,11 +102,10 @@ def _requests(
     return [request for of_lock in found.values() for _, request in of_lock]
 
 
-def _holders(
+def _unlisted_holders(
     wait: Wait, lock: Lock | None, units: Mapping[int, tuple[int, ...]]
 ) -> tuple[int, ...]:
-    if wait.holders:
-        return wait.holders
+    """Return the holders of a lock, if the wait has none."""
     if wait.awaits:
         return (wait.awaits,)
     if lock is None:
@@ -162,7 +146,7 @@ def _cycles(by_tid: Mapping[int, _Request]) -> dict[int, tuple[int, ...]]:
     """Return the cycle of each thread that is in one: its tids in order."""
     graph: dict[Hashable, Sequence[Hashable]] = {}
     for tid, request in by_tid.items():
-        if _order_of(tid, by_tid) == _NEVER:
+        if request.order == _NEVER:
             # The request is a node too, so that the edges are no more than the waits and holds.
             graph[tid] = (("request", id(request)),)
             graph["request", id(request)] = request.holders
@@ -208,24 +192,41 @@ def _choose_holders(
             request.others = tuple([tid for tid in request.holders if tid != request.chosen])
 
 
+def _children(
+    requests: Sequence[_Request], cycles: Mapping[int, tuple[int, ...]]
+) -> dict[_Parent, list[int]]:
+    """Return the threads directly below each parent."""
+    children: dict[_Parent, list[int]] = {}
+    for request in requests:
+        outside = [tid for tid in request.tids if tid not in cycles]
+        if outside:
+            parent = request.chosen or (RootKind.LOCK, request.lock)
+            children.setdefault(parent, []).extend(outside)
+    for tid, cycle in cycles.items():
+        children.setdefault((RootKind.CYCLE, cycle[0]), []).append(tid)
+    return children
+
+
 def _wait_per_second(
-    snapshot: Contents, waiting: Mapping[int, _Waiting], locks: Mapping[int, Lock]
+    snapshot: Contents, waiting: Mapping[int, Wait], locks: Mapping[int, Lock]
 ) -> dict[int, float]:
-    """Return the seconds waited per second of each thread, as ``BlockingTree`` says."""
+    """Return the seconds that a thread waits per second for each lock, as ``BlockingTree`` says.
+
+    Locks that are left out have 1 second.
+    """
     counts: dict[int, int] = {}
     lasts: set[int] = set()
-    for _, wait in waiting.values():
+    for wait in waiting.values():
         counts[wait.lock] = counts.get(wait.lock, 0) + 1
         if wait.duration_s:
             lasts.add(wait.lock)
-    each = {
+    return {
         id_: rates.wait / count
         for id_, count in counts.items()
         if id_ in locks
         # A saved snapshot has no rates: then the rate is 0 although a wait has lasted.
         and ((rates := locks[id_].rates).wait or (snapshot.interval_s and id_ not in lasts))
     }
-    return {tid: each.get(wait.lock, 1.0) for tid, (_, wait) in waiting.items()}
 
 
 # ---- the tree ----
@@ -244,8 +245,18 @@ class _BehindSum(Struct, gc=False):
         self.threads += other.threads
         self.wait += other.wait
         self.waited_s += other.waited_s
-        if (other.longest_s, -other.longest) > (self.longest_s, -self.longest):
-            self.longest_s, self.longest = other.longest_s, other.longest
+        self._compare(other.longest, other.longest_s)
+
+    def add_thread(self, tid: int, wait: float, waited_s: float) -> None:
+        self.threads += 1
+        self.wait += wait
+        self.waited_s += waited_s
+        if waited_s >= self.longest_s:
+            self._compare(tid, waited_s)
+
+    def _compare(self, tid: int, waited_s: float) -> None:
+        if (waited_s, -tid) > (self.longest_s, -self.longest):
+            self.longest_s, self.longest = waited_s, tid
 
     def behind(self) -> Behind:
         return Behind(
@@ -253,7 +264,27 @@ class _BehindSum(Struct, gc=False):
         )
 
 
-_NOTHING = _BehindSum()
+_NOTHING = Behind()
+
+
+class _Waiters(Mapping[int, BlockingWaiter]):
+    """The waiters of a tree, made at the first use: the headline needs the roots alone."""
+
+    def __init__(self, make: Callable[[], dict[int, BlockingWaiter]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> dict[int, BlockingWaiter]:
+        return self._make()
+
+    def __getitem__(self, tid: int) -> BlockingWaiter:
+        return self._made[tid]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 class _Builder:
@@ -261,21 +292,20 @@ class _Builder:
 
     def __init__(
         self,
-        waiting: Mapping[int, _Waiting],
+        waiting: Mapping[int, Wait],
         by_tid: Mapping[int, _Request],
-        parents: Mapping[int, _Parent],
+        children: Mapping[_Parent, list[int]],
         cycles: Mapping[int, tuple[int, ...]],
         waits: Mapping[int, float],
     ) -> None:
         self._waiting = waiting
         self._by_tid = by_tid
         self._cycles = cycles
-        self._waits = waits
-        self._children: dict[_Parent, list[int]] = {}
-        for tid, parent in parents.items():
-            self._children.setdefault(parent, []).append(tid)
-        self._behind: dict[int, _BehindSum] = {}  # by tid of a waiter
-        self._whole: dict[int, _BehindSum] = {}  # the same with the wait of the thread itself
+        self._waits = waits  # by lock
+        self._children = children
+        self._behind: dict[int, _BehindSum] = {}  # by tid of a waiter with threads below it
+        #: by tid: the seconds of the thread's wait, and of the waits behind it
+        self._waited_s = {tid: wait.duration_s for tid, wait in waiting.items()}
 
     def tree(self) -> BlockingTree:
         keys = [key for key in self._children if key not in self._waiting]
@@ -285,12 +315,15 @@ class _Builder:
                 self._add_up(tid)
         roots = [(self._root(key, orders[key]), orders[key]) for key in keys]
         roots.sort(key=lambda one: (-one[0].behind.waited_s, -one[0].behind.threads, one[0].key))
-        waiters = {
-            tid: self._waiter(tid, number, depth)
-            for number, (_, order) in enumerate(roots)
-            for tid, depth in order
-        }
-        return BlockingTree(roots=tuple([root for root, _ in roots]), waiters=waiters)
+
+        def waiters() -> dict[int, BlockingWaiter]:
+            return {
+                tid: self._waiter(tid, number, depth)
+                for number, (_, order) in enumerate(roots)
+                for tid, depth in order
+            }
+
+        return BlockingTree(roots=tuple([root for root, _ in roots]), waiters=_Waiters(waiters))
 
     def _top_down(self, key: _Parent) -> list[tuple[int, int]]:
         """Return the tids below a root with their depths, each after its parent."""
@@ -302,26 +335,30 @@ class _Builder:
         return order
 
     def _add_up(self, tid: int) -> None:
-        """Add up one thread, after all threads below it."""
+        """Add up what is behind one thread, after all threads below it."""
         below = self._children.get(tid)
-        behind = self._sum_of(below) if below else _NOTHING
-        duration_s = self._waiting[tid].wait.duration_s
-        whole = _BehindSum(1, self._waits[tid], duration_s, duration_s, tid)
         if below:
-            whole.add(behind)
-        self._behind[tid], self._whole[tid] = behind, whole
+            behind = self._behind[tid] = self._sum_of(below)
+            self._waited_s[tid] += behind.waited_s
 
     def _sum_of(self, tids: Sequence[int]) -> _BehindSum:
-        found = _BehindSum()
+        found, waiting = _BehindSum(), self._waiting
         for tid in tids:
-            found.add(self._whole[tid])
+            wait = waiting[tid]
+            each, behind = self._waits.get(wait.lock, 1.0), self._behind.get(tid)
+            if behind is None:
+                found.add_thread(tid, each, wait.duration_s)
+            else:
+                whole = _BehindSum(1, each, wait.duration_s, wait.duration_s, tid)
+                whole.add(behind)
+                found.add(whole)
         return found
 
     def _sorted(self, tids: Sequence[int]) -> tuple[int, ...]:
-        """Return the threads with the most time in sum first."""
+        """Return the threads with the most time in sum first, and of several the smallest tid."""
         if len(tids) < 2:
             return tuple(tids)
-        return tuple(sorted(tids, key=lambda tid: (-self._whole[tid].waited_s, tid)))
+        return tuple(sorted(sorted(tids), key=self._waited_s.__getitem__, reverse=True))
 
     def _root(self, key: _Parent, order: Sequence[tuple[int, int]]) -> BlockingRoot:
         tids = self._children[key]
@@ -329,7 +366,7 @@ class _Builder:
         waited_s: dict[int, float] = {}  # by lock
         for tid in tids:
             lock = self._by_tid[tid].lock
-            waited_s[lock] = waited_s.get(lock, 0.0) + self._whole[tid].waited_s
+            waited_s[lock] = waited_s.get(lock, 0.0) + self._waited_s[tid]
         members = self._cycles[id_] if kind is RootKind.CYCLE else ()
         return BlockingRoot(
             kind=kind,
@@ -343,6 +380,7 @@ class _Builder:
     def _waiter(self, tid: int, root: int, depth: int) -> BlockingWaiter:
         request = self._by_tid[tid]
         holder, others = request.chosen, request.others
+        behind = self._behind.get(tid)
         if tid in self._cycles:
             holder, others = self._in_cycle(tid, request)
         return BlockingWaiter(
@@ -353,7 +391,7 @@ class _Builder:
             root=root,
             depth=depth,
             waiters=self._sorted(self._children.get(tid, ())),
-            behind=self._behind[tid].behind(),
+            behind=behind.behind() if behind is not None else _NOTHING,
         )
 
     def _in_cycle(self, tid: int, request: _Request) -> tuple[int, tuple[int, ...]]:

@@ -134,6 +134,8 @@ class SnapshotIndex:
     def behind_waiters(self) -> dict[int, int]:
         """By lock: the threads that wait behind its waiters, if there are any."""
         behind: dict[int, int] = {}
+        if all(root.depth == 1 for root in self.blocking.roots):
+            return behind
         for waiter in self.blocking.waiters.values():
             if waiter.behind.threads:
                 behind[waiter.lock] = behind.get(waiter.lock, 0) + waiter.behind.threads
