@@ -8,11 +8,9 @@ the patterns, and ``format/patterns.py`` makes their sentences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
-
-from msgspec.structs import asdict
 
 from locktop.collector.analysis import unsignalled_conditions
 from locktop.collector.analysis.contention_findings import (
@@ -158,15 +156,15 @@ class _ContentionIndex:
     def rates(self, lock: Lock) -> _Rates | None:
         """Return the rates of a lock over ``period_s``, None if one of them was not measured."""
         if self.snapshot.interval_s > 0:
-            return _rates(asdict(lock.rates), 1.0)
-        figures = {
-            "acquisitions": lock.acquisitions,
-            "contended": lock.contended,
-            "wait": lock.wait_s,
-            "hold": lock.hold_s,
-            "signals": lock.signals,
-            "unheld": unheld_s(lock.blame),
-        }
+            one = lock.rates
+            figures = (
+                one.acquisitions, one.contended, one.wait, one.hold, one.signals, one.unheld,
+            )  # fmt: skip
+            return _rates(figures, 1.0)
+        figures = (
+            lock.acquisitions, lock.contended, lock.wait_s, lock.hold_s, lock.signals,
+            unheld_s(lock.blame),
+        )  # fmt: skip
         return _rates(figures, 1.0 / self.period_s)
 
     def cpu(self, thread: Thread) -> float:
@@ -176,9 +174,10 @@ class _ContentionIndex:
         return thread.cpu_s / self.period_s
 
 
-def _rates(figures: Mapping[str, float | None], per_s: float) -> _Rates | None:
-    measured = {name: figure * per_s for name, figure in figures.items() if figure is not None}
-    return _Rates(**measured) if len(measured) == len(figures) else None
+def _rates(figures: Sequence[float | None], per_s: float) -> _Rates | None:
+    """``figures``: in the order of ``_Rates``."""
+    measured = [figure * per_s for figure in figures if figure is not None]
+    return _Rates(*measured) if len(measured) == len(figures) else None
 
 
 def _find_convoys(index: _ContentionIndex) -> Iterator[Convoy]:

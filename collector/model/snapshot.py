@@ -123,7 +123,10 @@ class Contents(Struct):
 
     def stack_ids(self) -> set[int]:
         """Return the ids of all stacks that the contents refer to."""
-        ids = {thread.stack for thread in self.threads}
+        ids = {
+            wait.stack if (wait := thread.waiting_for) is not None else thread.stack
+            for thread in self.threads
+        }
         ids.update(entry.stack for lock in self.locks for entry in lock.wait_stacks)
         ids.update(
             lock.holder_activity.stack for lock in self.locks if lock.holder_activity is not None

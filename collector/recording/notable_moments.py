@@ -114,6 +114,8 @@ class NotableMoments:
         self._extend_episodes(snapshot, time_ns)
 
     def _extend_episodes(self, snapshot: Snapshot, time_ns: int) -> None:
+        if not self._episodes:
+            return
         for thread in snapshot.threads:
             wait = thread.waiting_for
             if wait is not None and not wait.idle and wait.duration_s > self._wait_s:

@@ -189,7 +189,8 @@ class FlightRecorder:
         new_events, damaged = decode_newest(events, self._keep)
         new_marks, damaged_marks = decode_marks(marks)
         self.lost += damaged + damaged_marks
-        self.newest = heapq.nlargest(self._keep, self.newest + new_events, key=end)
+        # Both lists are nearly sorted, so sorting takes less time than a heap.
+        self.newest = sorted(self.newest + new_events, key=end, reverse=True)[: self._keep]
         if new_marks:
             self.marks = heapq.nlargest(_MAX_MARKS, self.marks + new_marks, key=_mark_start)
 

@@ -437,13 +437,17 @@ def _listed_locks(threads: list[RawThread], wanted: Iterable[int]) -> set[int]:
     for thread in threads:
         if thread.wait is not None:
             listed.add(thread.wait.lock)
-        listed.update(entry.lock for entry in thread.held)
+        if thread.held:
+            listed.update([entry.lock for entry in thread.held])
     return listed
 
 
 def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
     """Return the blocks by tid. Of two blocks with one tid, the older one's thread is dead."""
-    newest: dict[int, RawThread] = {}
+    newest = {thread.block.tid: thread for thread in threads}
+    if len(newest) == len(threads):
+        return newest
+    newest.clear()
     for thread in threads:
         other = newest.setdefault(thread.block.tid, thread)
         if other.block.birth < thread.block.birth:

@@ -47,6 +47,16 @@ class Alerts:
 
     def due(self, snapshot: Snapshot) -> list[Alert]:
         """Return the alerts that were not reported. An alert stays due until ``mark_reported``."""
+        if any(self._reported.values()) or any(self._pending.values()):
+            self._forget_ended(snapshot)
+        found = [*self._deadlocks(snapshot), *self._waits(snapshot)]
+        for alert in found:
+            # One wait stands for all waits of a deadlock.
+            one = {min(alert.waits)} if alert.kind is AlertKind.DEADLOCK else alert.waits
+            self._pending[alert.kind] |= one
+        return found
+
+    def _forget_ended(self, snapshot: Snapshot) -> None:
         going_on = {
             _wait_id(thread.tid, thread.waiting_for)
             for thread in snapshot.threads
@@ -56,12 +66,6 @@ class Alerts:
             self._reported[kind] &= going_on
             self.missed[kind] += len(self._pending[kind] - going_on)
             self._pending[kind].clear()
-        found = [*self._deadlocks(snapshot), *self._waits(snapshot)]
-        for alert in found:
-            # One wait stands for all waits of a deadlock.
-            one = {min(alert.waits)} if alert.kind is AlertKind.DEADLOCK else alert.waits
-            self._pending[alert.kind] |= one
-        return found
 
     def mark_reported(self, alert: Alert) -> None:
         """Record that an alert was reported, so that it is not due again."""
@@ -91,6 +95,8 @@ class Alerts:
             pending.clear()
 
     def _deadlocks(self, snapshot: Snapshot) -> Iterator[Alert]:
+        if not snapshot.deadlocks:
+            return
         by_tid = {thread.tid: thread.waiting_for for thread in snapshot.threads}
         for deadlock in snapshot.deadlocks:
             cycle = [(edge.tid, wait) for edge in deadlock.cycle if (wait := by_tid.get(edge.tid))]
@@ -107,19 +113,14 @@ class Alerts:
         by_lock: dict[int, list[tuple[int, Wait]]] = {}
         for thread in snapshot.threads:
             wait = thread.waiting_for
-            if wait is not None and self._is_long(thread.tid, wait, self.wait_s):
+            if wait is None or wait.duration_s <= self.wait_s or wait.idle:
+                continue
+            if _wait_id(thread.tid, wait) not in self._reported[AlertKind.WAIT]:
                 by_lock.setdefault(wait.lock, []).append((thread.tid, wait))
         for lock, found in by_lock.items():
             tid, longest = max(found, key=lambda one: one[1].duration_s)
             waits = frozenset(_wait_id(*one) for one in found)
             yield Alert(AlertKind.WAIT, tid, lock, longest.duration_s, waits)
-
-    def _is_long(self, tid: int, wait: Wait, wait_s: float) -> bool:
-        return (
-            not wait.idle
-            and wait.duration_s > wait_s
-            and _wait_id(tid, wait) not in self._reported[AlertKind.WAIT]
-        )
 
 
 def _wait_id(tid: int, wait: Wait) -> _WaitId:

@@ -33,6 +33,8 @@ class IdleCache:
         """
         if len(self._idle) > MAX_KEPT:
             self._idle.clear()
+        if not named and not self._idle:
+            return
         verdicts_by_key: dict[_Key, set[bool]] = {}
         # Thousands of waits have a few hundred call sites.
         distinct = {

@@ -54,9 +54,8 @@ def find_waiters(
         reader: reads the threads' blocks again.
         memory: the shared memory.
     """
-    queried = [tid for tid in sorted(found) if _may_wait(found[tid], newest.get(tid))][
-        :_MAX_CHECKED
-    ]
+    may_wait = [tid for tid, task in found.items() if _may_wait(task, newest.get(tid))]
+    queried = sorted(may_wait)[:_MAX_CHECKED]
     blocks = {tid: newest[tid] for tid in queried if tid in newest}
     before = {tid: _published(raw, memory) for tid, raw in blocks.items()}
     inside = [tid for tid in queried if tasks.sleeps_in(tid).startswith("futex")]

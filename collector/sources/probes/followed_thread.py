@@ -70,7 +70,7 @@ class FollowedThread:
         counters = self._read_counters(wanted)
         by_tid = {
             thread.tid: thread
-            for thread in threads
+            for thread in (threads if queried else ())
             if thread.tid in queried and thread.alive and not thread.pid
         }
         now = self._activities(by_tid, stacks)

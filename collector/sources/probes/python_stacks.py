@@ -156,7 +156,9 @@ class PythonStacks:
             self._learn(self._answer, waits)
             self._answer = None
         # A wait shorter than the interval would be over before the reader gets to it.
-        lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
+        lasting = {}
+        if self.runs_in(snapshot.stacks):
+            lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
         if time.monotonic() >= self._next_at and not self._reader.asking:
             self._next_at = time.monotonic() + self._pause_s
             if self._wanted(snapshot, lasting):
