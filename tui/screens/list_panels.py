@@ -5,7 +5,7 @@ Equal things are one row until the row is opened: locks of one class, threads in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from locktop.collector.format.row_filter import RowFilter
@@ -79,6 +79,10 @@ class Panel(Generic[Row]):
 
     def group_of(self, index: SnapshotIndex, id_: int) -> Hashable | None:
         """The key of the group that a single row is in, None without one."""
+        raise NotImplementedError
+
+    def grouped(self, index: SnapshotIndex) -> Container[int]:
+        """The ids of the single rows in all groups."""
         raise NotImplementedError
 
     def inside(self, group: Row) -> Sequence[int]:
@@ -213,9 +217,8 @@ class Panel(Generic[Row]):
         if not groups:
             return dict(singles)
         rows = {self._groups.id_of(key): group for key, group in groups.items()}
-        for id_, row in singles.items():
-            if self.group_of(index, id_) is None:
-                rows[id_] = row
+        grouped = self.grouped(index)
+        rows.update({id_: row for id_, row in singles.items() if id_ not in grouped})
         return rows
 
     def _idle_ones(self, index: SnapshotIndex, rows: Mapping[int, Row]) -> set[int]:
@@ -329,6 +332,10 @@ class LockPanel(Panel[LockRow]):
         of = index.class_of.get(id_)
         return (of.kind, of.name) if of is not None else None
 
+    def grouped(self, index: SnapshotIndex) -> Container[int]:
+        """See Panel."""
+        return index.class_of
+
     def inside(self, group: LockRow) -> Sequence[int]:
         """See Panel."""
         return group.locks if isinstance(group, LockClass) else ()
@@ -397,6 +404,10 @@ class ThreadPanel(Panel[ThreadRow]):
         """See Panel."""
         group = index.group_of.get(id_)
         return group.key if group is not None else None
+
+    def grouped(self, index: SnapshotIndex) -> Container[int]:
+        """See Panel."""
+        return index.group_of
 
     def inside(self, group: ThreadRow) -> Sequence[int]:
         """See Panel."""
