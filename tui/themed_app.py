@@ -136,8 +136,8 @@ class ThemedApp(App[Result]):
     def push_screen(self, *args: Any, **kwargs: Any) -> Any:
         """Push a screen. Textual then tells its end to the app, which is always there.
 
-        Otherwise Textual would tell the widget whose key or click opened the screen. That widget
-        may be gone at the end of the screen.
+        Otherwise Textual would tell the widget whose key or click opened the screen. By the end of
+        the screen the widget may be gone.
         """
         with self._context():
             return super().push_screen(*args, **kwargs)
