@@ -83,6 +83,11 @@ class Past:
             reason=self._notable.text if self._notable is not None else "",
         )
 
+    @property
+    def cursor_ns(self) -> int | None:
+        """The exact time of the alert or mark that the user jumped to, else of the snapshot."""
+        return self._notable.time_ns if self._notable is not None else self.time_ns
+
     # Each of these returns a message for the user, "" for none.
 
     def step(self, count: int) -> str:

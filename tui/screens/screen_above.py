@@ -215,7 +215,7 @@ class ScreenAbove:
             if past.moments is None:
                 raise LocktopError("Nothing is kept: --history 0 says so.")
             self.reader = self.reader or TimeLineReader(past.moments, _MAX_RECORDS)
-            screen = make(OpenedPast(self.reader, past.time_ns, self._below.is_over, self._now))
+            screen = make(OpenedPast(self.reader, past.cursor_ns, self._below.is_over, self._now))
         except LocktopError as error:
             self._monitor.show_message(str(error))
             self._back()

@@ -44,6 +44,11 @@ def test_a_long_wait_before_attaching_is_found_by_one_key(
         found = screen.until(lambda text: "PAST" in text.split("\n")[0], "the past")
         assert f"worker waited {waited_s:.2f} s for g_cache_lock" in found
         assert "before the oldest moment" in found
+        screen.press("8")
+        said = f"worker waited {waited_s:.2f} s for mutex g_cache_lock"
+        screen.until(lambda text: said in text, "the wait under the cursor of the time line")
+        screen.press("Escape")
+        screen.until(lambda text: "Details" in text, "the lists")
         screen.press("End")
         screen.until(lambda text: "PAST" not in text, "now")
         screen.press("q")
