@@ -61,7 +61,9 @@ class Past:
 
     @property
     def key_labels(self) -> dict[str, str]:
-        """The labels of some keys in the past, by their actions."""
+        """The labels of some keys in the past, by their actions; none at now."""
+        if not self.is_active:
+            return {}
         return {
             "pause": "pause" if self.is_playing else "play",
             "newest": "last" if self.is_replay else "now",

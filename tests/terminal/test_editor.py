@@ -115,7 +115,7 @@ def test_a_source_file_that_is_not_here_is_a_message_with_its_path(
     assert b"editing" not in terminal.since(mark)
 
 
-def test_a_source_file_without_a_directory_is_not_looked_for(editor: Path, opened: Opened) -> None:
+def test_a_source_file_without_a_directory_opens_nothing(editor: Path, opened: Opened) -> None:
     terminal = opened(VISUAL=str(editor), TEST_SOURCE="table.c")
     mark = terminal.received
     terminal.press("e")

@@ -100,14 +100,9 @@ class MonitorScreen(ListScreen):
         self._level = LevelControl(feed, slot, self, asks=asks_for_level)
         self._session = SessionControl(feed, slot, self, is_replay=is_replay)
         below = Below(
-            self._status_line,
-            self.flags,
-            self.action_pause,
-            self.travel,
-            self._is_over,
-            self._above_closed,
+            self._status_line, self.flags, self.action_pause, self.travel, self._above_closed
         )
-        self.above = ScreenAbove(self, feed, self.past, below, now)
+        self.above = ScreenAbove(self, feed, slot, self.past, below, now)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
         self._paused = False
@@ -166,12 +161,7 @@ class MonitorScreen(ListScreen):
     @property
     def has_ended(self) -> bool:
         """Whether the process has ended."""
-        newest = self._newest.slot.newest
-        return newest is not None and newest.ended
-
-    def _is_over(self) -> bool:
-        """Whether no new snapshot comes: of a replay, an ended process or an ended stream."""
-        return self.past.is_replay or self.has_ended or bool(self._feed.stale)
+        return (newest := self._newest.slot.newest) is not None and newest.ended
 
     @property
     def process_name(self) -> str:
@@ -235,10 +225,7 @@ class MonitorScreen(ListScreen):
         return state_flags(self._index, self._paused, self.travel.position)
 
     def _show_keys(self) -> None:
-        if self.past.is_active:
-            self.show_keys(PAST_FOOTER, self.past.key_labels)
-        else:
-            self.show_keys()
+        self.show_keys(PAST_FOOTER if self.past.is_active else None, self.past.key_labels)
 
     def _show_index(self, index: SnapshotIndex) -> None:
         self._index = index
@@ -443,12 +430,10 @@ class MonitorScreen(ListScreen):
 
     def action_save(self, form: str) -> None:
         """Save the snapshot that is on the screen."""
-        if self._index is None:
-            return
-        if not self._index.snapshot.process.pid:  # a listener waits for its first sender
-            self.show_message("Not saved: there is no snapshot yet")
-        else:
+        if self._index is not None and self._index.snapshot.process.pid:
             self.save(partial(save_snapshot, self._index.snapshot, form))
+        else:
+            self.show_message("Not saved: there is no snapshot yet")
 
     def action_callers(self, weight: str | None = None, idle: bool = False) -> None:
         """Show the call tree, by this weight, and with idle waits or without."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, Snapshot
-from locktop.tui.feed import PollerFeed, SnapshotFeed
+from locktop.tui.feed import PollerFeed, Slot, SnapshotFeed
 from locktop.tui.past import Past
 from locktop.tui.screens.calls_control import CallsControl
 from locktop.tui.screens.past_travel import PastTravel
@@ -33,7 +33,6 @@ class Below(NamedTuple):
     flags: Callable[[], Line]  # the right end of the first line
     pause: Callable[[], None]
     travel: PastTravel
-    is_over: Callable[[], bool]  # whether no new snapshot comes
     #: The user is back, with the moment that he chose, or None; and goes on to a view, or "".
     closed: Callable[[int | None, str], None]
 
@@ -45,6 +44,7 @@ class ScreenAbove:
         self,
         monitor: ListScreen,
         feed: SnapshotFeed,
+        slot: Slot,
         past: Past,
         below: Below,
         now: Callable[[], float],
@@ -52,12 +52,14 @@ class ScreenAbove:
         """Args:
         monitor: the screen below.
         feed: takes the samples inside locks.
+        slot: has the newest snapshot.
         past: what the time line and the heat map show.
         below: what the screen above uses of the monitor.
         now: a monotonic clock in seconds.
         """
         self._monitor = monitor
         self._feed = feed
+        self._slot = slot
         self._past = past
         self._below = below
         self._now = now
@@ -71,6 +73,12 @@ class ScreenAbove:
     def is_open(self) -> bool:
         """Whether there is a screen above."""
         return self._screen is not None
+
+    def _is_over(self) -> bool:
+        """Whether no new snapshot comes: of a replay, an ended process or an ended stream."""
+        newest = self._slot.newest
+        has_ended = newest is not None and newest.ended
+        return self._past.is_replay or has_ended or bool(self._feed.stale)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Pass a snapshot on to the screen above."""
@@ -215,7 +223,7 @@ class ScreenAbove:
             if past.moments is None:
                 raise LocktopError("Nothing is kept: --history 0 says so.")
             self.reader = self.reader or TimeLineReader(past.moments, _MAX_RECORDS)
-            screen = make(OpenedPast(self.reader, past.cursor_ns, self._below.is_over, self._now))
+            screen = make(OpenedPast(self.reader, past.cursor_ns, self._is_over, self._now))
         except LocktopError as error:
             self._monitor.show_message(str(error))
             self._back()

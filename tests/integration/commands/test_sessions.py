@@ -158,10 +158,10 @@ def test_a_sampled_process_has_no_session_of_commands(start_unprepared: StartTar
     done = tool.run("ctl", "-p", target.pid, "--start")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     for command in ("snapshot", "callers"):
-        asked = tool.run(command, "-p", target.pid, "--session")
-        assert (asked.returncode, asked.stderr.count("\n")) == (2, 1)
-        assert "a session is on one screen only" in asked.stderr
-        assert "--start" not in asked.stderr
+        refused = tool.run(command, "-p", target.pid, "--session")
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert "a session is on one screen only" in refused.stderr
+        assert "--start" not in refused.stderr
     assert target.finish() == (0, [])
 
 

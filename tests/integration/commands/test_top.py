@@ -44,13 +44,13 @@ def test_sigusr2_saves_a_snapshot(
     monkeypatch.chdir(tmp_path)
     pid = deadlocked(start_target)
     command = shlex.join([tool.COMMAND, *arguments, "-p", str(pid), "--interval", "0.2"])
-    with Target(["sh", "-c", f"exec {command} 2>&1 < /dev/null"]) as shown:
-        assert shown.line()  # the first scan
-        while "DEADLOCK" not in (line := shown.line()) and "Deadlock: certain" not in line:
+    with Target(["sh", "-c", f"exec {command} 2>&1 < /dev/null"]) as plain:
+        assert plain.line()  # the first scan
+        while "DEADLOCK" not in (line := plain.line()) and "Deadlock: certain" not in line:
             pass
-        shown.process.send_signal(signal.SIGUSR2)
-        while "snapshot /" not in (line := shown.line()):
-            assert line or shown.process.poll() is None
+        plain.process.send_signal(signal.SIGUSR2)
+        while "snapshot /" not in (line := plain.line()):
+            assert line or plain.process.poll() is None
         path = Path(line.partition("snapshot ")[2])
         assert json.loads(path.read_text())["process"]["pid"] == pid
 

@@ -204,7 +204,7 @@ def test_a_time_of_day_is_local_and_means_the_whole_second() -> None:
         assert _second(past) == second
 
 
-def test_a_time_after_the_end_or_before_the_begin_is_told() -> None:
+def test_a_time_of_no_moment_leads_to_the_last_or_first() -> None:
     past = Past(_Moments(), is_replay=True)
     assert past.go_to("+100h") == f"The newest moment is {clock_text(_at(99))}."
     assert _second(past) == 99

@@ -153,7 +153,7 @@ def test_what_is_damaged_is_left_out_with_one_line(
     assert json.loads(output)["duration_s"] < 109
 
 
-def test_damage_is_told_although_an_early_snapshot_has_the_answer(
+def test_damage_is_reported_although_an_early_snapshot_decides(
     recording: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = Path(recording)
