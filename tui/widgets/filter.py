@@ -15,8 +15,8 @@ class Filter(Input):
     """The input of the filter, which handles fast keys in their order.
 
     Textual gives a key to the widget that had the focus when the key came. So the filter may get
-    keys that were typed after Enter or Escape. These keys are for the list, or for the screen that
-    such a key opened.
+    keys that were typed after Enter or Escape. These keys are for the list, or for the screen or
+    the entry that such a key opened.
     """
 
     #: The id, the class of the screen while the entry is open, and what an empty entry says.
@@ -77,8 +77,9 @@ class Filter(Input):
     async def _pass_on(self, event: events.Key) -> None:
         """Give a key that came after the end of the entry to what the user sees now."""
         top = self.app.screen
-        if top is not self.screen:
-            (top.focused or top)._forward_event(events.Key(event.key, event.character))
+        target = top.focused or top
+        if top is not self.screen or isinstance(target, Filter):
+            target._forward_event(events.Key(event.key, event.character))
         elif bound := top.active_bindings.get(event.key):
             await self.app.run_action(bound.binding.action, bound.node)
 

@@ -52,6 +52,16 @@ async def test_keys_after_the_closing_key_go_to_a_screen_that_they_open() -> Non
         assert names == ["MonitorScreen", "CallTreeScreen", "HelpScreen"]
 
 
+async def test_keys_after_the_closing_key_go_to_another_entry_that_they_open() -> None:
+    async with opened() as screen:
+        await screen.keys("f")
+        for key, letter in (("enter", "\r"), ("slash", "/"), ("S", "S"), ("c", "c"), ("p", "p")):
+            screen.app.post_message(Key(key, letter))
+        await screen.settle()
+        assert screen.app.screen.query_one("#filter", Input).value == "Scp"
+        assert "PAUSED" not in screen.text
+
+
 async def test_letters_in_the_filter_are_no_commands() -> None:
     async with opened() as screen:
         await screen.keys("slash", "q", "p", "w")
