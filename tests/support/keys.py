@@ -18,7 +18,7 @@ MAX_OPEN = 30
 #: grows: a busy machine needs time for the keys before.
 AGAIN_S, MAX_AGAIN_S = 1.0, 30.0
 #: Seconds in which a screen closes on a quiet machine.
-_CLOSES_WITHIN_S = 0.3
+_CLOSES_WITHIN_S = 0.1
 #: Characters that no keymap has, and a number for each use.
 _UNBOUND = "@&~^"
 _uses = count()
