@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from textual._context import visible_screen_stack
 from textual.app import App
 from textual.strip import Strip
 
@@ -80,4 +81,5 @@ def text_of(app: App[int]) -> str:
 
 def strips_of(app: App[int]) -> list[Strip]:
     """The lines of the screen with their styles. Textual has no public way to them."""
+    visible_screen_stack.set(app._background_screens)
     return app.screen._compositor.render_strips()

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import pty
-import re
 import select
 import signal
 import struct
@@ -18,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-import pyte
+from support.emulator import Emulator
 
 #: Far longer than any change of the screen takes.
 PATIENCE_S = 90.0
@@ -28,10 +27,6 @@ _OF_TERMINALS = (
     "NO_COLOR", "SSH_CONNECTION", "TMUX", "STY", "TERM_PROGRAM", "LC_ALL", "LC_CTYPE", "LANG",
     "LINES", "COLUMNS",
 )  # fmt: skip
-#: Sequences that pyte would show as text: private ones of xterm and of the keyboard of kitty.
-_NOT_OF_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$[a-z]")
-#: The begin of such a sequence at the end of a piece.
-_CUT = re.compile(rb"\x1b(\[[<>=?]?[0-9;$]*)?$")
 
 
 def environment_of(changes: Mapping[str, str]) -> dict[str, str]:
@@ -64,9 +59,7 @@ class PtyTool:
             cwd=cwd,
         )
         os.close(slave)
-        self._emulator = pyte.Screen(*size)
-        self._stream = pyte.ByteStream(self._emulator)
-        self._rest = b""  # the begin of a sequence
+        self._emulator = Emulator(*size)
         self._output = bytearray()
         self._changed = threading.Condition()
         self._leaving = threading.Event()
@@ -94,26 +87,16 @@ class PtyTool:
                 data = b""
             with self._changed:
                 self._output += data
-                self._show(data)
+                self._emulator.feed(data)
                 self._changed.notify_all()
             if not data:
                 return
-
-    def _show(self, data: bytes) -> None:
-        data = _NOT_OF_PYTE.sub(b"", self._rest + data)
-        cut = _CUT.search(data)
-        at = cut.start() if cut is not None else len(data)
-        self._rest = data[at:]
-        self._stream.feed(data[:at])
 
     @property
     def text(self) -> str:
         """The lines of the screen."""
         with self._changed:
-            return self._display()
-
-    def _display(self) -> str:
-        return "\n".join(line.rstrip() for line in self._emulator.display)
+            return self._emulator.text
 
     @property
     def received(self) -> int:
@@ -130,7 +113,7 @@ class PtyTool:
         """Wait until ``seen`` is true of the text of the screen; return whether it came true."""
         end = time.monotonic() + within_s
         with self._changed:
-            while not seen(self._display()):
+            while not seen(self._emulator.text):
                 left = end - time.monotonic()
                 if left <= 0 or self.process.poll() is not None:
                     return False
@@ -155,7 +138,7 @@ class PtyTool:
     def resize(self, width: int, height: int) -> None:
         """Set the size; the kernel tells the process of the terminal."""
         with self._changed:
-            self._emulator.resize(height, width)
+            self._emulator.resize(width, height)
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     @property

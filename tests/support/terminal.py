@@ -19,6 +19,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
+from support.emulator import Emulator
+
 HERE = Path(__file__).parent.parent / "terminal"
 LONG_ENOUGH_S = 60.0
 
@@ -37,6 +39,7 @@ class Terminal:
 
         ``variables``: more variables of the environment of the child.
         """
+        self._size = size
         environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
         environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
         environ |= {"LC_ALL": "C.UTF-8"}
@@ -133,18 +136,33 @@ class Terminal:
             assert self._changed.wait_for(lambda: len(self._output) >= number, LONG_ENOUGH_S)
 
     def wait_text(self, text: str, mark: int) -> float:
-        """Wait until ``text`` has arrived after ``mark``; return the seconds of the wait."""
-        wanted, began = text.encode(), time.monotonic()
+        """Wait until ``text`` has come after ``mark``; return the seconds of the wait.
+
+        Text of the screen may arrive in pieces, since only changed cells are sent.
+        """
+        began = time.monotonic()
+        emulator = Emulator(*self._size)
+        emulator.feed(self.since(0)[:mark])
+        was_shown, fed = text in emulator.text, mark
+
+        def has_come() -> bool:
+            nonlocal fed
+            emulator.feed(bytes(self._output[fed:]))
+            fed = len(self._output)
+            shown = text in emulator.text
+            return (shown and not was_shown) or text.encode() in self._output[mark:]
+
         with self._changed:
-            assert self._changed.wait_for(lambda: wanted in self._output[mark:], LONG_ENOUGH_S), (
-                f"{text!r} was not painted"
-            )
+            came = self._changed.wait_for(has_come, LONG_ENOUGH_S)
+            assert came, f"{text!r} was not painted\n{emulator.text}"
         return time.monotonic() - began
 
     def tell(self, command: str) -> dict[str, Any]:
         """Send a command; return the answer that the child gives after its last output."""
         self._commands.write(command + "\n")
-        answer: dict[str, Any] = json.loads(self._answers.readline())
+        line = self._answers.readline()
+        assert line.startswith("{"), line + self._answers.read()
+        answer: dict[str, Any] = json.loads(line)
         return answer
 
     def frame(self, command: str) -> int:
@@ -159,6 +177,7 @@ class Terminal:
 
     def resize(self, width: int, height: int) -> None:
         """Set the size, and tell the child as the kernel tells the owner of a terminal."""
+        self._size = (width, height)
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         self.process.send_signal(signal.SIGWINCH)
 

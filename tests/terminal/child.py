@@ -4,10 +4,10 @@ Arguments: the descriptor of the commands, the descriptor of the answers, and th
 patience is the time in seconds that the terminal has for the last output.
 
 A command is a line. ``tick N`` publishes the large snapshot of that tick. ``calls N`` publishes a
-snapshot with many callers. ``same`` publishes the last snapshot again. ``settle`` only waits. The
-child answers with a line of JSON as soon as the writer has all output of the command. The answer
-has the text that the screen is to show. After the answer to ``stick`` the event loop is busy for
-ever.
+snapshot with many callers. ``hostile`` publishes one with wide and combining characters. ``same``
+publishes the last snapshot again. ``settle`` only waits. The child answers with a line of JSON as
+soon as the writer has all output of the command. The answer has the text that the screen is to
+show. After the answer to ``stick`` the event loop is busy for ever.
 """
 
 from __future__ import annotations
@@ -17,16 +17,50 @@ import json
 import os
 import sys
 import threading
+import traceback
+from collections.abc import Callable
+from typing import IO
 
 from msgspec.structs import replace
 from parent_watch import end_with_parent
 from support.feed import HandFeed, text_of
+from textual._context import active_app
 from textual.pilot import Pilot
 from unit.builders import scenarios
 
+from locktop.collector.model import Snapshot
 from locktop.tui.app import LocktopApp
 from locktop.tui.terminal import driver
 from locktop.tui.themed_app import run_app
+
+#: The snapshot of each command, by the tick.
+MADE: dict[str, Callable[[int], Snapshot]] = {
+    "tick": lambda tick: scenarios.many(tick=tick),
+    "calls": lambda tick: scenarios.calls(tick=tick),
+    "hostile": lambda _: scenarios.hostile(),
+}
+
+
+async def settle(app: LocktopApp) -> str:
+    """Wait until all is painted; return the text of the screen."""
+    active_app.set(app)  # the pilot paints, and so does text_of()
+    pilot = Pilot(app)
+    for _ in range(3):
+        await pilot.pause()
+    return text_of(app)
+
+
+def answer_faults(
+    obey: Callable[[asyncio.AbstractEventLoop], None],
+    loop: asyncio.AbstractEventLoop,
+    answers: IO[str],
+) -> None:
+    """Obey commands. A fault is the last answer, which is no JSON, so the test fails at once."""
+    try:
+        obey(loop)
+    except Exception:
+        answers.write(traceback.format_exc())
+    answers.close()
 
 
 def main() -> None:
@@ -39,11 +73,6 @@ def main() -> None:
     # Two snapshots a second, however busy the machine is.
     app = LocktopApp(feed, "night", now=lambda: ticks[0] / 2)
 
-    async def settle() -> None:
-        pilot = Pilot(app)
-        for _ in range(3):
-            await pilot.pause()
-
     stuck = threading.Event()
 
     async def stick() -> None:
@@ -55,20 +84,14 @@ def main() -> None:
         last = scenarios.many()
         for line in commands:
             word, *rest = line.split()
-            if word == "tick":
+            if rest:
                 ticks[0] = int(rest[0])
-                last = scenarios.many(tick=ticks[0])
-            if word == "calls":
-                ticks[0] = int(rest[0])
-                last = scenarios.calls(tick=ticks[0])
-            if word in ("tick", "calls", "same"):
+            if word in MADE:
+                last = MADE[word](ticks[0])
+            if word in (*MADE, "same"):
                 feed.publish(replace(last))
-            asyncio.run_coroutine_threadsafe(settle(), loop).result()
-            answer = {
-                "queued": app.meter.queued,
-                "interval_s": feed.interval_s,
-                "text": text_of(app),
-            }
+            text = asyncio.run_coroutine_threadsafe(settle(app), loop).result()
+            answer = {"queued": app.meter.queued, "interval_s": feed.interval_s, "text": text}
             if word == "stick":
                 asyncio.run_coroutine_threadsafe(stick(), loop)
                 stuck.wait()
@@ -76,7 +99,7 @@ def main() -> None:
 
     def listen() -> None:
         loop = asyncio.get_running_loop()
-        threading.Thread(target=obey, args=(loop,), daemon=True).start()
+        threading.Thread(target=answer_faults, args=(obey, loop, answers), daemon=True).start()
 
     app.call_later(listen)
     sys.exit(run_app(app))
