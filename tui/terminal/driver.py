@@ -20,13 +20,15 @@ from types import FrameType
 from typing import IO, Any
 
 from textual import events
+from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 
 from locktop.tui.terminal.ascii_only import first_environment, shows_utf8, to_ascii
+from locktop.tui.terminal.cells import TerminalCells
+from locktop.tui.terminal.description import erases_in_colour
 from locktop.tui.terminal.input_decoder import InputDecoder
-from locktop.tui.terminal.sgr import Shortener
 
 #: Seconds that the terminal has for the output when the app ends.
 PATIENCE_S = 3.0
@@ -187,7 +189,8 @@ class MeteredDriver(LinuxDriver):
         screen.reconfigure(errors="backslashreplace")  # like stderr: a write must not raise
         self._metered = _MeteredFile(screen, self.meter)
         self._file: Any = self._metered
-        self._shortener = Shortener()
+        self._cells = TerminalCells(erases_in_colour())
+        self._update_begin = ""  # of a synchronized update without a change so far
         self._is_ascii = not shows_utf8(first_environment())
         self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
         self._last_words: list[str] | None = None  # written since the app began to end
@@ -196,8 +199,17 @@ class MeteredDriver(LinuxDriver):
         self.meter.abandon = self._patience.give_up
 
     def write(self, data: str) -> None:
-        """Shorten, count and write ``data``."""
-        short = self._shortener.shorten(to_ascii(data) if self._is_ascii else data)
+        """Reduce ``data`` to what changes, count and write it."""
+        if data == SYNC_START:
+            self._update_begin = data
+            return
+        if data == SYNC_END and self._update_begin:  # the update has changed nothing
+            self._update_begin = ""
+            return
+        short = self._cells.reduce(to_ascii(data) if self._is_ascii else data)
+        if not short:
+            return
+        short, self._update_begin = self._update_begin + short, ""
         self.meter.queued += len(short.encode())
         if self._last_words is not None:
             self._last_words.append(short)
@@ -215,6 +227,7 @@ class MeteredDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Start, or continue after a stop."""
         self._metered.dropping, self._last_words = False, None
+        self._cells.resize(*self._get_terminal_size())
         self._given_back = False
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
@@ -298,9 +311,14 @@ class MeteredDriver(LinuxDriver):
         except OSError:
             return b""
 
+    def forget_cells(self) -> None:
+        """Send the next painting whole: another program may have written on the terminal."""
+        self._cells.forget()
+
     def size_event(self) -> events.Resize:
-        """Return the event that tells the present size of the terminal."""
+        """Return the event that tells the present size of the terminal, and expect its painting."""
         size = Size(*self._get_terminal_size())
+        self._cells.resize(*size)
         return events.Resize(size, size)
 
     def _get_terminal_size(self) -> tuple[int, int]:

@@ -1,23 +1,15 @@
-"""Fewer bytes for the same colours: only the difference between two styles is sent.
-
-Textual ends every piece of text with a reset and begins the next piece with its whole style. The
-shorter output gives the same text in the same styles.
-"""
+"""The styles of text on a terminal, and the shortest sequence from one style to another."""
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
-
-_SGR = re.compile(r"\x1b\[([0-9;]*)m")
-#: Cursor movements, which paint nothing. Only the last position counts. A line feed before it
-#: would scroll a terminal that has just become smaller.
-_MOVES = re.compile(r"(?:\x1b\[[0-9;]*H|\r?\n)*(\x1b\[[0-9;]*H)|(?:\r?\n)+")
 
 #: The code that sets an attribute, and the code that clears it (bold and dim share one).
 _OFF = {1: 22, 2: 22, 3: 23, 4: 24, 5: 25, 7: 27, 8: 28, 9: 29}
 _EXTENDED_LENGTH = {"5": 3, "2": 5}  # 38;5;N and 38;2;R;G;B
+#: The attributes that a blank shows: underlined, reversed, struck out.
+_SHOWN_BY_BLANKS = frozenset({4, 7, 9})
 
 
 class Attributes(NamedTuple):
@@ -29,46 +21,6 @@ class Attributes(NamedTuple):
 
 
 DEFAULT = Attributes()
-
-
-class Shortener:
-    """Shortens the output of one terminal, and keeps the style that the terminal has."""
-
-    def __init__(self) -> None:
-        self._set = DEFAULT
-
-    def shorten(self, data: str) -> str:
-        """``data`` with the necessary changes of style only; the style at its end is the same."""
-        found = list(_SGR.finditer(data))
-        if not found:
-            return data
-        out: list[str] = []
-        wanted: Attributes | None = self._set
-        at = 0
-        for match in found:
-            if match.start() > at:
-                piece = data[at : match.start()]
-                moves = _MOVES.fullmatch(piece)
-                if not moves:
-                    self._change(out, wanted)
-                out.append(moves[1] or piece if moves else piece)
-            wanted = apply(wanted, match[1]) if wanted is not None else None
-            if wanted is None:
-                return self._give_up(data)
-            at = match.end()
-        self._change(out, wanted)
-        out.append(data[at:])
-        return "".join(out)
-
-    def _change(self, out: list[str], wanted: Attributes | None) -> None:
-        if wanted is not None and wanted != self._set:
-            out.append(change(self._set, wanted))
-            self._set = wanted
-
-    def _give_up(self, data: str) -> str:
-        """``data`` with an unknown sequence, unchanged, between resets."""
-        self._set = DEFAULT
-        return f"\x1b[0m{data}\x1b[0m"
 
 
 @lru_cache(4096)
@@ -100,6 +52,12 @@ def apply(before: Attributes, parameters: str) -> Attributes | None:
             return None
         at += length
     return Attributes(foreground, background, flags)
+
+
+@lru_cache(4096)
+def blank(style: Attributes) -> Attributes:
+    """The style of all blanks that look like a blank in ``style``."""
+    return style if style.flags & _SHOWN_BY_BLANKS else Attributes(background=style.background)
 
 
 @lru_cache(4096)

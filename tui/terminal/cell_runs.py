@@ -1,0 +1,205 @@
+"""The shortest output for changed cells: runs of one style, erased blanks, movements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from locktop.tui.terminal.sgr import DEFAULT, Attributes, blank, change
+
+_ERASE_ROW = "\x1b[K"
+#: The sequence that erases some cells, with a movement behind them, has so many bytes.
+_ERASE_CELLS_BYTES = 10
+#: A movement has at least so many bytes. To send fewer unchanged cells again is shorter.
+_MOVE_BYTES = 4
+
+
+class Cell(NamedTuple):
+    """A character with its marks. The second cell of a wide character has no text."""
+
+    text: str
+    style: Attributes
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the cell shows only its background."""
+        return self.text == " " and not self.style.flags
+
+
+#: The cells of a row of the terminal; None: not known.
+Row: TypeAlias = list[Cell | None]
+#: A row and a column, each from 0 on.
+Position: TypeAlias = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Run:
+    """Output for cells of one style that follow each other in a row."""
+
+    y: int
+    x: int
+    style: Attributes
+    text: str = ""
+    end: int | None = None  # the column of the cursor afterwards; None: not known
+    is_blank: bool = False  # every style with this background and no line does as well
+    is_odd: bool = False  # terminals may differ in its width
+
+    def takes(self, cell: Cell | None) -> bool:
+        """Whether the run may go on with the cell; take over the style of its first character."""
+        if cell is None or len(cell.text) != 1:
+            return False
+        if cell.is_blank:
+            return blank(self.style) == cell.style
+        if self.is_blank and blank(cell.style) == self.style:
+            self.style, self.is_blank = cell.style, False
+        return cell.style == self.style and not self.is_blank
+
+
+def is_second(cell: Cell | None) -> bool:
+    """Whether the cell is the second one of a wide character."""
+    return cell is not None and not cell.text
+
+
+def runs_of(y: int, old: Row, new: Row, erases: bool) -> list[Run]:
+    """Return the output that changes a row.
+
+    Args:
+        y: the number of the row.
+        old: what the terminal shows.
+        new: what the terminal is to show.
+        erases: whether erased cells get the background of the style.
+    """
+    changed = _changed(old, new)
+    runs: list[Run] = []
+    done = 0
+    for number, x in enumerate(changed):
+        cell = new[x]
+        if x < done or cell is None:
+            continue
+        width = _width(new, x)
+        if width > 1 or len(cell.text) > 1:
+            runs.append(_odd_run(y, x, cell, width))
+        elif erases and cell.is_blank and (erased := _erase(y, new, changed[number:])):
+            run, done = erased
+            runs.append(run)
+        elif not (runs and _extend(runs[-1], new, x)):
+            end = x + 1 if x + 1 < len(new) else None
+            runs.append(Run(y, x, cell.style, cell.text, end, is_blank=cell.is_blank))
+    return runs
+
+
+def shortest_output(runs: list[Run], end: Position | None) -> str:
+    """Return the output of runs, in the order that makes it shortest.
+
+    The style is the default afterwards, and the cursor is at ``end`` unless that is None.
+    """
+    # What an odd character leaves beside it is painted over.
+    by_row = sorted(runs, key=lambda run: not run.is_odd)
+    by_style = sorted(runs, key=lambda run: (not run.is_odd, *_order(run.style), run.y, run.x))
+    return min(_output(by_row, end), _output(by_style, end), key=len)
+
+
+def _output(runs: Iterable[Run], end: Position | None) -> str:
+    out: list[str] = []
+    style, position = DEFAULT, None
+    for run in runs:
+        out.append(_move(position, (run.y, run.x)))
+        if run.style != (blank(style) if run.is_blank else style):
+            out.append(change(style, run.style))
+            style = run.style
+        out.append(run.text)
+        position = None if run.end is None else (run.y, run.end)
+    if style != DEFAULT:
+        out.append(change(style, DEFAULT))
+    if end is not None:
+        out.append(_move(position, end))
+    return "".join(out)
+
+
+def _order(style: Attributes) -> tuple[str, list[int], str]:
+    return style.background, sorted(style.flags), style.foreground
+
+
+def _changed(old: Row, new: Row) -> list[int]:
+    """The columns to send."""
+    found = [x for x, cell in enumerate(new) if cell is not old[x] and cell != old[x]]
+    if not any(cell is not None and len(cell.text) != 1 for cell in new):
+        return found
+    columns: set[int] = set()
+    for x in found:
+        while is_second(new[x]):
+            x -= 1
+        columns.add(x)
+        # Behind an odd character the terminal may show anything.
+        while (cell := new[x]) is not None and (_width(new, x) > 1 or len(cell.text) > 1):
+            x += _width(new, x)
+            if x >= len(new):
+                break
+            columns.add(x)
+    return sorted(columns)
+
+
+def _width(row: Row, x: int) -> int:
+    end = x + 1
+    while end < len(row) and is_second(row[end]):
+        end += 1
+    return end - x
+
+
+def _odd_run(y: int, x: int, cell: Cell, width: int) -> Run:
+    """A character that some terminals show in fewer cells, which leaves blanks then."""
+    text = " " * width + _move(None, (y, x)) + cell.text
+    return Run(y, x, cell.style, text, is_odd=True)
+
+
+def _extend(run: Run, row: Row, x: int) -> bool:
+    """Let a run go on to column ``x``, over unchanged cells if these are few; False if not."""
+    if run.is_odd or run.end is None or run.text.startswith("\x1b") or x - run.end >= _MOVE_BYTES:
+        return False
+    style, is_blank = run.style, run.is_blank
+    cells = row[run.end : x + 1]
+    if not all(run.takes(cell) for cell in cells):
+        run.style, run.is_blank = style, is_blank
+        return False
+    run.text += "".join(cell.text for cell in cells if cell is not None)
+    run.end = x + 1 if x + 1 < len(row) else None
+    return True
+
+
+def _erase(y: int, row: Row, changed: list[int]) -> tuple[Run, int] | None:
+    """A run that erases the equal blanks from the first changed one on, and their end."""
+    x = changed[0]
+    cell, end = row[x], x
+    while end < len(row) and row[end] == cell:
+        end += 1
+    within = [column for column in changed if column < end]
+    last = within[-1] + 1
+    if end == len(row) and len(within) > len(_ERASE_ROW):
+        text, last = _ERASE_ROW, end
+    elif len(within) > _ERASE_CELLS_BYTES:
+        text = f"\x1b[{last - x}X"
+    else:
+        return None
+    assert cell is not None
+    return Run(y, x, cell.style, text, end=x, is_blank=True), last
+
+
+def _move(position: Position | None, to: Position) -> str:
+    """The shortest movement from one position to another."""
+    y, x = to
+    anywhere = f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H" if y else "\x1b[H"
+    if position is None or y < position[0]:
+        return anywhere
+    return min(_steps(y - position[0], "B") + _across(position[1], x), anywhere, key=len)
+
+
+def _across(before: int, x: int) -> str:
+    """The movement to another column of the row."""
+    if x >= before:
+        return _steps(x - before, "C")
+    return min(_steps(before - x, "D"), "\r" + _steps(x, "C"), key=len)
+
+
+def _steps(count: int, direction: str) -> str:
+    return f"\x1b[{count if count > 1 else ''}{direction}" if count else ""

@@ -1,0 +1,151 @@
+"""The cells that the terminal shows: only those that change are sent.
+
+Textual paints whole rows, and the whole screen for each layout. This module reads what Textual
+paints, and keeps the cells. Other output passes through. Afterwards no cell is known, unless that
+output is known to paint nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import cell_len, split_graphemes
+
+from locktop.tui.terminal.cell_runs import Cell, Position, Row, is_second, runs_of, shortest_output
+from locktop.tui.terminal.sgr import DEFAULT, Attributes, apply, blank
+
+#: A part of what Textual paints: a position, a style, the end of a line, text.
+_PART = re.compile(r"\x1b\[([0-9;]*)([Hm])|\r?\n|([^\x00-\x1f\x7f-\x9f]+)")
+#: A change of the style.
+_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
+#: Output that leaves cells, position and style alone: modes, questions, the clipboard, a bell.
+_NO_PAINT = re.compile(
+    r"(?:\x1b\[[?>=<][0-9;]*(?:\$p|[hlu])|\x1b\[[0-9]* q|\x1b\][^\x07\x1b]*\x07|\x07)+"
+)
+#: The screens of a terminal, with cells of their own.
+_OTHER_SCREEN = re.compile(r"\x1b\[\?(?:[0-9;]*;)?(?:47|1047|1049)[;hl]")
+#: More styles than the themes and views have.
+_MAX_STYLES = 1024
+
+
+class _CellsOfStyle(dict[str, Cell]):
+    """The cells of one style by their text. Equal cells are mostly one object."""
+
+    def __init__(self, style: Attributes) -> None:
+        super().__init__()
+        self._style = style
+
+    def __missing__(self, text: str) -> Cell:
+        cell = self[text] = Cell(text, blank(self._style) if text == " " else self._style)
+        return cell
+
+
+class _NotPaintedError(Exception):
+    """The output is not what Textual paints on a screen of this size."""
+
+
+class _Painting:
+    """The rows after one piece of output."""
+
+    def __init__(self, before: list[Row]) -> None:
+        self._before = before
+        self.rows: dict[int, Row] = {}  # those that it paints
+        self.style = DEFAULT
+        self.position: Position | None = None
+
+    def write(self, cells: Row) -> None:
+        """Put cells at the position."""
+        if self.position is None or self.position[0] >= len(self._before):
+            raise _NotPaintedError
+        y, x = self.position
+        if y not in self.rows:
+            self.rows[y] = self._before[y].copy()
+        row, end = self.rows[y], x + len(cells)
+        if end > len(row):
+            raise _NotPaintedError
+        # Terminals differ in what is left of a wide character without its other half.
+        if 0 < x < len(row) and is_second(row[x]):
+            row[x - 1] = None
+        if end < len(row) and is_second(row[end]):
+            row[end] = None
+        row[x:end] = cells
+        self.position = (y, end)
+
+
+class TerminalCells:
+    """Reduces the output for one terminal to the cells that change."""
+
+    def __init__(self, erases: bool = False) -> None:
+        """``erases``: whether erased cells of the terminal get the background of the style."""
+        self._erases = erases
+        self._rows: list[Row] = []
+        self._cells: dict[Attributes, _CellsOfStyle] = {}
+        self._position: Position | None = None  # None: not known
+
+    def resize(self, width: int, height: int) -> None:
+        """Take over the size of the terminal. No cell is known then."""
+        self._rows = [[None] * width for _ in range(height)]
+        self._position = None
+
+    def forget(self) -> None:
+        """Know no cell: the next painting is sent whole."""
+        self.resize(len(self._rows[0]) if self._rows else 0, len(self._rows))
+
+    def reduce(self, data: str) -> str:
+        """Return what makes the terminal show ``data``. The style is the default afterwards."""
+        if _NO_PAINT.fullmatch(data) and not _OTHER_SCREEN.search(data):
+            return data
+        try:
+            painting = self._read(data)
+        except _NotPaintedError:
+            self.forget()
+            return f"{data}\x1b[m" if _STYLE.search(data) else data
+        runs = []
+        for y, row in sorted(painting.rows.items()):
+            runs += runs_of(y, self._rows[y], row, self._erases)
+            self._rows[y] = row
+        end = painting.position
+        if not runs and end in (None, self._position):
+            return ""
+        self._position = end
+        return shortest_output(runs, end)
+
+    def _read(self, data: str) -> _Painting:
+        painting, at = _Painting(self._rows), 0
+        for part in _PART.finditer(data):
+            if part.start() != at:
+                raise _NotPaintedError
+            at = part.end()
+            parameters, command, text = part.groups()
+            if text:
+                painting.write(self._cells_of(painting.style, text))
+            elif command == "m":
+                style = apply(painting.style, parameters)
+                if style is None:
+                    raise _NotPaintedError
+                painting.style = style
+            else:
+                painting.position = _position(parameters) if command else None
+        if at != len(data) or painting.style != DEFAULT:
+            raise _NotPaintedError
+        return painting
+
+    def _cells_of(self, style: Attributes, text: str) -> Row:
+        if style not in self._cells:
+            if len(self._cells) >= _MAX_STYLES:
+                self._cells.clear()
+            self._cells[style] = _CellsOfStyle(style)
+        cells = self._cells[style]
+        if text.isascii() or all(cell_len(character) == 1 for character in text):
+            return [cells[character] for character in text]
+        row: Row = []
+        for begin, end, width in split_graphemes(text)[0]:
+            row += [cells[text[begin:end]], *[cells[""]] * (width - 1)] if width else []
+        if len(row) != cell_len(text):
+            raise _NotPaintedError
+        return row
+
+
+def _position(parameters: str) -> Position:
+    row, _, column = parameters.partition(";")
+    return max(0, int(row or 1) - 1), max(0, int(column or 1) - 1)
