@@ -42,8 +42,8 @@ _NAMED: dict[str, str] = {
 }
 _MODIFIERS: dict[str, str] = {"ctrl": "Ctrl", "alt": "Alt", "shift": "Shift"}
 #: A terminal sends the same byte for these keys as for Tab, Enter, Backspace and Escape. The
-#: others end or stop locktop.
-_UNUSABLE = ("ctrl+i", "ctrl+m", "ctrl+h", "ctrl+[", "ctrl+c", "ctrl+z")
+#: others end or stop locktop, or paint the screen again.
+_UNUSABLE = ("ctrl+i", "ctrl+m", "ctrl+h", "ctrl+[", "ctrl+c", "ctrl+z", "ctrl+l")
 #: Textual separates keys by commas.
 _TEXTUAL_NAMES = {",": "comma"}
 #: Cells of the help for the keys of one action.

@@ -43,6 +43,7 @@ class ThemedApp(App[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
+        Binding("ctrl+l", "paint_all", show=False, priority=True),
     ]
 
     def __init__(
@@ -95,15 +96,20 @@ class ThemedApp(App[Result]):
         """Clear the message before the key that may cause the next one.
 
         A size is read again. Textual's signal handler reads the size and then posts the event.
-        A later signal between the two posts its newer size first.
+        A later signal between the two posts its newer size first. If the size is the old one
+        again, Textual would paint nothing, but the terminal may have lost cells in between.
         """
+        is_same_size = False
         if isinstance(event, events.Resize) and isinstance(self._driver, MeteredDriver):
             event = self._driver.size_event()
+            is_same_size = event.size == self._size
         if isinstance(event, events.Key) and not event.is_forwarded and self.is_running:
             screen = self.screen
             if isinstance(screen, ListScreen):
                 screen.footer.key_pressed()
         await super().on_event(event)
+        if is_same_size:
+            self.screen.refresh()
 
     @on(ListScreen.Fault)
     def _keep_fault(self, message: ListScreen.Fault) -> None:
@@ -167,6 +173,12 @@ class ThemedApp(App[Result]):
             return "There is no terminal for another program."
         with self.suspend():
             return terminal_program.run(command)
+
+    def action_paint_all(self) -> None:
+        """Paint the whole screen again: another program may have written on the terminal."""
+        if isinstance(self._driver, MeteredDriver):
+            self._driver.forget_cells()
+        self.screen.refresh()
 
     def action_toggle_mouse(self) -> None:
         """Have the terminal report clicks, or leave the mouse to the terminal."""

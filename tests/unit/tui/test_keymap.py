@@ -87,6 +87,7 @@ def test_two_actions_may_exchange_their_keys(own: Path) -> None:
         ('sort = ["hyper+o"]', "sort: there is no key 'hyper+o'"),
         ('sort = ["shift+o"]', "sort: there is no key 'shift+o'"),
         ('sort = ["ctrl+c"]', "sort: the key 'ctrl+c' cannot be used"),
+        ('sort = ["ctrl+l"]', "sort: the key 'ctrl+l' cannot be used"),
         ("sort = []", "sort: the keys are a list of texts"),
         ("sort = 5", "sort: the keys are a list of texts"),
         ('sort = ["i"]', "i has sort and idle in the monitor; sort left out"),
