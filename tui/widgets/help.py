@@ -51,7 +51,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 
 
 class HelpScreen(ClosingScreen[None], ModalScreen[None]):
-    """The keys and the columns, over the dimmed monitor."""
+    """The keys and the columns, over the screen below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1,enter,space", "dismiss", "close", show=False)
