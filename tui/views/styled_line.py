@@ -135,7 +135,9 @@ def wrap(line: Line, width: int, indent: int) -> list[Line]:
 
     Each piece after the first begins with ``indent`` blanks.
     """
-    if width <= indent or cell_len(line_text(line)) <= width:
+    if cell_len(line_text(line)) <= width:
+        return [line]
+    if width <= indent:
         return [cut(line, max(1, width))]
     pieces: list[Line] = []
     current: list[Span] = []
