@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -341,7 +342,8 @@ async def test_a_fault_ten_minutes_back_is_found_by_at_most_ten_keys() -> None:
         assert "1 alert: {" in screen.status
         await screen.keys("left_curly_bracket")
         await _until_first_line(screen, "PAST")
-        assert "-9 min" in screen.first
+        # A busy machine takes time until here.
+        assert re.search(r"-(9|1\d) min", screen.first)
         await screen.keys("d")
         await screen.says("DEADLOCK")
         assert "philosopher-0" in screen.text
