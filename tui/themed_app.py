@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from textual import events, on
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.binding import Binding, BindingType
 
 from locktop.tui import keymap, themes
@@ -96,20 +96,20 @@ class ThemedApp(App[Result]):
         """Clear the message before the key that may cause the next one.
 
         A size is read again. Textual's signal handler reads the size and then posts the event.
-        A later signal between the two posts its newer size first. If the size is the old one
-        again, Textual would paint nothing, but the terminal may have lost cells in between.
+        A later signal between the two posts its newer size first. If the screen has that size
+        already, Textual would paint nothing, but the terminal may have lost cells in between.
         """
-        is_same_size = False
         if isinstance(event, events.Resize) and isinstance(self._driver, MeteredDriver):
             event = self._driver.size_event()
-            is_same_size = event.size == self._size
         if isinstance(event, events.Key) and not event.is_forwarded and self.is_running:
             screen = self.screen
             if isinstance(screen, ListScreen):
                 screen.footer.key_pressed()
         await super().on_event(event)
-        if is_same_size:
-            self.screen.refresh()
+        if isinstance(event, events.Resize):
+            with suppress(ScreenStackError):  # at the start
+                if event.size == self.screen.size:
+                    self.screen.refresh()
 
     @on(ListScreen.Fault)
     def _keep_fault(self, message: ListScreen.Fault) -> None:

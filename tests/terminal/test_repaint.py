@@ -95,4 +95,4 @@ def test_a_new_size_that_is_undone_at_once_has_the_screen_painted(terminal: Term
     mark = terminal.received
     terminal.resize(80, 24)
     terminal.resize(*SIZE)
-    terminal.wait_text("shard0.mutex", mark)
+    terminal.wait_text("shard1.mutex", mark)
