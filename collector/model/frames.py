@@ -71,7 +71,7 @@ def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:
 
 def is_standard_library(frame: Frame) -> bool:
     """Return whether the code of a frame belongs to the standard library of its language."""
-    if frame.file is not None and _STANDARD_FILE.search(frame.file):
+    if frame.file is not None and _STANDARD_FILE.search(frame.path):
         return True
     if frame.module.startswith(_STANDARD_MODULES):
         return True

@@ -57,6 +57,7 @@ class SourceLine(NamedTuple):
 
     file: str
     line: int
+    path: str = ""  # of the file, as far as it is known
 
 
 class StackCall(NamedTuple):
@@ -246,7 +247,7 @@ def _calls(frames: tuple[Frame, ...], known: dict[int, StackCall]) -> tuple[Stac
 
 
 def _call(frame: Frame) -> StackCall:
-    location = SourceLine(frame.file, frame.line or 0) if frame.file else None
+    location = SourceLine(frame.file, frame.line or 0, frame.path) if frame.file else None
     return StackCall(function(frame), location, frame.inlined)
 
 

@@ -172,7 +172,7 @@ def _step(frame: Frame | None) -> Step:
 def _location(frame: Frame | None) -> SourceLine | None:
     if frame is None or not frame.file:
         return None
-    return SourceLine(frame.file, frame.line or 0)
+    return SourceLine(frame.file, frame.line or 0, frame.path)
 
 
 def _subtract(root: CallSum, before: CallSum) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -30,12 +31,14 @@ def unloaded_frame(address: int) -> Frame:
 def located_frames(frame: Frame, locations: tuple[SourceLocation, ...]) -> tuple[Frame, ...]:
     """Return the frames of one address, each with its source location."""
     last = len(locations) - 1
+    paths = [posixpath.split(clean(location.file)) for location in locations]
     return tuple(
         replace(
             frame,
             function=clean(demangle(location.function))
             or (frame.function if number == last else ""),
-            file=clean(location.file) if location.line else None,
+            file=paths[number][1] if location.line else None,
+            directory=paths[number][0] if location.line else "",
             line=location.line or None,
             inlined=number < last,
         )

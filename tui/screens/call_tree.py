@@ -409,7 +409,7 @@ class CallTreeScreen(ListScreen):
         current = self._tree_list.current
         row = self._rows.get(current) if current is not None else None
         location = row.node.location if row is not None else None
-        return (location.file, location.line) if location is not None else None
+        return (location.path or location.file, location.line) if location is not None else None
 
     def file(self, form: str) -> bytes:
         """The tree, or the butterfly of one function, as ``json`` or ``text``."""

@@ -71,7 +71,7 @@ def _first_line(stacks: Iterator[_Stack]) -> tuple[str, int] | None:
         for frame in stack:
             if not frame.file:
                 continue
-            line = (frame.file, frame.line or 0)
+            line = (frame.path, frame.line or 0)
             if not (is_standard_library(frame) or is_library_wrapper(frame)):
                 return line
             other = other or line

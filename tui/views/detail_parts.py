@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import file_and_line, short_location
@@ -57,8 +57,7 @@ def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
 
 def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
     numbered = list(enumerate(frames))
-    own = [number for number, frame in numbered if not is_standard_library(frame)]
-    with_source = set(own[:_MAX_SOURCES])
+    with_source = set(islice(_with_source(index, numbered), _MAX_SOURCES))
     runs = [
         (
             is_standard,
@@ -78,10 +77,17 @@ def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
             yield from lines
 
 
+def _with_source(index: SnapshotIndex, numbered: list[tuple[int, Frame]]) -> Iterator[int]:
+    """The numbers of the program's own frames whose source lines are known."""
+    for number, frame in numbered:
+        if not is_standard_library(frame) and index.source_line(frame.path, frame.line):
+            yield number
+
+
 def _frame(number: int, frame: Frame, index: SnapshotIndex | None) -> Line:
     """A frame. On the whole screen the line of the source file stands below."""
     line = _frame_line(number, frame)
-    source = index.source_line(frame.file, frame.line) if index is not None else ""
+    source = index.source_line(frame.path, frame.line) if index is not None else ""
     if not source:
         return line
     return FoldedLines(line, (line, make_line((f"{frame.line:>12} │ ", "dim"), source)))

@@ -18,7 +18,7 @@ from locktop.collector.symbols.dwarf.sections import DebugSections
 
 _MAX_PROGRAM = 64 << 20  # bytes
 _MAX_FILES = 100_000
-_PATH = 1  # DW_LNCT_path
+_PATH, _DIRECTORY = 1, 2  # DW_LNCT_*
 _BLOCK = 0x09
 _END_SEQUENCE, _SET_ADDRESS = 1, 2  # DW_LNE_*
 
@@ -29,7 +29,7 @@ class Lines(NamedTuple):
     addresses: array[int]
     files: array[int]  # indexes into names
     lines: array[int]
-    names: list[str]  # of the files, without their directories
+    names: list[str]  # of the files, with the directories that the compiler wrote
 
     @classmethod
     def none(cls) -> Lines:
@@ -48,8 +48,13 @@ class _LineHeader(NamedTuple):
     version: int
 
 
-def read_lines(sections: DebugSections, offset: int) -> Lines:
+def read_lines(sections: DebugSections, offset: int, compiled_in: bytes = b"") -> Lines:
     """Return the table at an offset in .debug_line.
+
+    Args:
+        sections: of the file.
+        offset: of the table.
+        compiled_in: the directory of the compiler, to which relative paths belong.
 
     Raises:
         ValueError, IndexError, struct.error: The table is damaged.
@@ -61,11 +66,13 @@ def read_lines(sections: DebugSections, offset: int) -> Lines:
     if size > _MAX_PROGRAM:
         raise ValueError("a line table is larger than is sane")
     data = sections.read("line", offset, at + size)
-    header = _header(sections, data, at, offset_size)
+    header = _header(sections, data, at, offset_size, compiled_in)
     return _sorted(_run(data, header), header.names)
 
 
-def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> _LineHeader:
+def _header(
+    sections: DebugSections, data: bytes, at: int, offset_size: int, compiled_in: bytes
+) -> _LineHeader:
     version = int.from_bytes(data[at : at + 2], "little")
     at += 2
     address_size = 8
@@ -87,30 +94,40 @@ def _header(sections: DebugSections, data: bytes, at: int, offset_size: int) -> 
         raise ValueError("a line table is damaged")
     if version >= 5:
         layout = Layout(version, address_size, offset_size)
-        _, at = _table(sections, data, at, layout)  # directories
-        names, at = _table(sections, data, at, layout)
+        entries, at = _table(sections, data, at, layout)
+        directories = [path for path, _ in entries]
+        files, at = _table(sections, data, at, layout)
     else:
-        names = _old_names(data, at)
+        directories, files = _old_tables(data, at)
+    names = [_path(compiled_in, directories, name, directory) for name, directory in files]
     return _LineHeader(
         begins, min_instruction, line_base, line_range, opcode_base, operands, names, version
     )
 
 
-def _old_names(data: bytes, at: int) -> list[str]:
-    while data[at]:  # directories
-        at = data.index(0, at) + 1
-    at += 1
-    names = [""]  # counted from 1
-    while data[at] and len(names) < _MAX_FILES:
+def _old_tables(data: bytes, at: int) -> tuple[list[bytes], list[tuple[bytes, int]]]:
+    """Return directories, and files as _table() does; before version 5 both count from 1."""
+    directories = [b""]  # that of the compiler
+    while data[at]:
         end = data.index(0, at)
-        names.append(_base_name(data[at:end]))
+        directories.append(data[at:end])
         at = end + 1
-        for _ in range(3):  # directory, time, size
+    at += 1
+    files: list[tuple[bytes, int]] = [(b"", 0)]
+    while data[at] and len(files) < _MAX_FILES:
+        end = data.index(0, at)
+        directory, after = leb(data, end + 1)
+        files.append((data[at:end], directory))
+        at = after
+        for _ in range(2):  # time, size
             _, at = leb(data, at)
-    return names
+    return directories, files
 
 
-def _table(sections: DebugSections, data: bytes, at: int, layout: Layout) -> tuple[list[str], int]:
+def _table(
+    sections: DebugSections, data: bytes, at: int, layout: Layout
+) -> tuple[list[tuple[bytes, int]], int]:
+    """Return paths, each with the number of its directory, and the offset behind them."""
     fields = []
     count, at = data[at], at + 1
     for _ in range(count):
@@ -120,21 +137,23 @@ def _table(sections: DebugSections, data: bytes, at: int, layout: Layout) -> tup
     count, at = leb(data, at)
     if count > _MAX_FILES:
         raise ValueError("a line table has too many files")
-    names = []
+    found = []
     for _ in range(count):
-        name = b""
+        path, directory = b"", 0
         for content, form in fields:
             value, at = _value(sections, data, at, form, layout)
-            if content == _PATH:
-                name = value
-        names.append(_base_name(name))
-    return names, at
+            if content == _PATH and isinstance(value, bytes):
+                path = value
+            elif content == _DIRECTORY and isinstance(value, int):
+                directory = value
+        found.append((path, directory))
+    return found, at
 
 
 def _value(
     sections: DebugSections, data: bytes, at: int, form: int, layout: Layout
-) -> tuple[bytes, int]:
-    """Return the text of a value, b"" if it is a number, and the offset behind it."""
+) -> tuple[bytes | int, int]:
+    """Return the text or the number of a value, b"" for other bytes, and the offset behind it."""
     if form == FORM_STRING:
         end = data.index(0, at)
         return data[at:end], end + 1
@@ -143,15 +162,18 @@ def _value(
         return b"", at + length
     size = layout.size(form)
     if size < 0:
-        return b"", leb(data, at)[1]
+        return leb(data, at)
+    number = int.from_bytes(data[at : at + size], "little")
     if form in (FORM_LINE_STRP, FORM_STRP):
-        offset = int.from_bytes(data[at : at + size], "little")
-        return sections.string("line_str" if form == FORM_LINE_STRP else "str", offset), at + size
-    return b"", at + size
+        return sections.string("line_str" if form == FORM_LINE_STRP else "str", number), at + size
+    return number, at + size
 
 
-def _base_name(path: bytes) -> str:
-    return posixpath.basename(path).decode("utf-8", "replace")
+def _path(compiled_in: bytes, directories: list[bytes], name: bytes, directory: int) -> str:
+    """Return the path of a file. Its directory may be relative to the one of the compiler."""
+    within = directories[directory] if directory < len(directories) else b""
+    path = posixpath.join(compiled_in, within, name) if name else b""
+    return path.decode("utf-8", "replace")
 
 
 class _Sequence(NamedTuple):

@@ -201,7 +201,8 @@ class Dwarf:
         with self._bearing_damage():
             unit = CompileUnit(self._units, offset)
             if dw.STMT_LIST in unit.top:
-                lines = read_lines(unit.sections, int(unit.top[dw.STMT_LIST][1]))
+                offset_of_lines = int(unit.top[dw.STMT_LIST][1])
+                lines = read_lines(unit.sections, offset_of_lines, unit.compiled_in)
             whole = self._whole(unit)
             if whole is not None:
                 found = read_functions(whole)

@@ -15,7 +15,7 @@ from locktop.collector.symbols.dwarf.functions import Functions
 from locktop.collector.symbols.dwarf.line_program import Lines
 
 #: The number changes whenever the stored form or its meaning changes.
-_FORMAT = (1, sys.byteorder)
+_FORMAT = (2, sys.byteorder)
 _MAX_DEPTH = 500  # functions inlined into each other
 _NOTHING = -1
 # Type codes of array.array, in the order of UnitIndex.
@@ -26,7 +26,7 @@ class SourceLocation(NamedTuple):
     """A function and a line; "" and 0 stand for what is not known."""
 
     function: str  # as in the file: mangled
-    file: str  # without its directory
+    file: str  # the path as the compiler knew it; relative if the unit names no directory
     line: int
 
 

@@ -127,6 +127,11 @@ class CompileUnit:
         return ""
 
     @property
+    def compiled_in(self) -> bytes:
+        """The directory of the compiler; b"" if the unit does not say."""
+        return self.string(self.top[dw.COMP_DIR]) if dw.COMP_DIR in self.top else b""
+
+    @property
     def id(self) -> int:
         """The number that a split unit and its skeleton share; 0 if there is none."""
         return self.dwo_id or int(self.top.get(dw.GNU_DWO_ID, (0, 0))[1])

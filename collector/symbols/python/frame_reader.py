@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import time
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ class PythonFrame(NamedTuple):
     function: str
     file: str  # base name
     line: int | None
+    directory: str = ""
 
 
 #: The Python functions that one call of the evaluation function executes, innermost frame first.
@@ -148,4 +150,5 @@ def _runs(runs: list[list[tuple[str, str, int]]]) -> Runs:
 
 
 def _frame(function: str, path: str, line: int) -> PythonFrame:
-    return PythonFrame(clean(function), clean(path.rpartition("/")[2]), int(line) or None)
+    directory, file = posixpath.split(clean(path))
+    return PythonFrame(clean(function), file, int(line) or None, directory)

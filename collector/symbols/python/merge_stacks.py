@@ -70,6 +70,7 @@ def _functions(run: Run, address: int) -> list[Frame]:
             line=one.line,
             module=PYTHON,
             offset=0,
+            directory=one.directory,
         )
         for one in run
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from locktop.collector.symbols.dwarf.unit_index import SourceLocation
 from locktop.collector.symbols.elf.bounded_file import InMemory
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.modules import Module
@@ -132,3 +133,8 @@ def peak(work: Callable[[], object]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def file_and_line(location: SourceLocation) -> tuple[str, int]:
+    """The name of the file without its directory, and the line."""
+    return location.file.rpartition("/")[2], location.line

@@ -15,6 +15,7 @@ from unit.builders.elf_program import (
     LOCAL,
     Built,
     elf,
+    file_and_line,
     module,
     name,
     peak,
@@ -43,7 +44,10 @@ def test_packed_sections_are_read(built: Built, packing: str) -> None:
     assert elf(debug).content(".debug_line" if packing != "zlib-gnu" else ".zdebug_line") == elf(
         built.path
     ).content(".debug_line")
-    assert module(debug).locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert file_and_line(module(debug).locations(built.addresses[LOCAL])[0]) == (
+        "program.c",
+        LINE_OF_LOCAL,
+    )
 
 
 @pytest.mark.parametrize("packing", ["zlib", "zlib-gnu", "zstd"])

@@ -13,6 +13,7 @@ from unit.builders.elf_program import (
     LOCAL,
     Built,
     elf,
+    file_and_line,
     name,
     need,
     opened,
@@ -32,7 +33,7 @@ def test_a_debug_file_is_found_by_its_build_id(built: Built, tmp_path: Path, whe
     roots = (root, other) if where == "of the target" else (other, root)
     found = built.module(*roots)
     assert name(found, built.addresses[LOCAL] + 1) == LOCAL
-    assert found.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert file_and_line(found.locations(built.addresses[LOCAL])[0]) == ("program.c", LINE_OF_LOCAL)
     assert found.data(built.addresses["g_figures"]) is not None
 
 
@@ -47,7 +48,7 @@ def test_a_debug_file_is_found_by_its_link(tmp_path: Path, location: str, flag: 
     built.run("objcopy", f"--add-gnu-debuglink={debug}", built.path)
     found = built.module(tmp_path)
     assert name(found, built.addresses[LOCAL]) == LOCAL
-    assert found.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert file_and_line(found.locations(built.addresses[LOCAL])[0]) == ("program.c", LINE_OF_LOCAL)
     if flag.endswith("none"):  # then only the checksum distinguishes builds
         debug.write_bytes(debug.read_bytes() + b"x")
         changed = built.module(tmp_path)
@@ -110,7 +111,7 @@ def test_debug_information_that_dwz_moved_is_read(tmp_path: Path, link: str) -> 
     assert b".gnu_debugaltlink" in debug.read_bytes()
     found = first.module(tmp_path)
     assert name(found, first.addresses[LOCAL]) == LOCAL
-    assert found.locations(first.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert file_and_line(found.locations(first.addresses[LOCAL])[0]) == ("program.c", LINE_OF_LOCAL)
     file = opened(debug)
     supplement = debug_files.supplement(ElfFile(file), file, [str(tmp_path), ""])
     assert supplement is not None

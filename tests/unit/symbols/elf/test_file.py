@@ -14,6 +14,7 @@ from unit.builders.elf_program import (
     LOCAL,
     Built,
     elf,
+    file_and_line,
     module,
     name,
     peak,
@@ -40,7 +41,7 @@ def test_a_complete_program_has_functions_lines_data_and_build_id(built: Built) 
         start = built.addresses[function]
         assert (name(whole, start), name(whole, start + 3)) == (function, function)
         assert name(whole, start - 1) != function
-    assert whole.locations(built.addresses[LOCAL])[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert file_and_line(whole.locations(built.addresses[LOCAL])[0]) == ("program.c", LINE_OF_LOCAL)
     figures = whole.data(built.addresses["g_figures"] + 79)
     assert figures is not None
     assert (figures.name, figures.size) == ("g_figures", 80)
@@ -92,7 +93,10 @@ def test_addresses_of_a_moved_program_fit_its_debug_file(built: Built, moved: in
     symbol = found.function(built.addresses[LOCAL] + moved + 1)
     assert symbol is not None
     assert (symbol.name, symbol.address) == (LOCAL, built.addresses[LOCAL] + moved)
-    assert found.locations(built.addresses[LOCAL] + moved)[0][1:] == ("program.c", LINE_OF_LOCAL)
+    assert file_and_line(found.locations(built.addresses[LOCAL] + moved)[0]) == (
+        "program.c",
+        LINE_OF_LOCAL,
+    )
     assert found.data(built.addresses["g_figures"] + moved) is not None
     assert name(found, built.addresses[LOCAL]) == ""
 

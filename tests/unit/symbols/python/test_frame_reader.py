@@ -21,5 +21,5 @@ def test_a_malformed_answer_is_a_failure(line: bytes) -> None:
 
 def test_names_in_an_answer_are_cleaned() -> None:
     line = b'{"threads": {"7": [[["\\u001b[31m", "/x/\\u202ea.py", 3]], [["<module>", "", 0]]]}}'
-    inner, outer = PythonFrame("?[31m", "?a.py", 3), PythonFrame("<module>", "", None)
+    inner, outer = PythonFrame("?[31m", "?a.py", 3, "/x"), PythonFrame("<module>", "", None)
     assert decoded(line) == {7: ((inner,), (outer,))}

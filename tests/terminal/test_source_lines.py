@@ -1,0 +1,47 @@
+"""The lines of the source below the frames of real programs, and the editor at such a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.incidents import INCIDENTS, Incident, started
+from support.pty_tool import PtyTool
+from support.targets import TARGETS, Compiler
+from support.tool import COMMAND
+
+SHOWN = re.compile(r"^ +(\d+) │ (.+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["hot-lock", "python"])
+def test_the_lines_are_those_of_the_file(name: str, compiler: Compiler, tmp_path: Path) -> None:
+    incident = next(one for one in INCIDENTS if one.name == name)
+    source = _source_of(incident)
+    lines = source.read_text().splitlines()
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "edits $*"\nread line\n')
+    editor.chmod(0o755)
+    with (
+        started(incident, compiler) as target,
+        PtyTool([COMMAND, "-p", str(target.pid)], (160, 50), {"VISUAL": str(editor)}) as tool,
+    ):
+        tool.shows(incident.headline)
+        tool.press("\r")
+        tool.shows("Details of a lock")
+        tool.press("z")
+        tool.until(lambda text: SHOWN.search(text) is not None, "a line of the source")
+        found = SHOWN.findall(tool.text)
+        assert [lines[int(number) - 1].strip() for number, _ in found] == [
+            text.strip() for _, text in found
+        ]
+        tool.press("e")
+        tool.until(lambda text: "edits +" in text, "the editor")
+        assert re.search(rf"edits \+\d+ {re.escape(str(source))}", tool.text.replace("\n", ""))
+        tool.press("\r")
+        tool.shows("Details of a lock")
+
+
+def _source_of(incident: Incident) -> Path:
+    name = incident.target if incident.target.endswith(".py") else f"{incident.target}.c"
+    return TARGETS / "incidents" / name
