@@ -37,10 +37,12 @@ class Filter(Input):
     @property
     def is_open(self) -> bool:
         """Whether the filter has the focus."""
-        return self.screen.focused is self
+        return self.is_attached and self.screen.focused is self
 
     def open(self) -> None:
-        """Show the filter and give it the focus."""
+        """Show the filter and give it the focus. A key may come before the screen has widgets."""
+        if not self.is_attached:
+            return
         self.screen.add_class(self.OPENS)
         # The next key may come before Textual has applied the styles of the class.
         self.display = True
@@ -78,7 +80,7 @@ class Filter(Input):
         """Give a key that came after the end of the entry to what the user sees now."""
         top = self.app.screen
         target = top.focused or top
-        if top is not self.screen or isinstance(target, Filter):
+        if not self.is_attached or top is not self.screen or isinstance(target, Filter):
             target._forward_event(events.Key(event.key, event.character))
         elif bound := top.active_bindings.get(event.key):
             await self.app.run_action(bound.binding.action, bound.node)

@@ -11,6 +11,7 @@ from textual import events
 from unit.builders import scenarios
 
 from locktop.tui.actions import ACTIONS
+from locktop.tui.screens.call_tree import CallTreeScreen
 from locktop.tui.screens.monitor import MonitorScreen
 from locktop.tui.widgets.filter import FindEntry
 
@@ -29,6 +30,23 @@ async def test_a_screen_may_close_before_its_widgets_are_there(opener: str) -> N
         await screen.settle()
         assert screen.app.screen is monitor
         assert "Locks by" in screen.text
+
+
+async def test_an_entry_may_be_asked_for_before_or_after_the_widgets_of_its_screen() -> None:
+    async with opened(scenarios.normal()) as screen:
+        monitor = screen.app.screen
+        assert isinstance(monitor, MonitorScreen)
+        monitor.action_callers()
+        above = screen.app.screen
+        assert isinstance(above, CallTreeScreen)
+        above.action_filter()
+        above.action_find()
+        await screen.settle()
+        await screen.keys("escape")
+        assert screen.app.screen is monitor
+        await above.filter.on_key(events.Key("c", "c"))
+        await screen.settle()
+        assert isinstance(screen.app.screen, CallTreeScreen)
 
 
 async def test_a_second_answer_closes_no_other_screen() -> None:
