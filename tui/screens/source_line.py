@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterator, Sequence
 
 from locktop.collector.format import lock_order
@@ -65,14 +66,21 @@ def _site(index: SnapshotIndex, address: int) -> _Stack:
 
 
 def _first_line(stacks: Iterator[_Stack]) -> tuple[str, int] | None:
-    """The line of the innermost own frame, of the first stack with one; else of any frame."""
+    """The line of the innermost own frame, of the first stack with one; else of any frame.
+
+    Frames whose file is on this machine come first: an interpreter's own files seldom are.
+    """
+    own: tuple[str, int] | None = None
     other: tuple[str, int] | None = None
     for stack in stacks:
         for frame in stack:
             if not frame.file:
                 continue
             line = (frame.path, frame.line or 0)
-            if not (is_standard_library(frame) or is_library_wrapper(frame)):
+            if is_standard_library(frame) or is_library_wrapper(frame):
+                other = other or line
+            elif os.path.isabs(frame.path) and os.path.isfile(frame.path):
                 return line
-            other = other or line
-    return other
+            else:
+                own = own or line
+    return own or other

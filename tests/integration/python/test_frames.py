@@ -228,7 +228,7 @@ def test_the_worker_runs_as_the_user_of_the_process(user: int, need: Need) -> No
         worker = new_worker()
         with closing(PythonReader(target.pid, worker)) as reader:
             reader.ask()
-            assert reader.answer(PATIENCE_S) == {target.pid: ((("<module>", "<string>", 1),),)}
+            assert reader.answer(PATIENCE_S) == {target.pid: ((("<module>", "<string>", 1, ""),),)}
             status = Path(f"/proc/{worker.pid}/status").read_text()
             (uids,) = re.findall(r"^Uid:(.*)$", status, re.MULTILINE)
             assert uids.split() == [str(user)] * 4
