@@ -1,4 +1,4 @@
-"""What a terminal shows after some output, cell by cell."""
+"""A terminal that shows some output, cell by cell."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def shortest_output(runs: list[Run], end: Position | None) -> str:
 
     The style is the default afterwards, and the cursor is at ``end`` unless that is None.
     """
-    # What an odd character leaves beside it is painted over.
+    # The later runs paint over the cells that an odd character leaves beside it.
     by_row = sorted(runs, key=lambda run: not run.is_odd)
     by_style = sorted(runs, key=lambda run: (not run.is_odd, *_order(run.style), run.y, run.x))
     return min(_output(by_row, end), _output(by_style, end), key=len)

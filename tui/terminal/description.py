@@ -1,4 +1,4 @@
-"""What the description of the terminal, by the name in TERM, says of its abilities."""
+"""The abilities of the terminal, by the description of the name in TERM."""
 
 from __future__ import annotations
 
