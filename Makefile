@@ -185,8 +185,7 @@ unit-c-sanitized: setup
 pytest: setup
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-first pytest-second
 
-FIRST_HALF = tests/unit tests/snapshot tests/terminal \
-  $(addprefix tests/integration/,analysis commands probes python safety symbols watch)
+FIRST_HALF = tests/unit tests/snapshot tests/terminal
 pytest-first:
 	$(BIN)/pytest $(FIRST_HALF)
 

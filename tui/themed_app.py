@@ -29,6 +29,8 @@ Result = TypeVar("Result")
 
 #: Textual's own status after an exception. An error outside Textual's main task gives None.
 _TEXTUAL_FAULT = 1
+#: Seconds after a new size in which all widgets have it.
+_SETTLED_S = 0.5
 #: Tracebacks of faults that the app keeps for its end.
 _MAX_FAULTS = 5
 
@@ -97,7 +99,8 @@ class ThemedApp(App[Result]):
 
         A size is read again. Textual's signal handler reads the size and then posts the event.
         A later signal between the two posts its newer size first. If the screen has that size
-        already, Textual would paint nothing, but the terminal may have lost cells in between.
+        already, Textual would paint nothing, but the terminal may have lost cells in between. A
+        widget may paint for the size before once more, so all is painted again a little later.
         """
         if isinstance(event, events.Resize) and isinstance(self._driver, MeteredDriver):
             event = self._driver.size_event()
@@ -107,9 +110,13 @@ class ThemedApp(App[Result]):
                 screen.footer.key_pressed()
         await super().on_event(event)
         if isinstance(event, events.Resize):
-            with suppress(ScreenStackError):  # at the start
-                if event.size == self.screen.size:
-                    self.screen.refresh()
+            self._paint_again()
+            self.set_timer(_SETTLED_S, self._paint_again)
+
+    def _paint_again(self) -> None:
+        """Paint the whole screen; only cells that the terminal lacks are sent."""
+        with suppress(ScreenStackError):  # at the start
+            self.screen.refresh()
 
     @on(ListScreen.Fault)
     def _keep_fault(self, message: ListScreen.Fault) -> None:

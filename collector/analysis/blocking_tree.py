@@ -198,10 +198,10 @@ def _children(
     """Return the threads directly below each parent."""
     children: dict[_Parent, list[int]] = {}
     for request in requests:
-        outside = [tid for tid in request.tids if tid not in cycles]
-        if outside:
+        acyclic = [tid for tid in request.tids if tid not in cycles]
+        if acyclic:
             parent = request.chosen or (RootKind.LOCK, request.lock)
-            children.setdefault(parent, []).extend(outside)
+            children.setdefault(parent, []).extend(acyclic)
     for tid, cycle in cycles.items():
         children.setdefault((RootKind.CYCLE, cycle[0]), []).append(tid)
     return children

@@ -444,10 +444,7 @@ def _listed_locks(threads: list[RawThread], wanted: Iterable[int]) -> set[int]:
 
 def newest_of_each_tid(threads: list[RawThread]) -> dict[int, RawThread]:
     """Return the blocks by tid. Of two blocks with one tid, the older one's thread is dead."""
-    newest = {thread.block.tid: thread for thread in threads}
-    if len(newest) == len(threads):
-        return newest
-    newest.clear()
+    newest: dict[int, RawThread] = {}
     for thread in threads:
         other = newest.setdefault(thread.block.tid, thread)
         if other.block.birth < thread.block.birth:

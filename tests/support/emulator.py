@@ -13,8 +13,8 @@ _NOT_OF_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$[a-z]")
 _CUT = re.compile(rb"\x1b(\[[<>=?]?[0-9;$]*)?$")
 
 
-class Look(NamedTuple):
-    """How a cell looks. A blank without a line has no foreground."""
+class Appearance(NamedTuple):
+    """The text and the style of a cell. A blank without a line has no foreground."""
 
     text: str
     background: str
@@ -47,24 +47,28 @@ class Emulator:
         """The lines of the screen."""
         return "\n".join(line.rstrip() for line in self._screen.display)
 
-    def looks(self) -> list[list[Look]]:
+    def appearances(self) -> list[list[Appearance]]:
         """All cells, row by row."""
         rows, columns = range(self._screen.lines), range(self._screen.columns)
-        return [[_look(self._screen.buffer[y][x]) for x in columns] for y in rows]
+        return [[_appearance(self._screen.buffer[y][x]) for x in columns] for y in rows]
 
 
-def differences(shown: Emulator, wanted: Emulator) -> list[tuple[int, int, Look, Look]]:
+def differences(
+    terminal: Emulator, wanted: Emulator
+) -> list[tuple[int, int, Appearance, Appearance]]:
     """The cells in which two terminals differ: row, column, the one, the other."""
     return [
         (y, x, one, other)
-        for y, (row, other_row) in enumerate(zip(shown.looks(), wanted.looks(), strict=True))
+        for y, (row, other_row) in enumerate(
+            zip(terminal.appearances(), wanted.appearances(), strict=True)
+        )
         for x, (one, other) in enumerate(zip(row, other_row, strict=True))
         if one != other
     ]
 
 
-def _look(cell: pyte.screens.Char) -> Look:
+def _appearance(cell: pyte.screens.Char) -> Appearance:
     lines = (cell.underscore, cell.strikethrough, cell.reverse)
     if cell.data == " " and not any(lines):
-        return Look(" ", cell.bg)
-    return Look(cell.data, cell.bg, cell.fg, (cell.bold, cell.italics, cell.blink, *lines))
+        return Appearance(" ", cell.bg)
+    return Appearance(cell.data, cell.bg, cell.fg, (cell.bold, cell.italics, cell.blink, *lines))

@@ -143,14 +143,14 @@ class Terminal:
         began = time.monotonic()
         emulator = Emulator(*self._size)
         emulator.feed(self.since(0)[:mark])
-        was_shown, fed = text in emulator.text, mark
+        was_visible, fed = text in emulator.text, mark
 
         def has_come() -> bool:
             nonlocal fed
             emulator.feed(bytes(self._output[fed:]))
             fed = len(self._output)
-            shown = text in emulator.text
-            return (shown and not was_shown) or text.encode() in self._output[mark:]
+            visible = text in emulator.text
+            return (visible and not was_visible) or text.encode() in self._output[mark:]
 
         with self._changed:
             came = self._changed.wait_for(has_come, LONG_ENOUGH_S)

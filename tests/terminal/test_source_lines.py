@@ -11,7 +11,7 @@ from support.pty_tool import PtyTool
 from support.targets import TARGETS, Compiler
 from support.tool import COMMAND
 
-SHOWN = re.compile(r"^ +(\d+) │ (.+)$", re.MULTILINE)
+SOURCE_LINE = re.compile(r"^ +(\d+) │ (.+)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ["hot-lock", "python"])
@@ -30,8 +30,8 @@ def test_the_lines_are_those_of_the_file(name: str, compiler: Compiler, tmp_path
         tool.press("\r")
         tool.shows("Details of a lock")
         tool.press("z")
-        tool.until(lambda text: SHOWN.search(text) is not None, "a line of the source")
-        found = SHOWN.findall(tool.text)
+        tool.until(lambda text: SOURCE_LINE.search(text) is not None, "a line of the source")
+        found = SOURCE_LINE.findall(tool.text)
         assert [lines[int(number) - 1].strip() for number, _ in found] == [
             text.strip() for _, text in found
         ]

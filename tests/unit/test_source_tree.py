@@ -198,6 +198,8 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 #: Private names that tests may read, each with the reason.
 PRIVATE_NAMES = {
+    "_background_screens": "Textual has no public way to the screens below a transparent one",
+    "_context": "Textual has no public way to handle a message as another widget does",
     "_character_to_key": "Textual has no public way from a character to the name of its key",
     "_compositor": "Textual has no public way to the lines of the screen",
     "_current_frames": "the documented function of sys",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from locktop.tui.terminal.sgr import DEFAULT, Attributes, blank, change
 
@@ -33,8 +34,7 @@ Row: TypeAlias = list[Cell | None]
 Position: TypeAlias = tuple[int, int]
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """Output for cells of one style that follow each other in a row."""
 
     y: int

@@ -9,7 +9,7 @@ from typing import NamedTuple
 _OFF = {1: 22, 2: 22, 3: 23, 4: 24, 5: 25, 7: 27, 8: 28, 9: 29}
 _EXTENDED_LENGTH = {"5": 3, "2": 5}  # 38;5;N and 38;2;R;G;B
 #: The attributes that a blank shows: underlined, reversed, struck out.
-_SHOWN_BY_BLANKS = frozenset({4, 7, 9})
+_VISIBLE_ON_BLANKS = frozenset({4, 7, 9})
 
 
 class Attributes(NamedTuple):
@@ -57,7 +57,7 @@ def apply(before: Attributes, parameters: str) -> Attributes | None:
 @lru_cache(4096)
 def blank(style: Attributes) -> Attributes:
     """The style of all blanks that look like a blank in ``style``."""
-    return style if style.flags & _SHOWN_BY_BLANKS else Attributes(background=style.background)
+    return style if style.flags & _VISIBLE_ON_BLANKS else Attributes(background=style.background)
 
 
 @lru_cache(4096)

@@ -80,6 +80,8 @@ class Filter(Input):
         """Give a key that came after the end of the entry to what the user sees now."""
         top = self.app.screen
         target = top.focused or top
+        if target is self:  # the app ends: for itself this entry has no use for the key
+            return
         if not self.is_attached or top is not self.screen or isinstance(target, Filter):
             target._forward_event(events.Key(event.key, event.character))
         elif bound := top.active_bindings.get(event.key):

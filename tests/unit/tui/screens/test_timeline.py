@@ -6,10 +6,9 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import pytest
 from msgspec.structs import replace
 from support.driven import Screen
 from support.feed import HandFeed
@@ -205,20 +204,18 @@ async def test_a_part_that_is_not_read_yet_is_said_to_be_missing() -> None:
         assert "60.0s up to now" in screen.text
 
 
-async def test_a_closed_screen_does_not_hold_up_the_next_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_closed_screen_does_not_hold_up_the_next_one() -> None:
     began, may_read, readings = threading.Event(), threading.Event(), [0]
-    read = TimeLineReader._records
 
-    def slowly(reader: TimeLineReader, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
-        readings[0] += 1
-        began.set()
-        may_read.wait(60.0)
-        return read(reader, from_ns, to_ns)
+    class SlowPast(FixedPast):
+        def records(self, from_ns: int, to_ns: int) -> list[WaitRecord]:
+            readings[0] += 1
+            began.set()
+            may_read.wait(60.0)
+            return super().records(from_ns, to_ns)
 
-    monkeypatch.setattr(TimeLineReader, "_records", slowly)
-    async with live() as screen:
+    fast = relay()
+    async with live(SlowPast(fast.snapshots, fast.found)) as screen:
         try:
             for key in ("T", "H", "T"):
                 await screen.keys(key)
@@ -228,7 +225,7 @@ async def test_a_closed_screen_does_not_hold_up_the_next_one(
         finally:
             may_read.set()
         await screen.until(lambda: "WAITED" in screen.text)
-    assert readings == [2]  # of the first screen and of the last
+    assert readings == [4]  # two of the first screen and two of the last
 
 
 async def test_the_heat_map_tells_of_lost_records() -> None:

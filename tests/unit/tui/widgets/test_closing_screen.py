@@ -32,7 +32,7 @@ async def test_a_screen_may_close_before_its_widgets_are_there(opener: str) -> N
         assert "Locks by" in screen.text
 
 
-async def test_an_entry_may_be_asked_for_before_or_after_the_widgets_of_its_screen() -> None:
+async def test_an_entry_may_be_wanted_before_or_after_the_widgets_of_its_screen() -> None:
     async with opened(scenarios.normal()) as screen:
         monitor = screen.app.screen
         assert isinstance(monitor, MonitorScreen)
