@@ -80,7 +80,7 @@ class Filter(Input):
         """Give a key that came after the end of the entry to what the user sees now."""
         top = self.app.screen
         target = top.focused or top
-        if target is self:  # the app ends: for itself this entry has no use for the key
+        if target is self:  # the app ends, and nobody takes keys any more
             return
         if not self.is_attached or top is not self.screen or isinstance(target, Filter):
             target._forward_event(events.Key(event.key, event.character))
