@@ -81,10 +81,12 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
             wait_share=round(thread.wait_share, 3),
             idle_share=round(thread.idle_share, 3),
             time=None,
+            # Each source measures the rate of the library's clock for itself.
+            wait_histogram=replace(lengths, hz=1.0) if lengths else None,
             holds=tuple(replace(held, duration_s=None) for held in thread.holds),
         )
         for thread in snapshot.threads
-        for wait in [thread.waiting_for]
+        for wait, lengths in [(thread.waiting_for, thread.wait_histogram)]
     }
 
 
