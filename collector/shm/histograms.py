@@ -22,12 +22,18 @@ _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 class LineSums:
     """The lines of all locks of one reading."""
 
-    def __init__(self, args: Any, capacity: int) -> None:
+    def __init__(self, args: Any, by_lock: Any, capacity: int) -> None:
         """Args:
         args: the struct lt_thread_read of the reading.
+        by_lock: its struct lt_lock_sum of all locks, which has to stay as long as the lines.
         capacity: room for so many lines at first.
         """
+        self._by_lock = by_lock
         self._args, self._sums = args, args.lines
+        self._of_locks = ffi.new("struct lt_lines_of_locks *")
+        self._of_locks.lines = ffi.addressof(self._sums)
+        self._of_locks.sums, self._of_locks.count = by_lock, args.sum_count
+        self._known: dict[tuple[int, int], Counts] = {}  # by lock and part
         self._set_table(_new_uncleared("struct lt_line_sum[]", capacity), capacity)
         self._counts = ffi.new("uint64_t[]", BUCKETS)
         self._buckets = ffi.new("uint8_t[]", BUCKETS)
@@ -59,20 +65,18 @@ class LineSums:
 
     @property
     def of_rows(self) -> Any:
-        """The struct lt_line_sums for lt_pick_locks()."""
-        return ffi.addressof(self._sums)
-
-    @property
-    def left_out(self) -> int:
-        """The waits and holds of living threads that found no room in a histogram."""
-        return int(self._sums.left_out)
+        """The struct lt_lines_of_locks for lt_pick_locks()."""
+        return self._of_locks
 
     def of(self, lock: int, part: int) -> Counts:
         """Return the histogram of the waits (``WAITS``) or holds (``HOLDS``) of a lock, by id."""
-        found = lib.lt_pick_histogram(
-            ffi.addressof(self._sums), self._args.sums + lock, part, self._counts, self._buckets
-        )
-        return self._picked(found)
+        known = self._known.get((lock, part))
+        if known is None and lock < self._of_locks.count:
+            found = lib.lt_pick_histogram(
+                self._of_locks.lines, self._by_lock + lock, part, self._counts, self._buckets
+            )
+            known = self._known[lock, part] = self._picked(found)
+        return known or ((), ())
 
     def of_last_thread(self) -> Counts:
         """Return the waits in contention of the thread that was read last."""

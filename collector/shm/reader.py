@@ -6,9 +6,9 @@ belong together, and copies again the parts that do not. abi.h has the rules.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.msgpack import Decoder
@@ -20,7 +20,6 @@ from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.histograms import LineSums
 from locktop.collector.shm.kinds import CONTENDING
 from locktop.collector.shm.layout import (
-    ChargeRecord,
     HeldRecord,
     LockRow,
     SiteSum,
@@ -28,16 +27,19 @@ from locktop.collector.shm.layout import (
     UseRecord,
     WaitBlock,
 )
+from locktop.collector.shm.retired_sites import RetiredSites
 from locktop.collector.shm.segment import GrowingArray, SharedMemory
 from locktop.collector.shm.table_sums import LockCharges, ScratchBuffer, TableSums
 
 #: Lock rows handed to Python. Locks without any wait are left out first.
 MAX_ROWS = 5_000
 _MAX_HELD = 1 << 16
-_MAX_RETIRED_SITES = 10_000
 _ATTEMPTS = 4
 #: Locks that may appear while the threads are read. The next scan reads further ones.
 _NEW_LOCKS = 4096
+#: Histograms are more than half of the bytes of a crowd. A reading may leave out so many bytes of
+#: histograms, for so many seconds.
+_MANY_LINE_BYTES, _LINES_S = 1 << 20, 1.9
 #: A held entry has the time ``since`` if one of these flags is set.
 _SINCE_IS_SET: int = lib.LT_HELD_TIMED | lib.LT_HELD_RECORDED | lib.LT_HELD_MET
 _KINDS: int = lib.LT_KINDS
@@ -87,6 +89,10 @@ class _PackedThread(RawThread, array_like=True, gc=False):
     """A thread that C code has packed."""
 
     block: ThreadBlock | None  # type: ignore[assignment]  # None: as in the reading before
+    #: None: the lines of its histogram were not read.
+    wait_buckets: tuple[int, ...] | None  # type: ignore[assignment]
+    wait_counts: tuple[int, ...] | None  # type: ignore[assignment]
+    waits_left_out: int | None  # type: ignore[assignment]
 
 
 _PACKED = Decoder(list[_PackedThread])
@@ -104,7 +110,7 @@ class Reading(Struct):
     sites: dict[int, list[SiteSum]]  # by lock, longest wait first; without waits in progress
     charges: dict[int, LockCharges]  # by lock: waits charged to holders
     locks_now: int  # reading of the target's clock when the locks were read, ticks
-    lines: LineSums  # the histograms of locks
+    lines: LineSums  # the histograms of locks, at most _LINES_S older than the rest
     lines_left_out: int = 0  # waits and holds that found no room in a histogram
     left_out: int = 0  # locks without a row
     handed_over: bool = False  # some threads release locks that other threads took
@@ -116,13 +122,6 @@ class Reading(Struct):
         self.now = min(self.now, ticks)
         for thread in self.threads:
             thread.now = min(thread.now, ticks)
-
-
-class _RetiredSites(NamedTuple):
-    """The call sites of ended threads at one lock, packed."""
-
-    sums: bytes  # struct lt_site_sum
-    charges: bytes  # struct lt_charge
 
 
 class Reader:
@@ -139,34 +138,41 @@ class Reader:
         self._before = bytearray()
         self._before_count = 0
         self._rows = ffi.new("struct lt_lock_row[]", MAX_ROWS)
-        #: by lock: its LockRow.sites, and what that chain has
-        self._retired_sites: dict[int, tuple[int, _RetiredSites]] = {}
-        self._retired_at = -1
+        self._retired_sites = RetiredSites(memory)
         self._mode = 0
         self._raws: list[RawThread | None] = []  # by index, as in ``_seen``
         self._epoch: int | None = None  # of the held lists in ``_raws``
+        self._lines: LineSums | None = None  # of the last reading that read lines
+        self._lines_due_s = 0.0  # time.monotonic() for the next reading of many lines
         self._forget_threads()
 
-    def read(self, wanted: Iterable[int] = ()) -> Reading:
-        """Return the state of the file. The locks with the ids ``wanted`` have a row in any case.
+    def read(self, wanted: Iterable[int] = (), all_lines: bool = True) -> Reading:
+        """Return the state of the file.
+
+        Args:
+            wanted: ids of locks that have a row in any case.
+            all_lines: whether to read all histograms anew. If not, those of a process with many
+                may be up to two seconds old.
 
         Raises: LocktopError for a damaged file.
         """
+        reads_lines = all_lines or self._lines is None or time.monotonic() >= self._lines_due_s
         for attempt in range(_ATTEMPTS):
             before = self._memory.retire_seq()
             if before & 1 and attempt < _ATTEMPTS - 1:
                 continue
             self._mode = self._memory.control().mode
-            sums = self._new_sums()
+            sums = self._new_sums(reads_lines)
             threads = self._read_threads(sums)
             self._read_retired(sums)
             locks_now, handed_over = self._read_locks()
             torn = bool(before & 1) or self._memory.retire_seq() != before
             if not torn:
                 break
-        self._forget_retired_sites(before)
+        self._retired_sites.begin(before)
+        lines = self._newest_lines(sums)
         count = min(self._locks.count, sums.lock_count)
-        rows, left_out = self._pick_rows(sums, count, _listed_locks(threads, wanted))
+        rows, left_out = self._pick_rows(sums, lines, count, _listed_locks(threads, wanted))
         self._add_further_sites(sums, rows, threads)
         self._before, self._before_count = sums.by_lock, count
         sites, charges = sums.sites_by_lock()
@@ -181,8 +187,8 @@ class Reader:
             sites=sites,
             charges=charges,
             locks_now=locks_now,
-            lines=sums.lines,
-            lines_left_out=sums.lines.left_out + header.lines_left_out,
+            lines=lines,
+            lines_left_out=sums.lines_left_out + header.lines_left_out,
             left_out=left_out,
             handed_over=handed_over,
             torn=torn,
@@ -193,7 +199,7 @@ class Reader:
         """Return the threads alone, by tid: a second reading confirms which thread waits for
         which."""
         self._mode = self._memory.control().mode
-        return newest_of_each_tid(self._read_threads(self._new_sums()))
+        return newest_of_each_tid(self._read_threads(self._new_sums(reads_lines=False)))
 
     def holds(self, thread: RawThread) -> frozenset[int]:
         """Return the ids of the locks in a thread's held list, as read now."""
@@ -222,10 +228,19 @@ class Reader:
             if use.lock == lock and use.acquisitions - use.signals == 1
         }
 
-    def _new_sums(self) -> TableSums:
+    def _new_sums(self, reads_lines: bool) -> TableSums:
         self._locks.refresh()
         count = self._locks.count + _NEW_LOCKS
-        return TableSums(self._memory, self._clock, self._scratch, count, self._mode)
+        return TableSums(self._memory, self._clock, self._scratch, count, self._mode, reads_lines)
+
+    def _newest_lines(self, sums: TableSums) -> LineSums:
+        if sums.lines is not None:
+            self._lines = sums.lines
+            self._lines_due_s = time.monotonic() + _LINES_S
+        assert self._lines is not None, "the first reading reads them"
+        if sums.args.line_bytes < _MANY_LINE_BYTES:
+            self._lines_due_s = 0.0
+        return self._lines
 
     def _read_locks(self) -> tuple[int, bool]:
         """Copy the lock table; return the target's clock then, and Reading.handed_over."""
@@ -246,6 +261,8 @@ class Reader:
             sums.by_lock_pointer,
             sums.lock_count,
         )
+        if sums.lines is None:
+            return
         self._retired_lines.refresh()
         if self._retired_lines.count:
             self._retired_lines.copy()
@@ -264,8 +281,11 @@ class Reader:
         for index in sums.changed_threads(self._offsets, self._seen, self._now):
             raws[index] = self._raw_thread(sums, index)
         for changed in _PACKED.decode(sums.packed_threads()):
+            before = raws[changed.index]
             if changed.block is None:
-                changed.block = raws[changed.index].block  # type: ignore[union-attr]
+                changed.block = before.block  # type: ignore[union-attr]
+            if changed.wait_buckets is None:
+                _keep_histogram(changed, before)
             raws[changed.index] = changed
         self._epoch = epoch
         threads: list[RawThread] = []
@@ -300,8 +320,8 @@ class Reader:
             if wait is not None and not self._is_still(wait, block, at):
                 wait = None
         *sums, _, left_out, use_count = table_sums.thread_sums()
-        buckets, counts = table_sums.waits()
-        return RawThread(
+        buckets, counts = table_sums.waits() or (None, None)
+        made = _PackedThread(
             index=index,
             offset=at,
             block=block,
@@ -318,6 +338,9 @@ class Reader:
             wait_counts=counts,
             waits_left_out=left_out,
         )
+        if buckets is None:
+            _keep_histogram(made, self._raws[index])
+        return made
 
     def _is_still(self, wait: WaitBlock, block: ThreadBlock, at: int) -> bool:
         """Tell whether the thread was in this wait until its held list was copied. A long held list
@@ -353,7 +376,7 @@ class Reader:
         """Add the call sites of ended threads, and of waits that are not recorded yet."""
         for row in rows:
             if row.sites:
-                ended = self._sites_of_ended(row)
+                ended = self._retired_sites.of(row)
                 sums.add_sites(ended.sums)
                 sums.add_charges(ended.charges)
         for thread in threads:
@@ -361,7 +384,7 @@ class Reader:
                 sums.add_sites(_unrecorded_waits(thread))
 
     def _pick_rows(
-        self, sums: TableSums, count: int, listed: set[int]
+        self, sums: TableSums, lines: LineSums, count: int, listed: set[int]
     ) -> tuple[list[LockRow], int]:
         """Return the rows of the first ``count`` locks, and how many locks have no row."""
         wanted = bytearray(max(count, 1))
@@ -377,7 +400,7 @@ class Reader:
             before,
             self._before_count,
             ffi.from_buffer("uint8_t[]", wanted),
-            sums.lines.of_rows,
+            lines.of_rows,
             self._rows,
             MAX_ROWS,
             left_out,
@@ -386,49 +409,15 @@ class Reader:
         rows = [layout.LOCK_ROW.at(data, i * layout.LOCK_ROW.size) for i in range(written)]
         return rows, int(left_out[0])
 
-    # ---- call sites of ended threads' waits ----
 
-    def _forget_retired_sites(self, retire_seq: int) -> None:
-        if retire_seq != self._retired_at or retire_seq & 1:
-            self._retired_sites.clear()
-            self._retired_at = retire_seq
-
-    def _sites_of_ended(self, row: LockRow) -> _RetiredSites:
-        known = self._retired_sites.get(row.lock)
-        if known is None or known[0] != row.sites:
-            known = (row.sites, self._walk_retired_sites(row))
-            self._retired_sites[row.lock] = known
-        return known[1]
-
-    def _walk_retired_sites(self, row: LockRow) -> _RetiredSites:
-        sums, charges, at = [], [], row.sites
-        for _ in range(_MAX_RETIRED_SITES):
-            if not at:
-                break
-            site = layout.RETIRED_SITE.at(self._memory.read(at, layout.RETIRED_SITE.size))
-            sums.append(
-                layout.SITE_SUM.pack(
-                    SiteSum(
-                        lock=row.lock,
-                        stack=site.stack,
-                        living=0,
-                        blame=min(site.blame, 1),
-                        count=site.count,
-                        wait_ticks=site.wait_ticks,
-                        wait_max=0,
-                    )
-                )
-            )
-            if site.blame and site.count:
-                charges.append(
-                    layout.CHARGE.pack(
-                        ChargeRecord(
-                            lock=row.lock, stack=site.stack, holder=0, wait_ticks=site.wait_ticks
-                        )
-                    )
-                )
-            at = site.next
-        return _RetiredSites(sums=b"".join(sums), charges=b"".join(charges))
+def _keep_histogram(thread: _PackedThread, before: RawThread | None) -> None:
+    """Fill in the histogram of the reading before, which a new thread does not have."""
+    if before is not None and before.block.birth == thread.block.birth:  # type: ignore[union-attr]
+        thread.wait_buckets, thread.wait_counts = before.wait_buckets, before.wait_counts
+        thread.waits_left_out = before.waits_left_out
+    else:
+        thread.wait_buckets = thread.wait_counts = ()
+        thread.waits_left_out = 0
 
 
 def _listed_locks(threads: list[RawThread], wanted: Iterable[int]) -> set[int]:

@@ -98,12 +98,14 @@ class TableSums:
         scratch: ScratchBuffer,
         lock_count: int,
         mode: int = 0,
+        reads_lines: bool = True,
     ) -> None:
         """Args:
         memory, clock: of the file.
         scratch: room that the readings share.
         lock_count: sums by lock id, for the ids below.
         mode: see Control.
+        reads_lines: whether to read the lines of the histograms.
         """
         self._memory = memory
         self._scratch = scratch
@@ -117,13 +119,18 @@ class TableSums:
         self.args.scratch_max = memory.max_bytes
         self.args.sums, self.args.sum_count = self.by_lock_pointer, lock_count
         self.args.mode, self.args.contention = mode, _CONTENTION
+        self.args.leaves_lines = not reads_lines
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
         self._thread_sum = ffi.buffer(ffi.addressof(self.args, "sum"))
         self._sites = self.args.sites
         self._set_scratch(0)
         self._set_sites(FIRST_SITES)
         self._set_charges(0)
-        self.lines = LineSums(self.args, scratch.line_capacity)
+        self.lines = (
+            LineSums(self.args, self.by_lock_pointer, scratch.line_capacity)
+            if reads_lines
+            else None
+        )
         self.args.packed_size = _ARRAY_SIZE
         self._set_packed(0)
 
@@ -171,8 +178,18 @@ class TableSums:
         end = _USES_AT + min(count, _MAX_USES) * layout.USE.size
         return bytes(self._thread_sum[_USES_AT:end])
 
-    def waits(self) -> Counts:
-        """Return the histogram of the waits in contention of the thread that was read last."""
+    @property
+    def lines_left_out(self) -> int:
+        """The waits and holds of living threads that found no room in a histogram."""
+        return int(self.args.lines.left_out)
+
+    def waits(self) -> Counts | None:
+        """Return the histogram of the waits in contention of the thread that was read last.
+
+        None: the lines are not read.
+        """
+        if self.lines is None:
+            return None
         return self.lines.of_last_thread() if self.args.sum.counted else ((), ())
 
     def changed_threads(self, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
@@ -197,7 +214,7 @@ class TableSums:
                 self._set_charges(4 * int(self._sites.charge_capacity))
             elif result == lib.LT_READ_MORE_PACKED:
                 self._set_packed(2 * int(args.packed_capacity))
-            elif result == lib.LT_READ_MORE_LINES:
+            elif result == lib.LT_READ_MORE_LINES and self.lines:
                 self._scratch.line_capacity = self.lines.grow()
             else:
                 raise self._memory.broken("a thread's tables are not where they should be")

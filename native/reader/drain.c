@@ -1,16 +1,21 @@
 /* Copies the records of threads' rings again and again, so that none is overwritten before. */
+#define _GNU_SOURCE
 #include "reader.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "slots.h"
 
 /* Between two rounds. Full rings ask for short pauses. A round over idle rings costs a little for
  * each thread. So the longest pause is PAUSE_OF_ROUND times as long as the round, if the caller
- * allows so long a pause. A pause ends within NAP_NS of a new deadline. */
-enum { SHORTEST_NS = 1000000, LONG_NS = 10000000, NAP_NS = 20000000, PAUSE_OF_ROUND = 200 };
+ * allows so long a pause. Idle rings then cost a thousandth of a CPU. */
+enum { SHORTEST_NS = 1000000, LONG_NS = 10000000, PAUSE_OF_ROUND = 1000 };
 /* The fullest ring should be between a sixteenth and a quarter full. */
 enum { PARTS = 16, FEW_PARTS = 1, MANY_PARTS = 4 };
 
@@ -172,25 +177,28 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void sleep_ns(uint64_t ns)
+/* Sleeps until then, or until the deadline, which lt_hurry_drain() may move. */
+static void pause_until(struct lt_drain *drain, uint64_t then)
 {
-    struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
-                            .tv_nsec = (long)(ns % 1000000000)};
-
-    nanosleep(&time, NULL);
-}
-
-/* Sleeps until then, or until the deadline. */
-static void pause_until(const struct lt_drain *drain, uint64_t then)
-{
-    for (uint64_t now = now_ns();; now = now_ns()) {
-        uint64_t deadline = __atomic_load_n(&drain->deadline_ns, __ATOMIC_RELAXED);
+    for (;;) {
+        uint32_t hurries = __atomic_load_n(&drain->hurries, __ATOMIC_ACQUIRE);
+        uint64_t deadline = __atomic_load_n(&drain->deadline_ns, __ATOMIC_RELAXED), now = now_ns();
         uint64_t end = deadline < then ? deadline : then;
+        struct timespec left;
 
         if (now >= end)
             return;
-        sleep_ns(end - now < NAP_NS ? end - now : NAP_NS);
+        left.tv_sec = (time_t)((end - now) / 1000000000);
+        left.tv_nsec = (long)((end - now) % 1000000000);
+        syscall(SYS_futex, &drain->hurries, FUTEX_WAIT_PRIVATE, hurries, &left, NULL, 0);
     }
+}
+
+void lt_hurry_drain(struct lt_drain *drain)
+{
+    __atomic_store_n(&drain->deadline_ns, 0, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&drain->hurries, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &drain->hurries, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 static uint64_t between(uint64_t low, uint64_t value, uint64_t high)
@@ -233,19 +241,24 @@ int lt_drain_rings(struct lt_drain *drain)
     drain->count = drain->damaged = 0;
     drain->lost = 0;
     for (;;) {
-        uint64_t began = now_ns(), now;
+        uint64_t began, now;
         uint32_t threads;
         int fullest;
 
-        drain->has_more = 0;
+        pause_until(drain, drain->due_ns);
+        began = now_ns();
+        drain->due_ns = drain->has_more = 0;
         fullest = drain_all(drain);
         if (fullest < 0 || !lt_copy(drain->file, &threads, sizeof threads, drain->threads_at))
             return LT_DRAIN_DAMAGED;
         now = now_ns();
         adapt(drain, fullest, now - began);
         drain->has_more |= threads != drain->threads;
-        if (threads != drain->threads || drain->count >= drain->enough || now >= drain->deadline_ns)
+        if (drain->has_more)
             return LT_DRAIN_DONE;
-        pause_until(drain, now + drain->pause_ns);
+        drain->due_ns = now + drain->pause_ns;
+        if (drain->count >= drain->enough ||
+            drain->due_ns >= __atomic_load_n(&drain->deadline_ns, __ATOMIC_RELAXED))
+            return LT_DRAIN_DONE;
     }
 }

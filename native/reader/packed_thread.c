@@ -140,16 +140,18 @@ static uint8_t *put_by_kind(uint8_t *to, const uint64_t *values)
     return to;
 }
 
-/* The waits in contention of the thread that was read last. */
-static uint8_t *put_histogram(uint8_t *to, const struct lt_line_sums *lines,
-                              const struct lt_thread_sum *sum)
+/* The waits in contention of the thread that was read last; nils if they were not read. */
+static uint8_t *put_histogram(uint8_t *to, const struct lt_thread_read *read)
 {
+    const struct lt_thread_sum *sum = &read->sum;
     uint64_t counts[LT_BUCKETS];
     uint8_t buckets[LT_BUCKETS];
     uint32_t picked = 0;
 
+    if (read->leaves_lines)
+        return put_nil(put_nil(put_nil(to)));
     if (sum->counted) {
-        memcpy(counts, lines->waits, sizeof counts);
+        memcpy(counts, read->lines.waits, sizeof counts);
         picked = lt_pick_counts(counts, buckets);
     }
     to = put_array(to, picked);
@@ -185,7 +187,7 @@ void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset
     to = put_by_kind(to, sum->wait_ticks);
     to = put_number(to, sum->use_count);
     to = put_binary(to, sum->uses, sum->use_count * (uint32_t)sizeof *sum->uses);
-    to = put_histogram(to, &read->lines, sum);
+    to = put_histogram(to, read);
     read->packed_size = (uint64_t)(to - read->packed);
     read->packed_count++;
 }

@@ -59,8 +59,9 @@ static void set_changes(struct lt_lock_row *row, const struct lt_lock_sum *befor
 }
 
 static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
-                    const struct lt_lock_sum *sum, const struct lt_line_sums *lines)
+                    const struct lt_lock_sum *sum, const struct lt_lines_of_locks *lines)
 {
+    uint64_t line = id < lines->count ? lines->sums[id].lines : 0;
     struct lt_lock lock;
 
     memcpy(&lock, locks + (uint64_t)id * sizeof lock, sizeof lock);
@@ -92,8 +93,8 @@ static void set_row(struct lt_lock_row *row, uint32_t id, const uint8_t *locks,
     row->hold_timed = sum->hold_sampled + sum->hold_contended;
     row->hold_max = sum->hold_max;
     row->hold_mean = hold_mean(sum);
-    row->wait_counted = lt_count_in_lines(lines, sum->lines, LT_LINE_WAITS);
-    row->hold_counted = lt_count_in_lines(lines, sum->lines, LT_LINE_HOLDS);
+    row->wait_counted = lt_count_in_lines(lines->lines, line, LT_LINE_WAITS);
+    row->hold_counted = lt_count_in_lines(lines->lines, line, LT_LINE_HOLDS);
 }
 
 /* The lowest rank whose locks all find room. Locks of the next lower rank fill the rest. */
@@ -111,7 +112,7 @@ static uint32_t lowest_rank(const uint32_t *counts, uint32_t capacity)
 
 uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_sum *sums,
                        const struct lt_lock_sum *before, uint32_t before_count,
-                       const uint8_t *wanted, const struct lt_line_sums *lines,
+                       const uint8_t *wanted, const struct lt_lines_of_locks *lines,
                        struct lt_lock_row *rows, uint32_t capacity, uint32_t *left_out)
 {
     uint32_t counts[RANKS] = {0};

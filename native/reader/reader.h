@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "drain.h"
 #include "histograms.h"
 #include "locktop/abi.h"
 
@@ -247,16 +248,18 @@ struct lt_thread_read {
     struct lt_sites sites;
     struct lt_line_sums lines;
     uint32_t sum_count;
-    uint32_t refused;    /* counters left out so far */
-    uint32_t next;       /* index of the thread to read */
-    uint32_t mode;       /* lt_control.mode */
-    uint32_t contention; /* a bit for each kind whose waits are contention */
+    uint32_t refused;      /* counters left out so far */
+    uint32_t next;         /* index of the thread to read */
+    uint32_t mode;         /* lt_control.mode */
+    uint32_t contention;   /* a bit for each kind whose waits are contention */
+    uint32_t leaves_lines; /* 1: the histograms are not read */
     uint32_t packed_count;
     uint8_t *packed; /* threads that changed */
     uint64_t packed_size;
     uint64_t packed_capacity;
 
     uint64_t scratch_needed;
+    uint64_t line_bytes;      /* of the histograms of all threads so far, read or not */
     uint64_t now;             /* ticks when it was read */
     struct lt_thread_sum sum; /* sums of the thread's tables */
     /* newer than the caller's copy; its wait and its held list are of one moment */
@@ -265,14 +268,17 @@ struct lt_thread_read {
 
 /* The findings of one reading of a thread. */
 struct lt_thread_seen {
-    uint64_t size; /* bytes of `data`; 0: nothing is known, or the data does not fit */
-    uint64_t data[255];
+    uint64_t size;     /* bytes of `data`; 0: nothing is known, or the data does not fit */
+    uint64_t counted;  /* of the struct lt_thread_sum when the histograms were read last */
+    uint64_t left_out; /* the same; LT_NEVER_COUNTED: this thread's were never read */
+    uint64_t data[253];
 };
+#define LT_NEVER_COUNTED UINT64_MAX
 
 /* Adds the thread that was read last to `read->packed`, which has room for LT_PACKED_MAX bytes. The
  * thread is a msgpack array with the fields of RawThread (collector/shm/reader.py) in their order.
- * The block is left out if the caller knows it. The held list and the uses are those that fit into
- * a struct lt_thread_seen. */
+ * The block is left out if the caller knows it, and the histogram if it was not read. The held list
+ * and the uses are those that fit into a struct lt_thread_seen. */
 void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset, int knows_block);
 
 /* Reads threads. Copies the block and the tables of each, checks that they belong together, and
@@ -304,47 +310,6 @@ struct lt_ring {
  * number, -1 if a ring lies outside of the file. */
 int64_t lt_copy_rings(const struct lt_mapping *file, const struct lt_ring *rings, uint32_t count,
                       uint32_t quota, uint8_t *records);
-
-/* The rings of all threads of a file, copied again and again into a private buffer. The caller sets
- * the first part before each call. */
-/* How far a block of a thread is drained. Zeros at first. */
-struct lt_drained_block {
-    uint64_t next;      /* the first record that is new */
-    uint64_t lost_from; /* the records that were lost last: up to `lost_to` */
-    uint64_t lost_to;
-    uint64_t long_noted;  /* lt_thread.long_waits_noted when all entries were known */
-    uint64_t long_number; /* the largest lt_long_wait.number so far */
-};
-
-struct lt_drain {
-    const struct lt_mapping *file;
-    uint32_t threads;               /* blocks of threads; those of ended threads too */
-    const uint64_t *blocks;         /* offsets of the blocks in the file */
-    struct lt_drained_block *state; /* of each block */
-    uint64_t threads_at;            /* offset of the number of blocks in the file */
-    uint64_t deadline_ns;           /* CLOCK_MONOTONIC; another thread may set it to 0 */
-    uint64_t longest_ns;            /* the longest pause between two rounds */
-    uint8_t *records;               /* room for `capacity` records */
-    uint32_t capacity;
-    uint32_t enough; /* records after which the call returns */
-
-    uint32_t count;    /* out: sound records that are no marks */
-    uint32_t damaged;  /* out: other records, without marks */
-    uint64_t lost;     /* out: overwritten before this call could copy them */
-    uint64_t dropped;  /* out: waits of a second or more that are lost, of all times */
-    uint64_t pause_ns; /* between two rounds; the rounds adapt it */
-    uint32_t has_more; /* out: 1 if there was no room for all, or there are new threads */
-};
-
-enum lt_drain_result {
-    LT_DRAIN_DONE = 0,    /* it is the deadline, there are enough records, or new threads */
-    LT_DRAIN_DAMAGED = -1 /* a ring lies outside of the file */
-};
-
-/* Copies new records in rounds until the deadline. A round copies the more often, the fuller the
- * fullest ring was. The records are complete unless they were overwritten: none is left out. A
- * record that was overwritten is copied from the thread's long waits, if it is there. */
-int lt_drain_rings(struct lt_drain *drain);
 
 /* Packs records column by column, each number as its difference to the record before, in groups of
  * seven bits. The records are sound. `packed` has room for LT_PACKED_RECORD_MAX bytes for each
@@ -389,13 +354,20 @@ struct lt_record_end {
 uint32_t lt_newest_records(const uint8_t *records, uint32_t count, struct lt_record_end *newest,
                            uint32_t capacity);
 
+/* The histograms of one reading. */
+struct lt_lines_of_locks {
+    const struct lt_line_sums *lines;
+    const struct lt_lock_sum *sums; /* of the same reading: the first line of each lock */
+    uint32_t count;                 /* of the sums; locks beyond have no lines */
+};
+
 /* Writes at most `capacity` rows. Locks marked in `wanted` come first, then locks with waits, then
  * the others, each group by use. `locks` holds `count` struct lt_lock; `before` holds the sums of
  * the scan before (`before_count` of them, 0 for none). Returns the number of rows. `left_out` gets
- * the number of used locks that found no room. */
+ * the number of used locks that found no room. `lines` may be of an earlier reading. */
 uint32_t lt_pick_locks(const void *locks, uint32_t count, const struct lt_lock_sum *sums,
                        const struct lt_lock_sum *before, uint32_t before_count,
-                       const uint8_t *wanted, const struct lt_line_sums *lines,
+                       const uint8_t *wanted, const struct lt_lines_of_locks *lines,
                        struct lt_lock_row *rows, uint32_t capacity, uint32_t *left_out);
 
 /* The facts that are known of a task. */

@@ -56,7 +56,7 @@ static int copy_waits(const struct lt_mapping *file, uint8_t *to, const struct l
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
     uint64_t counters = counters_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
-    uint64_t lines = line_bytes(&block->histograms);
+    uint64_t lines = read->leaves_lines ? 0 : line_bytes(&block->histograms);
 
     read->scratch_needed = counters + sites + waits + lines;
     if (read->scratch_needed > read->scratch_max)
@@ -151,7 +151,8 @@ static uint64_t uncounted(const struct lt_thread_sum *sum, uint32_t contention)
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
     uint64_t counters = counters_bytes(tables), sites = site_bytes(tables);
-    uint64_t lines = line_bytes(&tables->histograms), counted = read->sum.counted;
+    uint64_t lines = read->leaves_lines ? 0 : line_bytes(&tables->histograms);
+    uint64_t counted = read->sum.counted;
 
     if (!lt_lines_fit(&read->lines, lines / sizeof(struct lt_histogram_line)))
         return LT_READ_MORE_LINES;
@@ -163,13 +164,16 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     read->refused += lt_fold_counters(read->scratch, counters, read->scratch + counters + sites,
                                       tables->waits.count, read->sums, read->sum_count, &read->sum);
     lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);
+    read->line_bytes += line_bytes(&tables->histograms);
+    read->lines.left_out += tables->histograms.left_out;
+    if (read->leaves_lines)
+        return LT_READ_DONE;
     read->refused +=
         lt_fold_lines(read->scratch + counters + sites + wait_bytes(tables), lines, read->sums,
                       read->sum_count, read->contention, &read->lines, &counted);
     read->sum.counted = counted;
     if (tables->histograms.left_out)
         read->sum.left_out = uncounted(&read->sum, read->contention);
-    read->lines.left_out += tables->histograms.left_out;
     return LT_READ_DONE;
 }
 
@@ -230,8 +234,8 @@ static int pack(struct packed *to, const void *from, size_t size)
     return 1;
 }
 
-/* Packs all that the caller learns of the thread but the time. A held list that lies elsewhere is
- * not at hand; then nothing is packed. */
+/* Packs all that the caller learns of the thread but the time and the histogram. A held list that
+ * lies elsewhere is not at hand; then nothing is packed. */
 static void pack_all(const struct lt_thread_read *read, uint64_t offset,
                      struct lt_thread_seen *seen)
 {
@@ -245,7 +249,8 @@ static void pack_all(const struct lt_thread_read *read, uint64_t offset,
     if ((block->held_top == 0 || is_inline) && sum->use_count <= LT_USES &&
         pack(&to, block, offsetof(struct lt_thread, own)) &&
         pack(&to, block->held_inline, block->held_top) &&
-        pack(&to, sum, offsetof(struct lt_thread_sum, uses)) &&
+        pack(&to, sum, offsetof(struct lt_thread_sum, counted)) &&
+        pack(&to, &sum->use_count, sizeof sum->use_count) &&
         pack(&to, sum->uses, sum->use_count * sizeof *sum->uses))
         seen->size = (uint64_t)(to.at - (uint8_t *)seen->data);
 }
@@ -258,6 +263,25 @@ static int is_same_block(const struct lt_thread *a, const struct lt_thread *b)
            a->ring_capacity == b->ring_capacity;
 }
 
+/* Whether the histogram is as before, or was not read. Its counts only grow. */
+static int is_same_histogram(const struct lt_thread_read *read, const struct lt_thread_seen *seen)
+{
+    return read->leaves_lines ||
+           (read->sum.counted == seen->counted && read->sum.left_out == seen->left_out);
+}
+
+static void note_histogram(const struct lt_thread_read *read, struct lt_thread_seen *seen)
+{
+    const struct lt_thread *before = (const struct lt_thread *)seen->data;
+
+    if (!read->leaves_lines) {
+        seen->counted = read->sum.counted;
+        seen->left_out = read->sum.left_out;
+    } else if (!seen->size || before->birth != read->block.birth) {
+        seen->counted = seen->left_out = LT_NEVER_COUNTED;
+    }
+}
+
 /* Packs the thread that was read last, unless it is as `seen`. Returns 0 if it is too large. */
 static int pack_change(struct lt_thread_read *read, uint32_t index, uint64_t offset,
                        struct lt_thread_seen *seen)
@@ -266,9 +290,11 @@ static int pack_change(struct lt_thread_read *read, uint32_t index, uint64_t off
     int knows_block;
 
     pack_all(read, offset, &now);
-    if (now.size && now.size == seen->size && memcmp(now.data, seen->data, now.size) == 0)
+    if (now.size && now.size == seen->size && memcmp(now.data, seen->data, now.size) == 0 &&
+        is_same_histogram(read, seen))
         return 1;
     knows_block = seen->size && is_same_block((const struct lt_thread *)seen->data, &read->block);
+    note_histogram(read, seen);
     seen->size = now.size;
     memcpy(seen->data, now.data, now.size);
     if (now.size)

@@ -111,7 +111,8 @@ class PreloadScan(Scan):
         session.orders.refresh()
         session.misuses.refresh()
         wanted = session.misuses.locks.union(session.orders.locks)
-        reading = self._reading = session.reader.read(wanted)
+        is_last = self.resolve or self.has_ended
+        reading = self._reading = session.reader.read(wanted, all_lines=is_last)
         session.rows = {row.lock: row for row in reading.rows}
         if not self.has_ended:
             reading.newest = session.wakeups.apply(reading.newest, session.rows)

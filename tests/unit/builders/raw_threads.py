@@ -82,7 +82,7 @@ def reading(*threads: RawThread, rows: Iterable[LockRow] = (), **header: Any) ->
         sites={},
         charges={},
         locks_now=NOW,
-        lines=LineSums(ffi.new("struct lt_thread_read *"), 1),
+        lines=LineSums(ffi.new("struct lt_thread_read *"), ffi.NULL, 1),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -17,28 +18,31 @@ from locktop.collector.shm.segment import SharedMemory
 MUTEX, SEM = lib.LT_KIND_MUTEX, lib.LT_KIND_SEM
 CARRY: int = lib.LT_LINE_CARRY
 LOCK = 1
+MANY = 1 << 14  # lines of a thread, of which a reading may leave out those of the next one
 
 
 class Scans:
     """A file with one mutex of the id LOCK, and a reader of the file."""
 
     def __init__(self, directory: Path) -> None:
-        self.file = SharedFile()
+        self.file = SharedFile(size=1 << 22)
         assert self.file.add_lock(MUTEX, 0x1000) == LOCK
         self.path = self.file.save(directory)
         self.memory = SharedMemory(os.open(self.path, os.O_RDONLY), str(self.path))
         self.reader = Reader(self.memory, Clock(self.memory.header()))
 
-    def read(self) -> Reading:
+    def read(self, all_lines: bool = True) -> Reading:
         self.path.write_bytes(self.file.data)
-        return self.reader.read()
+        return self.reader.read(all_lines=all_lines)
 
-    def add(self, *counts: LineCount, contended: int = 0, large: bool = False) -> None:
+    def add(
+        self, *counts: LineCount, contended: int = 0, large: bool = False, capacity: int = 16
+    ) -> None:
         """Add a thread with these counts, and with waits for the mutex."""
         block = self.file.add_thread(11 + len(self.file.blocks))
         of_lock = {"key": key(MUTEX, 0x1000), "lock": LOCK, "contended": contended}
         self.file.give_slots(block, 2, [of_lock | {"acquisitions": max(contended, 1)}])
-        self.file.give_lines(block, 16, counts)
+        self.file.give_lines(block, capacity, counts)
         if large:
             self.file.make_room_for_held(block, 40)
             for _ in range(40):
@@ -110,6 +114,65 @@ def test_a_thread_whose_counts_changed_is_read_again(scans: Scans) -> None:
     reading = scans.read()
     assert reading.threads[0].wait_counts == (3,)
     assert reading.rows[0].wait_counted == 3
+
+
+def set_count(scans: Scans, count: int) -> None:
+    """Set the only count of the first thread, and its contended acquisitions."""
+    block = scans.file.blocks[0]
+    line = scans.file.at("struct lt_histogram_line", block.histograms.lines)
+    line.counts[60 % lib.LT_LINE_BUCKETS] = count
+    scans.file.at("struct lt_waits", block.waits.chunk[0]).contended = count
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_many_lines_may_be_of_an_earlier_reading(
+    scans: Scans, is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    scans.add(LineCount(LOCK, 60, 2), contended=2, large=is_large, capacity=MANY)
+    scans.read(all_lines=False)
+    set_count(scans, 3)
+    reading = scans.read(all_lines=False)
+    assert (reading.rows[0].contended, reading.threads[0].contended) == (3, 3)
+    assert reading.threads[0].wait_counts == (2,)
+    assert reading.rows[0].wait_counted == 2
+    assert reading.lines.of(LOCK, WAITS) == ((60,), (2,))
+    now_s += 2
+    reading = scans.read(all_lines=False)
+    assert reading.threads[0].wait_counts == (3,)
+    assert reading.rows[0].wait_counted == 3
+    set_count(scans, 4)
+    assert scans.read().lines.of(LOCK, WAITS) == ((60,), (4,))
+
+
+def test_a_lock_that_is_newer_than_the_lines_has_none(scans: Scans) -> None:
+    scans.add(LineCount(LOCK, 60, 2), contended=2, capacity=MANY)
+    scans.read()
+    lock = scans.file.add_lock(MUTEX, 0x9000)
+    scans.add(LineCount(lock, 60, 1))
+    reading = scans.read(all_lines=False)
+    assert reading.lines.of(lock, WAITS) == ((), ())
+    assert scans.read().lines.of(lock, WAITS) == ((60,), (1,))
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_new_thread_does_not_get_the_lines_of_the_one_before(
+    scans: Scans, is_large: bool
+) -> None:
+    scans.add(LineCount(LOCK, 60, 2), contended=2, large=is_large, capacity=MANY)
+    scans.read()
+    scans.file.blocks[0].birth += 1
+    assert scans.read(all_lines=False).threads[0].wait_counts == ()
+    assert scans.read(all_lines=False).threads[0].wait_counts == ()
+    assert scans.read().threads[0].wait_counts == (2,)
+
+
+def test_few_lines_are_always_read(scans: Scans) -> None:
+    scans.add(LineCount(LOCK, 60, 2), contended=2)
+    scans.read()
+    set_count(scans, 3)
+    assert scans.read(all_lines=False).threads[0].wait_counts == (3,)
 
 
 def test_many_lines_find_room(scans: Scans) -> None:
