@@ -24,7 +24,7 @@ from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
 #: Queried threads at most: the threads that used most CPU time.
 _MAX_QUERIED = 1024
-#: Seconds for the text of calls: each socket takes as long as the kernel's table of them.
+#: Seconds for the text of calls alone: each socket takes as long as the kernel's table of them.
 _DESCRIBE_BUDGET_S = 1.0
 _NONE = (0, 0)
 
@@ -131,7 +131,7 @@ class FollowedThread:
         activities: dict[int, ThreadActivity] = {}
         sleeps: dict[int, tuple[int, int]] = {}
         woken: list[int] = []
-        until = time.monotonic() + _DESCRIBE_BUDGET_S
+        left_s = _DESCRIBE_BUDGET_S
         for tid, now in found.items():
             if now.doing is not ActivityState.BLOCKED:
                 continue
@@ -139,8 +139,10 @@ class FollowedThread:
             kernel_tid = self._tasks.kernel_tid(tid)
             #: else locktop may not see the call
             stack = stacks.of(kernel_tid, sleep) if call.pc else 0
-            if time.monotonic() < until:
+            if left_s > 0:
+                began = time.monotonic()
                 now = self._probe.described(now)
+                left_s -= time.monotonic() - began
             stopped = stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
             if stopped or self._tasks.still_sleeps(tid):
                 activities[tid] = replace(now, stack=stack)
