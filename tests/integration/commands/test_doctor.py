@@ -73,6 +73,7 @@ def test_a_stopped_process_is_reported(start_target: StartTarget) -> None:
     target = start_target("shares_inside_lock", "sleep")
     target.expect("ready")
     os.kill(target.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, target.pid, os.WSTOPPED | os.WNOWAIT)
     try:
         _, _, notes = checks(target.pid)
     finally:

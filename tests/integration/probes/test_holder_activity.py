@@ -263,6 +263,7 @@ def test_with_stop_threads_a_stack_is_whole_and_its_thread_stops_once(
 def test_a_stopped_holder_has_activity_stopped(start_target: StartTarget) -> None:
     target, _ = begun(start_target, "sleeps")
     target.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, target.pid, os.WSTOPPED | os.WNOWAIT)
     with closing(attach(target.pid)) as source:
         now = of_the_lock(source.scan(resolve=True))
     assert now is not None
