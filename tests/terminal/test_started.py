@@ -20,6 +20,8 @@ from support.tool import COMMAND, PATIENCE_S
 from locktop.collector.recording.recording import Recording
 
 END_WITH_SCREEN = "--end-with-screen"
+#: A lone escape byte and the key after it may be read as one key; this form is never ambiguous.
+ESCAPE = b"\x1b[27u"
 #: `locktop` with a monitor that cannot draw.
 FAULTY = (
     "import sys\n"
@@ -177,7 +179,7 @@ def test_q_asks_before_it_ends_the_program(run: Run) -> None:
     screen.wait_painted(b"Locks")
     screen.press(b"qqq")
     screen.wait_painted(b"leave it running")
-    screen.press(b"\x1b")
+    screen.press(ESCAPE)
     assert screen.runs
     screen.press(b"\x03")
     screen.press(b"y")
