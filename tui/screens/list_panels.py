@@ -45,6 +45,7 @@ class Panel(Generic[Row]):
         self._sorter = StableSorter()
         self._groups = RowGroups()
         self._table: Table[Row] | None = None
+        self._width = 0  # in cells, when the list was visible last
         #: The titles of the columns that the user chose; none: as many as fit.
         self.chosen_columns: tuple[str, ...] = ()
         #: The titles of all columns; none before the first drawing.
@@ -202,7 +203,9 @@ class Panel(Generic[Row]):
         every = self.columns(index)
         self.titles = tuple(column.title for column in every if column.title)
         columns = chosen(every, self.chosen_columns)
-        table = self._table = lay_out(columns, self.widget.size.width)
+        # A hidden list has no width. Other columns would be painted when it is visible again.
+        self._width = self.widget.size.width or self._width
+        table = self._table = lay_out(columns, self._width)
         sort_by = sort_key_named(self.sort_keys, self.sort_by)
         idle = sum(self.count(rows[id_]) for id_ in hidden)
         left = sum(map(self.count, rows.values())) - sum(self.count(rows[id_]) for id_ in visible)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from support.driven import opened, with_lock
 from unit.builders import scenarios
 
 from locktop.collector.model import Lock, ThreadState
+from locktop.tui.views.styled_line import Line, line_text
+from locktop.tui.widgets.item_list import ItemList
 
 
 async def test_locks_are_sorted_by_wait_with_idle_locks_below() -> None:
@@ -49,6 +52,23 @@ async def test_reverse_reverses_the_rows_but_keeps_idle_rows_below() -> None:
         assert after[:4] == before[:4][::-1]
         assert sorted(after[4:]) == sorted(before[4:])
         assert "reversed" in screen.text
+
+
+async def test_a_hidden_list_keeps_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the list would be painted twice when it is visible again."""
+    drawn: set[tuple[str | None, str]] = set()
+    set_heads = ItemList.set_heads
+
+    def note(widget: ItemList, title: str, detail: str, columns: Line = ()) -> None:
+        drawn.add((widget.id, line_text(columns)))
+        set_heads(widget, title, detail, columns)
+
+    async with opened(size=(120, 40)) as screen:
+        monkeypatch.setattr(ItemList, "set_heads", note)
+        await screen.keys("z")
+        await screen.show(scenarios.normal())
+        await screen.keys("z")
+        assert len(drawn) == len({name for name, _ in drawn}) == 2
 
 
 async def test_the_cursor_stays_on_the_lock_when_the_order_changes() -> None:
