@@ -73,8 +73,8 @@ def find(snapshot: Contents) -> BlockingTree:
     cycles = _cycles(by_tid)
     _choose_holders(requests, by_tid, snapshot.threads)
     children = _children(requests, cycles)
-    waits = _wait_per_second(snapshot, waiting, locks)
-    return _Builder(waiting, by_tid, children, cycles, waits).tree()
+    rates = _wait_per_second(snapshot, waiting, requests, locks)
+    return _Builder(waiting, by_tid, children, cycles, rates).tree()
 
 
 # ---- who waits for whom ----
@@ -208,60 +208,30 @@ def _children(
 
 
 def _wait_per_second(
-    snapshot: Contents, waiting: Mapping[int, Wait], locks: Mapping[int, Lock]
+    snapshot: Contents,
+    waiting: Mapping[int, Wait],
+    requests: Sequence[_Request],
+    locks: Mapping[int, Lock],
 ) -> dict[int, float]:
-    """Return the seconds that a thread waits per second for each lock, as ``BlockingTree`` says.
-
-    Locks that are left out have 1 second.
-    """
-    counts: dict[int, int] = {}
-    lasts: set[int] = set()
-    for wait in waiting.values():
-        counts[wait.lock] = counts.get(wait.lock, 0) + 1
-        if wait.duration_s:
-            lasts.add(wait.lock)
-    return {
-        id_: rates.wait / count
-        for id_, count in counts.items()
-        if id_ in locks
+    """Return the seconds that each thread waits per second, as ``BlockingTree`` says, by tid."""
+    waiters: dict[int, list[int]] = {}  # by lock
+    for request in requests:
+        waiters.setdefault(request.lock, []).extend(request.tids)
+    found: dict[int, float] = {}
+    for id_, tids in waiters.items():
+        lock = locks.get(id_)
+        rate = lock.rates.wait if lock is not None else 0.0
+        each = rate / len(tids)
         # A saved snapshot has no rates: then the rate is 0 although a wait has lasted.
-        and ((rates := locks[id_].rates).wait or (snapshot.interval_s and id_ not in lasts))
-    }
+        if not rate and (
+            lock is None or not snapshot.interval_s or any(waiting[tid].duration_s for tid in tids)
+        ):
+            each = 1.0
+        found.update(dict.fromkeys(tids, each))
+    return found
 
 
 # ---- the tree ----
-
-
-class _BehindSum(Struct, gc=False):
-    """The waits behind a node, while ``add()`` sums them up."""
-
-    threads: int = 0
-    wait: float = 0.0
-    waited_s: float = 0.0
-    longest_s: float = -1.0
-    longest: int = 0
-
-    def add(self, other: _BehindSum) -> None:
-        self.threads += other.threads
-        self.wait += other.wait
-        self.waited_s += other.waited_s
-        self._compare(other.longest, other.longest_s)
-
-    def add_thread(self, tid: int, wait: float, waited_s: float) -> None:
-        self.threads += 1
-        self.wait += wait
-        self.waited_s += waited_s
-        if waited_s >= self.longest_s:
-            self._compare(tid, waited_s)
-
-    def _compare(self, tid: int, waited_s: float) -> None:
-        if (waited_s, -tid) > (self.longest_s, -self.longest):
-            self.longest_s, self.longest = waited_s, tid
-
-    def behind(self) -> Behind:
-        return Behind(
-            threads=self.threads, wait=self.wait, waited_s=self.waited_s, longest=self.longest
-        )
 
 
 _NOTHING = Behind()
@@ -296,31 +266,30 @@ class _Builder:
         by_tid: Mapping[int, _Request],
         children: Mapping[_Parent, list[int]],
         cycles: Mapping[int, tuple[int, ...]],
-        waits: Mapping[int, float],
+        rates: dict[int, float],
     ) -> None:
         self._waiting = waiting
         self._by_tid = by_tid
         self._cycles = cycles
-        self._waits = waits  # by lock
         self._children = children
-        self._behind: dict[int, _BehindSum] = {}  # by tid of a waiter with threads below it
-        #: by tid: the seconds of the thread's wait, and of the waits behind it
+        self._behind: dict[int, Behind] = {}  # by tid of a waiter with threads below it
+        # Sums over a thread and all threads behind it, by tid. ``rates``: seconds per second.
+        self._threads = dict.fromkeys(waiting, 1)
+        self._rates = rates
         self._waited_s = {tid: wait.duration_s for tid, wait in waiting.items()}
+        self._longest = {tid: (waited_s, -tid) for tid, waited_s in self._waited_s.items()}
 
     def tree(self) -> BlockingTree:
         keys = [key for key in self._children if key not in self._waiting]
-        orders = {key: self._top_down(key) for key in keys}
-        for key in keys:
-            for tid, _ in reversed(orders[key]):
-                self._add_up(tid)
-        roots = [(self._root(key, orders[key]), orders[key]) for key in keys]
+        is_flat = len(keys) == len(self._children)
+        roots = [(self._root(key, 1 if is_flat else self._add_up(key)), key) for key in keys]
         roots.sort(key=lambda one: (-one[0].behind.waited_s, -one[0].behind.threads, one[0].key))
 
         def waiters() -> dict[int, BlockingWaiter]:
             return {
                 tid: self._waiter(tid, number, depth)
-                for number, (_, order) in enumerate(roots)
-                for tid, depth in order
+                for number, (_, key) in enumerate(roots)
+                for tid, depth in self._top_down(key)
             }
 
         return BlockingTree(roots=tuple([root for root, _ in roots]), waiters=_Waiters(waiters))
@@ -334,25 +303,27 @@ class _Builder:
                 order.extend([(child, depth + 1) for child in below])
         return order
 
-    def _add_up(self, tid: int) -> None:
-        """Add up what is behind one thread, after all threads below it."""
-        below = self._children.get(tid)
-        if below:
-            behind = self._behind[tid] = self._sum_of(below)
-            self._waited_s[tid] += behind.waited_s
+    def _add_up(self, key: _Parent) -> int:
+        """Add up what is behind each thread below a root; return the depth of the deepest one."""
+        order = self._top_down(key)
+        for tid, _ in reversed(order):
+            below = self._children.get(tid)
+            if below:
+                behind = self._behind[tid] = self._sum_of(below)
+                self._threads[tid] += behind.threads
+                self._rates[tid] += behind.wait
+                self._waited_s[tid] += behind.waited_s
+                self._longest[tid] = max(self._longest[one] for one in (tid, *below))
+        return max([depth for _, depth in order])
 
-    def _sum_of(self, tids: Sequence[int]) -> _BehindSum:
-        found, waiting = _BehindSum(), self._waiting
-        for tid in tids:
-            wait = waiting[tid]
-            each, behind = self._waits.get(wait.lock, 1.0), self._behind.get(tid)
-            if behind is None:
-                found.add_thread(tid, each, wait.duration_s)
-            else:
-                whole = _BehindSum(1, each, wait.duration_s, wait.duration_s, tid)
-                whole.add(behind)
-                found.add(whole)
-        return found
+    def _sum_of(self, tids: Sequence[int]) -> Behind:
+        """Return the sum over threads and what is behind each of them."""
+        return Behind(
+            threads=sum(map(self._threads.__getitem__, tids)),
+            wait=sum(map(self._rates.__getitem__, tids)),
+            waited_s=sum(map(self._waited_s.__getitem__, tids)),
+            longest=-max(map(self._longest.__getitem__, tids))[1],
+        )
 
     def _sorted(self, tids: Sequence[int]) -> tuple[int, ...]:
         """Return the threads with the most time in sum first, and of several the smallest tid."""
@@ -360,27 +331,32 @@ class _Builder:
             return tuple(tids)
         return tuple(sorted(sorted(tids), key=self._waited_s.__getitem__, reverse=True))
 
-    def _root(self, key: _Parent, order: Sequence[tuple[int, int]]) -> BlockingRoot:
+    def _root(self, key: _Parent, depth: int) -> BlockingRoot:
         tids = self._children[key]
         kind, id_ = (RootKind.HOLDER, key) if isinstance(key, int) else key
-        waited_s: dict[int, float] = {}  # by lock
-        for tid in tids:
-            lock = self._by_tid[tid].lock
-            waited_s[lock] = waited_s.get(lock, 0.0) + self._waited_s[tid]
         members = self._cycles[id_] if kind is RootKind.CYCLE else ()
         return BlockingRoot(
             kind=kind,
             tids=members or ((id_,) if kind is RootKind.HOLDER else ()),
-            locks=tuple(sorted(waited_s, key=lambda lock: (-waited_s[lock], lock))),
+            locks=self._locks_of(tids),
             waiters=self._sorted(tids),
-            behind=self._sum_of(tids).behind(),
-            depth=max([depth for _, depth in order]),
+            behind=self._sum_of(tids),
+            depth=depth,
         )
+
+    def _locks_of(self, tids: Sequence[int]) -> tuple[int, ...]:
+        """Return the locks that threads wait for, the most time first."""
+        locks = {self._by_tid[tid].lock for tid in tids}
+        if len(locks) == 1:
+            return tuple(locks)
+        waited_s = dict.fromkeys(locks, 0.0)
+        for tid in tids:
+            waited_s[self._by_tid[tid].lock] += self._waited_s[tid]
+        return tuple(sorted(waited_s, key=lambda lock: (-waited_s[lock], lock)))
 
     def _waiter(self, tid: int, root: int, depth: int) -> BlockingWaiter:
         request = self._by_tid[tid]
         holder, others = request.chosen, request.others
-        behind = self._behind.get(tid)
         if tid in self._cycles:
             holder, others = self._in_cycle(tid, request)
         return BlockingWaiter(
@@ -391,7 +367,7 @@ class _Builder:
             root=root,
             depth=depth,
             waiters=self._sorted(self._children.get(tid, ())),
-            behind=behind.behind() if behind is not None else _NOTHING,
+            behind=self._behind.get(tid, _NOTHING),
         )
 
     def _in_cycle(self, tid: int, request: _Request) -> tuple[int, tuple[int, ...]]:
