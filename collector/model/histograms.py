@@ -77,15 +77,10 @@ class Histogram(Struct, array_like=True, frozen=True, gc=False):
         """Return the lengths that were added after ``before``; None if there are none."""
         if before is None:
             return self
-        known = dict(zip(before.buckets, before.counts, strict=True))
-        return _of_counts(
-            {
-                bucket: count - known.get(bucket, 0)
-                for bucket, count in zip(self.buckets, self.counts, strict=True)
-            },
-            self.hz,
-            max(self.left_out - before.left_out, 0),
-        )
+        counts = _counts((self,))
+        for bucket, count in zip(before.buckets, before.counts, strict=True):
+            counts[bucket] -= count
+        return _of_counts(counts, self.hz, max(self.left_out - before.left_out, 0))
 
     def check(self) -> None:
         """Raise ValueError for the fields of a stranger that are no histogram."""
@@ -109,19 +104,24 @@ def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
     found = [one for one in histograms if one is not None]
     if len(found) < 2:
         return found[0] if found else None
-    sums: dict[int, int] = {}
-    for one in found:
+    return _of_counts(_counts(found), found[0].hz, sum(one.left_out for one in found))
+
+
+def _counts(histograms: Iterable[Histogram]) -> list[int]:
+    """Return the sum of the counts of each bucket. In a list, that takes half the time."""
+    counts = [0] * BUCKETS
+    for one in histograms:
         for bucket, count in zip(one.buckets, one.counts, strict=True):
-            sums[bucket] = sums.get(bucket, 0) + count
-    return _of_counts(sums, found[0].hz, sum(one.left_out for one in found))
+            counts[bucket] += count
+    return counts
 
 
-def _of_counts(counts: dict[int, int], hz: float, left_out: int) -> Histogram | None:
-    buckets = sorted(bucket for bucket, count in counts.items() if count > 0)
+def _of_counts(counts: list[int], hz: float, left_out: int) -> Histogram | None:
+    buckets = tuple([bucket for bucket, count in enumerate(counts) if count > 0])
     if not buckets:
         return None
     return Histogram(
-        buckets=tuple(buckets),
+        buckets=buckets,
         counts=tuple([counts[bucket] for bucket in buckets]),
         hz=hz,
         left_out=left_out,

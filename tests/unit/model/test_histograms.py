@@ -81,6 +81,14 @@ def test_a_sum_has_the_counts_of_all() -> None:
     assert merged([one, None, other]) == of_ticks(10, 10, 500, 9000, left_out=2)
     assert merged([None, one]) == one
     assert merged([None]) is None
+    chance = random.Random(5)
+    for _ in range(100):
+        lengths = [
+            [int(10 ** chance.uniform(0, 19)) for _ in range(chance.randint(1, 40))]
+            for _ in range(chance.randint(1, 5))
+        ]
+        parts = [of_ticks(*some) for some in lengths]
+        assert merged(parts) == of_ticks(*[length for some in lengths for length in some])
 
 
 @pytest.mark.parametrize(
