@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from textual.containers import Container
+from textual.geometry import Size
+from textual.reactive import Reactive
 
 from locktop.tui.widgets.item_list import ItemList
 
@@ -13,6 +15,9 @@ _ROWS = (3, 5, 8, 12, 17, 23, 30)
 
 class ListArea(Container):
     """Holds the lists. Beside the details the lists take all the room."""
+
+    #: Without a second layout after each new height: the area does not scroll.
+    virtual_size = Reactive(Size(0, 0))
 
     def fit(self) -> None:
         """Limit the height of each visible list to its rows, and the height of the area."""
