@@ -19,7 +19,7 @@ class Kind(StrEnum):
     FUTEX = "futex"
     CUSTOM = "custom"
 
-    # The hash of Enum is Python code, and each scan looks up kinds some thousand times.
+    # The hash of Enum is Python code, and each scan looks up kinds and states thousands of times.
     __hash__ = str.__hash__
 
 
@@ -54,6 +54,8 @@ class ThreadState(StrEnum):
     WAITING = "waiting"  # blocked in contention
     IDLE = "idle"  # waits for work: condition variable, semaphore, join, barrier, sleep, poll
     OTHER = "other"  # disk, stopped, or unknown
+
+    __hash__ = str.__hash__  # as in Kind
 
 
 class ActivityState(StrEnum):

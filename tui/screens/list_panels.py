@@ -291,6 +291,8 @@ class Panel(Generic[Row]):
     def _sorted(
         self, index: SnapshotIndex, rows: Mapping[int, Row], visible: Iterable[int]
     ) -> list[int]:
+        if len(rows) < 2:  # the key of a group is that of its first thread: one of hundreds
+            return list(visible)
         key = sort_key_named(self.sort_keys, self.sort_by).of(index)
         found = sorted(visible, key=lambda id_: key(rows[id_]), reverse=self.reversed)
         # In either direction deadlocked rows stay at the top and idle rows below. Sorting is

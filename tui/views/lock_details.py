@@ -202,12 +202,11 @@ def _mean_wait(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> floa
 
     ``wait_s`` includes waits that go on and waits that gave up, ``contended`` includes neither.
     """
-    if not lock.contended or any(
-        event.timed_out for event in index.snapshot.events if event.lock in ids
-    ):
+    gave_up = [event.lock for event in index.snapshot.events if event.timed_out]
+    if not lock.contended or any(id_ in ids for id_ in gave_up):
         return None
-    threads = index.threads
-    waits = [threads[tid].waiting_for for tid in lock.waiters if tid in threads]
+    waiters = map(index.threads.get, lock.waiters)
+    waits = [thread.waiting_for for thread in waiters if thread is not None]
     going_on = sum([wait.duration_s for wait in waits if wait is not None and wait.lock in ids])
     mean = (lock.wait_s - going_on) / lock.contended
     return mean if 0 < mean <= lock.wait_max_s else None
