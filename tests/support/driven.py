@@ -22,8 +22,8 @@ from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.strip_cache import CURSOR, CURSOR_ELSEWHERE
 from support.feed import HandFeed, strips_of, text_of
 
-#: Far longer than any change of the screen takes.
-PATIENCE_S = 60.0
+#: A guard against changes that never come; a machine with a load of twenty takes long.
+PATIENCE_S = 300.0
 
 
 async def settle(pilot: Pilot[int]) -> None:

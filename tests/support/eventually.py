@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-#: Far longer than any state takes on a working machine.
-PATIENCE_S = 60.0
+#: A guard against states that never come. Beside twenty busy processes a state that takes seconds
+#: may take minutes.
+PATIENCE_S = 300.0
 
 
 def until(reached: Callable[[], bool], what: str) -> None:

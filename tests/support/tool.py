@@ -15,7 +15,7 @@ COMMAND = str(Path(sys.executable).with_name("locktop"))
 
 #: Far longer than any command takes; ends a command that hangs. A snapshot alone may wait for
 #: names for 30 s.
-PATIENCE_S = 180.0
+PATIENCE_S = 300.0
 
 
 def start(

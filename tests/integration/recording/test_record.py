@@ -368,10 +368,13 @@ def test_the_last_line_says_what_the_segments_still_have(
         )
         recorder.process.send_signal(signal.SIGTERM)
         end = end_of(recorder)
+        ended_ns = time.time_ns()
     assert end.kept_s is not None
     assert 1.0 <= end.kept_s < end.seconds + 0.1
     times = open_recording(ring).times_ns()
-    assert (times[-1] - times[0]) / 1e9 == pytest.approx(end.kept_s, abs=0.1)
+    # Ring records may come after the last snapshot, which waits for names. The line rounds.
+    least_s, most_s = (times[-1] - times[0]) / 1e9, (ended_ns - times[0]) / 1e9
+    assert least_s - 0.1 <= end.kept_s <= most_s + 0.1
     assert end.size == pytest.approx(_bytes_in(ring), rel=0.01)
 
 

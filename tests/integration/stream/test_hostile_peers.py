@@ -16,6 +16,7 @@ import psutil
 import pytest
 from msgspec.structs import replace
 from support import tool
+from support.eventually import PATIENCE_S
 from support.streams import Ear, Mouth
 from unit.builders import scenarios
 
@@ -181,7 +182,7 @@ def test_a_listener_that_reads_nothing_is_given_up(
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"{tmp_path}/socket")
         listening.listen()
-        listening.settimeout(30)
+        listening.settimeout(PATIENCE_S)
         thread = threading.Thread(target=welcome, args=(listening,))
         thread.start()
         mouth = Mouth(f"unix://{tmp_path}/socket")
@@ -204,7 +205,7 @@ def test_a_snapshot_that_no_process_can_have_is_one_line(tmp_path: Path) -> None
     line = listening.stderr.readline()
     assert line.startswith("locktop: left out: the snapshot is damaged: ")
     mouth.say(scenarios.normal())
-    output, errors = listening.communicate(timeout=60)
+    output, errors = listening.communicate(timeout=PATIENCE_S)
     assert errors == ""
     assert json.loads(output)["process"]["comm"] == "store"
 
@@ -221,7 +222,7 @@ def displayed_at_last(ear: Ear) -> None:
     def is_there(ear: Ear) -> bool:
         return any(one.duration_s == wanted.duration_s for one in ear.snapshots)
 
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while not is_there(ear):
         assert time.monotonic() < until, ear.lines
         with suppress(LocktopError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.eventually import until
+from support.eventually import PATIENCE_S, until
 from support.streams import Mouth, streaming
 from support.targets import StartTarget
 from unit.builders import scenarios
@@ -65,7 +65,7 @@ def test_the_time_line_elsewhere_is_that_of_a_local_screen(
         target.go_on()
         assert target.truth()["pairs"] == _THREADS * _PAIRS
         target.go_on()  # the process ends
-        assert sender.wait(60) == 0
+        assert sender.wait(PATIENCE_S) == 0
         until(lambda: published[-1].ended, "the last snapshot")
         until(lambda: here.at(1 << 62).ended, "the last snapshot here")
     lines = [TimeLineReader(one).read(*_ALWAYS) for one in (here, there)]

@@ -17,12 +17,15 @@ MAX_ANSWER = 1 << 20
 MAX_MEMORY = 256 << 20
 
 WORKER = f"""\
-import time
+import os, time
 from locktop.collector.symbols.bounded_worker import serve
 def answer(request):
     what, _, size = request.partition(b" ")
     if what == b"sleep":
         time.sleep(float(size))
+    if what == b"until":
+        while not os.path.exists(size):
+            time.sleep(0.01)
     if what == b"spin":
         while True:
             pass
@@ -54,10 +57,12 @@ def test_each_message_has_its_answer(worker: BoundedWorker) -> None:
     assert worker.pid == first
 
 
-def test_an_answer_may_come_later(worker: BoundedWorker) -> None:
-    worker.send(b"sleep 0.3")
+def test_an_answer_may_come_later(worker: BoundedWorker, tmp_path: Path) -> None:
+    message = b"until %s/go" % os.fsencode(tmp_path)
+    worker.send(message)
     assert worker.receive(0.0) is None
-    assert worker.receive(PATIENCE_S) == b"sleep 0.3"
+    (tmp_path / "go").touch()
+    assert worker.receive(PATIENCE_S) == message
 
 
 def test_memory_is_bounded(worker: BoundedWorker) -> None:
