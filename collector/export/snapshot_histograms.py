@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from locktop.collector.export.snapshot_fields import Count, Number, meaning
-from locktop.collector.model.histograms import Histogram, bucket_of
+from locktop.collector.model.histograms import PlainHistogram, bucket_of
 
 #: Of a time in seconds, a bound is off by a rounding error at most.
 _ROUNDING = 1 + 1e-9
@@ -33,6 +33,6 @@ class HistogramEntry(Struct, kw_only=True, gc=False):
 
     def check(self) -> None:
         """Raise ValueError if these fields are no histogram."""
-        Histogram(
+        PlainHistogram(
             buckets=self.buckets, counts=tuple(self.counts), hz=self.hz, left_out=self.left_out
         ).check()

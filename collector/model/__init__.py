@@ -35,7 +35,7 @@ from locktop.collector.model.findings import (
     Pattern,
 )
 from locktop.collector.model.groups import LockClass, ThreadGroup
-from locktop.collector.model.histograms import Histogram
+from locktop.collector.model.histograms import Histogram, PackedHistogram, PlainHistogram
 from locktop.collector.model.inside import (
     HeldSpan,
     HolderSample,
@@ -149,10 +149,12 @@ __all__ = [
     "OrderEdge",
     "OrderWay",
     "PackedBlame",
+    "PackedHistogram",
     "Pattern",
     "PatternName",
     "PerfCounter",
     "PerfCounters",
+    "PlainHistogram",
     "Process",
     "ProfileBucket",
     "ProfileRegion",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import struct
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 #: Numbers of buckets. The lengths of the last bucket end with the largest number of 64 bits.
 BUCKETS = 252
 _IN_POWER = 4  # buckets of each power of two
+_PACKED_SIZE = 9  # bytes of a bucket in a PackedHistogram
 
 
 def lower_ticks(bucket: int) -> int:
@@ -32,16 +35,25 @@ def bucket_of(ticks: int) -> int:
     return min((power - 1) * _IN_POWER + (ticks >> (power - 2)) % _IN_POWER, BUCKETS - 1)
 
 
-class Histogram(Struct, array_like=True, frozen=True, gc=False):
+class Histogram:
     """The numbers of waits or holds by length. At least one bucket has a count.
 
     Only buckets with counts are kept. The bounds are exact in ticks of the target's clock.
     """
 
-    buckets: tuple[int, ...]  # numbers of buckets, rising
-    counts: tuple[int, ...]  # waits or holds in each of ``buckets``
-    hz: float  # ticks of a second
-    left_out: int = 0  # waits or holds that found no room in a bucket
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        hz: float  # ticks of a second
+        left_out: int  # waits or holds that found no room in a bucket
+
+        @property
+        def buckets(self) -> tuple[int, ...]:
+            """The numbers of the buckets, rising."""
+
+        @property
+        def counts(self) -> tuple[int, ...]:
+            """The waits or holds in each of ``buckets``."""
 
     @property
     def count(self) -> int:
@@ -93,6 +105,59 @@ class Histogram(Struct, array_like=True, frozen=True, gc=False):
             raise ValueError("a histogram with an impossible clock")
 
 
+class PlainHistogram(Histogram, Struct, array_like=True, frozen=True, gc=False):
+    """A histogram as its fields; see Histogram. Documents and recordings have these."""
+
+    buckets: tuple[int, ...]
+    counts: tuple[int, ...]
+    hz: float
+    left_out: int = 0
+
+
+class PackedHistogram(Histogram):
+    """A histogram that is unpacked at each use: a crowd of threads has many, and few are read."""
+
+    __slots__ = ("_packed", "hz", "left_out")
+
+    def __init__(self, packed: bytes, hz: float, left_out: int = 0) -> None:
+        """``packed``: a byte for the number of each bucket, then 8 bytes for each count."""
+        self._packed = packed
+        self.hz = hz
+        self.left_out = left_out
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """See Histogram."""
+        return tuple(self._packed[: len(self._packed) // _PACKED_SIZE])
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """See Histogram."""
+        count = len(self._packed) // _PACKED_SIZE
+        return struct.unpack_from(f"={count}Q", self._packed, count)
+
+    def unpacked(self) -> PlainHistogram:
+        """Return the same histogram with its fields."""
+        return PlainHistogram(
+            buckets=self.buckets, counts=self.counts, hz=self.hz, left_out=self.left_out
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PackedHistogram):
+            return self.unpacked() == other.unpacked()
+        return self.unpacked() == other
+
+    def __hash__(self) -> int:
+        return hash(self.unpacked())
+
+
+# A saved snapshot has plain ones.
+if TYPE_CHECKING:
+    KeptHistogram = Histogram
+else:
+    KeptHistogram = PlainHistogram
+
+
 def percentile_s(histogram: Histogram | None, percent: int, max_s: float | None) -> float | None:
     """Return Histogram.percentile_s(), but at most ``max_s``; None without a histogram."""
     found = histogram.percentile_s(percent) if histogram is not None else None
@@ -120,7 +185,7 @@ def _of_counts(counts: list[int], hz: float, left_out: int) -> Histogram | None:
     buckets = tuple([bucket for bucket, count in enumerate(counts) if count > 0])
     if not buckets:
         return None
-    return Histogram(
+    return PlainHistogram(
         buckets=buckets,
         counts=tuple([counts[bucket] for bucket in buckets]),
         hz=hz,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from locktop.collector.model.histograms import Histogram, percentile_s
+from locktop.collector.model.histograms import KeptHistogram, percentile_s
 from locktop.collector.model.inside import LockInside
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
 from locktop.collector.model.threads import LockUse, ThreadActivity
@@ -220,8 +220,8 @@ class Lock(Struct, frozen=True, gc=False):
     inside: LockInside | None = None  # None: Source.profile_inside() is not on, or no sample
     #: The waits in ``contended`` and the holds in ``hold_timed`` by length. None: there was none,
     #: or the source does not measure them.
-    wait_histogram: Histogram | None = None
-    hold_histogram: Histogram | None = None
+    wait_histogram: KeptHistogram | None = None
+    hold_histogram: KeptHistogram | None = None
 
     @property
     def counted_wait_s(self) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from locktop.collector.model.histograms import Histogram, percentile_s
+from locktop.collector.model.histograms import KeptHistogram, percentile_s
 from locktop.collector.model.kinds import ActivityState, Kind, ThreadState
 
 
@@ -181,7 +181,7 @@ class Thread(Struct, frozen=True, gc=False):
     now: ThreadActivity | None = None
     #: The waits in ``contended`` by length. None: there was none, or the source does not measure
     #: them.
-    wait_histogram: Histogram | None = None
+    wait_histogram: KeptHistogram | None = None
 
     @property
     def wait_p50_s(self) -> float | None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import LazyBlame, PackedBlame, Snapshot
+from locktop.collector.model import LazyBlame, PackedBlame, PackedHistogram, Snapshot
 from locktop.collector.recording.recorded_blame import RecordedBlame
 from locktop.collector.sanitize import clean
 
@@ -33,16 +33,18 @@ class _Payload(Struct, array_like=True, frozen=True):
     blame: dict[int, PackedBlame]
 
 
-def _no_elements(value: object) -> Any:
+def _encoded(value: object) -> Any:
     """Encode blame in rows as no blame: the rows are in the second part."""
     if isinstance(value, LazyBlame):
         return ()
+    if isinstance(value, PackedHistogram):
+        return value.unpacked()
     raise NotImplementedError(type(value).__name__)
 
 
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_no_elements)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_encoded)
 _DECODER = msgspec.msgpack.Decoder(_Payload)
-_JSON = msgspec.json.Encoder(enc_hook=_no_elements)
+_JSON = msgspec.json.Encoder(enc_hook=_encoded)
 
 
 def encode(snapshot: Snapshot) -> bytes:
@@ -115,9 +117,7 @@ def is_harmless(snapshot: Snapshot, payload: bytes) -> bool:
 
 def _checked(found: _Payload) -> Snapshot:
     """Return the snapshot with clean texts. Raises ValueError for an impossible number."""
-    return msgspec.convert(
-        _clean(msgspec.to_builtins(found.snapshot, enc_hook=_no_elements)), Snapshot
-    )
+    return msgspec.convert(_clean(msgspec.to_builtins(found.snapshot, enc_hook=_encoded)), Snapshot)
 
 
 def _clean(value: Any) -> Any:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
-
-#: The numbers of the buckets with counts, and the counts.
-Counts = tuple[tuple[int, ...], tuple[int, ...]]
 
 #: Room for the lines of a program of usual size, in struct lt_line_sum.
 FIRST_LINES = 1024
@@ -33,7 +29,7 @@ class LineSums:
         self._of_locks = ffi.new("struct lt_lines_of_locks *")
         self._of_locks.lines = ffi.addressof(self._sums)
         self._of_locks.sums, self._of_locks.count = by_lock, args.sum_count
-        self._known: dict[tuple[int, int], Counts] = {}  # by lock and part
+        self._known: dict[tuple[int, int], bytes] = {}  # by lock and part
         self._set_table(_new_uncleared("struct lt_line_sum[]", capacity), capacity)
         self._counts = ffi.new("uint64_t[]", BUCKETS)
         self._buckets = ffi.new("uint8_t[]", BUCKETS)
@@ -68,21 +64,20 @@ class LineSums:
         """The struct lt_lines_of_locks for lt_pick_locks()."""
         return self._of_locks
 
-    def of(self, lock: int, part: int) -> Counts:
-        """Return the histogram of the waits (``WAITS``) or holds (``HOLDS``) of a lock, by id."""
+    def of(self, lock: int, part: int) -> bytes:
+        """Return the waits (``WAITS``) or holds (``HOLDS``) of a lock, see PackedHistogram."""
         known = self._known.get((lock, part))
         if known is None and lock < self._of_locks.count:
             found = lib.lt_pick_histogram(
                 self._of_locks.lines, self._by_lock + lock, part, self._counts, self._buckets
             )
             known = self._known[lock, part] = self._picked(found)
-        return known or ((), ())
+        return known or b""
 
-    def of_last_thread(self) -> Counts:
-        """Return the waits in contention of the thread that was read last."""
+    def of_last_thread(self) -> bytes:
+        """Return the waits in contention of the thread that was read last, in the same form."""
         ffi.memmove(self._counts, self._sums.waits, 8 * BUCKETS)
         return self._picked(lib.lt_pick_counts(self._counts, self._buckets))
 
-    def _picked(self, count: int) -> Counts:
-        buckets = tuple(ffi.buffer(self._buckets, count)[:])
-        return buckets, struct.unpack(f"={count}Q", ffi.buffer(self._counts, 8 * count))
+    def _picked(self, count: int) -> bytes:
+        return b"".join((ffi.buffer(self._buckets, count), ffi.buffer(self._counts, 8 * count)))

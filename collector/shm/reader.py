@@ -66,9 +66,7 @@ class RawThread(Struct, array_like=True, gc=False):
     wait_ticks: dict[int, int]  # by kind (enum lt_kind), without zeros
     use_count: int  # of struct lt_use; entries beyond LT_USES are not in ``use_bytes``
     use_bytes: bytes  # struct lt_use, packed
-    #: Of its waits in contention: the numbers of the buckets with counts, and the counts.
-    wait_buckets: tuple[int, ...] = ()
-    wait_counts: tuple[int, ...] = ()
+    wait_lengths: bytes = b""  # of its waits in contention, as PackedHistogram has them
     waits_left_out: int = 0  # waits in contention that found no room in a bucket
     is_wait_older: bool = False  # the wait may have begun before ``wait.since``
     known_uses: list[UseRecord] | None = None  # the result of uses()
@@ -90,8 +88,7 @@ class _PackedThread(RawThread, array_like=True, gc=False):
 
     block: ThreadBlock | None  # type: ignore[assignment]  # None: as in the reading before
     #: None: the lines of its histogram were not read.
-    wait_buckets: tuple[int, ...] | None  # type: ignore[assignment]
-    wait_counts: tuple[int, ...] | None  # type: ignore[assignment]
+    wait_lengths: bytes | None  # type: ignore[assignment]
     waits_left_out: int | None  # type: ignore[assignment]
 
 
@@ -284,7 +281,7 @@ class Reader:
             before = raws[changed.index]
             if changed.block is None:
                 changed.block = before.block  # type: ignore[union-attr]
-            if changed.wait_buckets is None:
+            if changed.wait_lengths is None:
                 _keep_histogram(changed, before)
             raws[changed.index] = changed
         self._epoch = epoch
@@ -320,7 +317,6 @@ class Reader:
             if wait is not None and not self._is_still(wait, block, at):
                 wait = None
         *sums, _, left_out, use_count = table_sums.thread_sums()
-        buckets, counts = table_sums.waits() or (None, None)
         made = _PackedThread(
             index=index,
             offset=at,
@@ -334,11 +330,10 @@ class Reader:
             wait_ticks={kind: ticks for kind, ticks in enumerate(sums[2 * _KINDS :]) if ticks},
             use_count=use_count,
             use_bytes=table_sums.uses(use_count),
-            wait_buckets=buckets,
-            wait_counts=counts,
+            wait_lengths=table_sums.waits(),
             waits_left_out=left_out,
         )
-        if buckets is None:
+        if made.wait_lengths is None:
             _keep_histogram(made, self._raws[index])
         return made
 
@@ -413,11 +408,9 @@ class Reader:
 def _keep_histogram(thread: _PackedThread, before: RawThread | None) -> None:
     """Fill in the histogram of the reading before, which a new thread does not have."""
     if before is not None and before.block.birth == thread.block.birth:  # type: ignore[union-attr]
-        thread.wait_buckets, thread.wait_counts = before.wait_buckets, before.wait_counts
-        thread.waits_left_out = before.waits_left_out
+        thread.wait_lengths, thread.waits_left_out = before.wait_lengths, before.waits_left_out
     else:
-        thread.wait_buckets = thread.wait_counts = ()
-        thread.waits_left_out = 0
+        thread.wait_lengths, thread.waits_left_out = b"", 0
 
 
 def _listed_locks(threads: list[RawThread], wanted: Iterable[int]) -> set[int]:

@@ -12,7 +12,7 @@ from locktop.collector import native
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.histograms import FIRST_LINES, Counts, LineSums
+from locktop.collector.shm.histograms import FIRST_LINES, LineSums
 from locktop.collector.shm.kinds import CONTENDING
 from locktop.collector.shm.layout import SiteSum, WaitBlock
 from locktop.collector.shm.segment import SharedMemory
@@ -183,14 +183,14 @@ class TableSums:
         """The waits and holds of living threads that found no room in a histogram."""
         return int(self.args.lines.left_out)
 
-    def waits(self) -> Counts | None:
-        """Return the histogram of the waits in contention of the thread that was read last.
+    def waits(self) -> bytes | None:
+        """Return the waits in contention of the thread that was read last (PackedHistogram).
 
         None: the lines are not read.
         """
         if self.lines is None:
             return None
-        return self.lines.of_last_thread() if self.args.sum.counted else ((), ())
+        return self.lines.of_last_thread() if self.args.sum.counted else b""
 
     def changed_threads(self, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
         """Add the tables of all threads to the sums.

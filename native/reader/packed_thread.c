@@ -39,12 +39,17 @@ static uint8_t *put_array(uint8_t *to, uint32_t count)
     return to;
 }
 
-static uint8_t *put_binary(uint8_t *to, const void *from, uint32_t size)
+static uint8_t *put_binary_head(uint8_t *to, uint32_t size)
 {
     *to++ = 0xc5;
     *to++ = (uint8_t)(size >> 8);
     *to++ = (uint8_t)size;
-    return put_bytes(to, from, size);
+    return to;
+}
+
+static uint8_t *put_binary(uint8_t *to, const void *from, uint32_t size)
+{
+    return put_bytes(put_binary_head(to, size), from, size);
 }
 
 static uint8_t *put_nil(uint8_t *to)
@@ -140,7 +145,8 @@ static uint8_t *put_by_kind(uint8_t *to, const uint64_t *values)
     return to;
 }
 
-/* The waits in contention of the thread that was read last; nils if they were not read. */
+/* The waits in contention of the thread that was read last, as PackedHistogram (histograms.py) has
+ * them; nils if they were not read. */
 static uint8_t *put_histogram(uint8_t *to, const struct lt_thread_read *read)
 {
     const struct lt_thread_sum *sum = &read->sum;
@@ -149,17 +155,14 @@ static uint8_t *put_histogram(uint8_t *to, const struct lt_thread_read *read)
     uint32_t picked = 0;
 
     if (read->leaves_lines)
-        return put_nil(put_nil(put_nil(to)));
+        return put_nil(put_nil(to));
     if (sum->counted) {
         memcpy(counts, read->lines.waits, sizeof counts);
         picked = lt_pick_counts(counts, buckets);
     }
-    to = put_array(to, picked);
-    for (uint32_t i = 0; i < picked; i++)
-        to = put_number(to, buckets[i]);
-    to = put_array(to, picked);
-    for (uint32_t i = 0; i < picked; i++)
-        to = put_number(to, counts[i]);
+    to = put_binary_head(to, picked * (uint32_t)(sizeof *buckets + sizeof *counts));
+    to = put_bytes(to, buckets, picked * sizeof *buckets);
+    to = put_bytes(to, counts, picked * sizeof *counts);
     return put_number(to, sum->left_out);
 }
 
@@ -170,7 +173,7 @@ void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset
     uint8_t *to = read->packed + read->packed_size;
     int waits = block->wait.key && !(block->wait.seq & 1);
 
-    to = put_array(to, 15);
+    to = put_array(to, 14);
     to = put_number(to, index);
     to = put_number(to, offset);
     to = knows_block ? put_nil(to) : put_block(to, block);

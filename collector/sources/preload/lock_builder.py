@@ -18,6 +18,7 @@ from locktop.collector.model import (
     LazyBlame,
     Lock,
     LockRates,
+    PackedHistogram,
     WaitStack,
     unheld_s,
 )
@@ -157,9 +158,9 @@ class LockBuilder:
             counted, of = row.hold_counted, row.hold_timed
         if not counted:
             return None
-        buckets, counts = reading.lines.of(row.lock, part)
         left_out = max(of - counted, 0) if reading.lines_left_out else 0
-        return Histogram(buckets=buckets, counts=counts, hz=self._clock.hz, left_out=left_out)
+        packed = reading.lines.of(row.lock, part)
+        return PackedHistogram(packed=packed, hz=self._clock.hz, left_out=left_out)
 
     def _rates(
         self,

@@ -13,9 +13,9 @@ from locktop.collector.linux.threads import KernelThread
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Held,
-    Histogram,
     Kind,
     LockUse,
+    PackedHistogram,
     Thread,
     ThreadState,
     Wait,
@@ -137,7 +137,7 @@ class ThreadBuilder:
             idle_share=idle,
             cpu_share=time.cpu if time else 0.0,
             time=time,
-            wait_histogram=self._histogram(raw) if raw and raw.wait_counts else None,
+            wait_histogram=self._histogram(raw) if raw and raw.wait_lengths else None,
         )
         if context.unowned:
             uses, signals = _uses(raw, context)
@@ -234,12 +234,9 @@ class ThreadBuilder:
             wait_s[wait.kind] = wait_s.get(wait.kind, 0.0) + wait.duration_s
         return wait_s, *rates.split(wait_s)
 
-    def _histogram(self, raw: RawThread) -> Histogram:
-        return Histogram(
-            buckets=raw.wait_buckets,
-            counts=raw.wait_counts,
-            hz=self._clock.hz,
-            left_out=raw.waits_left_out,
+    def _histogram(self, raw: RawThread) -> PackedHistogram:
+        return PackedHistogram(
+            packed=raw.wait_lengths, hz=self._clock.hz, left_out=raw.waits_left_out
         )
 
     def _wait(self, raw: RawThread, context: ScanContext) -> Wait | None:

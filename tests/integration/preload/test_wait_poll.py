@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from support.targets import PATIENCE_S, StartTarget, Target
 
-from locktop.collector.model import Kind, Snapshot, Thread
+from locktop.collector.model import Kind, PlainHistogram, Snapshot, Thread
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.base import OngoingWait
 
@@ -82,7 +82,9 @@ def without_times(snapshot: Snapshot) -> dict[int, Thread]:
             idle_share=round(thread.idle_share, 3),
             time=None,
             # Each source measures the rate of the library's clock for itself.
-            wait_histogram=replace(lengths, hz=1.0) if lengths else None,
+            wait_histogram=(
+                PlainHistogram(lengths.buckets, lengths.counts, hz=1.0) if lengths else None
+            ),
             holds=tuple(replace(held, duration_s=None) for held in thread.holds),
         )
         for thread in snapshot.threads

@@ -15,9 +15,9 @@ from locktop.collector.model import (
     CONTENTION_KINDS,
     WAITS_ALONE,
     Frame,
-    Histogram,
     Kind,
     Lock,
+    PlainHistogram,
     Process,
     Snapshot,
     Thread,
@@ -45,11 +45,11 @@ def frame(function: str, file: str, line: int, address: int = 0x401000) -> Frame
     return Frame(address, function, f"/src/store/{file}", line, "store", address - 0x400000)
 
 
-def histogram(*lengths_ns: int, left_out: int = 0) -> Histogram:
+def histogram(*lengths_ns: int, left_out: int = 0) -> PlainHistogram:
     """Return the histogram of some lengths, with ticks of a nanosecond."""
     counts = Counter(map(bucket_of, lengths_ns))
     buckets = tuple(sorted(counts))
-    return Histogram(buckets, tuple([counts[one] for one in buckets]), 1e9, left_out)
+    return PlainHistogram(buckets, tuple([counts[one] for one in buckets]), 1e9, left_out)
 
 
 SITES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import struct
 
 import pytest
 from msgspec.structs import replace
@@ -11,6 +12,8 @@ from unit.builders import records
 
 from locktop.collector.model.histograms import (
     BUCKETS,
+    PackedHistogram,
+    PlainHistogram,
     bucket_of,
     lower_ticks,
     merged,
@@ -89,6 +92,22 @@ def test_a_sum_has_the_counts_of_all() -> None:
         ]
         parts = [of_ticks(*some) for some in lengths]
         assert merged(parts) == of_ticks(*[length for some in lengths for length in some])
+
+
+def packed(plain: PlainHistogram) -> PackedHistogram:
+    data = bytes(plain.buckets) + struct.pack(f"={len(plain.counts)}Q", *plain.counts)
+    return PackedHistogram(data, plain.hz, plain.left_out)
+
+
+def test_a_packed_histogram_is_like_a_plain_one() -> None:
+    plain, other = of_ticks(10, 10, 9000, left_out=3), of_ticks(10)
+    kept = packed(plain)
+    assert kept.unpacked() == kept == plain == kept
+    assert kept == packed(plain) != packed(other)
+    assert kept != other != kept
+    assert hash(kept) == hash(plain)
+    assert kept.since(packed(other)) == plain.since(other)
+    assert merged([kept, other]) == merged([plain, other])
 
 
 @pytest.mark.parametrize(

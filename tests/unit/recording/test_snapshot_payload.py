@@ -10,7 +10,7 @@ from unit.export.test_snapshot_codec import full
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_codec
-from locktop.collector.model import Histogram, LazyBlame, PackedBlame, Snapshot
+from locktop.collector.model import LazyBlame, PackedBlame, PlainHistogram, Snapshot
 from locktop.collector.recording import snapshot_payload
 from locktop.collector.recording.recorded_blame import RecordedBlame
 
@@ -76,7 +76,7 @@ def test_rows_that_are_no_blame_are_refused(rows: PackedBlame) -> None:
 
 def test_what_is_no_histogram_is_refused() -> None:
     made = full()
-    damaged = Histogram((5, 5), (1, 1), 1e9)
+    damaged = PlainHistogram((5, 5), (1, 1), 1e9)
     for name in ("wait_histogram", "hold_histogram"):
         lock = replace(made.locks[0], **{name: damaged})
         with pytest.raises(LocktopError, match="damaged: a histogram with wrong buckets"):
