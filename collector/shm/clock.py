@@ -26,7 +26,7 @@ class Clock:
         self._ticks0 = header.clock0_ticks
         self._ns0 = header.clock0_ns
         self._named_hz = float(header.clock_hz)
-        self._hz = 1e9
+        self.hz = 1e9  # the present rate, ticks of a second
         self.calibrate()
 
     def calibrate(self) -> None:
@@ -37,12 +37,12 @@ class Clock:
         if not self._named_hz and 0 <= ns - self._ns0 < _BASELINE_NS:
             time.sleep(_BASELINE_NS / 1e9)  # the process is too young for a rate
             ticks, ns = clock_pair(self.kind)
-        self._hz = self._rate(ticks - self._ticks0, ns - self._ns0)
+        self.hz = self._rate(ticks - self._ticks0, ns - self._ns0)
 
     def _rate(self, ticks: int, ns: int) -> float:
         measured = ticks * 1e9 / ns if ns >= _BASELINE_NS else 0.0
         if not _SLOWEST_HZ <= measured <= _FASTEST_HZ:
-            return self._named_hz or self._hz
+            return self._named_hz or self.hz
         # The two clocks drift apart if the machine sleeps, or if the process has its own clock.
         if self._named_hz and abs(measured / self._named_hz - 1) > 0.01:
             return self._named_hz
@@ -61,16 +61,11 @@ class Clock:
 
     def ticks(self, seconds: float) -> int:
         """Return a span of seconds in ticks."""
-        return int(seconds * self._hz)
-
-    @property
-    def hz(self) -> float:
-        """The present rate, in ticks of a second."""
-        return self._hz
+        return int(seconds * self.hz)
 
     def seconds(self, ticks: int) -> float:
         """Return a span of ticks in seconds. A negative span gives 0."""
-        return ticks / self._hz if ticks > 0 else 0.0
+        return ticks / self.hz if ticks > 0 else 0.0
 
 
 def clock_pair(kind: int) -> tuple[int, int]:

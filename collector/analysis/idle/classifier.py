@@ -29,6 +29,10 @@ from locktop.collector.model import (
 # Letters of proc_pid_stat(5). R may mean "wants a CPU" too: only a second file per thread would
 # show the difference.
 _BY_LETTER = {"R": ThreadState.RUNNING, "S": ThreadState.IDLE}
+_OTHER = ThreadState.OTHER  # the class looks a member up for longer than a dict takes
+_BY_KIND = {
+    kind: ThreadState.WAITING if kind in CONTENTION_KINDS else ThreadState.IDLE for kind in Kind
+}
 
 #: A thread that waits in a deadlock, or behind one, is never idle, whatever the rules say.
 _DEADLOCKED = IdleRule(False, "deadlock", "waits in a deadlock, or behind one")
@@ -45,9 +49,7 @@ def state(waits_for: Kind | None, letter: str) -> ThreadState:
         waits_for: The kind of the wait, None for a thread that waits for no lock.
         letter: The state in /proc/PID/stat, "" unknown.
     """
-    if waits_for is not None:
-        return ThreadState.WAITING if waits_for in CONTENTION_KINDS else ThreadState.IDLE
-    return _BY_LETTER.get(letter, ThreadState.OTHER)
+    return _BY_LETTER.get(letter, _OTHER) if waits_for is None else _BY_KIND[waits_for]
 
 
 def most_wait_first(lock: Lock) -> tuple[bool, float, int, int, int]:

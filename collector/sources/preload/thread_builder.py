@@ -23,7 +23,7 @@ from locktop.collector.model import (
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.kinds import BY_NUMBER, kind_of
+from locktop.collector.shm.kinds import BY_NUMBER, KIND_SHIFT, KINDS
 from locktop.collector.shm.layout import HeldRecord, WaitBlock
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources.preload.lock_state import (
@@ -36,7 +36,8 @@ from locktop.collector.sources.preload.lock_state import (
 )
 from locktop.collector.sources.probes.time_accounting import TimeAccounting
 
-_SPIN = Kind.SPIN  # the class looks a member up for longer than a dict takes
+# The class looks a member up for longer than a dict takes.
+_SPIN, _BARRIER = Kind.SPIN, Kind.BARRIER
 _WAIT_TIMED: int = lib.LT_WAIT_TIMED
 _WAIT_SHARED: int = lib.LT_WAIT_SHARED
 _WAIT_PSHARED: int = lib.LT_WAIT_PSHARED
@@ -85,10 +86,11 @@ class ThreadBuilder:
         scanned: dict[ThreadKey, _LastScan] = {}
         context = ScanContext(raws, now, tasks)
         self._times.begin(tasks_at_s)
-        threads = []
-        for tid in sorted({**raws, **tasks}):
-            raw, task = raws.get(tid), tasks.get(tid)
-            threads.append(self._thread(tid, raw, task, context, scanned, counts))
+        one, raw_of, task_of = self._thread, raws.get, tasks.get
+        threads = [
+            one(tid, raw_of(tid), task_of(tid), context, scanned, counts)
+            for tid in sorted({**raws, **tasks})
+        ]
         self._last_scan = scanned
         return tuple(threads)
 
@@ -108,7 +110,7 @@ class ThreadBuilder:
             if again is not None:
                 before.thread, scanned[key] = again, before
                 return again
-        wait = self._wait(raw, context) if raw and task else None
+        wait = self._wait(raw, context) if raw and raw.wait and task else None
         wait_s, contention_s, idle_s = self._wait_seconds(raw, wait)
         spin_s = wait_s.get(_SPIN, 0.0)
         now = raw.now if raw else 0
@@ -117,9 +119,15 @@ class ThreadBuilder:
             interval_s = self._clock.seconds(now - before.now)
             waited_s, spun_s = contention_s - before.contention_s, spin_s - before.spin_s
             contended = rates.share(waited_s, interval_s)
-            idle = rates.share(idle_s - before.idle_s, interval_s)
+            if idle_s > before.idle_s:
+                idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
+        histogram = None
+        if raw and raw.wait_lengths:
+            histogram = PackedHistogram(
+                raw.wait_lengths, hz=self._clock.hz, left_out=raw.waits_left_out
+            )
         # A call with 15 names or more and two positions takes five times as long, so two fields
         # follow.
         thread = Thread(
@@ -137,7 +145,7 @@ class ThreadBuilder:
             idle_share=idle,
             cpu_share=time.cpu if time else 0.0,
             time=time,
-            wait_histogram=self._histogram(raw) if raw and raw.wait_lengths else None,
+            wait_histogram=histogram,
         )
         if context.unowned:
             uses, signals = _uses(raw, context)
@@ -229,26 +237,25 @@ class ThreadBuilder:
         """Return seconds of waits by kind, of contention and of idle waits, with the current
         wait."""
         hz, ticks_by_kind = self._clock.hz, raw.wait_ticks if raw else {}
-        wait_s = {BY_NUMBER[kind]: ticks / hz for kind, ticks in ticks_by_kind.items()}
+        wait_s: dict[Kind, float] = {}
+        for number, ticks in ticks_by_kind.items():  # most threads have one kind: no comprehension
+            wait_s[BY_NUMBER[number]] = ticks / hz
         if wait is not None:
-            wait_s[wait.kind] = wait_s.get(wait.kind, 0.0) + wait.duration_s
-        return wait_s, *rates.split(wait_s)
-
-    def _histogram(self, raw: RawThread) -> PackedHistogram:
-        return PackedHistogram(
-            packed=raw.wait_lengths, hz=self._clock.hz, left_out=raw.waits_left_out
-        )
+            kind = wait.kind
+            wait_s[kind] = wait_s.get(kind, 0.0) + wait.duration_s
+        contention_s, idle_s = rates.split(wait_s)
+        return wait_s, contention_s, idle_s
 
     def _wait(self, raw: RawThread, context: ScanContext) -> Wait | None:
         wait = raw.wait
-        kind = kind_of(wait.key) if wait is not None else None
+        kind = KINDS.get(wait.key >> KIND_SHIFT) if wait is not None else None
         if wait is None or kind is None:
             return None
-        contends, flags = kind in CONTENTION_KINDS, wait.flags
+        contends, flags, ticks = kind in CONTENTION_KINDS, wait.flags, raw.now - wait.since
         return Wait(
             lock=wait.lock,
             kind=kind,
-            duration_s=self._clock.seconds(raw.now - wait.since),
+            duration_s=ticks / self._clock.hz if ticks > 0 else 0.0,
             holders=self._known_holders(raw, wait, context) if contends else (),
             stack=wait.stack,
             site=wait.site,
@@ -258,7 +265,7 @@ class ThreadBuilder:
             holder_seen=wait.holder,
             pshared=flags & _WAIT_PSHARED != 0,
             awaits=0 if contends else context.awaited(wait),
-            parties=wait.parties if kind is Kind.BARRIER else 0,
+            parties=wait.parties if kind is _BARRIER else 0,
             idle=not contends,
             is_lower_bound=raw.is_wait_older,
         )

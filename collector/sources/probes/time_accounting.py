@@ -62,50 +62,53 @@ class TimeAccounting:
         """
         if task is None:
             return None
-        before = self._before.get(key)
-        if before is not None and before.task is task:
-            return self._of_a_sleeper(key, before, contended, idle)
-        now = self._now[key] = _LastTask(task, task.at_s)
-        if before is None:
+        last = self._before.get(key)
+        if last is None:
+            self._now[key] = _LastTask(task, task.at_s)
             return None
-        interval_s = task.at_s - before.until_s
-        used = self._used(before, now, interval_s)
+        self._now[key] = last
+        if last.task is task:
+            return self._of_a_sleeper(last, contended, idle)
+        interval_s = task.at_s - last.until_s
+        used = self._used(last, task, interval_s)
+        last.task, last.until_s = task, task.at_s
         if used is None:
             return None
         return time_split.split(interval_s, used, contended, idle, waits_known)
 
-    def _of_a_sleeper(
-        self, key: Hashable, before: _LastTask, contended: float, idle: float
-    ) -> TimeSplit | None:
+    def _of_a_sleeper(self, last: _LastTask, contended: float, idle: float) -> TimeSplit | None:
         """The thread was in one wait all the time, so its task was not read."""
-        since_s, before.until_s, self._now[key] = before.until_s, self._at_s, before
+        since_s, last.until_s = last.until_s, self._at_s
         if contended >= _NEARLY_ALL:
             return _ALL_CONTENDED
         if idle >= _NEARLY_ALL:
             return _ALL_IDLE
         return time_split.split(self._at_s - since_s, _NOTHING, contended, idle)
 
-    def _used(self, before: _LastTask, now: _LastTask, interval_s: float) -> Used | None:
-        """Return None for another thread with the same id: counters only grow."""
-        was, is_ = before.task, now.task
+    def _used(self, last: _LastTask, is_: KernelThread, interval_s: float) -> Used | None:
+        """Return the use since the last scan, and bring ``ahead_s`` up to date.
+
+        None: another thread has the same id, for counters only grow.
+        """
+        was, ahead_s, last.ahead_s = last.task, last.ahead_s, 0.0
         if not was.runs or not is_.runs:
             ran_s = is_.cpu_s - was.cpu_s
             return Used(ran_s, None, _disk_s(was, is_)) if ran_s >= 0.0 else None
         ran_ns, queued_ns = is_.ran_ns - was.ran_ns, is_.queued_ns - was.queued_ns
         if ran_ns < 0 or queued_ns < 0 or is_.runs < was.runs:
             return None
-        if not before.ahead_s and ran_ns:  # most threads: nothing is estimated
+        if not ahead_s and ran_ns:  # most threads: nothing is estimated
             disk_s = _disk_s(was, is_) if is_.disk_ticks is not None else None
             return Used(ran_ns / 1e9, queued_ns / 1e9, disk_s)
         queued_s, seen_s = queued_ns / 1e9, 0.0
-        if before.ahead_s:
-            counted = min(before.ahead_s, queued_s)
-            queued_s, now.ahead_s = queued_s - counted, before.ahead_s - counted
+        if ahead_s:
+            counted = min(ahead_s, queued_s)
+            queued_s, last.ahead_s = queued_s - counted, ahead_s - counted
         if not ran_ns and is_.runs == was.runs and is_.state == was.state:
             if is_.state == "R" and self._ticks_always:
                 # In the queue since before the last scan; the kernel counts that only when the
                 # thread gets a CPU.
-                now.ahead_s += interval_s
+                last.ahead_s += interval_s
                 queued_s = interval_s
             elif is_.state == "D":
                 seen_s = interval_s
