@@ -27,6 +27,7 @@ from locktop.collector.analysis.contention_findings import (
 )
 from locktop.collector.model import (
     CONTENTION_KINDS,
+    SIGNALLED_KINDS,
     ActivityState,
     Contents,
     Held,
@@ -70,6 +71,9 @@ _OVERSUBSCRIBED_WAITED = 0.5  # share of the last interval
 _HIGH_RATE = 1e6  # acquisitions per second
 _HIGH_RATE_CONTENDED = 0.001  # share of the acquisitions
 
+# The class looks a member up for longer than a dict takes.
+_IDLE, _RUNNING, _RUNNABLE = ThreadState.IDLE, ThreadState.RUNNING, ThreadState.RUNNABLE
+
 #: Kinds of lock that one thread alone can hold at a time.
 _EXCLUSIVE = frozenset({Kind.MUTEX, Kind.SPIN})
 
@@ -110,16 +114,21 @@ class _ContentionIndex:
         deadlocked.update(tid for found in snapshot.deadlocks for tid in found.stuck)
         self._contended: dict[int, list[Thread]] = {}
         self._idle: dict[int, list[Thread]] = {}
+        contended, idle = self._contended, self._idle
         self._held: dict[int, dict[int, Held]] = {}  # by tid and lock
         for thread in snapshot.threads:
             wait = thread.waiting_for
             if wait is not None and wait.lock and thread.alive and thread.tid not in deadlocked:
-                by_lock = self._idle if wait.idle else self._contended
-                by_lock.setdefault(wait.lock, []).append(thread)
+                (idle if wait.idle else contended).setdefault(wait.lock, []).append(thread)
 
     @cached_property
     def threads(self) -> dict[int, Thread]:
         return {thread.tid: thread for thread in self.snapshot.threads}
+
+    @cached_property
+    def busy(self) -> set[int]:
+        """The living threads that are not idle, by tid."""
+        return {one.tid for one in self.snapshot.threads if one.state is not _IDLE and one.alive}
 
     @cached_property
     def locks(self) -> dict[int, Lock]:
@@ -222,11 +231,6 @@ def _find_serialised(index: _ContentionIndex) -> Iterator[Serialised]:
     """A mutex or spin lock is held 90 % of the time and taken at least twice a second. Half of the
     acquisitions had to wait, and at least 3 threads wait. These threads and the holder are at least
     half of the threads that are not idle."""
-    busy = {
-        thread.tid
-        for thread in index.snapshot.threads
-        if thread.alive and thread.state is not ThreadState.IDLE
-    }
     for lock, waiters in index.contended:
         if lock.kind not in _EXCLUSIVE or len(waiters) < _SERIALISED_WAITERS:
             continue
@@ -238,8 +242,8 @@ def _find_serialised(index: _ContentionIndex) -> Iterator[Serialised]:
             or rates.contended < rates.acquisitions * _SERIALISED_CONTENDED
         ):
             continue
-        involved = {*lock.holders, *(thread.tid for thread in waiters)}
-        active = len(busy | involved)
+        involved = {*lock.holders, *[thread.tid for thread in waiters]}
+        active = len(index.busy | involved)
         if len(involved) >= active * _SERIALISED_THREADS:
             yield Serialised(
                 lock=lock.id,
@@ -371,7 +375,13 @@ def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
     """Threads have waited for 100 ms for a condition variable or a semaphore. Each living thread
     that has signalled or posted it has waited for 100 ms in contention. The living threads sent
     90 % of the signals."""
-    if any(thread.uses is None for thread in index.snapshot.threads if thread.alive):
+    found = [
+        (lock, waiters)
+        for lock, threads in index.idle
+        if lock.kind in SIGNALLED_KINDS and lock.signals_in_life is not None
+        if (waiters := [thread for thread in threads if _waited_s(thread) >= _FALSE_IDLE_S])
+    ]
+    if not found or any(thread.uses is None for thread in index.snapshot.threads if thread.alive):
         return
     signals: dict[int, dict[int, int]] = {}  # by lock and tid
     for thread in index.snapshot.threads:
@@ -379,16 +389,12 @@ def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
             of = index.locks.get(use.lock)
             if use.signals and of is not None and of.is_of_this_life(use):
                 signals.setdefault(use.lock, {})[thread.tid] = use.signals
-    for lock, idle_waiters in index.idle:
-        waiters = [thread for thread in idle_waiters if _waited_s(thread) >= _FALSE_IDLE_S]
+    for lock, waiters in found:
         signalled = signals.get(lock.id, {})
         signallers = [index.threads[tid] for tid in signalled]
         if (
-            waiters
-            and signallers
-            and lock.kind in (Kind.COND, Kind.SEM)
-            and lock.signals_in_life is not None
-            and sum(signalled.values()) >= lock.signals_in_life * _FALSE_IDLE_SIGNALS
+            signallers
+            and sum(signalled.values()) >= (lock.signals_in_life or 0) * _FALSE_IDLE_SIGNALS
             and all(_is_held_up(thread) for thread in signallers)
         ):
             awaited = [thread.waiting_for.lock for thread in signallers if thread.waiting_for]
@@ -431,7 +437,7 @@ def _find_oversubscribed(index: _ContentionIndex) -> Iterator[Oversubscribed]:
 def _computes(thread: Thread) -> bool:
     """Return whether a thread wants a CPU now and has used a CPU in the last interval."""
     return (
-        thread.state in (ThreadState.RUNNING, ThreadState.RUNNABLE)
+        (thread.state is _RUNNING or thread.state is _RUNNABLE)
         and thread.cpu_share > 0
         and thread.wait_share + thread.idle_share < _OVERSUBSCRIBED_WAITED
     )

@@ -29,7 +29,8 @@ from locktop.collector.model import (
 # Letters of proc_pid_stat(5). R may mean "wants a CPU" too: only a second file per thread would
 # show the difference.
 _BY_LETTER = {"R": ThreadState.RUNNING, "S": ThreadState.IDLE}
-_OTHER = ThreadState.OTHER  # the class looks a member up for longer than a dict takes
+# The class looks a member up for longer than a dict takes.
+_OTHER, _IDLE, _WAITING = ThreadState.OTHER, ThreadState.IDLE, ThreadState.WAITING
 _BY_KIND = {
     kind: ThreadState.WAITING if kind in CONTENTION_KINDS else ThreadState.IDLE for kind in Kind
 }
@@ -100,9 +101,9 @@ class Classifier:
             self._as_locks, self._locks = as_locks, {}
             threads, rules = self._threads(snapshot)
         contended = {
-            thread.waiting_for.lock
+            wait.lock
             for thread in threads
-            if thread.waiting_for and not thread.waiting_for.idle
+            if (wait := thread.waiting_for) is not None and not wait.idle
         }
         locks = [
             self._lock(lock, self._locks.get(lock.id), contended, snapshot.interval_s)
@@ -145,7 +146,8 @@ class Classifier:
                 rule = self._rule_of(thread, wait, names.get(wait.lock, ""), snapshot)
                 rules[thread.tid] = rule
                 idle = (_DEADLOCKED if thread.tid in stuck else rule).idle
-                thread = _classified(thread, wait, idle, snapshot.interval_s)
+                if wait.idle is not idle or thread.state is not (_IDLE if idle else _WAITING):
+                    thread = _classified(thread, wait, idle, snapshot.interval_s)
             threads.append(thread)
         return threads, rules
 
@@ -242,8 +244,8 @@ def _stuck(snapshot: Contents) -> set[int]:
 def _classified(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:
     """Return the thread with its wait classified. The part of the wait in the last interval moves
     from one share to the other. Waits that have ended stay in the share of their kind."""
-    state = ThreadState.IDLE if idle else ThreadState.WAITING
-    if thread.state is not ThreadState.WAITING and thread.state is not ThreadState.IDLE:
+    state = _IDLE if idle else _WAITING
+    if thread.state is not _WAITING and thread.state is not _IDLE:
         state = thread.state
     if wait.idle is idle:
         return thread if state is thread.state else replace(thread, state=state)
