@@ -195,8 +195,10 @@ class LockBuilder:
             return ()
         by_stack = {site.stack: [site.count, site.wait_ticks] for site in sites}
         for ticks, _, stack in state.waiters:
-            if stack:  # the wait goes on, so it is not counted yet
-                by_stack.setdefault(stack, [0, 0])[1] += ticks
+            if stack in by_stack:  # the wait goes on, so it is not counted yet
+                by_stack[stack][1] += ticks
+            elif stack:
+                by_stack[stack] = [0, ticks]
         found = [
             WaitStack(stack=stack, count=count, wait_s=self._clock.seconds(ticks), idle=idle)
             for stack, (count, ticks) in by_stack.items()

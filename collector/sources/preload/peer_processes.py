@@ -65,7 +65,8 @@ class PeerProcesses:
             own: the threads of this process.
             locks: its locks, by id; the same locks get the same ids in the peers' threads.
         """
-        if self._target.own_pid != self._target.pid or not any(map(_waits_for_others, own)):
+        shared = [one for one in own if (wait := one.waiting_for) is not None and wait.pshared]
+        if self._target.own_pid != self._target.pid or not any(map(_waits_for_others, shared)):
             self.close()
             return ()
         try:
