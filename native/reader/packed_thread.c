@@ -146,7 +146,7 @@ static uint8_t *put_by_kind(uint8_t *to, const uint64_t *values)
 }
 
 /* The waits in contention of the thread that was read last, as PackedHistogram (histograms.py) has
- * them; nils if they were not read. */
+ * them. Nils tell that they were not read. */
 static uint8_t *put_histogram(uint8_t *to, const struct lt_thread_read *read)
 {
     const struct lt_thread_sum *sum = &read->sum;

@@ -123,11 +123,6 @@ class ThreadBuilder:
                 idle = rates.share(idle_s - before.idle_s, interval_s)
             asleep = rates.share(waited_s - spun_s, interval_s) if spun_s else contended
         time = self._times.of(key, task, asleep, idle, counts and raw is not None)
-        histogram = None
-        if raw and raw.wait_lengths:
-            histogram = PackedHistogram(
-                raw.wait_lengths, hz=self._clock.hz, left_out=raw.waits_left_out
-            )
         # A call with 15 names or more and two positions takes five times as long, so two fields
         # follow.
         thread = Thread(
@@ -145,7 +140,7 @@ class ThreadBuilder:
             idle_share=idle,
             cpu_share=time.cpu if time else 0.0,
             time=time,
-            wait_histogram=histogram,
+            wait_histogram=self._histogram(raw) if raw and raw.wait_lengths else None,
         )
         if context.unowned:
             uses, signals = _uses(raw, context)
@@ -155,6 +150,9 @@ class ThreadBuilder:
             idle_s=idle_s, spin_s=spin_s,
         )  # fmt: skip
         return thread
+
+    def _histogram(self, raw: RawThread) -> PackedHistogram:
+        return PackedHistogram(raw.wait_lengths, hz=self._clock.hz, left_out=raw.waits_left_out)
 
     def _still_waits(
         self,
