@@ -14,11 +14,11 @@ from locktop.collector.shm.slot_batch import SlotBatch
 
 #: The share of a CPU that the records may take, and seconds of it that may be spent in advance.
 _CPU_SHARE, _ADVANCE_S = 0.01, 10.0
-#: Seconds of ring records in one batch.
-_BATCH_S = 0.5
+#: Seconds of ring records in one batch, at most. Each scan of a screen ends one sooner.
+_BATCH_S = 1.0
 #: The longest pause between two copies of the rings, seconds. Each copy of 500 threads takes a
 #: thousandth of a CPU's second, and long waits stay in the file anyway.
-_LONGEST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 1.0
 #: The shortest pause, seconds: many small batches would take more bytes.
 _LEAST_PAUSE_S = 0.25
 #: Seconds that ``flush`` and ``close`` wait for the thread.
