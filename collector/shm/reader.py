@@ -63,7 +63,7 @@ class RawThread(Struct, array_like=True, gc=False):
     now: int  # reading of the target's clock when this thread was read, ticks
     acquisitions: int  # of all locks whose waits are contention
     contended: int  # of these
-    wait_ticks: dict[int, int]  # by kind (enum lt_kind), without zeros
+    wait_ticks: tuple[tuple[int, int], ...]  # each kind (enum lt_kind) with ticks, and the ticks
     use_count: int  # of struct lt_use; entries beyond LT_USES are not in ``use_bytes``
     use_bytes: bytes  # struct lt_use, packed
     wait_lengths: bytes = b""  # of its waits in contention, as PackedHistogram has them
@@ -327,7 +327,7 @@ class Reader:
             now=int(table_sums.args.now),
             acquisitions=sum(_of_contention(sums[:_KINDS])),
             contended=sum(_of_contention(sums[_KINDS : 2 * _KINDS])),
-            wait_ticks={kind: ticks for kind, ticks in enumerate(sums[2 * _KINDS :]) if ticks},
+            wait_ticks=tuple(one for one in enumerate(sums[2 * _KINDS :]) if one[1]),
             use_count=use_count,
             use_bytes=table_sums.uses(use_count),
             wait_lengths=table_sums.waits(),

@@ -129,19 +129,21 @@ static uint64_t sum_of(const uint64_t *values, uint32_t kinds)
     return sum;
 }
 
-/* A map from each kind to its value, without the zeros. */
+/* Pairs of each kind and its value, without the zeros. */
 static uint8_t *put_by_kind(uint8_t *to, const uint64_t *values)
 {
-    uint8_t *head = to++, count = 0;
+    uint32_t count = 0;
 
+    for (int kind = 0; kind < LT_KINDS; kind++)
+        count += values[kind] != 0;
+    to = put_array(to, count);
     for (int kind = 0; kind < LT_KINDS; kind++) {
         if (values[kind]) {
+            to = put_array(to, 2);
             to = put_number(to, (uint64_t)kind);
             to = put_number(to, values[kind]);
-            count++;
         }
     }
-    *head = 0x80 | count; /* kind 0 is none, so the count fits */
     return to;
 }
 

@@ -234,9 +234,9 @@ class ThreadBuilder:
     ) -> tuple[dict[Kind, float], float, float]:
         """Return seconds of waits by kind, of contention and of idle waits, with the current
         wait."""
-        hz, ticks_by_kind = self._clock.hz, raw.wait_ticks if raw else {}
+        hz, ticks_by_kind = self._clock.hz, raw.wait_ticks if raw else ()
         wait_s: dict[Kind, float] = {}
-        for number, ticks in ticks_by_kind.items():  # most threads have one kind: no comprehension
+        for number, ticks in ticks_by_kind:  # most threads have one kind: no comprehension
             wait_s[BY_NUMBER[number]] = ticks / hz
         if wait is not None:
             kind = wait.kind

@@ -59,7 +59,7 @@ def raw_thread(
         now=fields.get("now", NOW),
         acquisitions=0,
         contended=0,
-        wait_ticks={},
+        wait_ticks=(),
         use_count=fields.get("use_count", len(packed)),
         use_bytes=b"".join(packed),
     )

@@ -269,7 +269,7 @@ def test_a_thread_has_figures_by_kind(scans: Scans, is_large: bool) -> None:
     thread = scans.thread()
     mutex, sem = lib.LT_KIND_MUTEX, lib.LT_KIND_SEM
     assert (thread.acquisitions, thread.contended) == (109, 2)  # without the semaphore
-    assert thread.wait_ticks == {mutex: 30, sem: 7}
+    assert dict(thread.wait_ticks) == {mutex: 30, sem: 7}
     assert len(thread.held) == (40 if is_large else 1)
     (use,) = thread.uses()
     assert (use.lock, use.kind, use.acquisitions, use.signals) == (locks[1], sem, 5, 3)

@@ -57,8 +57,8 @@ def waits(wait: WaitBlock | None, **fields: Any) -> RawThread:
     return raw_thread(TID, wait, **fields)
 
 
-def by_kind(**by_name: int) -> dict[int, int]:
-    return {getattr(lib, f"LT_KIND_{name}"): value for name, value in by_name.items()}
+def by_kind(**by_name: int) -> tuple[tuple[int, int], ...]:
+    return tuple((getattr(lib, f"LT_KIND_{name}"), value) for name, value in by_name.items())
 
 
 def wait_of(thread: Thread) -> Wait:
