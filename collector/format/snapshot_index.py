@@ -98,8 +98,11 @@ class SnapshotIndex:
 
     @cached_property
     def _idle_groups(self) -> frozenset[Hashable]:
-        idle = self._idle_threads
-        return frozenset(key for key, group in self.groups.items() if idle.issuperset(group.tids))
+        return frozenset(
+            key
+            for key, group in self.groups.items()
+            if all(map(only_waits_for_work, group.threads))
+        )
 
     def is_idle(self, row: Thread | ThreadGroup) -> bool:
         """Whether a thread, or every thread of a group, only waits for work."""
@@ -124,6 +127,17 @@ class SnapshotIndex:
         """The threads that wait in contention, the longest wait first."""
         waiting = [t for t in self.snapshot.threads if is_stuck_waiting(t)]
         return tuple(sorted(waiting, key=_waited, reverse=True))
+
+    def waiters_of(self, lock_id: int) -> list[Thread]:
+        """The threads that wait in contention for a lock, the longest wait first."""
+        found = [
+            thread
+            for thread in self.snapshot.threads
+            if (wait := thread.waiting_for) is not None
+            and wait.lock == lock_id
+            and thread.state is ThreadState.WAITING
+        ]
+        return sorted(found, key=_waited, reverse=True)
 
     @cached_property
     def blocking(self) -> BlockingTree:

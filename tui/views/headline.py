@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
@@ -33,11 +35,12 @@ def headline(index: SnapshotIndex, width: int) -> Line:
             (" (?)", "key"),
         )
     worst = most_waited_now(index)
+    waiters = index.waiters_of(worst.id) if worst is not None else []
     if worst is not None and index.behind_waiters.get(worst.id):
-        return _chain_line(index, worst, width)
+        return _chain_line(index, worst, waiters, width)
     if worst is not None:
-        full, now = _stuck_line(index, worst), _activity_spans(index, worst)
-        brief, root = _short_stuck_line(index, worst)
+        full, now = _stuck_line(index, worst, waiters), _activity_spans(index, worst)
+        brief, root = _short_stuck_line(index, worst, waiters)
         call = _call_spans(worst) if now else []
         # The activity of the holder is worth more than a long wording of the wait.
         tries = (
@@ -159,8 +162,7 @@ def _busiest(index: SnapshotIndex) -> Lock | None:
     return busiest if busiest is not None and busiest.rates.wait >= _CALM_WAIT else None
 
 
-def _stuck_line(index: SnapshotIndex, lock: Lock) -> Line:
-    waiters = _waiters(index, lock)
+def _stuck_line(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]) -> Line:
     since = _since(waiters[0])
     many = len(waiters) > 1
     who = f"{len(waiters)} threads wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
@@ -174,9 +176,8 @@ def _stuck_line(index: SnapshotIndex, lock: Lock) -> Line:
     )
 
 
-def _chain_line(index: SnapshotIndex, lock: Lock, width: int) -> Line:
+def _chain_line(index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread], width: int) -> Line:
     """The line about a lock at the root of a chain, in the longest wording that fits."""
-    waiters = _waiters(index, lock)
     count = len(waiters) + index.behind_waiters[lock.id]
     name, pattern = (index.lock_name(lock.id), "strong"), _pattern_spans(index, lock)
     since = _since(waiters[0])
@@ -216,9 +217,10 @@ def _since(waiter: Thread) -> str:
     )
 
 
-def _short_stuck_line(index: SnapshotIndex, lock: Lock) -> tuple[Line, list[Span | str]]:
+def _short_stuck_line(
+    index: SnapshotIndex, lock: Lock, waiters: Sequence[Thread]
+) -> tuple[Line, list[Span | str]]:
     """The line, and what follows where that fits."""
-    waiters = _waiters(index, lock)
     wait, since = waiters[0].waiting_for, _since(waiters[0])
     many = len(waiters) > 1
     who = f"{len(waiters)} wait" if many else f"{index.thread_name(waiters[0].tid)} waits"
@@ -246,11 +248,6 @@ def _pattern_spans(index: SnapshotIndex, lock: Lock) -> list[Span | str]:
     names = {one.name for one in index.snapshot.patterns if one.lock == lock.id}
     ranked = [name for name in _RANK if name in names]
     return [(f" ({ranked[0].words})", "waiting")] if ranked else []
-
-
-def _waiters(index: SnapshotIndex, lock: Lock) -> list[Thread]:
-    """The threads that wait for the lock now, the longest wait first."""
-    return [t for t in index.waiting if t.waiting_for and t.waiting_for.lock == lock.id]
 
 
 def _holder_spans(index: SnapshotIndex, lock: Lock, waiter: Thread) -> list[Span | str]:

@@ -102,7 +102,7 @@ def _worst_lock(index: SnapshotIndex) -> Iterator[Line]:
     if lock is None:
         yield heading("Worst lock", f": {_no_wait(index)}")
         return
-    waiters = [one for one in index.waiting if one.waiting_for and one.waiting_for.lock == lock.id]
+    waiters = index.waiters_of(lock.id)
     yield heading("Worst lock", " ", (lock.name, "strong"), f"  {lock.kind.value}")
     waits = [one.waiting_for for one in waiters if one.waiting_for is not None]
     longest = max(waits, key=lambda wait: wait.duration_s, default=None)
