@@ -35,7 +35,7 @@ _NO_HOLDER: Holder = (0, 0, 0)
 _MAX_TICKS = (1 << 64) - 1
 #: Numbers of stacks from here downwards are in no file (stack_table.py).
 _LAST_STACK = (1 << 32) - 1
-_FIRST_ROWS = 1024
+_FIRST_ROWS = 4096
 
 
 class LockShares(Struct, frozen=True, gc=False):
