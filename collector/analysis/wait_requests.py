@@ -36,6 +36,8 @@ _WITHOUT_OWNER = frozenset({Kind.SPIN, Kind.ONCE})
 #: A thread that was woken may not run for long, and its wait is shown until then. So a thread is
 #: known to wait for these kinds only if the kernel shows it asleep.
 _MUST_BE_ASLEEP = frozenset({Kind.SEM, Kind.COND, Kind.BARRIER, Kind.JOIN})
+#: Further kinds whose waiters sleep: a wait for an ended thread is known in the same way.
+_SLEEP_ON = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.ONCE})
 #: Kinds for which all waits for one lock have the same requests.
 _SAME_FOR_ALL = frozenset({Kind.SEM, Kind.COND, Kind.BARRIER})
 #: A scan reads the threads one after the other, so durations compare with this accuracy.
@@ -173,9 +175,11 @@ class _GraphBuilder:
             return None
         # No word of a lock names its readers: a writer that was just woken waits for nobody.
         by_list = wait.kind is Kind.RWLOCK and not wait.holder_seen
+        # The threads of a process that is killed wake, and then end one after the other.
+        may_wake = by_list or (wait.kind in _SLEEP_ON and not wait.pshared)
         unproven = any(
             request.doubt == LIST_GONE
-            or (by_list and request.reason is BlockReason.ABANDONED)
+            or (may_wake and request.reason is BlockReason.ABANDONED)
             or not request.providers.isdisjoint(self._left_by_fork)
             for request in requests
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import struct
 import time
 from typing import NamedTuple
@@ -15,6 +16,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from locktop.collector.sanitize import clean
+
+#: Flags of a thread (include/linux/sched.h), and the bit of a signal in a mask.
+_PF_EXITING, _PF_SIGNALED = 0x4, 0x400
+_SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 
 CLOCK_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -40,6 +45,13 @@ class ProcessStatus(Struct, frozen=True):
     uid: int  # effective
     threads: int
     namespace_pids: tuple[int, ...]  # outermost namespace first, the process's own namespace last
+
+
+class ThreadEnd(NamedTuple):
+    """The end of a thread, while the kernel still shows it."""
+
+    exits: bool  # perhaps alone
+    is_killed: bool  # with its process: by a signal, or by an exit of the process
 
 
 class Credentials(NamedTuple):
@@ -172,6 +184,18 @@ def thread_switches(pid: int, tid: int) -> tuple[int, int]:
         raise KeyError("the kernel counts no switches")
     voluntary, involuntary = counts.values()
     return voluntary, involuntary
+
+
+def thread_end(pid: int, tid: int) -> ThreadEnd:
+    """Return whether a thread is at its end. Raises OSError if it has ended."""
+    data = read(f"/proc/{pid}/task/{tid}/stat")
+    flags = int(data[data.rindex(b")") + 2 :].split(b" ", 7)[6])
+    pending = 0
+    for line in read(f"/proc/{pid}/task/{tid}/status").splitlines():
+        if line.startswith(b"SigPnd:"):
+            pending = int(line.split()[1], 16)
+    is_killed = bool(flags & _PF_SIGNALED or pending & _SIGKILL_BIT)
+    return ThreadEnd(exits=bool(flags & _PF_EXITING), is_killed=is_killed)
 
 
 def thread_migrations(pid: int, tid: int) -> int:

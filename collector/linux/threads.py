@@ -252,6 +252,18 @@ class KernelThreads:
         state = chr(raw.state) if raw is not None else ""
         return "" if state in "ZX" else state
 
+    def is_process_ending(self) -> bool:
+        """Tell whether the process exits or was killed: its threads end one after the other."""
+        lives = False
+        with suppress(OSError):  # the process has ended
+            for kernel_tid in procfs.tids(self._pid):
+                with suppress(OSError):  # the thread has ended
+                    end = procfs.thread_end(self._pid, kernel_tid)
+                    if end.is_killed:
+                        return True
+                    lives = lives or not end.exits
+        return not lives
+
     def moments(self, tids: Iterable[int]) -> dict[int, ThreadMoment]:
         """Return the present state and call of each thread; ended threads are left out.
 

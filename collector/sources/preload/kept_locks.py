@@ -55,13 +55,16 @@ class KeptLocks:
             reading: the reading of this scan.
             alive: the threads that the kernel showed after that reading.
             rows: the locks, by id.
-            tasks: queries the kernel whether a thread has ended.
+            tasks: queries the kernel whether a thread, or the whole process, ends. To end with
+                the process is no misuse.
         """
         found = {
             kept: self._noticed.get(kept, reading.now)
             for thread in self._ended(reading, alive, tasks)
             for kept in _kept(thread, self._reader.held_list(thread), rows)
         }
+        if found.keys() - self._noticed.keys() and tasks.is_process_ending():
+            found = {kept: ticks for kept, ticks in found.items() if kept in self._noticed}
         self._noticed = found
         if not found:
             return tuple(noted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -28,6 +29,8 @@ WAYS = {
 #: A sampled process shows no waits for spin locks, and no reader's id.
 SAMPLED = {"mutex", "writer", "writer and reader"}
 _SCANS = 50
+#: In some of them a scan comes while the threads end.
+_KILLS = 8
 
 
 def verdict(seen: Snapshot, tids: list[int]) -> Verdict:
@@ -172,3 +175,20 @@ def test_the_verdict_on_a_frozen_process_does_not_change(
         found = [verdict(source.scan(), tids) for _ in range(_SCANS)]
     found += [verdict(scan_once(target.pid), tids) for _ in range(_SCANS // 5)]
     assert found == [expected] * len(found)
+
+
+@pytest.mark.parametrize("start", ["start_target", "start_unprepared"])
+def test_the_threads_of_a_killed_process_leave_no_finding_behind(
+    start: str, request: pytest.FixtureRequest
+) -> None:
+    """They end one after the other: the holders of locks may end before the waiters."""
+    for _ in range(_KILLS):
+        target: Target = request.getfixturevalue(start)("six_pools", "3")
+        target.expect("ready")
+        with closing(attach(target.pid)) as source:
+            source.scan()
+            target.process.send_signal(signal.SIGKILL)
+            seen = None
+            while seen is None or not seen.ended:
+                seen = source.scan()
+                assert (seen.deadlocks, seen.misuses) == ((), ())

@@ -44,7 +44,8 @@ def test_a_wait_raises_an_alert_if_the_rules_call_it_contended(
         alerts = "\n".join(line_with(watch, "wait: ") for _ in wanted)
         assert {name for name in SHIPPED_ALERTS | OWN_ALERTS if f" {name}," in alerts} == wanted
         target.kill()
-        assert not any("wait: " in line for line in rest_of(watch)), "the other waits are idle"
+        rest = rest_of(watch)
+        assert not any("wait: " in line for line in rest), rest  # the other waits are idle
         assert watch.process.wait(PATIENCE_S) == 0
 
 
@@ -59,7 +60,8 @@ def test_watch_uses_the_users_file_and_names_an_error_in_it(
     with watching(target.pid, *EAGER, *LONG, "--idle-matching", "!take_turn") as watch:
         assert " cond g_turn," in line_with(watch, "wait: ")
         target.kill()
-        assert not any("wait: " in line for line in rest_of(watch))
+        rest = rest_of(watch)
+        assert not any("wait: " in line for line in rest), rest
     file.write_text("busy accept\n")
     for command in ("watch", "check"):
         done = tool.run(command, "-p", os.getpid())

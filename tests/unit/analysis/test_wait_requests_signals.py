@@ -231,7 +231,6 @@ def test_an_owner_without_an_entry_never_releases_a_lock() -> None:
     graph = build_graph([thread(1, wait(7, saw=2)), dead], {7: lock(7)})
     (request,) = graph.blocked[1].requests
     assert (request.reason, request.sites) == (BlockReason.ABANDONED, {2: 0x20})
-    assert not graph.blocked[1].must_be_asleep
     assert graph.ended == {2}
     assert requests(thread(1, wait(7, saw=2)), dead, locks={}) == []
 
@@ -239,8 +238,22 @@ def test_an_owner_without_an_entry_never_releases_a_lock() -> None:
 def test_a_writer_that_was_just_woken_waits_for_no_dead_reader() -> None:
     dead = thread(2, None, held(7, shared=True), alive=False)
     for saw, asleep in ((0, True), (2, False)):
-        waiter = thread(1, wait(7, Kind.RWLOCK, saw=saw))
-        assert build_graph([waiter, dead], {7: lock(7)}).blocked[1].must_be_asleep is asleep
+        of_peers = replace(wait(7, Kind.RWLOCK, saw=saw), pshared=True)
+        graph = build_graph([thread(1, of_peers), dead], {7: lock(7)})
+        assert graph.blocked[1].must_be_asleep is asleep
+
+
+@pytest.mark.parametrize(
+    ("kind", "asleep"),
+    [(Kind.MUTEX, True), (Kind.RWLOCK, True), (Kind.ONCE, True), (Kind.SPIN, False)],
+)
+def test_a_thread_that_a_kill_woke_waits_for_no_thread_that_ended_before(
+    kind: Kind, asleep: bool
+) -> None:
+    """The threads of a killed process end one after the other."""
+    dead = thread(2, None, held(7), alive=False)
+    graph = build_graph([thread(1, wait(7, kind, saw=2)), dead], {7: lock(7)})
+    assert graph.blocked[1].must_be_asleep is asleep
 
 
 # ---- peers, readers, cycles ----

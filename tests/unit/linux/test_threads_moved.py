@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -91,4 +92,14 @@ def test_a_thread_that_replaces_an_ended_one_is_read_at_once() -> None:
     assert found.keys() == before.keys() - {first.native_id} | {second.native_id}
     # Ids begin again at small ones, so a later thread may have a smaller id.
     assert sorted(tasks.living) == sorted(found)
+    tasks.close()
+
+
+def test_a_process_ends_when_it_was_killed_and_not_before() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        tasks = KernelThreads(process.pid, process.pid)
+        assert not tasks.is_process_ending()
+        process.kill()
+        assert tasks.is_process_ending(), "from the signal on, whenever the process gets a CPU"
+    assert tasks.is_process_ending(), "there is no such process any more"
     tasks.close()
