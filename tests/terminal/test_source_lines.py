@@ -30,14 +30,18 @@ def test_the_lines_are_those_of_the_file(name: str, compiler: Compiler, tmp_path
         tool.press("\r")
         tool.shows("Details of a lock")
         tool.press("z")
-        tool.until(lambda text: SOURCE_LINE.search(text) is not None, "a line of the source")
-        found = SOURCE_LINE.findall(tool.text)
-        assert [lines[int(number) - 1].strip() for number, _ in found] == [
-            text.strip() for _, text in found
-        ]
+
+        def has_lines(text: str) -> bool:
+            found = SOURCE_LINE.findall(text)
+            return bool(found) and [lines[int(number) - 1].strip() for number, _ in found] == [
+                line.strip() for _, line in found
+            ]
+
+        # Neither the screen nor the editor writes all its text at once.
+        tool.until(has_lines, "lines of the source, and no other ones")
         tool.press("e")
-        tool.until(lambda text: "edits +" in text, "the editor")
-        assert re.search(rf"edits \+\d+ {re.escape(str(source))}", tool.text.replace("\n", ""))
+        call = re.compile(rf"edits \+\d+ {re.escape(str(source))}")
+        tool.until(lambda text: bool(call.search(text.replace("\n", ""))), "the editor")
         tool.press("\r")
         tool.shows("Details of a lock")
 
