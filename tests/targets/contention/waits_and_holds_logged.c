@@ -4,8 +4,12 @@
  *
  * waits_and_holds_logged mutex|recursive|robust|inherit|adaptive|write|read|spin|custom|cond|many
  *   read: half of the threads read. cond: a condition wait releases the lock.
+ *   spin: in each round one thread has the lock first, and works when all others ask. Else a thread
+ *   on a busy machine might have all its turns while no other thread runs.
  *   many: each thread ends after its turn, and other threads start.
  */
+#include <sched.h>
+
 #include "../target.h"
 
 #include "../../../native/include/locktop.h"
@@ -20,6 +24,9 @@ static char own_lock;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t all_here;
 static const char *kind;
+static unsigned asking;         /* threads that requested the lock and do not have it */
+static unsigned begun;          /* the newest round whose first thread has the lock, from 1 on */
+static __thread unsigned leads; /* the round of which this thread is the first one, 0: none */
 
 static struct turn {
     int tid, shared;
@@ -65,8 +72,33 @@ static void give(void)
     }
 }
 
+static unsigned value(const unsigned *number)
+{
+    return __atomic_load_n(number, __ATOMIC_ACQUIRE);
+}
+
+/* Waits for the turn of this thread in a round. */
+static void begin_round(unsigned round, unsigned first)
+{
+    pthread_barrier_wait(&all_here);
+    leads = round % THREADS == first ? round : 0;
+    while (!leads && value(&begun) != round)
+        sched_yield();
+}
+
+/* Lets the other threads ask for the lock that this thread has. */
+static void await_others(void)
+{
+    if (!leads)
+        return;
+    __atomic_store_n(&begun, leads, __ATOMIC_RELEASE);
+    while (value(&asking) != THREADS - 1)
+        sched_yield();
+}
+
 static void work(unsigned *seed)
 {
+    await_others();
     double until = now() + 0.0005 + 0.000001 * (double)(rand_r(seed) % 2000);
     if (is("spin") || rand_r(seed) % 2)
         while (now() < until)
@@ -111,7 +143,9 @@ static void give_written(struct turn *turn, unsigned *seed)
 static KEPT void take_here(struct turn *turn, unsigned *seed)
 {
     turn->requested = now();
+    __atomic_fetch_add(&asking, 1, __ATOMIC_ACQ_REL);
     TAKE(turn->shared);
+    __atomic_fetch_sub(&asking, 1, __ATOMIC_ACQ_REL);
     turn->taken = now();
     give_written(turn, seed);
 }
@@ -119,7 +153,9 @@ static KEPT void take_here(struct turn *turn, unsigned *seed)
 static KEPT void take_there(struct turn *turn, unsigned *seed)
 {
     turn->requested = now();
+    __atomic_fetch_add(&asking, 1, __ATOMIC_ACQ_REL);
     TAKE(turn->shared);
+    __atomic_fetch_sub(&asking, 1, __ATOMIC_ACQ_REL);
     turn->taken = now();
     give_written(turn, seed);
 }
@@ -139,7 +175,9 @@ static void *take_turns(void *number)
 {
     unsigned seed = (unsigned)(uintptr_t)number + 1;
     pthread_barrier_wait(&all_here);
-    for (int i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < TURNS; i++) {
+        if (is("spin"))
+            begin_round(i + 1, (unsigned)(uintptr_t)number);
         take_turn(&seed, is("read") && (uintptr_t)number % 2);
         if (rand_r(&seed) % 4 == 0)
             pause_ms(1);
