@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyte
+import pyte.screens
 
 #: Sequences that pyte would show as text: private ones of xterm and of the keyboard of kitty.
-_NOT_OF_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$[a-z]")
+_NOT_OF_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*(?:\$[a-z]|n)")
 #: The begin of such a sequence at the end of a piece.
 _CUT = re.compile(rb"\x1b(\[[<>=?]?[0-9;$]*)?$")
 
@@ -22,12 +23,63 @@ class Appearance(NamedTuple):
     flags: tuple[bool, ...] = ()
 
 
+class _Stream(pyte.ByteStream):
+    """Knows the repetition of a character, too."""
+
+    csi = pyte.ByteStream.csi | {"b": "repeat_character"}
+    events = pyte.ByteStream.events | {"repeat_character"}
+
+
+class _Screen(pyte.Screen):
+    """A screen of pyte with the abilities of xterm that the app uses."""
+
+    def __init__(self, width: int, height: int, repeats: bool) -> None:
+        self.answers = ""
+        self._repeats = repeats
+        self._last = ""
+        super().__init__(width, height)
+
+    def draw(self, data: str) -> None:
+        super().draw(data)
+        self._last = data[-1:]
+
+    def repeat_character(self, count: int = 1) -> None:
+        """REP: show the last character again."""
+        if self._repeats:
+            self.draw(self._last * (count or 1))
+
+    def insert_lines(self, count: int | None = None) -> None:
+        """IL. The new lines have the background of the present style, unlike those of pyte."""
+        self._move_lines(count or 1)
+
+    def delete_lines(self, count: int | None = None) -> None:
+        """DL. See insert_lines()."""
+        self._move_lines(-(count or 1))
+
+    def _move_lines(self, by: int) -> None:
+        top, bottom = self.margins or (0, self.lines - 1)
+        if not top <= self.cursor.y <= bottom:
+            return
+        numbers = range(self.cursor.y, bottom + 1)
+        lines = [[self.buffer[y][x] for x in range(self.columns)] for y in numbers]
+        blank = self.default_char._replace(bg=self.cursor.attrs.bg)
+        for number, y in enumerate(numbers):
+            is_new = not 0 <= number - by < len(lines)
+            for x in range(self.columns):
+                self.buffer[y][x] = blank if is_new else lines[number - by][x]
+        self.carriage_return()
+
+    def write_process_input(self, data: str) -> None:
+        self.answers += data
+
+
 class Emulator:
     """A terminal of some size."""
 
-    def __init__(self, width: int, height: int) -> None:
-        self._screen = pyte.Screen(width, height)
-        self._stream = pyte.ByteStream(self._screen)
+    def __init__(self, width: int, height: int, repeats: bool = True) -> None:
+        """``repeats``: whether the terminal repeats a character, as CSI n b demands."""
+        self._screen = _Screen(width, height, repeats)
+        self._stream: Any = _Stream(self._screen)
         self._rest = b""  # the begin of a sequence
 
     def feed(self, data: bytes) -> None:
@@ -37,6 +89,11 @@ class Emulator:
         at = cut.start() if cut is not None else len(data)
         self._rest = data[at:]
         self._stream.feed(data[:at])
+
+    def take_answers(self) -> str:
+        """Return what the terminal has answered since the last call."""
+        answers, self._screen.answers = self._screen.answers, ""
+        return answers
 
     def resize(self, width: int, height: int) -> None:
         """Set the size."""

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import pty
-import select
 import signal
 import struct
 import subprocess
@@ -17,10 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from support.emulator import Emulator
+from support.emulator import Appearance, Emulator
+from support.pty_output import PtyOutput
 
 #: Far longer than any change of the screen takes.
 PATIENCE_S = 90.0
+#: Between two checks whether the process has ended.
+_PAUSE_S = 0.2
 #: The environment of a usual terminal, without what the terminal of the test would add.
 USUAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
 _OF_TERMINALS = (
@@ -60,11 +62,8 @@ class PtyTool:
         )
         os.close(slave)
         self._emulator = Emulator(*size)
-        self._output = bytearray()
-        self._changed = threading.Condition()
-        self._leaving = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._lock = threading.Lock()  # for the emulator
+        self._output = PtyOutput(self._master, self._show)
 
     def __enter__(self) -> PtyTool:
         return self
@@ -77,47 +76,40 @@ class PtyTool:
     ) -> None:
         self.close()
 
-    def _read(self) -> None:
-        while not self._leaving.is_set():
-            if not select.select([self._master], [], [], 0.05)[0]:
-                continue
-            try:
-                data = os.read(self._master, 65536)
-            except OSError:  # all processes have closed the terminal
-                data = b""
-            with self._changed:
-                self._output += data
-                self._emulator.feed(data)
-                self._changed.notify_all()
-            if not data:
-                return
+    def _show(self, data: bytes) -> None:
+        with self._lock:
+            self._emulator.feed(data)
+            answers = self._emulator.take_answers()
+        if answers:
+            self.press(answers)
 
     @property
     def text(self) -> str:
         """The lines of the screen."""
-        with self._changed:
+        with self._lock:
             return self._emulator.text
+
+    @property
+    def appearances(self) -> list[list[Appearance]]:
+        """All cells of the screen, row by row."""
+        with self._lock:
+            return self._emulator.appearances()
 
     @property
     def received(self) -> int:
         """The number of bytes that have arrived so far."""
-        with self._changed:
-            return len(self._output)
+        return len(self._output.data)
 
     def since(self, mark: int) -> bytes:
         """The output after the first ``mark`` bytes."""
-        with self._changed:
-            return bytes(self._output[mark:])
+        return self._output.data[mark:]
 
     def comes(self, seen: Callable[[str], bool], within_s: float = PATIENCE_S) -> bool:
         """Wait until ``seen`` is true of the text of the screen; return whether it came true."""
         end = time.monotonic() + within_s
-        with self._changed:
-            while not seen(self._emulator.text):
-                left = end - time.monotonic()
-                if left <= 0 or self.process.poll() is not None:
-                    return False
-                self._changed.wait(min(left, 0.2))
+        while not self._output.wait_for(lambda _: seen(self.text), _PAUSE_S):
+            if time.monotonic() >= end or self.process.poll() is not None:
+                return False
         return True
 
     def until(self, seen: Callable[[str], bool], what: str) -> str:
@@ -137,7 +129,7 @@ class PtyTool:
 
     def resize(self, width: int, height: int) -> None:
         """Set the size; the kernel tells the process of the terminal."""
-        with self._changed:
+        with self._lock:
             self._emulator.resize(width, height)
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
@@ -152,15 +144,13 @@ class PtyTool:
 
     def hang_up(self) -> None:
         """Close the terminal, as a lost connection does."""
-        self._leaving.set()
-        self._reader.join(PATIENCE_S)  # a read that has begun would keep the terminal open
+        self._output.stop(PATIENCE_S)
         os.close(self._master)
         self._master = os.open(os.devnull, os.O_RDWR)
 
     def close(self) -> None:
         """End the command in any state."""
-        self._leaving.set()
-        self._reader.join(PATIENCE_S)
+        self._output.stop(PATIENCE_S)
         os.close(self._master)  # the kernel sends SIGHUP
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)

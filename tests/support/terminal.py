@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -14,7 +15,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
@@ -24,6 +25,8 @@ from support.emulator import Emulator
 HERE = Path(__file__).parent.parent / "terminal"
 #: A guard against output that never comes; a machine with a load of twenty takes long.
 LONG_ENOUGH_S = 300.0
+#: Asks for the position of the cursor.
+_QUESTION = b"\x1b[6n"
 
 
 class Terminal:
@@ -35,12 +38,17 @@ class Terminal:
         size: tuple[int, int] = (120, 40),
         patience_s: float = LONG_ENOUGH_S,
         variables: Mapping[str, str] = MappingProxyType({}),
+        repeats: bool = True,
     ) -> None:
-        """``patience_s``: how long the child waits at its end until the terminal reads.
-
-        ``variables``: more variables of the environment of the child.
+        """Args:
+        child: the program, in tests/terminal/.
+        size: the columns and rows.
+        patience_s: how long the child waits at its end until the terminal reads.
+        variables: more variables of the environment of the child.
+        repeats: whether the terminal repeats a character, as xterm does.
         """
         self._size = size
+        self._repeats = repeats
         environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
         environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
         environ |= {"LC_ALL": "C.UTF-8"}
@@ -90,12 +98,17 @@ class Terminal:
             except OSError:  # the child has closed the terminal
                 data = b""
             with self._changed:
+                begin = max(0, len(self._output) - len(_QUESTION))
                 self._output += data
                 if self._allowed is not None:
                     self._allowed -= len(data)
                 self._changed.notify_all()
             if not data:
                 return
+            if (at := self._output.find(_QUESTION, begin)) >= 0:
+                emulator = Emulator(*self._size, self._repeats)
+                emulator.feed(bytes(self._output[: at + len(_QUESTION)]))
+                self.press("\x1b" + emulator.take_answers().rpartition("\x1b")[2])
 
     def hold(self) -> None:
         """Read no more. A read that has begun still ends."""
@@ -214,3 +227,15 @@ class Terminal:
         self._commands.close()
         self._answers.close()
         os.close(self._master)
+
+
+@contextlib.contextmanager
+def opened_terminal(patience_s: float = LONG_ENOUGH_S, repeats: bool = True) -> Iterator[Terminal]:
+    """A terminal that shows the monitor; for the arguments see Terminal."""
+    terminal = Terminal("child.py", patience_s=patience_s, repeats=repeats)
+    try:
+        terminal.wait_text("shard0.mutex", 0)
+        terminal.frame("settle")
+        yield terminal
+    finally:
+        terminal.close()

@@ -6,45 +6,27 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
-from support.terminal import Terminal
+from support.terminal import Terminal, opened_terminal
 
 
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
-    opened = Terminal("child.py")
-    try:
-        opened.wait_text("shard0.mutex", 0)
-        opened.frame("settle")
+    with opened_terminal() as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 @pytest.fixture
 def terminal_here() -> Iterator[Callable[[], Terminal]]:
     """Opens a terminal in the directory that the test has chosen."""
     with contextlib.ExitStack() as stack:
-
-        def opened() -> Terminal:
-            terminal = Terminal("child.py")
-            stack.callback(terminal.close)
-            terminal.wait_text("shard0.mutex", 0)
-            terminal.frame("settle")
-            return terminal
-
-        yield opened
+        yield lambda: stack.enter_context(opened_terminal())
 
 
 @pytest.fixture
 def impatient_terminal() -> Iterator[Terminal]:
     """A terminal with a child that soon gives up its unread output."""
-    opened = Terminal("child.py", patience_s=0.3)
-    try:
-        opened.wait_text("shard0.mutex", 0)
-        opened.frame("settle")
+    with opened_terminal(patience_s=0.3) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 @pytest.fixture
