@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from locktop.tui.terminal.description import Abilities
 from locktop.tui.terminal.sgr import DEFAULT, Attributes, blank, change
 
 _ERASE_ROW = "\x1b[K"
@@ -14,6 +16,8 @@ _ERASE_ROW = "\x1b[K"
 _ERASE_CELLS_BYTES = 10
 #: A movement has at least so many bytes. To send fewer unchanged cells again is shorter.
 _MOVE_BYTES = 4
+#: Equal characters that are shorter as one with a repetition: of three bytes each, or of one.
+_EQUAL = re.compile(r"([^\x00-\x7f])\1{2,}|([ -~])\2{5,}")
 
 
 class Cell(NamedTuple):
@@ -61,7 +65,7 @@ def is_second(cell: Cell | None) -> bool:
     return cell is not None and not cell.text
 
 
-def runs_of(y: int, old: Row, new: Row, erases: bool) -> list[Run]:
+def runs_of(y: int, old: Row, new: Row, erases: bool, may_be_odd: bool) -> list[Run]:
     """Return the output that changes a row.
 
     Args:
@@ -69,16 +73,18 @@ def runs_of(y: int, old: Row, new: Row, erases: bool) -> list[Run]:
         old: what the terminal shows.
         new: what the terminal is to show.
         erases: whether erased cells get the background of the style.
+        may_be_odd: whether ``new`` may have wide characters or marks.
     """
-    changed = _changed(old, new)
+    changed = [x for x, cell in enumerate(new) if cell is not old[x] and cell != old[x]]
+    if may_be_odd:
+        changed = _with_odd(changed, new)
     runs: list[Run] = []
     done = 0
     for number, x in enumerate(changed):
         cell = new[x]
         if x < done or cell is None:
             continue
-        width = _width(new, x)
-        if width > 1 or len(cell.text) > 1:
+        if may_be_odd and ((width := _width(new, x)) > 1 or len(cell.text) > 1):
             runs.append(_odd_run(y, x, cell, width))
         elif erases and cell.is_blank and (erased := _erase(y, new, changed[number:])):
             run, done = erased
@@ -89,22 +95,33 @@ def runs_of(y: int, old: Row, new: Row, erases: bool) -> list[Run]:
     return runs
 
 
-def shortest_output(runs: list[Run], end: Position | None) -> str:
+def shortest_output(runs: list[Run], end: Position | None, abilities: Abilities) -> str:
     """Return the output of runs, in the order that makes it shortest.
 
     The style is the default afterwards, and the cursor is at ``end`` unless that is None.
     """
+    if abilities.repeats:
+        for run in runs:
+            # Fewer characters of ASCII are no shorter.
+            if not run.is_odd and (len(run.text) > 5 or not run.text.isascii()):
+                run.text = _EQUAL.sub(_repetition, run.text)
     # The later runs paint over the cells that an odd character leaves beside it.
     by_row = sorted(runs, key=lambda run: not run.is_odd)
     by_style = sorted(runs, key=lambda run: (not run.is_odd, *_order(run.style), run.y, run.x))
-    return min(_output(by_row, end), _output(by_style, end), key=len)
+    feeds = abilities.feeds
+    return min(_output(by_row, end, feeds), _output(by_style, end, feeds), key=len)
 
 
-def _output(runs: Iterable[Run], end: Position | None) -> str:
+def _repetition(equal: re.Match[str]) -> str:
+    text = equal.group()
+    return f"{text[0]}\x1b[{len(text) - 1}b"
+
+
+def _output(runs: Iterable[Run], end: Position | None, feeds: bool) -> str:
     out: list[str] = []
     style, position = DEFAULT, None
     for run in runs:
-        out.append(_move(position, (run.y, run.x)))
+        out.append(_move(position, (run.y, run.x), feeds))
         if run.style != (blank(style) if run.is_blank else style):
             out.append(change(style, run.style))
             style = run.style
@@ -113,7 +130,7 @@ def _output(runs: Iterable[Run], end: Position | None) -> str:
     if style != DEFAULT:
         out.append(change(style, DEFAULT))
     if end is not None:
-        out.append(_move(position, end))
+        out.append(_move(position, end, feeds))
     return "".join(out)
 
 
@@ -121,11 +138,8 @@ def _order(style: Attributes) -> tuple[str, list[int], str]:
     return style.background, sorted(style.flags), style.foreground
 
 
-def _changed(old: Row, new: Row) -> list[int]:
-    """The columns to send."""
-    found = [x for x, cell in enumerate(new) if cell is not old[x] and cell != old[x]]
-    if not any(cell is not None and len(cell.text) != 1 for cell in new):
-        return found
+def _with_odd(found: list[int], new: Row) -> list[int]:
+    """The columns to send, where those found have changed."""
     columns: set[int] = set()
     for x in found:
         while is_second(new[x]):
@@ -185,21 +199,26 @@ def _erase(y: int, row: Row, changed: list[int]) -> tuple[Run, int] | None:
     return Run(y, x, cell.style, text, end=x, is_blank=True), last
 
 
-def _move(position: Position | None, to: Position) -> str:
+def _move(position: Position | None, to: Position, feeds: bool = False) -> str:
     """The shortest movement from one position to another."""
     y, x = to
     anywhere = f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H" if y else "\x1b[H"
     if position is None or y < position[0]:
         return anywhere
-    return min(_steps(y - position[0], "B") + _across(position[1], x), anywhere, key=len)
+    down = _steps(y - position[0], "B", "\v" if feeds else "")
+    return min(down + _across(position[1], x), anywhere, key=len)
 
 
 def _across(before: int, x: int) -> str:
     """The movement to another column of the row."""
     if x >= before:
         return _steps(x - before, "C")
-    return min(_steps(before - x, "D"), "\r" + _steps(x, "C"), key=len)
+    return min(_steps(before - x, "D", "\b"), "\r" + _steps(x, "C"), key=len)
 
 
-def _steps(count: int, direction: str) -> str:
-    return f"\x1b[{count if count > 1 else ''}{direction}" if count else ""
+def _steps(count: int, direction: str, single: str = "") -> str:
+    """Some steps in one direction; ``single`` is one step, "" if there is no such character."""
+    if not count:
+        return ""
+    steps = f"\x1b[{count}{direction}" if count > 1 else f"\x1b[{direction}"
+    return single * count if single and count < len(steps) else steps

@@ -11,7 +11,17 @@ import re
 
 from rich.cells import cell_len, split_graphemes
 
-from locktop.tui.terminal.cell_runs import Cell, Position, Row, is_second, runs_of, shortest_output
+from locktop.tui.terminal.cell_runs import (
+    Cell,
+    Position,
+    Row,
+    Run,
+    is_second,
+    runs_of,
+    shortest_output,
+)
+from locktop.tui.terminal.description import Abilities
+from locktop.tui.terminal.row_moves import find_move
 from locktop.tui.terminal.sgr import DEFAULT, Attributes, apply, blank
 
 #: A part of what Textual paints: a position, a style, the end of a line, text.
@@ -24,6 +34,8 @@ _NO_PAINT = re.compile(
 )
 #: The screens of a terminal, with cells of their own.
 _OTHER_SCREEN = re.compile(r"\x1b\[\?(?:[0-9;]*;)?(?:47|1047|1049)[;hl]")
+#: A search for rows that move costs time. An output of one update or one key is mostly shorter.
+_MOVE_FROM_BYTES = 600
 #: More styles than the themes and views have.
 _MAX_STYLES = 1024
 
@@ -75,16 +87,20 @@ class _Painting:
 class TerminalCells:
     """Reduces the output for one terminal to the cells that change."""
 
-    def __init__(self, erases: bool = False) -> None:
-        """``erases``: whether erased cells of the terminal get the background of the style."""
-        self._erases = erases
+    def __init__(self, abilities: Abilities) -> None:
+        """``abilities``: those of the terminal."""
+        #: Another thread may set others at any time.
+        self.abilities = abilities
         self._rows: list[Row] = []
+        #: The rows that have had wide characters or marks since the size is known.
+        self._odd_rows: set[int] = set()
         self._cells: dict[Attributes, _CellsOfStyle] = {}
         self._position: Position | None = None  # None: not known
 
     def resize(self, width: int, height: int) -> None:
         """Take over the size of the terminal. No cell is known then."""
         self._rows = [[None] * width for _ in range(height)]
+        self._odd_rows = set()
         self._position = None
 
     def forget(self) -> None:
@@ -100,15 +116,29 @@ class TerminalCells:
         except _NotPaintedError:
             self.forget()
             return f"{data}\x1b[m" if _STYLE.search(data) else data
-        runs = []
-        for y, row in sorted(painting.rows.items()):
-            runs += runs_of(y, self._rows[y], row, self._erases)
-            self._rows[y] = row
-        end = painting.position
+        before, rows, end = self._rows, self._rows.copy(), painting.position
+        for y, row in painting.rows.items():
+            rows[y] = row
+        runs = self._runs(before, rows)
         if not runs and end in (None, self._position):
             return ""
-        self._position = end
-        return shortest_output(runs, end)
+        self._rows, self._position = rows, end
+        abilities = self.abilities
+        output = shortest_output(runs, end, abilities)
+        if abilities.moves_rows and len(output) >= _MOVE_FROM_BYTES:
+            move = find_move(before, rows, abilities.erases)
+            if move is not None:
+                rest = shortest_output(self._runs(move.of(before), rows), end, abilities)
+                output = min(output, move.output() + rest, key=lambda text: len(text.encode()))
+        return output
+
+    def _runs(self, old: list[Row], new: list[Row]) -> list[Run]:
+        """The output that changes some rows, from the top."""
+        runs: list[Run] = []
+        for y, row in enumerate(new):
+            if row is not old[y] and row != old[y]:
+                runs += runs_of(y, old[y], row, self.abilities.erases, y in self._odd_rows)
+        return runs
 
     def _read(self, data: str) -> _Painting:
         painting, at = _Painting(self._rows), 0
@@ -118,7 +148,7 @@ class TerminalCells:
             at = part.end()
             parameters, command, text = part.groups()
             if text:
-                painting.write(self._cells_of(painting.style, text))
+                painting.write(self._cells_of(painting, text))
             elif command == "m":
                 style = apply(painting.style, parameters)
                 if style is None:
@@ -130,7 +160,8 @@ class TerminalCells:
             raise _NotPaintedError
         return painting
 
-    def _cells_of(self, style: Attributes, text: str) -> Row:
+    def _cells_of(self, painting: _Painting, text: str) -> Row:
+        style = painting.style
         if style not in self._cells:
             if len(self._cells) >= _MAX_STYLES:
                 self._cells.clear()
@@ -138,6 +169,8 @@ class TerminalCells:
         cells = self._cells[style]
         if text.isascii() or all(cell_len(character) == 1 for character in text):
             return [cells[character] for character in text]
+        if painting.position is not None:
+            self._odd_rows.add(painting.position[0])
         row: Row = []
         for begin, end, width in split_graphemes(text)[0]:
             row += [cells[text[begin:end]], *[cells[""]] * (width - 1)] if width else []

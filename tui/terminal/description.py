@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import os
 
+from msgspec import Struct
 
-def erases_in_colour() -> bool:
-    """Whether erased cells get the background of the present style."""
+
+class Abilities(Struct, frozen=True):
+    """The abilities that some terminals lack."""
+
+    erases: bool = False  # erased cells get the background of the present style
+    moves_rows: bool = False  # rows are inserted and deleted between margins
+    repeats: bool = False  # CSI n b repeats the last character, also one beyond ASCII
+    feeds: bool = False  # VT moves the cursor down in its column
+
+
+def described_abilities() -> Abilities:
+    """Return the abilities that the description tells, see ability_question.py for the others."""
     try:
         import curses
     except ImportError:  # not every Python has it
-        return False
+        return Abilities()
+    # Its description is silent, but tmux erases in colour since 2.4.
+    is_tmux = os.environ.get("TERM", "").startswith("tmux")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         curses.setupterm(fd=nowhere)
-        return curses.tigetflag("bce") == 1 and bool(curses.tigetstr("ech"))
+        return Abilities(
+            erases=(curses.tigetflag("bce") == 1 and bool(curses.tigetstr("ech"))) or is_tmux,
+            moves_rows=all(curses.tigetstr(name) for name in ("csr", "il", "dl")),
+        )
     except curses.error:  # no such description
-        return False
+        return Abilities()
     finally:
         os.close(nowhere)

@@ -24,10 +24,12 @@ from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
+from textual.message import Message
 
+from locktop.tui.terminal.ability_question import QUESTION, answered_abilities
 from locktop.tui.terminal.ascii_only import first_environment, shows_utf8, to_ascii
 from locktop.tui.terminal.cells import TerminalCells
-from locktop.tui.terminal.description import erases_in_colour
+from locktop.tui.terminal.description import described_abilities
 from locktop.tui.terminal.input_decoder import InputDecoder
 
 #: Seconds that the terminal has for the output when the app ends.
@@ -189,7 +191,7 @@ class MeteredDriver(LinuxDriver):
         screen.reconfigure(errors="backslashreplace")  # like stderr: a write must not raise
         self._metered = _MeteredFile(screen, self.meter)
         self._file: Any = self._metered
-        self._cells = TerminalCells(erases_in_colour())
+        self._cells = TerminalCells(described_abilities())
         self._update_begin = ""  # of a synchronized update without a change so far
         self._is_ascii = not shows_utf8(first_environment())
         self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
@@ -230,6 +232,17 @@ class MeteredDriver(LinuxDriver):
         self._cells.resize(*self._get_terminal_size())
         self._given_back = False
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        if self.input_tty:
+            self.write(QUESTION)
+            self.flush()
+
+    def process_message(self, message: Message) -> None:
+        """Pass on what the terminal sent, but not the answer to the driver's own question."""
+        if isinstance(message, events.CursorPosition):
+            known = self._cells.abilities
+            self._cells.abilities = answered_abilities(known, message.y, message.x)
+        else:
+            super().process_message(message)
 
     def stop_application_mode(self) -> None:
         """Reset the terminal, if it takes output."""

@@ -10,8 +10,10 @@ import pytest
 from support.emulator import Emulator, differences
 
 from locktop.tui.terminal.cells import TerminalCells
+from locktop.tui.terminal.description import Abilities
 
 WIDTH, HEIGHT = 24, 6
+LARGE = (80, 24)
 STYLES = (
     "", "0", "1", "31", "1;31", "38;2;1;2;3", "48;2;17;21;27", "38;2;9;9;9;48;2;17;21;27",
     "4;48;2;17;21;27", "7;31;48;2;17;21;27", "2;3;44", "44", "9;44",
@@ -36,17 +38,20 @@ def painting(chance: random.Random, rows: range = range(HEIGHT)) -> str:
     return "\n".join(parts) + f"\x1b[{chance.randint(1, HEIGHT)};{chance.randint(1, WIDTH)}H"
 
 
-def new_cells(erases: bool = True) -> TerminalCells:
-    cells = TerminalCells(erases)
+ALL = Abilities(erases=True, moves_rows=True, repeats=True, feeds=True)
+
+
+def new_cells(abilities: Abilities = ALL) -> TerminalCells:
+    cells = TerminalCells(abilities)
     cells.resize(WIDTH, HEIGHT)
     return cells
 
 
-@pytest.mark.parametrize("erases", [True, False])
+@pytest.mark.parametrize("abilities", [ALL, Abilities()], ids=["all", "none"])
 @pytest.mark.parametrize("seed", range(100))
-def test_the_terminal_shows_what_was_painted(seed: int, erases: bool) -> None:
+def test_the_terminal_shows_what_was_painted(seed: int, abilities: Abilities) -> None:
     chance = random.Random(seed)
-    cells = new_cells(erases)
+    cells = new_cells(abilities)
     whole, reduced = Emulator(WIDTH, HEIGHT), Emulator(WIDTH, HEIGHT)
     for number in range(30):
         data = painting(chance)
@@ -74,6 +79,76 @@ def test_a_terminal_that_shows_odd_characters_narrower_keeps_no_old_cell(
         assert (one.text == " " and not other.text) or other.text == "\xe9"
 
 
+def painted_rows(rows: list[str]) -> str:
+    """All rows of a screen, from the top."""
+    return "".join(f"\x1b[{y};1H{row}" for y, row in enumerate(rows, start=1)) + "\x1b[1;1H"
+
+
+def some_row(chance: random.Random) -> str:
+    """A row of a large screen, with a background."""
+    parts, left = [], LARGE[0] // 2
+    while left:
+        count = min(left, chance.choice((1, 3, 20)))
+        parts.append(f"\x1b[{chance.choice(STYLES)}m{chance.choice(PAIRS) * count}\x1b[0m")
+        left -= count
+    return "".join(parts)
+
+
+@pytest.mark.parametrize("abilities", [ALL, Abilities(moves_rows=True)], ids=["all", "rows"])
+@pytest.mark.parametrize("seed", range(30))
+def test_the_terminal_shows_rows_that_moved(seed: int, abilities: Abilities) -> None:
+    chance = random.Random(seed)
+    cells = TerminalCells(abilities)
+    cells.resize(*LARGE)
+    whole, reduced, moves = Emulator(*LARGE), Emulator(*LARGE), 0
+    rows = [some_row(chance) for _ in range(LARGE[1])]
+    for number in range(10):
+        data = painted_rows(rows)
+        sent = cells.reduce(data)
+        moves += sent.count("\x1b[r")
+        whole.feed(data.encode())
+        reduced.feed(sent.encode())
+        assert differences(reduced, whole) == [], number
+        by, top, end = chance.randint(1, 6), chance.randint(0, 5), chance.randint(18, LARGE[1])
+        new = [some_row(chance) for _ in range(by)]
+        part = rows[top:end]
+        part = new + part[:-by] if chance.random() < 0.5 else part[by:] + new
+        rows = [*rows[:top], *part, *rows[end:]]
+    assert moves > 5
+
+
+def test_the_terminal_moves_rows_itself() -> None:
+    cells = TerminalCells(Abilities(erases=True, moves_rows=True))
+    cells.resize(*LARGE)
+    back = "48;2;17;21;27"
+    blank = f"\x1b[{back}m{' ' * LARGE[0]}\x1b[0m"
+    rows = [f"\x1b[{back}m{chr(97 + y) * 60:<{LARGE[0]}}\x1b[0m" for y in range(12)]
+    below = [blank] * (LARGE[1] - 15)
+    cells.reduce(painted_rows([*rows, blank, blank, blank, *below]))
+    down = cells.reduce(painted_rows([blank, blank, blank, *rows, *below]))
+    assert down == f"\x1b[1;15r\x1b[1H\x1b[{back}m\x1b[3L\x1b[m\x1b[r\x1b[H"
+    up = cells.reduce(painted_rows([*rows, blank, blank, blank, *below]))
+    assert up == f"\x1b[1;15r\x1b[1H\x1b[{back}m\x1b[3M\x1b[m\x1b[r\x1b[H"
+
+
+def test_equal_characters_are_repeated() -> None:
+    rule = f"\x1b[1;1H─{'─' * 9} {'=' * 7} ██\x1b[1;1H"
+    sent = new_cells(Abilities(repeats=True)).reduce(rule)
+    assert sent == "\x1b[H─\x1b[9b =\x1b[6b ██\r"
+    assert new_cells(Abilities()).reduce(rule) == f"\x1b[H{rule[6:-6]}\r"
+
+
+def test_a_wide_character_is_not_repeated() -> None:
+    sent = new_cells().reduce("\x1b[1;1H" + "線" * 5 + "e\u0301" * 5 + "\x1b[1;1H")
+    assert sent.count("線") == sent.count("e\u0301") == 5
+
+
+def test_the_cursor_goes_back_and_down_by_single_characters() -> None:
+    column = "".join(f"\x1b[{y};3H-" for y in (1, 2, 3)) + "\x1b[1;1H"
+    assert new_cells().reduce(column) == "\x1b[1;3H-\v\b-\v\b-\x1b[H"
+    assert new_cells(Abilities()).reduce(column) == "\x1b[1;3H-\x1b[B\b-\x1b[B\b-\x1b[H"
+
+
 def test_what_is_painted_again_is_not_sent() -> None:
     cells, data = new_cells(), painting(random.Random(1))
     assert cells.reduce(data)
@@ -95,11 +170,12 @@ def test_few_unchanged_cells_are_sent_again_and_many_are_skipped() -> None:
 def test_blanks_to_the_end_of_a_row_are_erased() -> None:
     text = f"\x1b[1;1H{'x' * WIDTH}\x1b[1;1H"
     blanks = f"\x1b[1;1Hxx\x1b[44m{' ' * (WIDTH - 2)}\x1b[0m\x1b[1;1H"
-    for erases, sent in (
-        (True, "\x1b[1;3H\x1b[44m\x1b[K\x1b[m\r"),
-        (False, f"\x1b[1;3H\x1b[44m{' ' * (WIDTH - 2)}\x1b[m\x1b[H"),
+    for abilities, sent in (
+        (Abilities(erases=True), "\x1b[1;3H\x1b[44m\x1b[K\x1b[m\r"),
+        (Abilities(), f"\x1b[1;3H\x1b[44m{' ' * (WIDTH - 2)}\x1b[m\x1b[H"),
+        (Abilities(repeats=True), f"\x1b[1;3H\x1b[44m \x1b[{WIDTH - 3}b\x1b[m\x1b[H"),
     ):
-        cells = new_cells(erases)
+        cells = new_cells(abilities)
         cells.reduce(text)
         assert cells.reduce(blanks) == sent
 

@@ -1,4 +1,4 @@
-"""The description of a terminal decides whether cells are erased."""
+"""The description of a terminal tells some of its abilities."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ import sys
 
 import pytest
 
-_PRINT = "from locktop.tui.terminal import description; print(description.erases_in_colour())"
+_PRINT = (
+    "from locktop.tui.terminal import description; known = description.described_abilities();"
+    "print(known.erases, known.moves_rows, known.repeats or known.feeds)"
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "erases"),
+    ("name", "erases", "moves_rows"),
     [
-        ("xterm-256color", True),
-        ("linux", True),
-        ("screen", False),
-        ("vt100", False),
-        ("x-no", False),
+        ("xterm-256color", True, True),
+        ("linux", True, True),
+        ("tmux-256color", True, True),
+        ("screen", False, True),
+        ("vt100", False, False),
+        ("x-no", False, False),
     ],
 )
-def test_cells_are_erased_where_they_get_the_background(name: str, erases: bool) -> None:
+def test_the_name_of_the_terminal_tells_what_it_can_do(
+    name: str, erases: bool, moves_rows: bool
+) -> None:
     # One process for each: Python reads one description only.
     environ = os.environ | {"TERM": name}
     child = [sys.executable, "-c", _PRINT]
     done = subprocess.run(child, env=environ, capture_output=True, text=True, timeout=60)
-    assert done.stdout == f"{erases}\n", done.stderr
+    assert done.stdout == f"{erases} {moves_rows} False\n", done.stderr

@@ -1,0 +1,30 @@
+"""A question that the terminal answers by its cursor: what the name in TERM does not tell.
+
+tmux before 3.5, mosh and others repeat no character, or ASCII alone. Under each of them the name
+may be xterm-256color, whose description has the ability.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from locktop.tui.terminal.description import Abilities
+
+#: The row of the question, from 1 on. In the first row, the answer might be the key F3.
+_ROW = 2
+_REPETITIONS = 9
+#: A line and its repetition, a step down, and the question for the position. Then erase all.
+QUESTION = f"\x1b[{_ROW}H─\x1b[{_REPETITIONS}b\v\x1b[6n\x1b[{_ROW}H\x1b[J"
+
+
+def answered_abilities(known: Abilities, row: int, column: int) -> Abilities:
+    """Return ``known`` with the abilities that a report of the cursor's position shows.
+
+    Args:
+        known: other abilities.
+        row: from 0 on.
+        column: from 0 on.
+    """
+    if row not in (_ROW - 1, _ROW):  # a key
+        return known
+    return replace(known, repeats=column == 1 + _REPETITIONS, feeds=row == _ROW)
