@@ -8,7 +8,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -71,7 +71,7 @@ class HelpScreen(ClosingScreen[None], ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """One scrollable text."""
-        with VerticalScroll(id="help"):
+        with Container(id="help-room"), VerticalScroll(id="help"):
             yield Static(help_text(self._notes, self._actions_of, keys_of(self.app)), markup=False)
 
 

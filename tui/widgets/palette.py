@@ -92,10 +92,10 @@ class Palette(ClosingScreen[str | None], ModalScreen[str | None]):
         self._keys_below = FixedLines(id="palette-keys")
 
     def compose(self) -> ComposeResult:
-        """The words typed so far, the list, and the keys of the palette."""
+        """The list, the words typed so far, and the keys of the palette."""
         with Vertical(id="palette"):
-            yield self._words
             yield self._list
+            yield self._words
             yield self._keys_below
 
     def on_mount(self) -> None:
