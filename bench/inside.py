@@ -1,7 +1,7 @@
 """Measures what samples inside locks cost the program and the tool (docs/overhead.md).
 
     make inside-bench
-    PYTHONPATH=tests .venv/bin/python bench/inside.py [ROUNDS [RATE [LENGTH [WAY]]]]
+    PYTHONPATH=tests .venv/bin/python bench/inside.py [ROUNDS [RATE [LENGTH [WAY [SECONDS]]]]]
 
 Three threads fight for a lock and compute while they hold it. A round has a part without samples
 and one with them, in an order that changes. Each part has a new process: the kernel's state of an
@@ -13,6 +13,8 @@ number of context switches for each hold is the same in all parts. With "compute
 short holds, this number differs by chance from one second to the next.
 
 The environment variable EVENTS=threads lets each thread have an event, as for users without rights.
+Threads that switch often then have samples in turns, with some 12 seconds from one turn to the
+next. So a part must take 13 SECONDS.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ from locktop.collector.sources.base import Source
 from locktop.collector.sources.launch import preload_environment
 from locktop.collector.unwind.perf_stream import SampleStream
 
-#: Seconds of a part, and those before it for what the first samples need.
-PART_S, WARM_S = 1.5, 0.5
+#: Seconds before a part, for what the first samples need.
+WARM_S = 0.5
+#: Seconds of a part.
+SECONDS = 1.5
 SCAN_S = 0.5
 ROUNDS = 11
 #: A hold of some 2 ms.
@@ -71,12 +75,13 @@ class Part(NamedTuple):
     switches: float  # for each acquisition
 
 
-def part(program: list[str], rate: float | None) -> Part:
+def part(program: list[str], rate: float | None, seconds: float) -> Part:
     """Return the figures of a new process.
 
     Args:
         program: the program with its arguments.
         rate: samples in a second; None: no samples.
+        seconds: the length of the part.
     """
     with Target(program, preload_environment(None)) as target:
         target.expect("ready")
@@ -88,7 +93,7 @@ def part(program: list[str], rate: float | None) -> Part:
                 source.profile_inside(None, rate)
             source.scan()
             time.sleep(WARM_S)
-            return figures(source, target.pid)
+            return figures(source, target.pid, seconds)
 
 
 def one_cpu(pid: int) -> None:
@@ -98,11 +103,11 @@ def one_cpu(pid: int) -> None:
         os.sched_setaffinity(int(task.name), {cpu})
 
 
-def figures(source: Source, pid: int) -> Part:
+def figures(source: Source, pid: int, seconds: float) -> Part:
     """Return the figures of some seconds."""
     first, cpu_s, switched = acquisitions(source), cpu_seconds(pid), switches(pid)
     began, own_s = time.monotonic(), time.process_time()
-    while time.monotonic() < began + PART_S:
+    while time.monotonic() < began + seconds:
         time.sleep(SCAN_S)
         source.scan()
     tool = (time.process_time() - own_s) / (time.monotonic() - began)
@@ -111,12 +116,12 @@ def figures(source: Source, pid: int) -> Part:
     return Part(taken / cpu_s, tool, switched / taken)
 
 
-def measured(program: list[str], rate: float, rounds: int) -> str:
+def measured(program: list[str], rate: float, rounds: int, seconds: float) -> str:
     """Return a line of the table: costs in percent, with the standard error of the mean."""
     costs, shares, switched = [], [], []
     for number in range(rounds):
         order = (None, rate) if number % 2 else (rate, None)
-        found = {one: part(program, one) for one in order}
+        found = {one: part(program, one, seconds) for one in order}
         costs.append(100 * (1 - found[rate].work / found[None].work))
         shares.append(100 * (found[rate].tool - found[None].tool))
         switched.append([found[one].switches for one in (None, rate)])
@@ -135,12 +140,13 @@ def main() -> None:
     rate = float(sys.argv[2]) if len(sys.argv) > 2 else RATE
     length = sys.argv[3] if len(sys.argv) > 3 else LENGTH
     way = sys.argv[4] if len(sys.argv) > 4 else "compute"
+    seconds = float(sys.argv[5]) if len(sys.argv) > 5 else SECONDS
     if os.environ.get("EVENTS") == "threads":
         SampleStream.may_be_wide = property(lambda _: False, lambda *_: None)  # type: ignore
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
         program = [compiler.program("shares_inside_lock", "-O2"), way, length]
-        print(measured(program, rate, rounds))
+        print(measured(program, rate, rounds, seconds))
 
 
 if __name__ == "__main__":
