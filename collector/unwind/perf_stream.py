@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import mmap
 import os
-import struct
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,8 +29,6 @@ from locktop.collector.unwind.stack_memory import StackCopy
 #: little memory.
 _RINGS = (1 << 17, 1 << 16)
 _BATCH = 16  # samples
-#: perf_event_open(2), PERF_EVENT_IOC_*.
-_ENABLE, _DISABLE, _SET_PERIOD = 0x2400, 0x2401, 0x40082404
 _ONLINE = Path("/sys/devices/system/cpu/online")
 #: Threads that are sampled at once, as in struct lt_wanted_threads.
 MAX_FOLLOWED = 64
@@ -61,53 +57,52 @@ class SampleStream:
         may_be_wide: whether events of whole CPUs are used, as far as is known.
         refused: why the kernel refuses samples, "" as far as it does not.
         is_full: whether the last thread found no memory for its ring.
+        sampled: the number of threads that are sampled, or were when samples ended.
     """
 
     def __init__(self, architecture: Architecture, rate: float) -> None:
-        """``rate``: samples in a second of a thread's processor time."""
+        """``rate``: samples in a second of a CPU, for events of whole CPUs."""
         self._architecture = architecture
-        self._period_ns = round(1e9 / rate)
+        self._cpu_period_ns = round(1e9 / rate)
+        self._period_ns = 0  # of the events of threads; 0: no thread has an event
         self._registers = sampled_registers(architecture)
         self._rings: dict[int, _Ring] = {}  # by tid
         self._cpus: dict[int, _Ring] = {}  # by CPU; empty if each thread has a ring
         self._samples = ffi.new("struct lt_stream_sample[]", _BATCH)
         self._wanted = ffi.new("struct lt_wanted_threads *")
-        self._followed: frozenset[int] = frozenset()
         self._lost = ffi.new("uint64_t *")
+        self.threads: frozenset[int] = frozenset()  #: the ids of follow()
         self.may_be_wide = True
         self.refused = ""
         self.is_full = False
+        self.sampled = 0
 
     @property
     def lost(self) -> int:
         """Samples that found no room in a ring."""
         return int(self._lost[0])
 
-    @property
-    def threads(self) -> frozenset[int]:
-        """The ids of the threads that are sampled."""
-        if self._cpus:
-            return self._followed
-        return frozenset(self._rings)
-
     def follow(self, tids: Iterable[int]) -> None:
-        """Sample these threads from now on, as far as there is memory, and no others.
+        """Choose the threads to sample, as far as there is memory, and no others.
+
+        Events of whole CPUs begin at once. For events of threads, see begin().
 
         Args:
             tids: at most MAX_FOLLOWED ids of our own pid namespace.
         """
         wanted = tuple(tids)[:MAX_FOLLOWED]
-        self._followed = frozenset(wanted)
+        self.threads = frozenset(wanted)
         living = [tid for tid in wanted if tid > 0]
         self._wanted.tids[0 : len(living)] = living
         self._wanted.count = len(living)
-        self.is_full = False
         if not wanted:
-            self.close()
+            self._end_all(self._cpus)
         elif not self._cpus and self.may_be_wide:
             self.may_be_wide = self._begin_cpus()
-        if not self._cpus:
-            self._follow_each(wanted)
+        if self._cpus:
+            self.sampled = len(wanted)
+        elif self._period_ns:
+            self._follow_each()
 
     def _begin_cpus(self) -> bool:
         """Sample all CPUs. Return False if that is not possible, and sample none."""
@@ -117,7 +112,7 @@ class SampleStream:
             return False
         for cpu in cpus:
             try:
-                fd = open_stream(-1, self._period_ns, self._registers, cpu)
+                fd = open_stream(-1, self._cpu_period_ns, self._registers, cpu)
             except RefusedError:
                 break
             ring = _mapped(fd)
@@ -129,12 +124,32 @@ class SampleStream:
         self._end_all(self._cpus)
         return False
 
-    def _follow_each(self, wanted: Collection[int]) -> None:
-        for tid in self._rings.keys() - set(wanted):
+    def begin(self, period_s: float) -> None:
+        """Give each followed thread an event, and the threads that will be followed too.
+
+        Args:
+            period_s: seconds of a thread's processor time between its samples.
+        """
+        period_ns = round(1e9 * period_s)
+        if self._cpus or period_ns == self._period_ns:
+            return
+        self.end()
+        self._period_ns = period_ns
+        self._follow_each()
+
+    def end(self) -> None:
+        """Close the events of threads. Samples that were not read are lost."""
+        self._end_all(self._rings)
+        self._period_ns = 0
+
+    def _follow_each(self) -> None:
+        self.is_full = False
+        for tid in self._rings.keys() - self.threads:
             _end(self._rings.pop(tid))
-        for tid in wanted:
+        for tid in self.threads:
             if tid not in self._rings and not self.is_full and not self.refused:
                 self._begin(tid)
+        self.sampled = len(self._rings)
 
     def _begin(self, tid: int) -> None:
         try:
@@ -156,19 +171,6 @@ class SampleStream:
     def is_wide(self) -> bool:
         """Whether the events are those of whole CPUs."""
         return bool(self._cpus)
-
-    def switch(self, on: bool) -> None:
-        """Sample all threads or none. The rest of a period goes on later."""
-        for ring in (self._cpus or self._rings).values():
-            with contextlib.suppress(OSError):  # the thread has ended
-                fcntl.ioctl(ring.fd, _ENABLE if on else _DISABLE, 0)
-
-    def set_period(self, period_s: float) -> None:
-        """Sample each ``period_s`` of a thread's processor time. A new period begins."""
-        period = struct.pack("=Q", round(1e9 * period_s))
-        for ring in (self._cpus or self._rings).values():
-            with contextlib.suppress(OSError):
-                fcntl.ioctl(ring.fd, _SET_PERIOD, period)
 
     def read(self) -> Iterator[TimedCopy]:
         """Yield the samples since the last call, those of one ring in the order of time."""
@@ -195,7 +197,7 @@ class SampleStream:
 
     def close(self) -> None:
         """Sample no thread any more."""
-        self._end_all(self._rings)
+        self.end()
         self._end_all(self._cpus)
 
     @staticmethod

@@ -419,6 +419,12 @@ class InsideProfiler:
                 " kernel.perf_event_paranoid 2 or less, or CAP_PERFMON for locktop, lets running"
                 " holders be sampled too"
             )
+        if self._sampler.has_turns:
+            notes.append(
+                "running holders switch so often that they are sampled in short turns, and each"
+                " such sample stands for more time; kernel.perf_event_paranoid 0 or less, or"
+                " CAP_PERFMON for locktop, lets them be sampled all the time"
+            )
         most = self._sampler.sampled if self._sampler.is_full else MAX_THREADS
         if not refused and self._candidates > most:
             notes.append(

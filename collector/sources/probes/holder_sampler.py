@@ -6,6 +6,7 @@ time. So its stack is read from outside at the same rate, once for each sleep.
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
@@ -16,12 +17,7 @@ from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Frame, HolderSample
 from locktop.collector.model.inside import RATE
-from locktop.collector.sources.probes.duty_cycle import (
-    COUNTED_S,
-    MAX_BOOST,
-    DutyCycle,
-    parts,
-)
+from locktop.collector.sources.probes.duty_cycle import COUNTED_S, DutyCycle, RunCounts
 from locktop.collector.sources.probes.native_stacks import SAMPLES_FIRST_ID, visible_frames
 from locktop.collector.symbols.resolver import Resolver
 from locktop.collector.unwind.arch import architecture
@@ -43,6 +39,11 @@ _CALM_PAUSE = 4
 _MAPS_S = 0.5
 #: Periods that one sample may stand for.
 _MAX_COUNT = 20
+#: Switches in a second of a thread that is read once a period. Of a thread with more switches,
+#: most periods are not read.
+READ_SWITCHES = 500.0
+#: Periods between two readings of a thread at most.
+MAX_READ_PAUSE = 20
 #: The share of our descriptors for the files of the sampled threads.
 _FILES_SHARE = 0.02
 _ASLEEP = "SD"
@@ -91,6 +92,7 @@ class HolderSampler:
         self._wanted: tuple[int, ...] = ()
         self._is_stopped = False
         self._fault: Exception | None = None
+        self._followed: dict[int, int] = {}  # tids by the ids of our own pid namespace
         self._seen: dict[int, LastSeen] = {}  # by tid
         self._ids: dict[_SampledStack, int] = {}
         self._stacks: dict[int, _SampledStack] = {}
@@ -132,7 +134,12 @@ class HolderSampler:
     @property
     def sampled(self) -> int:
         """The number of threads that are sampled while they run."""
-        return len(self._stream.threads)
+        return self._stream.sampled
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether running threads are sampled for short turns alone."""
+        return self._duty.has_turns
 
     @property
     def is_full(self) -> bool:
@@ -165,17 +172,16 @@ class HolderSampler:
         try:
             while not self._is_stopped:
                 pause = max(busy_pause, _CALM_PAUSE if self.is_calm else 1)
-                pause = 1 if self._duty.begin() else pause
                 due += pause * self.period_s
                 # At a random moment of a period: a program of the same rhythm would always
                 # show the same functions.
                 chance_s = random.uniform(-0.5, 0.5) * self.period_s
                 at = due + chance_s
-                time.sleep(max(0.0, at - time.monotonic()))
+                self._duty.wait(at)
                 periods = pause + max(0, int((time.monotonic() - at) / self.period_s))
                 due += (periods - pause) * self.period_s
                 cpu_s = time.thread_time()
-                self._round(periods, self._duty.end())
+                self._round(periods)
                 used_s += time.thread_time() - cpu_s
                 passed_s = time.monotonic() - began
                 if passed_s > 1.0:
@@ -188,23 +194,24 @@ class HolderSampler:
             self._stream.close()
             self._tasks.close()
 
-    def _round(self, periods: int, periods_of_sample: int) -> None:
+    def _round(self, periods: int) -> None:
         kernel_tids = {self._tasks.kernel_tid(tid): tid for tid in self._wanted}
-        if kernel_tids.keys() != self._stream.threads and not self._stream.refused:
-            self._stream.follow(kernel_tids)
-            self._tasks.keep_only(kernel_tids)
-            if not self._stream.is_wide:
-                self._duty.restart()
+        running = self._duty.read()
         found = [
             HolderSample(
-                tid=kernel_tids[one.tid],
+                tid=self._followed[one.tid],
                 time_ns=one.time_ns,
                 stack=self._id(self._cache.unwound(one.copy, self._unwinder), running=True),
                 on_cpu=True,
-                count=periods_of_sample,
+                count=running.periods,
             )
-            for one in self._stream.read()
+            for one in running.copies
         ]
+        # The samples so far are of the threads before.
+        if kernel_tids.keys() != self._stream.threads and not self._stream.refused:
+            self._stream.follow(kernel_tids)
+            self._followed = kernel_tids
+            self._tasks.keep_only(kernel_tids)
         found += self._sleeping(tuple(kernel_tids.values()), periods)
         with self._changed:
             self._samples += found
@@ -258,7 +265,7 @@ class HolderSampler:
             pause = pause_of(last, moment, now_ns)
             self._seen[tid] = LastSeen(moment=moment, at_ns=now_ns, stack=stack, pause=pause)
         if not self._stream.is_wide:
-            self._duty.count({tid: one.moment.counts[2] for tid, one in self._seen.items()})
+            self._duty.count({tid: _counts(last) for tid, last in self._seen.items()})
         return found
 
     def _stack_of_sleep(self, tid: int, moment: ThreadMoment, known: Unwound | None) -> int:
@@ -290,6 +297,11 @@ class HolderSampler:
         return known
 
 
+def _counts(last: LastSeen) -> RunCounts:
+    ran_ns, _, runs = last.moment.counts
+    return RunCounts(last.at_ns, ran_ns, runs)
+
+
 def pause_of(last: LastSeen | None, moment: ThreadMoment, now_ns: int) -> Pause:
     """Return how long a thread is not read after ``now_ns``.
 
@@ -304,7 +316,8 @@ def pause_of(last: LastSeen | None, moment: ThreadMoment, now_ns: int) -> Pause:
     if passed_s < COUNTED_S:
         return last.pause
     rate = (switches - last.pause.switches) / passed_s
-    return Pause(min(parts(rate), MAX_BOOST), now_ns, switches)
+    periods = min(max(1, math.ceil(rate / READ_SWITCHES)), MAX_READ_PAUSE)
+    return Pause(periods, now_ns, switches)
 
 
 def is_due(last: LastSeen, now_ns: int, periods: int, period_s: float) -> bool:

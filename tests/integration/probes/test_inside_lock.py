@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from contextlib import closing
 
@@ -14,6 +15,7 @@ from locktop.collector.linux import procfs
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.inside_tree import inside
 from locktop.collector.sources.attach import attach
+from locktop.collector.sources.probes import duty_cycle
 from locktop.collector.unwind import perf_sample, perf_stream
 from locktop.collector.unwind.arch import architecture
 
@@ -103,6 +105,35 @@ def test_the_shares_are_the_same_without_the_right_to_sample_whole_cpus(
 ) -> None:
     one_event_a_thread(monkeypatch)
     test_the_shares_are_those_that_the_program_measured("compute", start_target)
+
+
+def test_threads_that_switch_often_are_sampled_in_turns_with_the_same_shares(
+    start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_event_a_thread(monkeypatch)
+    # The pauses take half a second instead of several.
+    monkeypatch.setattr(duty_cycle, "MAX_COST", 0.05)
+    began: list[float] = []
+    begin = perf_stream.SampleStream.begin
+
+    def notes_the_period(stream: perf_stream.SampleStream, period_s: float) -> None:
+        began.append(period_s)
+        begin(stream, period_s)
+
+    monkeypatch.setattr(perf_stream.SampleStream, "begin", notes_the_period)
+    target = start_target("shares_inside_lock", "yields", "2000", flags=("-O2",))
+    target.expect("ready")
+    cpu = min(os.sched_getaffinity(target.pid))
+    for tid in procfs.tids(target.pid):
+        os.sched_setaffinity(tid, {cpu})
+    snapshot, lock = sampled(target.pid, 499.0, "g_outer", 1500)
+    target.go_on()
+    found = shares(snapshot, lock)
+    expected = true_shares(target.truth()["cpu_s"])
+    assert true_shares(found) == pytest.approx(expected, abs=5.0)
+    assert any("in short turns" in note for note in snapshot.notes)
+    # Each turn has many samples.
+    assert len([period_s for period_s in began if period_s < 0.9 / 499.0]) >= 2
 
 
 def test_samples_of_whole_cpus_are_those_of_the_followed_threads(

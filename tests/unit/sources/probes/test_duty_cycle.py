@@ -1,26 +1,33 @@
-"""Threads that switch often are sampled for a part of the time, at a higher rate."""
+"""Threads that switch often are sampled in short turns, with many samples in each."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
 from locktop.collector.sources.probes import duty_cycle
-from locktop.collector.sources.probes.duty_cycle import MAX_BOOST, MAX_SWITCHES, DutyCycle, parts
+from locktop.collector.sources.probes.duty_cycle import (
+    EVENT_SWITCH_S,
+    HOOK_STAYS_S,
+    HOOK_SWITCH_S,
+    MAX_COST,
+    MIN_CPUS,
+    MIN_PERIOD_S,
+    TURN_COST_S,
+    DutyCycle,
+    RunCounts,
+    cycle_s,
+    load_between,
+    sample_period_s,
+    turn_s,
+)
+from locktop.collector.unwind.perf_stream import TimedCopy
+from locktop.collector.unwind.stack_memory import StackCopy
 
 PERIOD_S = 0.01
-
-
-class Stream:
-    """Notes how it is switched."""
-
-    def __init__(self) -> None:
-        self.on, self.period_s = True, PERIOD_S
-
-    def switch(self, on: bool) -> None:
-        self.on = on
-
-    def set_period(self, period_s: float) -> None:
-        self.period_s = period_s
+S = 1_000_000_000
+COPY = TimedCopy(1, 0, StackCopy((), b"", 0))
 
 
 class Clock:
@@ -32,29 +39,154 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
-
-def test_the_time_is_divided_by_the_switches() -> None:
-    assert parts(0.0) == parts(MAX_SWITCHES) == 1
-    assert parts(3 * MAX_SWITCHES) == 3
-    assert parts(11 * MAX_SWITCHES) == 2 * MAX_BOOST
-    assert parts(1e9) == parts(1e12)
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
 
 
-@pytest.mark.parametrize("switches", [100, 2_000, 30_000])
+class Stream:
+    """Samples a thread that runs all the time."""
+
+    def __init__(self, clock: Clock, is_wide: bool = False) -> None:
+        self._clock = clock
+        self.is_wide = is_wide
+        self.period_s = 0.0  # 0: off
+        self.on_s = 0.0
+        self.turns = 0
+        self._read_at = clock.now
+
+    def begin(self, period_s: float) -> None:
+        if period_s != self.period_s:
+            self.period_s, self._read_at = period_s, self._clock.now
+            self.turns += 1
+
+    def end(self) -> None:
+        self.period_s = 0.0
+
+    def read(self) -> Iterator[TimedCopy]:
+        passed_s, period_s = self._clock.now - self._read_at, self.period_s or PERIOD_S
+        if self.period_s or self.is_wide:
+            self.on_s += passed_s
+            count = int(passed_s / period_s + 1e-9)
+            self._read_at += count * period_s
+            yield from [COPY] * count
+
+
+def cost(switches: float, turn: float) -> float:
+    """Return the cost of turns as a share of the threads' time."""
+    cycle = cycle_s(switches, turn)
+    hooks_s = min(cycle, turn + HOOK_STAYS_S)
+    event_s = turn * (EVENT_SWITCH_S - HOOK_SWITCH_S)
+    return switches * (event_s + hooks_s * HOOK_SWITCH_S) / cycle
+
+
+@pytest.mark.parametrize("longer", [1.0, 4.0])
+@pytest.mark.parametrize("switches", [4_000, 10_000, 25_000, 31_000, 100_000, 400_000])
+def test_the_turns_cost_no_more_than_they_may(switches: int, longer: float) -> None:
+    turn = turn_s(switches)
+    assert turn * switches * EVENT_SWITCH_S == pytest.approx(TURN_COST_S)
+    assert cost(switches, longer * turn) == pytest.approx(MAX_COST)
+
+
+def test_threads_that_switch_seldom_are_sampled_all_the_time() -> None:
+    assert not turn_s(0.0)
+    assert not turn_s(MAX_COST / EVENT_SWITCH_S)
+
+
+@pytest.mark.parametrize("switches", [4_000, 10_000, 25_000, 100_000, 400_000])
+def test_a_sample_of_a_turn_stands_for_whole_periods(switches: int) -> None:
+    turn = turn_s(switches)
+    cycle = cycle_s(switches, turn)
+    period_s = sample_period_s(PERIOD_S, turn, cycle, 1.0)
+    count = period_s * cycle / turn / PERIOD_S
+    assert count == pytest.approx(round(count))
+    assert MIN_PERIOD_S * 0.99 <= period_s <= PERIOD_S
+    # The first sample comes a period after the begin.
+    assert period_s < turn / 100
+
+
+def test_many_cpus_do_not_bring_more_samples_of_a_turn_than_there_is_room() -> None:
+    assert 0.025 * 64 / sample_period_s(PERIOD_S, 0.025, 14.0, 64.0) <= 500
+
+
+def test_the_load_is_that_of_the_threads_with_the_most_switches() -> None:
+    before = {tid: RunCounts(0, 0, 0) for tid in (1, 2)}
+    busy = {1: RunCounts(S, S, 10), 2: RunCounts(S, S // 2, 1000)}
+    assert load_between(before, busy) == (2000.0, 1.5)
+    # Three threads share a CPU.
+    shared = {tid: RunCounts(S, S // 3, 1000) for tid in (1, 2, 3)}
+    found = load_between(dict.fromkeys(shared, RunCounts(0, 0, 0)), shared)
+    assert found == pytest.approx((3000.0, 1.0), rel=0.01)
+
+
+def test_a_thread_that_sleeps_most_of_the_time_costs_little() -> None:
+    found = load_between({1: RunCounts(0, 0, 0)}, {1: RunCounts(S, S // 1000, 100)})
+    assert found is not None
+    assert found.switches == pytest.approx(100 / MIN_CPUS)
+
+
+def test_a_thread_that_was_not_read_again_has_no_load() -> None:
+    assert load_between({}, {1: RunCounts(S, S, 10)}) is None
+    assert load_between({1: RunCounts(S, S, 10)}, {1: RunCounts(S, S, 10)}) is None
+
+
+class Run:
+    """A thread that runs all the time, and switches so many times a second."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, is_wide: bool = False) -> None:
+        self.clock = Clock()
+        monkeypatch.setattr(duty_cycle, "time", self.clock)
+        self.stream = Stream(self.clock, is_wide)
+        self.duty = DutyCycle(self.stream, PERIOD_S)
+        self._runs, self._began = 0.0, self.clock.now
+
+    def sampled_s(self, switches: float, seconds: float) -> float:
+        """Return the time that the samples of the next seconds stand for."""
+        found, until = 0, self.clock.now + seconds
+        while self.clock.now < until:
+            at = self.clock.now
+            samples = self.duty.read()
+            found += len(samples.copies) * samples.periods
+            self.duty.wait(self.clock.now + PERIOD_S)
+            self._runs += switches * (self.clock.now - at)
+            ns = round((self.clock.now - self._began) * S)
+            self.duty.count({1: RunCounts(ns, ns, round(self._runs))})
+        return found * PERIOD_S
+
+
+@pytest.mark.parametrize("switches", [100, 2_000, 5_000, 30_000, 300_000])
 def test_samples_stand_for_all_the_time(switches: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that runs all the time gets one sample for each period, in the mean."""
-    clock, stream = Clock(), Stream()
-    monkeypatch.setattr(duty_cycle, "time", clock)
-    duty = DutyCycle(stream, PERIOD_S)
-    runs, sampled_s = 0, 0.0
-    begin = 0.0
-    for _ in range(5000):
-        pause_s = PERIOD_S if duty.begin() else 4 * PERIOD_S
-        clock.now += pause_s
-        samples = pause_s / stream.period_s if stream.on else 0.0
-        sampled_s += samples * PERIOD_S * duty.end()
-        runs += round(switches * pause_s)
-        duty.count({1: runs})
-        if clock.now < 110.0:  # the first counts
-            sampled_s, begin = 0.0, clock.now
-    assert sampled_s / (clock.now - begin) == pytest.approx(1.0, rel=0.05)
+    run = Run(monkeypatch)
+    assert run.sampled_s(switches, 600.0) == pytest.approx(600.0, rel=0.05)
+
+
+def test_the_first_turn_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch)
+    assert run.sampled_s(300_000, 0.5) > 0
+    assert run.duty.has_turns
+    assert run.stream.turns == 1
+    assert not run.stream.period_s
+
+
+def test_the_turns_follow_the_switches(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch)
+    run.sampled_s(100, 5.0)
+    assert not run.duty.has_turns
+    assert run.stream.turns == 1
+    run.sampled_s(100_000, 20.0)
+    assert run.duty.has_turns
+    assert run.stream.turns > 1
+    # A program that is calm for some seconds may be busy again.
+    run.sampled_s(100, 2.0)
+    assert run.duty.has_turns
+    run.sampled_s(100, 60.0)
+    assert not run.duty.has_turns
+    on_s = run.stream.on_s
+    assert run.sampled_s(100, 10.0) == pytest.approx(10.0, rel=0.05)
+    assert run.stream.on_s == pytest.approx(on_s + 10.0, rel=0.05)
+
+
+def test_events_of_cpus_need_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch, is_wide=True)
+    assert run.sampled_s(100_000, 10.0) == pytest.approx(10.0, rel=0.05)
+    assert not run.stream.turns

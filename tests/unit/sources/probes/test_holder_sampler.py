@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from locktop.collector.linux.threads import ThreadMoment
-from locktop.collector.sources.probes.duty_cycle import MAX_BOOST
 from locktop.collector.sources.probes.holder_sampler import (
+    MAX_READ_PAUSE,
     LastSeen,
     Pause,
     is_due,
@@ -44,7 +44,7 @@ def switched(times: int, now_ns: int) -> int:
 def test_a_thread_that_switches_often_is_read_less_often() -> None:
     assert switched(400, 1000 * MS) == 1
     assert switched(2000, 1000 * MS) == 4
-    assert switched(200_000, 1000 * MS) == MAX_BOOST
+    assert switched(200_000, 1000 * MS) == MAX_READ_PAUSE
     assert pause_of(None, moment(0), 10 * MS).periods == 1
 
 
