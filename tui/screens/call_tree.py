@@ -302,7 +302,7 @@ class CallTreeScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys and the notes on the profile."""
-        self.show_help(self._profile.notes(self._weight.name))
+        self.show_help(self._profile.notes(self._weight.name), tree_first=True)
 
     def action_panel(self, _: int) -> None:
         """Go to the other list."""

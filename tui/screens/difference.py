@@ -74,7 +74,7 @@ class DifferenceScreen(ListScreen):
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.show_help()
+        self.show_help(tree_first=True)
 
 
 def _sums(root: DifferenceNode, lost: tuple[int, int]) -> Line:

@@ -57,28 +57,43 @@ class HelpScreen(ClosingScreen[None], ModalScreen[None]):
         Binding("escape,q,question_mark,f1,enter,space", "dismiss", "close", show=False)
     ]
 
-    def __init__(self, notes: Sequence[str] = (), screen: ScreenActions | None = None) -> None:
+    def __init__(
+        self,
+        notes: Sequence[str] = (),
+        screen: ScreenActions | None = None,
+        *,
+        tree_first: bool = False,
+    ) -> None:
         """Make the help.
 
         Args:
             notes: on the snapshot, one text each.
             screen: the screen whose keys alone are shown. None: the keys of the monitor and of
                 trees, and the columns.
+            tree_first: whether the keys of trees come first.
         """
         super().__init__()
         self._notes = notes
+        self._tree_first = tree_first
         self._actions_of = screen
 
     def compose(self) -> ComposeResult:
         """One scrollable text."""
         with Container(id="help-room"), VerticalScroll(id="help"):
-            yield Static(help_text(self._notes, self._actions_of, keys_of(self.app)), markup=False)
+            text = help_text(
+                self._notes, self._actions_of, keys_of(self.app), tree_first=self._tree_first
+            )
+            yield Static(text, markup=False)
 
 
 def help_text(
-    notes: Sequence[str], screen: ScreenActions | None = None, table: KeyTable | None = None
+    notes: Sequence[str],
+    screen: ScreenActions | None = None,
+    table: KeyTable | None = None,
+    *,
+    tree_first: bool = False,
 ) -> Text:
-    """The whole text of the help; for ``screen`` see HelpScreen."""
+    """The whole text of the help; for ``screen`` and ``tree_first`` see HelpScreen."""
     text = Text()
     if notes:
         text.append("Notes on this snapshot\n", style="bold")
@@ -88,9 +103,11 @@ def help_text(
     if screen is not None:
         _append_keys(text, help_lines(screen, table))
         return text
-    _append_keys(text, help_lines(table=table))
-    text.append("\nIn the call tree\n", style="bold")
-    _append_keys(text, tree_help_lines(table))
+    sections = [("", help_lines(table=table)), ("In the call tree", tree_help_lines(table))]
+    for head, lines in reversed(sections) if tree_first else sections:
+        if head or tree_first:
+            text.append(f"\n{head or 'On the first screen'}\n", style="bold")
+        _append_keys(text, lines)
     text.append("\nColumns\n", style="bold")
     for name, says in COLUMNS:
         text.append(f"  {name:<10}", style="bold")

@@ -145,9 +145,18 @@ class ListScreen(ClosingScreen[None]):
         chosen = self.SCREEN.footer if actions is None else actions
         self.footer.set_keys(footer_line(self.size.width, chosen, keys_of(self.app), labels))
 
-    def show_help(self, notes: Sequence[str] = (), *, only_keys: bool = False) -> None:
-        """Show the help with notes; ``only_keys``: of the keys of this screen alone."""
-        self.app.push_screen(HelpScreen(notes, self.SCREEN if only_keys else None))
+    def show_help(
+        self, notes: Sequence[str] = (), *, only_keys: bool = False, tree_first: bool = False
+    ) -> None:
+        """Show the help with notes.
+
+        Args:
+            notes: see HelpScreen.
+            only_keys: whether to show the keys of this screen alone.
+            tree_first: see HelpScreen.
+        """
+        actions = self.SCREEN if only_keys else None
+        self.app.push_screen(HelpScreen(notes, actions, tree_first=tree_first))
 
     def show_message(self, *texts: str, style: str = "text", seconds: float = 6.0) -> None:
         """Show a message until the next key, each text on a line of its own.
