@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "profiling/perf_ring.h"
 #include "profiling/profile_lock.h"
+#include "profiling/sources.h"
 #include "shm/segment.h"
 
 enum {
@@ -173,7 +174,24 @@ static clockid_t clock_of(uint32_t tid)
     return (clockid_t)(~tid << 3 | 6);
 }
 
-static int timer_make(struct sampler *sampler, uint64_t interval)
+/* The time until the first sample of a timer. If each timer began with a whole interval, shorter
+ * threads and runs would have no samples. So the time is any part of the interval. The multiples of
+ * the golden ratio spread the parts evenly. The kernel looks at a timer half a tick late on
+ * average. */
+static uint64_t first_interval(uint64_t interval)
+{
+    static uint64_t spread;
+    uint64_t at = __atomic_add_fetch(&spread, 0x9e3779b97f4a7c15, __ATOMIC_RELAXED);
+    uint64_t part = (at >> 32) * interval >> 32, late = profile_tick_ns() / 2;
+    return part > late ? part - late : 1;
+}
+
+static struct timespec span_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+static int timer_make(struct sampler *sampler, uint64_t first, uint64_t interval)
 {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = signal_number};
     uint64_t index = (uint64_t)(sampler - samplers);
@@ -182,8 +200,7 @@ static int timer_make(struct sampler *sampler, uint64_t interval)
     if (sys_call3(SYS_timer_create, clock_of(sampler->tid), (long)&event, (long)&sampler->timer) !=
         0)
         return LOCKTOP_LIMIT;
-    struct timespec span = {(time_t)(interval / 1000000000), (long)(interval % 1000000000)};
-    struct itimerspec times = {span, span};
+    struct itimerspec times = {.it_value = span_of(first), .it_interval = span_of(interval)};
     sys_call6(SYS_timer_settime, sampler->timer, 0, (long)&times, 0, 0, 0);
     return LOCKTOP_OK;
 }
@@ -202,7 +219,8 @@ int sampler_add(struct profile *profile, uint32_t tid, uint64_t blocked)
     sampler->ring.page = NULL;
     int code = is_timer ? LOCKTOP_OK : perf_ring_open(&sampler->ring, profile, tid);
     if (code == LOCKTOP_OK) {
-        code = timer_make(sampler, is_timer ? profile->interval : DRAIN_NS);
+        uint64_t interval = is_timer ? profile->interval : DRAIN_NS;
+        code = timer_make(sampler, is_timer ? first_interval(interval) : interval, interval);
         if (code != LOCKTOP_OK && sampler->ring.page)
             perf_ring_close(&sampler->ring);
     }

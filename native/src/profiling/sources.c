@@ -39,14 +39,17 @@ const struct profile_source *profile_source(int number)
     return number >= 0 && number < LT_SOURCES ? &sources[number] : NULL;
 }
 
+uint64_t profile_tick_ns(void)
+{
+    struct timespec tick;
+    return clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 ? (uint64_t)tick.tv_nsec : 0;
+}
+
 uint64_t profile_source_min(int number)
 {
     uint64_t least = sources[number].min_interval;
-    struct timespec tick;
-    if (number != LT_SOURCE_TIMER || clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0)
-        return least;
-    uint64_t ns = (uint64_t)tick.tv_nsec;
-    return ns > least ? ns : least;
+    uint64_t tick = number == LT_SOURCE_TIMER ? profile_tick_ns() : 0;
+    return tick > least ? tick : least;
 }
 
 int profile_source_open(int number, uint64_t interval, uint32_t tid)

@@ -24,6 +24,9 @@ struct profile_source {
 /* Returns the source of this number, NULL if there is none. */
 const struct profile_source *profile_source(int number);
 
+/* Returns the time between two ticks of the kernel, ns; 0 if it is not known. */
+uint64_t profile_tick_ns(void);
+
 /* Returns the smallest interval of a source. The timer's is a tick of the kernel, because no timer
  * of CPU time is faster. */
 uint64_t profile_source_min(int number);

@@ -39,6 +39,15 @@ def test_a_known_split_of_the_time_comes_out(
     assert truth["ran_ns"] >= truth["cpu_ns"]
 
 
+@pytest.mark.parametrize("pieces", ["threads", "starts"])
+def test_work_in_pieces_shorter_than_an_interval_is_sampled(
+    pieces: str, start_target: StartTarget
+) -> None:
+    truth = start_target("profiled_pieces", pieces).truth()
+    sampled_ns = truth["samples"] * truth["interval"]
+    assert sampled_ns == pytest.approx(truth["cpu_ns"], rel=0.5)
+
+
 @pytest.mark.parametrize("level", ["dormant", "contended"])
 def test_the_tool_shows_the_profiles_of_a_program(level: str, start_target: StartTarget) -> None:
     target = start_target("profiled_split", str(TIMER), "0", "5", level=level)
