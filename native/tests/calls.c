@@ -47,6 +47,8 @@ static void names(void)
     CHECK(function_name_matches("get_one", "set*,get*"));
     CHECK(function_name_matches("get_one", "get_one"));
     CHECK(!function_name_matches("get_one", "get,get_,one*,,"));
+    CHECK(function_name_matches("get_one", " set_one , get_one "));
+    CHECK(!function_name_matches("get_one", " , ,get one, "));
     CHECK(function_name_matches("_ZN5outer5inner4workEi", "outer::"));
     CHECK(function_name_matches("_ZN5outer5inner4workEi", "outer::inner::w*"));
     CHECK(!function_name_matches("_ZN9outermost4workEi", "outer::,outer::*,work"));

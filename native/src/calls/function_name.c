@@ -150,11 +150,13 @@ bool function_name_matches(const char *symbol, const char *patterns)
 {
     char name[FUNCTION_NAME_MAX];
     function_name_read(symbol, name, sizeof name);
-    while (*patterns) {
-        size_t length = strcspn(patterns, ",");
-        if (length && matches_one(name, patterns, length))
+    while (*(patterns += strspn(patterns, ", "))) {
+        size_t whole = strcspn(patterns, ","), length = whole;
+        while (patterns[length - 1] == ' ')
+            length--;
+        if (matches_one(name, patterns, length))
             return true;
-        patterns += length + (patterns[length] == ',');
+        patterns += whole;
     }
     return false;
 }

@@ -77,7 +77,7 @@ def test_a_short_call_is_only_counted(start_target: StartTarget) -> None:
 
 
 def test_only_the_named_functions_are_counted(start_target: StartTarget) -> None:
-    names = {"LOCKTOP_CALLS_MATCH": "mo*,main,no_such_function"}
+    names = {"LOCKTOP_CALLS_MATCH": "mo*, main ,no_such_function"}
     target = start_target("call_times", flags=INSTRUMENTED, environment=names)
     truth = target.truth()
     snapshot = scanned(target.pid)
