@@ -74,6 +74,18 @@ def counts_calls(pid: int) -> bool:
         return control.counts_calls(memory.control().calls)
 
 
+def calls_match(pid: int) -> str:
+    """Return the value of LOCKTOP_CALLS_MATCH with which a process began, sanitized; "" if none."""
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.linux import procfs
+    from locktop.collector.sanitize import clean
+
+    try:
+        return clean(procfs.environment(pid, "LOCKTOP_CALLS_MATCH") or "")
+    except (LocktopError, OSError):
+        return ""
+
+
 class ProcessCalls(NamedTuple):
     """Whether the function calls of one process are counted."""
 

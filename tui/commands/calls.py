@@ -18,6 +18,7 @@ from locktop.tui.commands.options import (
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 if TYPE_CHECKING:
+    from locktop.collector.model import Snapshot
     from locktop.collector.profile.calls_profile import CallsProfile
     from locktop.collector.recording.chosen_moment import Span
 
@@ -98,7 +99,7 @@ def _show(arguments: argparse.Namespace) -> int:
 def _profile(arguments: argparse.Namespace) -> CallsProfile:
     """Return the calls that the user asks for. Raises LocktopError if there are none."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.profile.calls_profile import NO_CALLS, CallsProfile
+    from locktop.collector.profile.calls_profile import CallsProfile
 
     if arguments.file is None:
         span = _scanned(arguments)
@@ -108,7 +109,7 @@ def _profile(arguments: argparse.Namespace) -> CallsProfile:
     if not snapshot.calls:
         if arguments.file is None:
             _check_counted(arguments.pid)
-            raise LocktopError(f"{snapshot.process.comm} {snapshot.process.pid} has {NO_CALLS}")
+            raise LocktopError(_without_calls(snapshot))
         raise LocktopError(f"{arguments.file}: there are no function calls in it")
     if arguments.file is not None and span.before is not None and not span.before.calls:
         raise LocktopError(f"{arguments.file}: there are no function calls at --from")
@@ -116,6 +117,21 @@ def _profile(arguments: argparse.Namespace) -> CallsProfile:
     if not found.calls.threads:
         raise LocktopError(f"there are no function calls of thread {arguments.tid}")
     return found
+
+
+def _without_calls(snapshot: Snapshot) -> str:
+    """Return the line on a process whose snapshot has no function calls."""
+    from locktop.collector.profile.calls_profile import NO_CALLS
+    from locktop.collector.sources import levels
+
+    process = f"{snapshot.process.comm} {snapshot.process.pid}"
+    names = levels.calls_match(snapshot.process.pid)
+    if not names:
+        return f"{process} has {NO_CALLS}"
+    return (
+        f"{process} has no function calls that LOCKTOP_CALLS_MATCH={names} names; the names are"
+        " those of the symbol table, and the program must be built with -finstrument-functions"
+    )
 
 
 def _scanned(arguments: argparse.Namespace) -> Span:

@@ -113,6 +113,16 @@ def test_without_instrumentation_one_line_says_how_to_build(start_target: StartT
     assert f"`locktop ctl -p {target.pid} --calls on`" in done.stderr
 
 
+def test_patterns_that_match_no_call_are_in_the_message(start_target: StartTarget) -> None:
+    names = {"LOCKTOP_CALLS_MATCH": "mst,main()"}
+    target = start_target("call_times", flags=INSTRUMENTED, environment=names)
+    target.truth()
+    done = tool.run("calls", "-p", target.pid)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "LOCKTOP_CALLS_MATCH=mst,main()" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60)])
 def test_the_screen_shows_the_live_tree(
     start_target: StartTarget, need: Need, width: int, height: int
