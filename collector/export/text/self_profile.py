@@ -14,6 +14,8 @@ from locktop.collector.profile.profile_listing import BucketRow, Listing
 #: Rows of a text. Those with the fewest samples are left out first.
 MAX_ROWS = 1000
 _COUNT, _MORE, _MIN_PLOT, _MAX_PLOT = 8, 8, 8, 20  # columns
+#: Columns of a name in the list, and of all beside the name.
+_MIN_NAME, _BESIDE_NAME = 16, 70
 _MAX_INSTRUCTION, _SOURCE, _MAX_SOURCE = 30, 24, 200
 
 
@@ -21,11 +23,13 @@ def render_list(profiles: Sequence[SelfProfile], width: int = 100) -> str:
     """Return the profiles of a process, one a line."""
     if not profiles:
         return "no profile; docs/profile.md says how a program makes one\n"
-    head = f"{'NO':>3}  {'NAME':<16} {'SOURCE':<16} {'INTERVAL':>12} {'STATE':<10} "
+    longest = max(len(one.name) for one in profiles)
+    room = min(max(longest, _MIN_NAME), max(width - _BESIDE_NAME, _MIN_NAME))
+    head = f"{'NO':>3}  {'NAME':<{room}} {'SOURCE':<16} {'INTERVAL':>12} {'STATE':<10} "
     lines = [head + f"{'SAMPLES':>9}  REGIONS"]
     lines += [
-        f"{one.number:>3}  {one.name or '-':<16} {one.source:<16} {words.interval(one):>12} "
-        f"{one.state:<10} {one.samples:>9,}  {words.region_names(one)}"
+        f"{one.number:>3}  {_fit(one.name or '-', room):<{room}} {one.source:<16} "
+        f"{words.interval(one):>12} {one.state:<10} {one.samples:>9,}  {words.region_names(one)}"
         for one in profiles
     ]
     return "".join(line[:width].rstrip() + "\n" for line in lines)

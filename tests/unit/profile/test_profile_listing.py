@@ -122,6 +122,17 @@ def test_the_list_has_each_profile() -> None:
     assert text.render_list(()).startswith("no profile")
 
 
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_a_long_name_does_not_move_the_columns_of_the_list(width: int) -> None:
+    name = "a name of forty-seven bytes, which is the limit"
+    head, *rows = text.render_list((self_profile({0: 1}, name), self_profile({}, "b", 2)), width)[
+        :-1
+    ].split("\n")
+    assert [row.index("timer") for row in rows] == [head.index("SOURCE")] * 2
+    assert name in rows[0] or "…" in rows[0]
+    assert all(len(row) <= width for row in rows)
+
+
 @pytest.mark.parametrize(
     ("code", "machine", "says"),
     [
