@@ -59,13 +59,16 @@
             locktop_function(locktop_value1, locktop_value2);                                      \
     })
 
+/* The address of a lock. A pthread_spinlock_t is volatile. */
+#define LOCKTOP_LOCK const volatile void *
+
 /* void locktop_name(const void *lock, const char *name)
  *
  * Names a lock of any kind: a pthread_mutex_t, a std::mutex, a semaphore, a lock of the program's
  * own. The library copies the name; NULL takes the name back. Name a lock after its initialisation:
  * to initialise or destroy a lock ends its name. */
 #define locktop_name(lock, name)                                                                   \
-    LOCKTOP_CALL2("locktop_name", const void *, lock, const char *, name)
+    LOCKTOP_CALL2("locktop_name", LOCKTOP_LOCK, lock, const char *, name)
 
 /* void locktop_mark(const char *text)
  *
@@ -82,18 +85,18 @@
  * thread must call acquired or gave_up afterwards. For an attempt that does not wait (a trylock),
  * call acquired or gave_up alone. Call released right after the release of the lock, on the thread
  * that had it. */
-#define locktop_acquire(lock)         LOCKTOP_CALL1("locktop_acquire", const void *, lock)
-#define locktop_acquire_shared(lock)  LOCKTOP_CALL1("locktop_acquire_shared", const void *, lock)
-#define locktop_acquired(lock)        LOCKTOP_CALL1("locktop_acquired", const void *, lock)
-#define locktop_acquired_shared(lock) LOCKTOP_CALL1("locktop_acquired_shared", const void *, lock)
-#define locktop_gave_up(lock)         LOCKTOP_CALL1("locktop_gave_up", const void *, lock)
-#define locktop_released(lock)        LOCKTOP_CALL1("locktop_released", const void *, lock)
+#define locktop_acquire(lock)         LOCKTOP_CALL1("locktop_acquire", LOCKTOP_LOCK, lock)
+#define locktop_acquire_shared(lock)  LOCKTOP_CALL1("locktop_acquire_shared", LOCKTOP_LOCK, lock)
+#define locktop_acquired(lock)        LOCKTOP_CALL1("locktop_acquired", LOCKTOP_LOCK, lock)
+#define locktop_acquired_shared(lock) LOCKTOP_CALL1("locktop_acquired_shared", LOCKTOP_LOCK, lock)
+#define locktop_gave_up(lock)         LOCKTOP_CALL1("locktop_gave_up", LOCKTOP_LOCK, lock)
+#define locktop_released(lock)        LOCKTOP_CALL1("locktop_released", LOCKTOP_LOCK, lock)
 
 /* void locktop_forget(const void *lock)
  *
  * Tells that the address will be used for something else. Ends the lock's name, and the lock if it
  * is the program's own. */
-#define locktop_forget(lock) LOCKTOP_CALL1("locktop_forget", const void *, lock)
+#define locktop_forget(lock) LOCKTOP_CALL1("locktop_forget", LOCKTOP_LOCK, lock)
 
 /* ---- profiles of the program's own code ----
  *

@@ -147,7 +147,7 @@ HEADER = tool.run("env", "--include").stdout.strip()
 NAMES_ITSELF = """
 #include <locktop.h>
 #include <stdio.h>
-static int lock;
+static volatile int lock; /* as a pthread_spinlock_t */
 int main(void)
 {
     locktop_name(&lock, "named");
