@@ -12,7 +12,8 @@ from functools import lru_cache
 from locktop.collector.model import Frame
 
 _WRAPPERS = (
-    "std::", "__gthread", "__gnu_cxx::", "boost::", "absl::", "AbslInternal", "folly::", "tbb::",
+    "std::", "__gthread", "__glibcxx_", "__gnu_cxx::", "boost::", "absl::", "AbslInternal",
+    "folly::", "tbb::",
     "pthread_", "__pthread_", "___pthread_", "sem_", "__GI_",
     "runtime.futex", "runtime.note", "runtime.lock", "runtime.mPark",  # Go
 )  # fmt: skip
@@ -21,7 +22,7 @@ _WRAPPER_MODULES = ("libc.so", "libpthread", "libstdc++", "libc++", "libgomp", "
 #: Namespaces of the standard libraries. A program may have a namespace ``core`` of its own, so
 #: files tell that of Rust.
 _STANDARD = (
-    "std::", "__gnu_cxx::", "__cxxabiv1::", "__gthread", "__rust_begin_",
+    "std::", "__gnu_cxx::", "__cxxabiv1::", "__gthread", "__glibcxx_", "__rust_begin_",
     "runtime.", "sync.", "internal/",  # Go
 )  # fmt: skip
 _STANDARD_MODULES = (

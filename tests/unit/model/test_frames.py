@@ -19,6 +19,7 @@ def frame(function: str, file: str | None = None, module: str = "store") -> Fram
         frame("void std::__invoke_impl<void, my::Job>(std::__invoke_other, my::Job&&)"),
         frame("std::thread::_State_impl<std::thread::_Invoker<int> >::_M_run()"),
         frame("__gthread_mutex_lock", "/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"),
+        frame("__glibcxx_rwlock_wrlock", "/usr/include/c++/12/shared_mutex"),
         frame("<std::sync::mutex::Mutex<T> as core::fmt::Debug>::fmt"),
         frame("core::ops::function::FnOnce::call_once", "/rustc/9fc/library/core/src/ops/fn.rs"),
         frame("std::sys::thread::start", "library/std/src/sys/thread.rs"),
