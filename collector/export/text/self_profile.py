@@ -16,7 +16,8 @@ MAX_ROWS = 1000
 _COUNT, _MORE, _MIN_PLOT, _MAX_PLOT = 8, 8, 8, 20  # columns
 #: Columns of a name in the list, and of all beside the name.
 _MIN_NAME, _BESIDE_NAME = 16, 70
-_MAX_INSTRUCTION, _SOURCE, _MAX_SOURCE = 30, 24, 200
+_MIN_INSTRUCTION, _MAX_INSTRUCTION = 11, 30
+_MIN_SOURCE, _SOURCE, _MAX_SOURCE = 8, 24, 200
 
 
 def render_list(profiles: Sequence[SelfProfile], width: int = 100) -> str:
@@ -118,12 +119,15 @@ def _columns(found: Listing, visible: Sequence[BucketRow], width: int) -> _Width
     count = len(found.profiles)
     room = width - offset - count * (_COUNT + 2) - _MORE - instruction - _SOURCE - 5
     plot = max(_MIN_PLOT, min(_MAX_PLOT, room // count))
-    used = width - _SOURCE - room + count * plot
+    source = _SOURCE + room - count * plot
+    if source < _MIN_SOURCE:
+        instruction = max(_MIN_INSTRUCTION, instruction - (_MIN_SOURCE - source))
+        source = _MIN_SOURCE
     return _Widths(
         offset=offset,
         plot=plot,
         instruction=instruction,
-        source=max(8, width - used),
+        source=source,
         most=_scale(found),
     )
 

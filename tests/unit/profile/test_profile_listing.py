@@ -53,6 +53,15 @@ def test_two_profiles_are_joined_by_offset_wherever_the_code_lay() -> None:
     assert max(map(len, page.splitlines())) <= 100
 
 
+def test_a_narrow_contrast_keeps_the_column_of_source_lines() -> None:
+    code = bytes.fromhex("48b8 8877665544332211") + bytes.fromhex("90" * 7)  # a long movabs
+    one, other = (kept(self_profile({4: 30}, name), code) for name in ("random", "sorted"))
+    page = text.render(listing([one, other]), 79).splitlines()
+    (heading,) = [line for line in page if line.startswith("BUCKET")]
+    assert heading.endswith(" SOURCE")
+    assert any(line[: heading.index("SOURCE")].endswith("… ") for line in page)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
