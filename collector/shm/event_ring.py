@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import heapq
 import time
-from array import array
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.native import ffi, lib
-from locktop.collector.shm import layout
-from locktop.collector.shm.reader import RawThread
 from locktop.collector.shm.segment import SharedMemory
 
 SIZE: int = lib.LT_RECORD_SIZE
-_MAX_RECORDS = 1 << 20
 #: Records decoded in one scan. The threads with new records share this number.
 _QUOTA = 8192
 _MAX_MARKS = 100
@@ -161,31 +157,37 @@ class FlightRecorder:
     def __init__(self, memory: SharedMemory, keep: int = 300) -> None:
         self._memory = memory
         self._keep = keep
-        self._next: dict[int, int] = {}  # block index -> number of the first record not yet read
         self.newest: list[RawEvent] = []
         self.marks: list[RawMark] = []
         self.lost = 0
 
-    def read(self, threads: list[RawThread], budget_s: float) -> None:
+    def read(self, rings: Any, budget_s: float) -> None:
         """Read the new records.
 
         Args:
-            threads: all threads of the file.
+            rings: the struct lt_ring of all threads (Reader.rings).
             budget_s: CPU time of the calling thread, seconds. With CPU time, no record stays
                 unread when other programs take the processor.
         """
         deadline = time.thread_time() + budget_s
-        behind = [
-            thread for thread in threads if thread.ring_head != self._next.get(thread.index, 0)
-        ]
+        behind = lib.lt_count_new_rings(rings, len(rings))
         if not behind:
             return
-        quota, copied = max(_QUOTA // len(behind), 16), []
-        for at in range(0, len(behind), _RINGS_AT_ONCE):
-            if time.thread_time() > deadline:
-                break  # the remaining records stay in their rings until the next scan
-            copied.append(self._copy_rings(behind[at : at + _RINGS_AT_ONCE], quota))
-        events, marks = split(b"".join(copied))
+        quota, at_once = max(_QUOTA // behind, 16), min(behind, _RINGS_AT_ONCE)
+        records = _new_uncleared("uint8_t[]", at_once * quota * SIZE)
+        copy = ffi.new("struct lt_ring_copy *")
+        copy.file, copy.rings, copy.count = self._memory.mapping(), rings, len(rings)
+        copy.at_once, copy.quota, copy.records = at_once, quota, records
+        copied: list[bytes] = []
+        # The remaining records stay in their rings until the next scan.
+        while copy.next < copy.count and time.thread_time() <= deadline:
+            count = lib.lt_copy_rings(copy)
+            if count < 0:
+                raise self._damage(rings[copy.next])
+            copied.append(bytes(ffi.buffer(records, count * SIZE)))
+        data = b"".join(copied)
+        self.lost += int(copy.written) - len(data) // SIZE
+        events, marks = split(data)
         new_events, damaged = decode_newest(events, self._keep)
         new_marks, damaged_marks = decode_marks(marks)
         self.lost += damaged + damaged_marks
@@ -194,24 +196,7 @@ class FlightRecorder:
         if new_marks:
             self.marks = heapq.nlargest(_MAX_MARKS, self.marks + new_marks, key=_mark_start)
 
-    def _copy_rings(self, threads: Sequence[RawThread], quota: int) -> bytes:
-        numbers, written = array("Q"), 0  # struct lt_ring, one after the other
-        for thread in threads:
-            block, first = thread.block, self._next.get(thread.index, 0)
-            head, capacity = thread.ring_head, block.ring_capacity if block.ring else 0
-            if capacity > _MAX_RECORDS:
-                raise self._memory.broken(f"a ring of {capacity} records")
-            # A head before ``first``: another ring than the one that was followed.
-            first = min(first, head)
-            head_at = thread.offset + layout.RING_HEAD_AT
-            numbers.extend((block.ring, capacity, head_at, head, first))
-            written += head - first
-            self._next[thread.index] = head
-        rings = ffi.from_buffer("struct lt_ring[]", numbers)
-        records = _new_uncleared("uint8_t[]", len(threads) * quota * SIZE)
-        file = self._memory.mapping()
-        count = lib.lt_copy_rings(file, rings, len(threads), quota, records)
-        if count < 0:
-            raise self._memory.broken("a ring lies outside of it")
-        self.lost += written - count
-        return bytes(ffi.buffer(records, count * SIZE))
+    def _damage(self, ring: Any) -> LocktopError:
+        if ring.capacity > lib.LT_MAX_RING:
+            return self._memory.broken(f"a ring of {ring.capacity} records")
+        return self._memory.broken("a ring lies outside of it")

@@ -131,6 +131,8 @@ class Reader:
         self._locks = GrowingArray(memory, layout.LOCKS_AT, layout.LOCK_SIZE)
         self._retired = GrowingArray(memory, layout.RETIRED_AT, layout.RETIRED_SIZE)
         self._retired_lines = GrowingArray(memory, layout.RETIRED_LINES_AT, layout.LINE_SUM_SIZE)
+        #: struct lt_ring by index, as of the last reading; ``first`` is the recorder's.
+        self.rings = ffi.new("struct lt_ring[]", 0)
         self._scratch = ScratchBuffer()
         self._before = bytearray()
         self._before_count = 0
@@ -275,7 +277,7 @@ class Reader:
             self._forget_threads()
         raws = self._raws
         self._epoch = None  # after a failure, all threads are made anew
-        for index in sums.changed_threads(self._offsets, self._seen, self._now):
+        for index in sums.changed_threads(self._offsets, self._seen, self._now, self.rings):
             raws[index] = self._raw_thread(sums, index)
         for changed in _PACKED.decode(sums.packed_threads()):
             before = raws[changed.index]
@@ -305,6 +307,9 @@ class Reader:
         self._seen = ffi.new("struct lt_thread_seen[]", count)
         self._now = ffi.new("uint64_t[]", count)
         self._offsets = ffi.new("uint64_t[]", list(self.threads.offsets()))
+        if len(self.rings) < count:
+            before, self.rings = self.rings, ffi.new("struct lt_ring[]", count)
+            ffi.memmove(self.rings, before, ffi.sizeof(before))
 
     def _raw_thread(self, table_sums: TableSums, index: int) -> RawThread:
         """Return the thread that was read last."""

@@ -192,7 +192,7 @@ class TableSums:
             return None
         return self.lines.of_last_thread() if self.args.sum.counted else b""
 
-    def changed_threads(self, offsets: Any, seen: Any, now: Any) -> Iterator[int]:
+    def changed_threads(self, offsets: Any, seen: Any, now: Any, rings: Any) -> Iterator[int]:
         """Add the tables of all threads to the sums.
 
         Packs each thread that differs from its entry in ``seen``. Yields the index of each of them
@@ -203,7 +203,7 @@ class TableSums:
         """
         args, count = self.args, len(offsets)
         args.next = 0
-        while result := lib.lt_read_threads(args, offsets, count, seen, now):
+        while result := lib.lt_read_threads(args, offsets, count, seen, now, rings):
             if result == lib.LT_READ_CHANGED:
                 yield args.next - 1
             elif result == lib.LT_READ_MORE_SCRATCH:

@@ -236,6 +236,15 @@ enum lt_read_result {
 
 enum { LT_PACKED_MAX = 8192 }; /* bytes that one packed thread needs at most */
 
+/* The ring of one thread. */
+struct lt_ring {
+    uint64_t at;       /* offset of its first slot; 0: there is none */
+    uint64_t capacity; /* slots */
+    uint64_t head_at;  /* offset of its lt_thread.ring_head */
+    uint64_t head;     /* records ever written, as read before */
+    uint64_t first;    /* the first record that was not copied yet */
+};
+
 /* The input and the result of reading a thread. The caller sets the first part once a cycle. */
 struct lt_thread_read {
     const struct lt_mapping *file;
@@ -292,24 +301,31 @@ void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset
  *   LT_READ_DAMAGED  at a thread whose block or tables are not where they should be
  *
  * Called again it goes on from there. `now` gets the time at which each thread was read, in ticks;
- * 0 if the thread is gone. */
+ * 0 if the thread is gone. `rings` get all but `first`; the ring of a thread that is gone has
+ * nothing new. */
 int lt_read_threads(struct lt_thread_read *read, const uint64_t *offsets, uint32_t count,
-                    struct lt_thread_seen *seen, uint64_t *now);
+                    struct lt_thread_seen *seen, uint64_t *now, struct lt_ring *rings);
 
-/* The ring of one thread. */
-struct lt_ring {
-    uint64_t at;       /* offset of its first slot */
-    uint64_t capacity; /* slots */
-    uint64_t head_at;  /* offset of its lt_thread.ring_head */
-    uint64_t head;     /* records ever written, as read before */
-    uint64_t first;    /* the first record that is new to the caller, at most `head` */
+/* Copies the new records of each ring, at most the last `quota` of a ring, one after the other.
+ * Leaves out those that may be overwritten by now. Begins with the ring `copy->next`, which the
+ * caller sets to 0 first, and returns after `copy->at_once` rings with new records. `records` has
+ * room for `at_once` times `quota`. Returns the number of copies. Returns -1 if the ring
+ * `copy->next` lies outside of the file, or has more than LT_MAX_RING records. */
+struct lt_ring_copy {
+    const struct lt_mapping *file;
+    struct lt_ring *rings;
+    uint32_t count;
+    uint32_t next;
+    uint32_t at_once;
+    uint32_t quota;
+    uint8_t *records;
+    uint64_t written; /* records that were new, copied or not, in all calls */
 };
+enum { LT_MAX_RING = 1 << 20 };
+int64_t lt_copy_rings(struct lt_ring_copy *copy);
 
-/* Copies the new records of each ring, at most the last `quota`, one after the other. Leaves out
- * those that may be overwritten by now. `records` has room for `count` times `quota`. Returns their
- * number, -1 if a ring lies outside of the file. */
-int64_t lt_copy_rings(const struct lt_mapping *file, const struct lt_ring *rings, uint32_t count,
-                      uint32_t quota, uint8_t *records);
+/* Returns how many rings have new records. */
+uint32_t lt_count_new_rings(const struct lt_ring *rings, uint32_t count);
 
 /* Packs records column by column, each number as its difference to the record before, in groups of
  * seven bits. The records are sound. `packed` has room for LT_PACKED_RECORD_MAX bytes for each

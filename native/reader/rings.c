@@ -17,32 +17,61 @@ static int copy_records(const struct lt_mapping *file, const struct lt_ring *rin
                    ring->at);
 }
 
-int64_t lt_copy_rings(const struct lt_mapping *file, const struct lt_ring *rings, uint32_t count,
-                      uint32_t quota, uint8_t *records)
+/* Copies the new records of one ring. Returns their number, -1 for a damaged ring. */
+static int64_t copy_new(const struct lt_ring_copy *copy, const struct lt_ring *ring, uint8_t *to)
 {
-    uint8_t *to = records;
+    /* The writer may be at work on one of the slots. */
+    uint64_t capacity = ring->at ? ring->capacity : 0, room = capacity ? capacity - 1 : 0;
+    uint64_t wanted = ring->head > ring->first ? ring->head - ring->first : 0;
+    uint64_t head_after, start, valid;
 
-    for (const struct lt_ring *ring = rings; ring < rings + count; ring++) {
-        /* The writer may be at work on one of the slots. */
-        uint64_t wanted = ring->head - ring->first, room = ring->capacity ? ring->capacity - 1 : 0;
-        uint64_t head_after, start, valid;
+    if (capacity > LT_MAX_RING)
+        return -1;
+    if (wanted > room)
+        wanted = room;
+    if (wanted > copy->quota)
+        wanted = copy->quota;
+    start = valid = ring->head - wanted;
+    if (!copy_records(copy->file, ring, start, to) ||
+        !lt_copy(copy->file, &head_after, sizeof head_after, ring->head_at))
+        return -1;
+    if (head_after >= capacity && valid < head_after - capacity + 1)
+        valid = head_after - capacity + 1; /* those before may be overwritten by now */
+    if (valid > ring->head)
+        valid = ring->head;
+    memmove(to, to + (valid - start) * LT_RECORD_SIZE, (ring->head - valid) * LT_RECORD_SIZE);
+    return (int64_t)(ring->head - valid);
+}
 
-        if (wanted > room)
-            wanted = room;
-        if (wanted > quota)
-            wanted = quota;
-        start = valid = ring->head - wanted;
-        if (!copy_records(file, ring, start, to) ||
-            !lt_copy(file, &head_after, sizeof head_after, ring->head_at))
+int64_t lt_copy_rings(struct lt_ring_copy *copy)
+{
+    int64_t copied = 0;
+
+    for (uint32_t left = copy->at_once; left && copy->next < copy->count; copy->next++) {
+        struct lt_ring *ring = &copy->rings[copy->next];
+        int64_t count;
+
+        if (ring->head == ring->first)
+            continue;
+        count = copy_new(copy, ring, copy->records + copied * LT_RECORD_SIZE);
+        if (count < 0)
             return -1;
-        if (head_after >= ring->capacity && valid < head_after - ring->capacity + 1)
-            valid = head_after - ring->capacity + 1; /* those before may be overwritten by now */
-        if (valid > ring->head)
-            valid = ring->head;
-        memmove(to, to + (valid - start) * LT_RECORD_SIZE, (ring->head - valid) * LT_RECORD_SIZE);
-        to += (ring->head - valid) * LT_RECORD_SIZE;
+        /* A smaller head is that of another ring than the one that was followed. */
+        copy->written += ring->head > ring->first ? ring->head - ring->first : 0;
+        ring->first = ring->head;
+        copied += count;
+        left--;
     }
-    return (to - records) / LT_RECORD_SIZE;
+    return copied;
+}
+
+uint32_t lt_count_new_rings(const struct lt_ring *rings, uint32_t count)
+{
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        found += rings[i].head != rings[i].first;
+    return found;
 }
 
 uint32_t lt_count_sound(const uint8_t *records, uint32_t count)

@@ -302,8 +302,16 @@ static int pack_change(struct lt_thread_read *read, uint32_t index, uint64_t off
     return now.size != 0;
 }
 
+static void note_ring(struct lt_ring *ring, const struct lt_thread *block, uint64_t offset)
+{
+    ring->at = block->ring;
+    ring->capacity = block->ring_capacity;
+    ring->head_at = offset + offsetof(struct lt_thread, ring_head);
+    ring->head = block->ring_head;
+}
+
 int lt_read_threads(struct lt_thread_read *read, const uint64_t *offsets, uint32_t count,
-                    struct lt_thread_seen *seen, uint64_t *now)
+                    struct lt_thread_seen *seen, uint64_t *now, struct lt_ring *rings)
 {
     while (read->next < count) {
         uint32_t i = read->next;
@@ -314,10 +322,12 @@ int lt_read_threads(struct lt_thread_read *read, const uint64_t *offsets, uint32
         result = read_one(read, offsets[i]);
         if (result == LT_READ_GONE) {
             now[i] = seen[i].size = 0;
+            rings[i].head = rings[i].first;
         } else if (result != LT_READ_DONE) {
             return result;
         } else {
             now[i] = read->now;
+            note_ring(&rings[i], &read->block, offsets[i]);
             if (!pack_change(read, i, offsets[i], &seen[i])) {
                 read->next++;
                 return LT_READ_CHANGED;

@@ -123,7 +123,7 @@ class PreloadScan(Scan):
             session.calls.forget()
         session.given.refresh()
         if self.has_ended:
-            session.recorder.read(reading.threads, _EVENTS_BUDGET_S)
+            session.recorder.read(session.reader.rings, _EVENTS_BUDGET_S)
             reading.end_at(
                 exit_snapshot.last_sign_of_life(reading, session.recorder, session.seen_alive)
             )
@@ -293,7 +293,7 @@ class PreloadScan(Scan):
     def read_events(self) -> None:
         """Fill in the records of the flight recorder, and the misuses of locks."""
         session, reading, draft = self._session, self._reading, self.draft
-        session.recorder.read(reading.threads, _EVENTS_BUDGET_S)
+        session.recorder.read(session.reader.rings, _EVENTS_BUDGET_S)
         recorder, clock = session.recorder, session.clock
         recorded = [event_builder.event(raw, reading.now, clock) for raw in recorder.newest]
         draft.events = tuple(event for event in recorded if event is not None)

@@ -145,7 +145,8 @@ class Ring:
         os.pwrite(self.memory.fd, self.noted.to_bytes(8, "little"), head)
 
     def read(self, budget_s: float = 10.0) -> list[int]:
-        self.recorder.read(list(self.reader.read_threads().values()), budget_s)
+        self.reader.read_threads()
+        self.recorder.read(self.reader.rings, budget_s)
         return sorted(event.start for event in self.recorder.newest)
 
 
@@ -227,7 +228,8 @@ def test_the_rings_of_a_crowd_are_read_once(tmp_path: Path) -> None:
     memory = SharedMemory(os.open(path, os.O_RDWR), str(path))
     reader, recorder = Reader(memory, Clock(memory.header())), FlightRecorder(memory, keep=5000)
     for _ in range(2):
-        recorder.read(list(reader.read_threads().values()), budget_s=10.0)
+        reader.read_threads()
+        recorder.read(reader.rings, budget_s=10.0)
         assert sorted(event.start for event in recorder.newest) == sorted(written)
     assert recorder.lost == 0
     memory.close()

@@ -48,7 +48,7 @@ class Rings:
             for thread in threads:
                 file.seek(thread.offset + RING_HEAD)
                 file.write((thread.ring_head + self.ahead).to_bytes(8, "little"))
-        self.recorder.read(threads, budget_s)
+        self.recorder.read(self.reader.rings, budget_s)
         return sorted(event.start for event in self.recorder.newest)
 
 
