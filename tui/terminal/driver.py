@@ -15,6 +15,7 @@ import signal
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import IO, Any
@@ -22,6 +23,7 @@ from typing import IO, Any
 from textual import events
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._xterm_parser import XTermParser
+from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 from textual.message import Message
@@ -38,8 +40,9 @@ PATIENCE_S = 3.0
 _AGAIN_S = 0.1
 #: Input is read in pieces of at most this size.
 _INPUT_BYTES = 4096
-#: Between two reads of the input the end of the app is noticed.
-_INPUT_WITHIN_S = 0.1
+#: After a read, Textual's parser is told the time so often, seconds. An escape may be a key or the
+#: begin of a sequence, and the parser decides after ESCAPE_DELAY.
+_TICK_S = 0.1
 
 
 class Meter:
@@ -197,6 +200,7 @@ class MeteredDriver(LinuxDriver):
         self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
         self._last_words: list[str] | None = None  # written since the app began to end
         self._given_back = False  # whether the terminal is the shell's
+        self._end_of_input = os.eventfd(0)
         self.meter.hurry = self._patience.start
         self.meter.abandon = self._patience.give_up
 
@@ -257,6 +261,8 @@ class MeteredDriver(LinuxDriver):
         Textual calls again when the terminal is the shell's: keys typed since are for the shell.
         """
         if not self._given_back:
+            if self._key_thread is not None and self._key_thread.is_alive():
+                os.eventfd_write(self._end_of_input, 1)
             super().disable_input()
 
     def close(self) -> None:
@@ -303,14 +309,23 @@ class MeteredDriver(LinuxDriver):
         goes on, without a pause.
         """
         parser, decoder = XTermParser(self._debug), InputDecoder()
+        last_tick_s = 0.0  # on the monotonic clock
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
-                if selector.select(_INPUT_WITHIN_S):
+            selector.register(self._end_of_input, selectors.EVENT_READ)
+            while True:
+                # Without a key that may need it, no tick wakes the thread.
+                ready = selector.select(_TICK_S if time.monotonic() < last_tick_s else None)
+                fds = [key.fd for key, _ in ready]
+                if self._end_of_input in fds:
+                    os.eventfd_read(self._end_of_input)
+                    return
+                if fds:
                     data = self._read()
                     if not data:
                         _report_lost_terminal()
                         return
+                    last_tick_s = time.monotonic() + ESCAPE_DELAY + _TICK_S
                     # Without text, Textual's parser would take this for the end.
                     if text := decoder.decode(data):
                         for event in parser.feed(text):

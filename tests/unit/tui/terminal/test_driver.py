@@ -1,4 +1,4 @@
-"""The end of the driver: a signal still pending for the writer, keys typed for the shell."""
+"""The driver: its thread for input, and its end."""
 
 from __future__ import annotations
 
@@ -72,3 +72,40 @@ def test_keys_typed_after_the_screen_are_for_the_shell() -> None:
         tool.until(lambda _: b"\x1b[?1049l" in tool.since(0), "the screen of the shell")
         tool.press("these words\r")
         tool.shows("typed these words")
+
+
+#: The screen ends when the thread for input has slept for a second. The escape key comes before.
+_SLEEPS = """
+import time
+from textual.app import App
+from locktop.tui.terminal.driver import Meter, MeteredDriver
+
+class Driver(MeteredDriver):
+    meter = Meter()
+
+class Sleeps(App):
+    def on_key(self, event):
+        self.run_worker(self.wait, thread=True)
+
+    def wait(self):
+        before = None
+        while before != (now := self.switches()):
+            before = now
+            time.sleep(1)
+        self.exit()
+
+    def switches(self):
+        thread = self._driver._key_thread
+        with open(f"/proc/self/task/{thread.native_id}/status") as file:
+            return next(line for line in file if line.startswith("voluntary"))
+
+Sleeps(driver_class=Driver).run()
+print("slept", "a second")
+"""
+
+
+def test_without_keys_nothing_wakes_the_thread_for_input() -> None:
+    with PtyTool([sys.executable, "-c", _SLEEPS]) as tool:
+        tool.until(lambda _: b"\x1b[?1049h" in tool.since(0), "the screen of the app")
+        tool.press("\x1b")
+        tool.shows("slept a second")
