@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Any, NamedTuple
 
 import pyte
@@ -11,7 +12,19 @@ import pyte.screens
 #: Sequences that pyte would show as text: private ones of xterm and of the keyboard of kitty.
 _NOT_OF_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*(?:\$[a-z]|n)")
 #: The begin of such a sequence at the end of a piece.
-_CUT = re.compile(rb"\x1b(\[[<>=?]?[0-9;$]*)?$")
+_CUT = re.compile(rb"\x1b(\[[<>=?]?[0-9;$]*|\()?$")
+#: The begin and the end of text in the character set for drawing, which pyte ignores beside UTF-8.
+_SET = re.compile(rb"\x1b\(([0B])")
+_LINE = {ord("q"): "─"}
+
+
+class Kind(Enum):
+    """Terminals of different abilities."""
+
+    XTERM = "repeats each character"
+    TMUX_3_3 = "repeats ASCII alone, and draws lines"
+    SCREEN = "repeats nothing, and draws lines"
+    MOSH = "repeats nothing, and draws no lines"
 
 
 class Appearance(NamedTuple):
@@ -33,19 +46,21 @@ class _Stream(pyte.ByteStream):
 class _Screen(pyte.Screen):
     """A screen of pyte with the abilities of xterm that the app uses."""
 
-    def __init__(self, width: int, height: int, repeats: bool) -> None:
+    def __init__(self, width: int, height: int, kind: Kind) -> None:
         self.answers = ""
-        self._repeats = repeats
+        self.draws = False  # whether letters are lines
+        self._kind = kind
         self._last = ""
         super().__init__(width, height)
 
     def draw(self, data: str) -> None:
-        super().draw(data)
+        super().draw(data.translate(_LINE) if self.draws else data)
         self._last = data[-1:]
 
     def repeat_character(self, count: int = 1) -> None:
         """REP: show the last character again."""
-        if self._repeats:
+        is_ascii = self._kind == Kind.TMUX_3_3 and self._last.isascii()
+        if self._kind == Kind.XTERM or is_ascii:
             self.draw(self._last * (count or 1))
 
     def insert_lines(self, count: int | None = None) -> None:
@@ -76,9 +91,9 @@ class _Screen(pyte.Screen):
 class Emulator:
     """A terminal of some size."""
 
-    def __init__(self, width: int, height: int, repeats: bool = True) -> None:
-        """``repeats``: whether the terminal repeats a character, as CSI n b demands."""
-        self._screen = _Screen(width, height, repeats)
+    def __init__(self, width: int, height: int, kind: Kind = Kind.XTERM) -> None:
+        self._screen = _Screen(width, height, kind)
+        self._draws_lines = kind in (Kind.TMUX_3_3, Kind.SCREEN)
         self._stream: Any = _Stream(self._screen)
         self._rest = b""  # the begin of a sequence
 
@@ -88,7 +103,16 @@ class Emulator:
         cut = _CUT.search(data)
         at = cut.start() if cut is not None else len(data)
         self._rest = data[at:]
-        self._stream.feed(data[:at])
+        for number, part in enumerate(_SET.split(data[:at])):
+            if number % 2:
+                self._screen.draws = self._draws_lines and part == b"0"
+            else:
+                self._stream.feed(part)
+
+    @property
+    def draws(self) -> bool:
+        """Whether letters are lines now."""
+        return self._screen.draws
 
     def take_answers(self) -> str:
         """Return what the terminal has answered since the last call."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
 
-from support.emulator import Emulator
+from support.emulator import Emulator, Kind
 
 HERE = Path(__file__).parent.parent / "terminal"
 #: A guard against output that never comes; a machine with a load of twenty takes long.
@@ -38,18 +38,18 @@ class Terminal:
         size: tuple[int, int] = (120, 40),
         patience_s: float = LONG_ENOUGH_S,
         variables: Mapping[str, str] = MappingProxyType({}),
-        repeats: bool = True,
+        kind: Kind = Kind.XTERM,
     ) -> None:
         """Args:
         child: the program, in tests/terminal/.
         size: the columns and rows.
         patience_s: how long the child waits at its end until the terminal reads.
         variables: more variables of the environment of the child.
-        repeats: whether the terminal repeats a character, as xterm does.
+        kind: the abilities of the terminal.
         """
         self._size = size
-        self._repeats = repeats
-        environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "SSH_CONNECTION")}
+        self.kind = kind
+        environ = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TMUX", "STY")}
         environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "SSH_CONNECTION": "a 1 b 2"}
         environ |= {"LC_ALL": "C.UTF-8"}
         environ |= {"PYTHONPATH": str(HERE.parent), "TEST_PARENT": str(os.getpid())}
@@ -106,7 +106,7 @@ class Terminal:
             if not data:
                 return
             if (at := self._output.find(_QUESTION, begin)) >= 0:
-                emulator = Emulator(*self._size, self._repeats)
+                emulator = Emulator(*self._size, self.kind)
                 emulator.feed(bytes(self._output[: at + len(_QUESTION)]))
                 self.press("\x1b" + emulator.take_answers().rpartition("\x1b")[2])
 
@@ -155,7 +155,7 @@ class Terminal:
         Text of the screen may arrive in pieces, since only changed cells are sent.
         """
         began = time.monotonic()
-        emulator = Emulator(*self._size)
+        emulator = Emulator(*self._size, self.kind)
         emulator.feed(self.since(0)[:mark])
         was_visible, fed = text in emulator.text, mark
 
@@ -230,9 +230,13 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def opened_terminal(patience_s: float = LONG_ENOUGH_S, repeats: bool = True) -> Iterator[Terminal]:
+def opened_terminal(
+    patience_s: float = LONG_ENOUGH_S,
+    kind: Kind = Kind.XTERM,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Terminal]:
     """A terminal that shows the monitor; for the arguments see Terminal."""
-    terminal = Terminal("child.py", patience_s=patience_s, repeats=repeats)
+    terminal = Terminal("child.py", patience_s=patience_s, kind=kind, variables=variables)
     try:
         terminal.wait_text("shard0.mutex", 0)
         terminal.frame("settle")

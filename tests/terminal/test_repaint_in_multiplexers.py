@@ -18,30 +18,36 @@ PAINT_ALL = "\x0c"
 PAUSE = "p"
 #: Rows of lines, of bars and of blanks come and go, and rows move.
 WALK = ("j", "?", "\x1b[6~", "q", "\x10", "s", "\x1b", "z", "z", "1", "3")
+#: The app as on another host, which an SSH connection from the multiplexer leads to.
+REMOTE = ["env", "-u", "TMUX", "-u", "STY", "SSH_CONNECTION=192.0.2.1 1 192.0.2.2 22", COMMAND]
 #: Seconds without a change, until the screen is thought to be complete.
 QUIET_S = 0.3
 
 
-@pytest.fixture(params=["tmux-256color", "xterm-256color"])
+@pytest.fixture(params=["tmux-256color", "xterm-256color", "remote", "remote screen"])
 def tmux(request: pytest.FixtureRequest, need: Need, tmp_path: Path) -> Iterator[PtyTool]:
-    """tmux tells the app this name of a terminal; the last name has a false description."""
+    """tmux tells the app this name of a terminal; xterm-256color has a false description."""
+    names = {"remote": "tmux-256color", "remote screen": "screen"}
+    tool = REMOTE if request.param in names else [COMMAND]
+    name = names.get(request.param, request.param)
     server = [str(need("tmux")), "-S", str(tmp_path / "socket"), "-f", "/dev/null", "-u"]
-    options = ["set", "-g", "default-terminal", request.param, ";", "set", "-g", "status", "off"]
-    command = ["start-server", ";", *options, ";", "new-session", COMMAND, "demo"]
-    with PtyTool([*server, *command], environment={"XDG_CONFIG_HOME": str(tmp_path)}) as tool:
-        yield tool
+    options = ["set", "-g", "default-terminal", name, ";", "set", "-g", "status", "off"]
+    command = ["start-server", ";", *options, ";", "new-session", *tool, "demo"]
+    with PtyTool([*server, *command], environment={"XDG_CONFIG_HOME": str(tmp_path)}) as opened:
+        yield opened
         subprocess.run([*server, "kill-server"], check=False)
 
 
-@pytest.fixture
-def gnu_screen(need: Need, tmp_path: Path) -> Iterator[PtyTool]:
+@pytest.fixture(params=["here", "remote"])
+def gnu_screen(request: pytest.FixtureRequest, need: Need, tmp_path: Path) -> Iterator[PtyTool]:
     directory = tmp_path / "screens"
     directory.mkdir(mode=0o700)
     environ = {"SCREENDIR": str(directory), "XDG_CONFIG_HOME": str(tmp_path)}
     environ["COLORTERM"] = ""  # screen 4 takes the parts of such a colour for other styles
-    command = [str(need("screen")), "-c", "/dev/null", "-U", COMMAND, "demo"]
-    with PtyTool(command, environment=environ) as tool:
-        yield tool
+    tool = REMOTE if request.param == "remote" else [COMMAND]
+    command = [str(need("screen")), "-c", "/dev/null", "-U", *tool, "demo"]
+    with PtyTool(command, environment=environ) as opened:
+        yield opened
 
 
 def settled(tool: PtyTool, other: Cells) -> Cells:
@@ -68,6 +74,8 @@ def check(tool: PtyTool) -> None:
         tool.press(PAINT_ALL)
         time.sleep(QUIET_S)  # a multiplexer may send nothing, if all cells are right
         whole = settled(tool, [])
+        assert "─────" in tool.text, tool.text
+        assert "qqq" not in tool.text, tool.text
         wrong = [y for y, row in enumerate(whole) if row != changed[y]]
         assert not wrong, (key, wrong, changed, tool.text)
 

@@ -12,9 +12,13 @@ from locktop.tui.terminal.description import Abilities
 
 #: The row of the question, from 1 on. In the first row, the answer might be the key F3.
 _ROW = 2
-_REPETITIONS = 9
-#: A line and its repetition, a step down, and the question for the position. Then erase all.
-QUESTION = f"\x1b[{_ROW}H─\x1b[{_REPETITIONS}b\v\x1b[6n\x1b[{_ROW}H\x1b[J"
+_LINES = 9  # repetitions of a line
+_LETTERS = 4  # repetitions of a letter
+#: A line, a letter, a step down, and the question for the position. Then erase all.
+QUESTION = f"\x1b[{_ROW}H─\x1b[{_LINES}bx\x1b[{_LETTERS}b\v\x1b[6n\x1b[{_ROW}H\x1b[J"
+#: The columns of a terminal that repeats ASCII alone, and of one that repeats all. From 0 on.
+_AFTER_ASCII = 2 + _LETTERS
+_AFTER_ALL = _AFTER_ASCII + _LINES
 
 
 def answered_abilities(known: Abilities, row: int, column: int) -> Abilities:
@@ -27,4 +31,9 @@ def answered_abilities(known: Abilities, row: int, column: int) -> Abilities:
     """
     if row not in (_ROW - 1, _ROW):  # a key
         return known
-    return replace(known, repeats=column == 1 + _REPETITIONS, feeds=row == _ROW)
+    return replace(
+        known,
+        repeats=column == _AFTER_ALL,
+        repeats_ascii=column in (_AFTER_ASCII, _AFTER_ALL),
+        feeds=row == _ROW,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
@@ -10,14 +9,13 @@ from msgspec import Struct
 
 from locktop.tui.terminal.description import Abilities
 from locktop.tui.terminal.sgr import DEFAULT, Attributes, blank, change
+from locktop.tui.terminal.short_text import shorten
 
 _ERASE_ROW = "\x1b[K"
 #: The sequence that erases some cells, with a movement behind them, has so many bytes.
 _ERASE_CELLS_BYTES = 10
 #: A movement has at least so many bytes. To send fewer unchanged cells again is shorter.
 _MOVE_BYTES = 4
-#: Equal characters that are shorter as one with a repetition: of three bytes each, or of one.
-_EQUAL = re.compile(r"([^\x00-\x7f])\1{2,}|([ -~])\2{5,}")
 
 
 class Cell(NamedTuple):
@@ -100,21 +98,14 @@ def shortest_output(runs: list[Run], end: Position | None, abilities: Abilities)
 
     The style is the default afterwards, and the cursor is at ``end`` unless that is None.
     """
-    if abilities.repeats:
-        for run in runs:
-            # Fewer characters of ASCII are no shorter.
-            if not run.is_odd and (len(run.text) > 5 or not run.text.isascii()):
-                run.text = _EQUAL.sub(_repetition, run.text)
+    for run in runs:
+        if not run.is_odd:
+            run.text = shorten(run.text, abilities)
     # The later runs paint over the cells that an odd character leaves beside it.
     by_row = sorted(runs, key=lambda run: not run.is_odd)
     by_style = sorted(runs, key=lambda run: (not run.is_odd, *_order(run.style), run.y, run.x))
     feeds = abilities.feeds
     return min(_output(by_row, end, feeds), _output(by_style, end, feeds), key=len)
-
-
-def _repetition(equal: re.Match[str]) -> str:
-    text = equal.group()
-    return f"{text[0]}\x1b[{len(text) - 1}b"
 
 
 def _output(runs: Iterable[Run], end: Position | None, feeds: bool) -> str:

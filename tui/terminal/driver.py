@@ -33,6 +33,7 @@ from locktop.tui.terminal.ascii_only import first_environment, shows_utf8, to_as
 from locktop.tui.terminal.cells import TerminalCells
 from locktop.tui.terminal.description import described_abilities
 from locktop.tui.terminal.input_decoder import InputDecoder
+from locktop.tui.terminal.short_text import ASCII_SET
 
 #: Seconds that the terminal has for the output when the app ends.
 PATIENCE_S = 3.0
@@ -252,6 +253,8 @@ class MeteredDriver(LinuxDriver):
         """Reset the terminal, if it takes output."""
         self._last_words = []
         self._patience.start()
+        if self._cells.abilities.draws_lines:  # the end of a line may have been discarded
+            self.write(ASCII_SET)
         super().stop_application_mode()
         self._given_back = True
 

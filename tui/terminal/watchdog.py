@@ -27,9 +27,10 @@ _PAUSE_S = 0.01
 _WAKE_SIGNAL = signal.SIGURG
 _END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _STOP = b"\0"  # no signal has this number
-#: Undoes what Textual sets: wrapping, mouse, paste, keyboard, other screen, cursor, focus, colours.
+#: Undoes the drawing set, and what Textual sets: wrapping, mouse, paste, keyboard, other screen,
+#: cursor, focus, colours.
 _RESET = (
-    b"\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"
+    b"\x1b(B\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"
     b"\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l\x1b[0m"
 )
 

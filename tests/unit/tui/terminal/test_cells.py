@@ -7,7 +7,7 @@ import re
 
 import pyte
 import pytest
-from support.emulator import Emulator, differences
+from support.emulator import Emulator, Kind, differences
 
 from locktop.tui.terminal.cells import TerminalCells
 from locktop.tui.terminal.description import Abilities
@@ -129,6 +129,23 @@ def test_the_terminal_moves_rows_itself() -> None:
     assert down == f"\x1b[1;15r\x1b[1H\x1b[{back}m\x1b[3L\x1b[m\x1b[r\x1b[H"
     up = cells.reduce(painted_rows([*rows, blank, blank, blank, *below]))
     assert up == f"\x1b[1;15r\x1b[1H\x1b[{back}m\x1b[3M\x1b[m\x1b[r\x1b[H"
+
+
+@pytest.mark.parametrize("kind", [Kind.TMUX_3_3, Kind.SCREEN])
+@pytest.mark.parametrize("seed", range(30))
+def test_drawn_lines_show_what_was_painted(seed: int, kind: Kind) -> None:
+    chance = random.Random(seed)
+    repeats_ascii = kind == Kind.TMUX_3_3
+    cells = new_cells(Abilities(repeats_ascii=repeats_ascii, draws_lines=True))
+    whole, reduced, lines = Emulator(WIDTH, HEIGHT, kind), Emulator(WIDTH, HEIGHT, kind), 0
+    for number in range(30):
+        data = painting(chance)
+        sent = cells.reduce(data)
+        lines += sent.count("\x1b(0")
+        whole.feed(data.encode())
+        reduced.feed(sent.encode())
+        assert differences(reduced, whole) == [], number
+    assert lines
 
 
 def test_equal_characters_are_repeated() -> None:
