@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 from support.driven import Screen, row_under_cursor
 from support.feed import HandFeed
+from textual.geometry import Region
 from unit.builders import records, scenarios
 
 from locktop.collector.model import Snapshot, WaitStack
@@ -226,13 +227,13 @@ async def test_only_rows_that_changed_are_sent_again() -> None:
     async with live(waits(("main a", 5.0), ("main b", 4.0))) as view:
         tree = view.app.screen.query_one("#tree", ItemList)
         sent: list[int] = []
-        render = tree.render_line
+        refresh = tree.refresh
 
-        def counted(y: int) -> object:
-            sent.append(y)
-            return render(y)
+        def counted(*regions: Region, **rest: bool) -> ItemList:
+            sent.extend(region.y for region in regions)
+            return refresh(*regions, **rest)
 
-        tree.render_line = counted  # type: ignore[method-assign, assignment]
+        tree.refresh = counted  # type: ignore[method-assign, assignment]
         await view.show(waits(("main a", 5.0), ("main b", 4.0)))
         assert sent == []
         await view.show(waits(("main a", 5.0), ("main b", 4.001)))
