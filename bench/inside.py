@@ -15,16 +15,22 @@ short holds, this number differs by chance from one second to the next.
 The environment variable EVENTS=threads lets each thread have an event, as for users without rights.
 Threads that switch often then have samples in turns, with some 12 seconds from one turn to the
 next. So a part must take 13 SECONDS.
+
+With the environment variable AWAKE=100, another process wakes 100 times a second on another CPU, in
+all parts. Such wake-ups alone may slow the program down (bench/wakeups.py). The figure is then what
+the samples cost beside them.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +50,7 @@ SCAN_S = 0.5
 ROUNDS = 11
 #: A hold of some 2 ms.
 LENGTH = "200000"
+_WAKES = "import sys, time\nwhile True: time.sleep(float(sys.argv[1]))"
 
 
 def cpu_seconds(pid: int) -> float:
@@ -96,6 +103,22 @@ def part(program: list[str], rate: float | None, seconds: float) -> Part:
             return figures(source, target.pid, seconds)
 
 
+@contextmanager
+def wakes(rate: int) -> Iterator[None]:
+    """Let another process wake on the last CPU, so many times a second; 0: no process."""
+    if not rate:
+        yield
+        return
+    command = [sys.executable, "-S", "-c", _WAKES, str(1 / rate)]
+    process = subprocess.Popen(command)
+    try:
+        os.sched_setaffinity(process.pid, {max(os.sched_getaffinity(0))})
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def one_cpu(pid: int) -> None:
     """Let all threads of a process run on one CPU alone."""
     cpu = min(os.sched_getaffinity(pid))
@@ -146,7 +169,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         compiler = Compiler(Path(directory))
         program = [compiler.program("shares_inside_lock", "-O2"), way, length]
-        print(measured(program, rate, rounds, seconds))
+        with wakes(int(os.environ.get("AWAKE", 0))):
+            print(measured(program, rate, rounds, seconds))
 
 
 if __name__ == "__main__":
