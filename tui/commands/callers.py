@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import recorded
-from locktop.tui.commands.inside_profile import add_frequency, profiled
+from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
     add_scan_options,
     add_screen,
@@ -84,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Show the call tree, or write it."""
     recorded.check_use(arguments, NAME)
+    check_samples(arguments, {"hz": "--hz", "duration": "-d"})
     if arguments.inside is not None:
         return _write_inside(arguments)
     explicit = (arguments.format, arguments.output, arguments.function)

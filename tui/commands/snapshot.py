@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, recorded
-from locktop.tui.commands.inside_profile import add_frequency, profiled
+from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
     add_scan_options,
     add_suppressions,
@@ -79,6 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from locktop.collector.export import rendered_files
 
     recorded.check_use(arguments, NAME)
+    check_samples(arguments, {"hz": "--hz"})
     if arguments.inside and not arguments.duration:
         raise LocktopError("--inside needs -p PID and -d SECONDS")
     path = destination(arguments)

@@ -249,3 +249,6 @@ def test_wrong_use_of_callers_is_a_one_line_error(saved: Path, tmp_path: Path) -
     assert "is no caller/callee report" in complaint(tmp_path / "poem")
     (tmp_path / "half.json").write_text(saved.read_text()[:1000])
     assert "is no snapshot of locktop" in complaint(tmp_path / "half.json")
+    assert "--hz needs --inside and -p PID" in complaint("-p", "1", "--hz", "50")
+    assert "--hz needs --inside and -p PID" in complaint(saved, "--inside", "x", "--hz", "50")
+    assert "-d needs --inside and -p PID" in complaint("-p", "1", "-d", "2")

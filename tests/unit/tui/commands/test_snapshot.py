@@ -56,3 +56,11 @@ def test_with_a_duration_the_names_are_known_before_the_interval_begins(
     assert cli.main(["snapshot", "-p", "1", "-d", "2"]) == 0
     assert source.done == ["with names", "without", "2.0 s", "with names", "closed"]
     assert json.loads(capsys.readouterr().out)["duration_s"] == 1.0
+
+
+def test_a_frequency_is_for_samples_alone(
+    source: ScannedSource, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["snapshot", "-p", "1", "-d", "2", "--hz", "50"]) == 2
+    assert capsys.readouterr().err == "locktop: --hz needs --inside and -p PID\n"
+    assert source.done == []
