@@ -47,17 +47,26 @@ def new_cells(abilities: Abilities = ALL) -> TerminalCells:
     return cells
 
 
+def paint_both(data: str, cells: TerminalCells, whole: Emulator, reduced: Emulator) -> str:
+    """Send ``data`` to one terminal and what is needed of it to the other; return that.
+
+    Both terminals must show the same afterwards.
+    """
+    sent = cells.reduce(data)
+    whole.feed(data.encode())
+    reduced.feed(sent.encode())
+    assert differences(reduced, whole) == []
+    return sent
+
+
 @pytest.mark.parametrize("abilities", [ALL, Abilities()], ids=["all", "none"])
 @pytest.mark.parametrize("seed", range(100))
 def test_the_terminal_shows_what_was_painted(seed: int, abilities: Abilities) -> None:
     chance = random.Random(seed)
     cells = new_cells(abilities)
     whole, reduced = Emulator(WIDTH, HEIGHT), Emulator(WIDTH, HEIGHT)
-    for number in range(30):
-        data = painting(chance)
-        whole.feed(data.encode())
-        reduced.feed(cells.reduce(data).encode())
-        assert differences(reduced, whole) == [], number
+    for _ in range(30):
+        paint_both(painting(chance), cells, whole, reduced)
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -102,13 +111,8 @@ def test_the_terminal_shows_rows_that_moved(seed: int, abilities: Abilities) -> 
     cells.resize(*LARGE)
     whole, reduced, moves = Emulator(*LARGE), Emulator(*LARGE), 0
     rows = [some_row(chance) for _ in range(LARGE[1])]
-    for number in range(10):
-        data = painted_rows(rows)
-        sent = cells.reduce(data)
-        moves += sent.count("\x1b[r")
-        whole.feed(data.encode())
-        reduced.feed(sent.encode())
-        assert differences(reduced, whole) == [], number
+    for _ in range(10):
+        moves += paint_both(painted_rows(rows), cells, whole, reduced).count("\x1b[r")
         by, top, end = chance.randint(1, 6), chance.randint(0, 5), chance.randint(18, LARGE[1])
         new = [some_row(chance) for _ in range(by)]
         part = rows[top:end]
@@ -138,13 +142,8 @@ def test_drawn_lines_show_what_was_painted(seed: int, kind: Kind) -> None:
     repeats_ascii = kind == Kind.TMUX_3_3
     cells = new_cells(Abilities(repeats_ascii=repeats_ascii, draws_lines=True))
     whole, reduced, lines = Emulator(WIDTH, HEIGHT, kind), Emulator(WIDTH, HEIGHT, kind), 0
-    for number in range(30):
-        data = painting(chance)
-        sent = cells.reduce(data)
-        lines += sent.count("\x1b(0")
-        whole.feed(data.encode())
-        reduced.feed(sent.encode())
-        assert differences(reduced, whole) == [], number
+    for _ in range(30):
+        lines += paint_both(painting(chance), cells, whole, reduced).count("\x1b(0")
     assert lines
 
 
