@@ -44,6 +44,7 @@ class WaitRecord(Struct, frozen=True, gc=False):
     holder: int  # id of the holder when the wait began; 0: unknown
     site: int  # return address of the call
     timed_out: bool = False
+    is_shared: bool = False  # a reader of an rwlock
     #: from samples: the begin and the end are as exact as the interval of the scans
     is_sampled: bool = False
 
@@ -56,3 +57,13 @@ class WaitRecord(Struct, frozen=True, gc=False):
     def end_ns(self) -> int:
         """When the thread released the lock; the end of the wait, if that is unknown."""
         return self.got_ns + (self.hold_ns or 0)
+
+
+class SignalRecord(Struct, frozen=True, gc=False):
+    """One post of a semaphore, or one signal or broadcast of a condition, from a ring."""
+
+    tid: int  # the thread that signalled
+    lock: int  # id, as in Lock.id
+    kind: Kind
+    time_ns: int  # when the thread called
+    wakes_all: bool = False  # a broadcast

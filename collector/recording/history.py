@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Notable, Snapshot, WaitRecord
+from locktop.collector.model import Notable, SignalRecord, Snapshot, WaitRecord
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FrameType
 from locktop.collector.recording.moments import EarlierWaits
@@ -244,14 +244,8 @@ class History:
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments. Raises TooManyRecordsError, too."""
-        with self._lock:
-            # A batch has records from before its copy, so later batches may touch the span, too.
-            batches = [
-                one for one in self._slots if one.time_ns >= from_ns and one.first_ns < to_ns
-            ]
         found: list[WaitRecord] = []
-        for one in batches:
-            batch = _SLOTS.decode(frame_format.unpack(one.packed, one.unpacked))
+        for batch in self._batches(from_ns, to_ns):
             found += [
                 record
                 for record in slot_batch.decode_span(batch, from_ns, to_ns)
@@ -263,6 +257,25 @@ class History:
 
                 raise TooManyRecordsError((to_ns - from_ns) // 8, MAX_RECORDS)
         return sorted(found, key=lambda record: record.began_ns)
+
+    def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
+        """See HasSignals."""
+        found = [
+            signal
+            for batch in self._batches(from_ns, to_ns)
+            for signal in slot_batch.decode_signals(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
+        ]
+        return sorted(found, key=lambda signal: signal.time_ns)
+
+    def _batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
+        """Yield the batches of ring records that touch a span."""
+        with self._lock:
+            # A batch has records from before its copy, so later batches may touch the span, too.
+            batches = [
+                one for one in self._slots if one.time_ns >= from_ns and one.first_ns < to_ns
+            ]
+        for one in batches:
+            yield _SLOTS.decode(frame_format.unpack(one.packed, one.unpacked))
 
     def lost_records(self, from_ns: int, to_ns: int) -> int | None:
         """See KnowsLosses. A loss that lies in a part of the span counts by its share."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from locktop.collector.model import Notable, Snapshot, WaitRecord
+from locktop.collector.model import Notable, SignalRecord, Snapshot, WaitRecord
 
 
 class EarlierWaits(Enum):
@@ -42,6 +42,15 @@ class Moments(Protocol):
         Raises:
             LocktopError: the records are damaged.
         """
+        ...
+
+
+@runtime_checkable
+class HasSignals(Protocol):
+    """A past that has the signals and posts of the level ``all``."""
+
+    def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
+        """Return the signals of a span, the oldest first. Raises LocktopError if damaged."""
         ...
 
 

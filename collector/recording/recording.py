@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError, reason_of
-from locktop.collector.model import Notable, Snapshot, WaitRecord
+from locktop.collector.model import Notable, SignalRecord, Snapshot, WaitRecord
 from locktop.collector.recording import frame_format, frame_scan, snapshot_payload
 from locktop.collector.recording.file_pool import FilePool, PooledFile
 from locktop.collector.recording.frame_format import (
@@ -105,20 +105,35 @@ class Recording:
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments."""
         found: list[WaitRecord] = []
-        # A batch has records from before its copy, so later batches may touch the span, too.
-        for entry in self._slot_frames[bisect_right(self._slot_times, from_ns - 1) :]:
-            if entry.first_ns >= to_ns:
-                continue
-            data = frame_format.unpack(self._stored(entry), entry.unpacked)
-            batch = self._decoded(data, SlotBatch)
+        for batch in self._batches(from_ns, to_ns):
             found += [
                 record
                 for record in slot_batch.decode_span(batch, from_ns, to_ns)
                 if record.began_ns >= 0 and record.end_ns <= _MAX_NS
             ]
-            if len(found) > _MAX_RECORDS:
-                raise self._broken("too many ring records; choose a shorter time")
+            self._check_count(len(found))
         return sorted(found, key=lambda record: record.began_ns)
+
+    def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
+        """See HasSignals."""
+        found: list[SignalRecord] = []
+        for batch in self._batches(from_ns, to_ns):
+            found += slot_batch.decode_signals(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
+            self._check_count(len(found))
+        return sorted(found, key=lambda signal: signal.time_ns)
+
+    def _check_count(self, count: int) -> None:
+        if count > _MAX_RECORDS:
+            raise self._broken("too many ring records; choose a shorter time")
+
+    def _batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
+        """Yield the batches of ring records that touch a span."""
+        # A batch has records from before its copy, so later batches may touch the span, too.
+        for entry in self._slot_frames[bisect_right(self._slot_times, from_ns - 1) :]:
+            if entry.first_ns >= to_ns:
+                continue
+            data = frame_format.unpack(self._stored(entry), entry.unpacked)
+            yield self._decoded(data, SlotBatch)
 
     def lost_records(self, from_ns: int, to_ns: int) -> int:
         """Return how many ring records of a span were overwritten before they could be copied.

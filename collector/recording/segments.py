@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError, reason_of
-from locktop.collector.model import Notable, Snapshot, WaitRecord
+from locktop.collector.model import Notable, SignalRecord, Snapshot, WaitRecord
 from locktop.collector.recording.file_pool import FilePool
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
@@ -235,6 +235,11 @@ class SegmentedRecording:
         """See Moments."""
         found = [record for part in self._parts for record in part.records(from_ns, to_ns)]
         return sorted(found, key=lambda record: record.began_ns)
+
+    def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
+        """See HasSignals."""
+        found = [signal for part in self._parts for signal in part.signals(from_ns, to_ns)]
+        return sorted(found, key=lambda signal: signal.time_ns)
 
 
 def _segment_names(path: Path) -> list[str]:

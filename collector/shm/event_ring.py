@@ -34,8 +34,8 @@ class RawEvent(msgspec.Struct, array_like=True, frozen=True, gc=False):
     The msgpack array of a record has these fields in this order (abi.h), then padding.
     """
 
-    type: int  # LT_RECORD_WAIT, LT_RECORD_TIMEOUT or LT_RECORD_HOLD
-    kind: int  # enum lt_kind
+    type: int  # enum lt_record, without LT_RECORD_MARK
+    kind: int  # enum lt_kind, with LT_KIND_SHARED
     tid: int
     lock: int
     stack: int
@@ -54,8 +54,14 @@ class RawMark(NamedTuple):
     text: bytes
 
 
+_SIGNALS = (lib.LT_RECORD_SIGNAL, lib.LT_RECORD_BROADCAST)
 _new_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _EVENTS = msgspec.msgpack.Decoder(list[RawEvent])
+
+
+def is_signal(event: RawEvent) -> bool:
+    """Return whether the record is of a post, a signal or a broadcast."""
+    return event.type in _SIGNALS
 
 
 def end(event: RawEvent) -> int:

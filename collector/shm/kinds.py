@@ -23,6 +23,9 @@ BY_NUMBER = tuple(KINDS.get(number, Kind.CUSTOM) for number in range(lib.LT_KIND
 CONTENDING = tuple(number for number, kind in KINDS.items() if kind in CONTENTION_KINDS)
 KIND_SHIFT: int = lib.LT_KIND_SHIFT
 
+#: The bit that a record of the ring adds to the kind if a reader took the lock.
+SHARED: int = lib.LT_KIND_SHARED
+
 
 def kind_of(key: int) -> Kind | None:
     """Return the kind in the key of a lock; None for a number without a kind."""

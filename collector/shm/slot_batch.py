@@ -22,12 +22,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import WaitRecord
+from locktop.collector.model import SignalRecord, WaitRecord
 from locktop.collector.native import ffi, lib
 from locktop.collector.shm import event_ring
-from locktop.collector.shm.kinds import KINDS
+from locktop.collector.shm.kinds import KINDS, SHARED
 
 _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
+_RECORD_BROADCAST: int = lib.LT_RECORD_BROADCAST
 _NS = 1_000_000_000
 #: Ticks by which a span is picked too wide, because floats round; and the largest clock.
 _MARGIN, _MAX_TICKS = 1 << 12, (1 << 64) - 1
@@ -122,8 +123,26 @@ def decode_span(batch: SlotBatch, from_ns: int, to_ns: int) -> list[WaitRecord]:
     Raises:
         LocktopError: the packed slots are damaged.
     """
+    picked = _pick_span(batch, from_ns, to_ns)
+    return [
+        record for record in decode(picked) if record.began_ns < to_ns and record.end_ns >= from_ns
+    ]
+
+
+def decode_signals(batch: SlotBatch, from_ns: int, to_ns: int) -> list[SignalRecord]:
+    """Return the signals of a batch in a span, nanoseconds since 1970.
+
+    Raises:
+        LocktopError: the packed slots are damaged.
+    """
+    signals = _signals(_pick_span(batch, from_ns, to_ns))
+    return [signal for signal in signals if from_ns <= signal.time_ns < to_ns]
+
+
+def _pick_span(batch: SlotBatch, from_ns: int, to_ns: int) -> SlotBatch:
+    """Return the slots of a batch that touch a span, and some around it."""
     if not 1 <= batch.hz <= 1e12:
-        return []
+        return with_records(batch, b"")
     data = slots(batch)
     found = _new_uncleared("uint8_t[]", max(len(data), 1))
     count = lib.lt_pick_span(
@@ -133,10 +152,7 @@ def decode_span(batch: SlotBatch, from_ns: int, to_ns: int) -> list[WaitRecord]:
         _ticks_at(batch, to_ns, _MARGIN),
         found,
     )
-    picked = with_records(batch, bytes(ffi.buffer(found, count * event_ring.SIZE)))
-    return [
-        record for record in decode(picked) if record.began_ns < to_ns and record.end_ns >= from_ns
-    ]
+    return with_records(batch, bytes(ffi.buffer(found, count * event_ring.SIZE)))
 
 
 def _ticks_at(batch: SlotBatch, time_ns: int, margin: int) -> int:
@@ -145,7 +161,7 @@ def _ticks_at(batch: SlotBatch, time_ns: int, margin: int) -> int:
 
 
 def decode(batch: SlotBatch) -> Iterator[WaitRecord]:
-    """Yield the records of a batch, in the order of the slots. Damaged slots are left out.
+    """Yield the waits and holds of a batch, in the order of the slots, without damaged ones.
 
     Raises:
         LocktopError: the packed slots are damaged.
@@ -154,8 +170,8 @@ def decode(batch: SlotBatch) -> Iterator[WaitRecord]:
         return
     ns_per_tick = _NS / batch.hz
     for raw in event_ring.decode(slots(batch))[0]:
-        kind = KINDS.get(raw.kind)
-        if kind is None:
+        kind = KINDS.get(raw.kind & ~SHARED)
+        if kind is None or event_ring.is_signal(raw):
             continue
         yield WaitRecord(
             tid=raw.tid,
@@ -168,4 +184,20 @@ def decode(batch: SlotBatch) -> Iterator[WaitRecord]:
             holder=raw.holder,
             site=raw.site,
             timed_out=raw.type == _RECORD_TIMEOUT,
+            is_shared=bool(raw.kind & SHARED),
         )
+
+
+def _signals(batch: SlotBatch) -> Iterator[SignalRecord]:
+    if not batch.records:
+        return
+    for raw in event_ring.decode(slots(batch))[0]:
+        kind = KINDS.get(raw.kind)
+        if kind is not None and event_ring.is_signal(raw):
+            yield SignalRecord(
+                tid=raw.tid,
+                lock=raw.lock,
+                kind=kind,
+                time_ns=batch.time_ns - round((batch.ticks - raw.start) * (_NS / batch.hz)),
+                wakes_all=raw.type == _RECORD_BROADCAST,
+            )

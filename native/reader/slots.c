@@ -148,7 +148,9 @@ static int is_of_contention(const uint8_t *record)
                 1 << LT_KIND_CUSTOM
     };
 
-    return record[SLOT_KIND] <= LT_KIND_CUSTOM && KINDS >> record[SLOT_KIND] & 1;
+    uint8_t kind = record[SLOT_KIND] & (uint8_t)~LT_KIND_SHARED;
+
+    return kind <= LT_KIND_CUSTOM && KINDS >> kind & 1;
 }
 
 uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,

@@ -5,17 +5,18 @@ from __future__ import annotations
 from locktop.collector.model import Event, Mark
 from locktop.collector.native import lib
 from locktop.collector.sanitize import clean
+from locktop.collector.shm import event_ring
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.event_ring import RawEvent, RawMark
-from locktop.collector.shm.kinds import KINDS
+from locktop.collector.shm.kinds import KINDS, SHARED
 
 _RECORD_TIMEOUT: int = lib.LT_RECORD_TIMEOUT
 
 
 def event(raw: RawEvent, now: int, clock: Clock) -> Event | None:
-    """Return a record as an event of the model; None for an unknown kind of lock."""
-    kind = KINDS.get(raw.kind)
-    if kind is None:
+    """Return a record as an event of the model; None for a signal and an unknown kind of lock."""
+    kind = KINDS.get(raw.kind & ~SHARED)
+    if kind is None or event_ring.is_signal(raw):
         return None
     return Event(
         tid=raw.tid,

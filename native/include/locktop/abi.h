@@ -62,13 +62,16 @@ enum lt_kind {
     LT_KIND_CUSTOM = 10
 };
 
+/* Added to the kind in a record of the ring: a reader took the rwlock. */
+enum { LT_KIND_SHARED = 0x20 };
+
 enum lt_level {
     LT_LEVEL_DORMANT = 0,   /* hooks call straight through */
     LT_LEVEL_COUNTING = 1,  /* counters and held lists; no stacks, no records */
     LT_LEVEL_CONTENDED = 2, /* the default: also stacks and records of contended waits; of
                                brief ones (account/brief_wait.h) for a sample */
     LT_LEVEL_BLOCKS = 3,    /* also a record of each hold during which another thread waited */
-    LT_LEVEL_ALL = 4        /* also a record of every other hold */
+    LT_LEVEL_ALL = 4        /* also a record of every other hold, of every post and signal */
 };
 
 enum lt_clock {
@@ -464,7 +467,7 @@ struct lt_stack {
  *
  *   9b                          array of 11
  *   tt                          type (enum lt_record)
- *   kk                          kind (enum lt_kind)
+ *   kk                          kind (enum lt_kind), with LT_KIND_SHARED
  *   ce .. tid                   u32
  *   ce .. lock                  u32 id
  *   ce .. stack                 u32 id
@@ -477,10 +480,12 @@ struct lt_stack {
  *
  * 1 + 1 + 1 + 4*5 + 4*9 + 5 = 64. */
 enum lt_record {
-    LT_RECORD_WAIT = 1,    /* an acquisition or a wait that had to wait */
-    LT_RECORD_TIMEOUT = 2, /* a wait that ended without the lock */
-    LT_RECORD_HOLD = 3,    /* an acquisition without a wait; `start` is when it was taken */
-    LT_RECORD_MARK = 4     /* a mark of the user, laid out differently, below */
+    LT_RECORD_WAIT = 1,     /* an acquisition or a wait that had to wait */
+    LT_RECORD_TIMEOUT = 2,  /* a wait that ended without the lock */
+    LT_RECORD_HOLD = 3,     /* an acquisition without a wait; `start` is when it was taken */
+    LT_RECORD_MARK = 4,     /* a mark of the user, laid out differently, below */
+    LT_RECORD_SIGNAL = 5,   /* a post of a semaphore, or a signal; has tid, lock and start alone */
+    LT_RECORD_BROADCAST = 6 /* the same for a broadcast */
 };
 
 /* LT_RECORD_MARK:

@@ -235,8 +235,9 @@ static uint64_t hold_ticks(uint64_t since, uint64_t end)
 /* The event of a hold that is over. */
 static inline struct lock_event event_of(const struct lt_held *held, bool contended)
 {
+    uint32_t shared = held->flags & LT_HELD_SHARED ? LT_KIND_SHARED : 0;
     return (struct lock_event){.type = contended ? LT_RECORD_WAIT : LT_RECORD_HOLD,
-                               .kind = (uint32_t)(held->key >> LT_KIND_SHIFT),
+                               .kind = (uint32_t)(held->key >> LT_KIND_SHIFT) | shared,
                                .lock = held->lock,
                                .stack = contended ? held->stack : 0,
                                .holder = contended ? held->holder : 0,

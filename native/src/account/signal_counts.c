@@ -1,6 +1,7 @@
 /* The slow paths of counting posts, signals and broadcasts. */
 #include "account/signal_counts.h"
 
+#include "account/event_ring.h"
 #include "shm/segment.h"
 #include "tables/lock_table.h"
 
@@ -44,4 +45,22 @@ struct lt_counts *signal_count_slowly(uint64_t key, uint32_t mode)
     if (unheld)
         signal_note_unheld(&counters->counts, key);
     return &counters->counts;
+}
+
+/* May run in a handler that interrupted another hook, which may be writing a record. */
+void signal_record(uint64_t key, enum lt_record type, uint64_t start)
+{
+    struct lt_thread *t = __atomic_load_n(&lt_own.block, __ATOMIC_RELAXED);
+    if (!t || lt_own.busy || shm_is_of_parent())
+        return;
+    const struct lt_lock_counters *counters = counters_find(t, key);
+    if (!counters)
+        return;
+    struct lock_event event = {.type = type,
+                               .kind = (uint32_t)(key >> LT_KIND_SHIFT),
+                               .lock = counters->lock,
+                               .start = start};
+    uint32_t mode = thread_busy(t);
+    ring_write(t, &event);
+    thread_ready(t, mode);
 }

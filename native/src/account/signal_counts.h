@@ -7,7 +7,9 @@
 
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/lock_key.h"
+#include "base/modes.h"
 #include "base/tls.h"
 #include "locktop/abi.h"
 #include "tables/thread_table.h"
@@ -69,15 +71,31 @@ static inline int signal_undo_if(int result, struct lt_counts *counted)
     return result;
 }
 
+/* Writes a record of a signal, at the level that records all. `start`: ticks before the call. */
+NOINLINE void signal_record(uint64_t key, enum lt_record type, uint64_t start);
+
+static inline bool signals_are_recorded(uint32_t mode)
+{
+    return (mode & LEVEL_MASK) == LT_LEVEL_ALL;
+}
+
 /* Defines a hook. `is_heard(lock)`: false if no thread waits, and that matters. The rare cases
  * lie apart, so the rest needs next to no registers, and none at all at rest. */
-#define SIGNAL_HOOK(name, real, type, kind, is_heard)                                              \
+#define SIGNAL_HOOK(name, real, type, kind, record, is_heard)                                      \
     static NOINLINE int name##_slowly(type *lock, uint32_t mode)                                   \
     {                                                                                              \
         struct lt_counts *counted = signal_count_slowly(lock_key(kind, lock), mode);               \
         if (counted && !is_heard(lock))                                                            \
             __atomic_fetch_add(&counted->unheard, 1, __ATOMIC_RELAXED);                            \
         return signal_undo_if(real(lock), counted);                                                \
+    }                                                                                              \
+    static NOINLINE int name##_recorded(type *lock, uint32_t mode)                                 \
+    {                                                                                              \
+        uint64_t start = lt_now();                                                                 \
+        int result = name##_slowly(lock, mode);                                                    \
+        if (result == 0)                                                                           \
+            signal_record(lock_key(kind, lock), record, start);                                    \
+        return result;                                                                             \
     }                                                                                              \
     static NOINLINE int name##_unheld(type *lock, struct lt_counts *counted)                       \
     {                                                                                              \
@@ -89,6 +107,8 @@ static inline int signal_undo_if(int result, struct lt_counts *counted)
         uint32_t mode = current_mode();                                                            \
         if (at_rest(mode))                                                                         \
             return real(lock);                                                                     \
+        if (UNLIKELY(signals_are_recorded(mode)))                                                  \
+            return name##_recorded(lock, mode);                                                    \
         struct lt_counts *counts = signal_counts_of(lock_key(kind, lock), mode);                   \
         if (UNLIKELY(!counts))                                                                     \
             return name##_slowly(lock, mode);                                                      \

@@ -125,7 +125,7 @@ static inline bool is_heard(const sem_t *s)
     return true;
 }
 
-SIGNAL_HOOK(sem_post, real_sem_post, sem_t, LT_KIND_SEM, is_heard)
+SIGNAL_HOOK(sem_post, real_sem_post, sem_t, LT_KIND_SEM, LT_RECORD_SIGNAL, is_heard)
 
 static void is_called(sem_t *s, const char *name)
 {
