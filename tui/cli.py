@@ -37,6 +37,7 @@ from locktop.tui.commands import (
     timeline,
     top,
     watch,
+    whatif,
 )
 from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
 
@@ -50,6 +51,7 @@ _COMMANDS = (
     snapshot,
     callers,
     calls,
+    whatif,
     profile,
     timeline,
     check,

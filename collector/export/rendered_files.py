@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from locktop.collector.export.files import plain_name, save_new
 
 if TYPE_CHECKING:
-    from locktop.collector.model import Lock, Snapshot
+    from locktop.collector.model import Lock, Snapshot, WhatIf
     from locktop.collector.profile.call_tree import Step
     from locktop.collector.profile.calls_profile import CallsProfile
     from locktop.collector.profile.profile import Profile, Weight
@@ -81,6 +81,20 @@ def inside_file(snapshot: Snapshot, lock: Lock, form: str, width: int = 100) -> 
     from locktop.collector.export.text.inside import render
 
     return encoded(render(snapshot, lock, width))
+
+
+def whatif_file(found: WhatIf, snapshot: Snapshot, form: str, width: int = 100) -> bytes:
+    """Return predictions as ``json`` or ``text``."""
+    if form == "json":
+        import json
+
+        from locktop.collector.export.whatif_json import document
+
+        whole = document(found, snapshot)
+        return encoded(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    from locktop.collector.export.text.whatif import render
+
+    return encoded(render(found, snapshot, width))
 
 
 def calls_file(profile: CallsProfile, flat: bool, form: str, width: int = 100) -> bytes:

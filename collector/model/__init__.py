@@ -69,7 +69,7 @@ from locktop.collector.model.locks import (
     further_locks,
     unheld_s,
 )
-from locktop.collector.model.moments import Notable, NotableKind, WaitRecord
+from locktop.collector.model.moments import Notable, NotableKind, SignalRecord, WaitRecord
 from locktop.collector.model.self_profile import ProfileBucket, ProfileRegion, SelfProfile
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
@@ -96,6 +96,14 @@ from locktop.collector.model.timeline import (
     TimeLine,
     Window,
 )
+from locktop.collector.model.whatif import (
+    Change,
+    ChangeKind,
+    LockPressureShare,
+    Prediction,
+    WhatIf,
+    WhatIfRefusal,
+)
 
 __all__ = [
     "CONTENTION_KINDS",
@@ -111,6 +119,8 @@ __all__ = [
     "BlockingWaiter",
     "CallNode",
     "CallTree",
+    "Change",
+    "ChangeKind",
     "Confidence",
     "Contents",
     "Deadlock",
@@ -136,6 +146,7 @@ __all__ = [
     "LockClass",
     "LockInside",
     "LockName",
+    "LockPressureShare",
     "LockRates",
     "LockUse",
     "LockingStep",
@@ -155,6 +166,7 @@ __all__ = [
     "PerfCounter",
     "PerfCounters",
     "PlainHistogram",
+    "Prediction",
     "Process",
     "ProfileBucket",
     "ProfileRegion",
@@ -163,6 +175,7 @@ __all__ = [
     "RootKind",
     "ScanSample",
     "SelfProfile",
+    "SignalRecord",
     "Snapshot",
     "Switches",
     "Taken",
@@ -178,6 +191,8 @@ __all__ = [
     "Wait",
     "WaitRecord",
     "WaitStack",
+    "WhatIf",
+    "WhatIfRefusal",
     "Window",
     "behind_s",
     "blamed_sites",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import struct
@@ -149,29 +150,39 @@ def _not_writable_reason(memory: SharedMemory, error: OSError) -> str:
 
 
 class Claim:
-    """Raises the level of a dormant process to "contended", and keeps that level until ``close()``.
+    """Raises a lower level to "contended" or to ``level``, and keeps that level until ``close()``.
 
     A thread renews the claim, however rare the scans are. ``close()`` does not lower the level,
     because another reader may still scan. A claim that no reader renews lapses by itself. If a user
     sets a level meanwhile, the claim ends and the level of the user stays.
 
-    ``note`` says why the level could not be raised; "" if it was raised or was not dormant.
+    "contended" is claimed of a dormant process alone. ``note`` says why the level could not be
+    raised; "" if that was not so.
     """
 
-    def __init__(self, memory: SharedMemory, clock: Clock) -> None:
+    def __init__(
+        self, memory: SharedMemory, clock: Clock, level: int = lib.LT_LEVEL_CONTENDED
+    ) -> None:
         self.note = ""
         self._clock = clock
+        self._level = level
         self._renewed_at = float("-inf")  # time.monotonic()
         self._closed = threading.Event()
         self._keeper: threading.Thread | None = None
-        if memory.control().base_level != lib.LT_LEVEL_DORMANT:
+        base = memory.control().base_level
+        if (base != lib.LT_LEVEL_DORMANT and level == lib.LT_LEVEL_CONTENDED) or base >= level:
             return
         try:
             self._page = ControlPage(memory)
         except OSError as error:
             reason = _not_writable_reason(memory, error)
-            self.note = f"the process is dormant and cannot be woken: {reason}"
+            self.note = (
+                f"the process is dormant and cannot be woken: {reason}"
+                if level == lib.LT_LEVEL_CONTENDED
+                else f"cannot set the level: {reason}"
+            )
             return
+        self._memory, self._before = memory, self._page.read().mode
         self._renew()
         self._keeper = threading.Thread(target=self._keep, name="claim", daemon=True)
         self._keeper.start()
@@ -191,7 +202,7 @@ class Claim:
         if not control.claim_pid and now - self._renewed_at < SURELY_VALID_S:
             return False
         self._renewed_at = now
-        wanted = lib.LT_LEVEL_CONTENDED
+        wanted = self._level
         self._page.put("claim_ticks", self._clock.now())
         if not control.claim_pid:
             self._page.put("claim_level", wanted)
@@ -206,6 +217,20 @@ class Claim:
         if self._keeper is not None:
             self._keeper.join()
             self._keeper = None
+
+    def put_back(self) -> None:
+        """Let the claim lapse, and set the level before at once, unless another level was set."""
+        if self._keeper is None:
+            return
+        self.close()
+        with contextlib.suppress(OSError):  # the file was cut off: the program has ended
+            page = ControlPage(self._memory)
+            try:
+                control = page.read()
+                if control.mode & _LEVEL_MASK == self._level:
+                    page.put("mode", _mode(control, self._before & _LEVEL_MASK))
+            finally:
+                page.close()
 
 
 class WantedHolds:

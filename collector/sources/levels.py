@@ -66,6 +66,30 @@ def set_level(pid: int, name: str) -> ProcessLevel:
         return ProcessLevel(str(target), control.set_level(memory, name))
 
 
+@contextmanager
+def all_recorded(pid: int) -> Iterator[None]:
+    """Let a process record each hold and signal meanwhile, then work at the level before.
+
+    If locktop is killed, the level before comes back after some seconds.
+
+    Raises:
+        LocktopError: the level cannot be set.
+    """
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.native import lib
+    from locktop.collector.shm import control
+    from locktop.collector.shm.clock import Clock
+
+    with _opened(pid) as (_, memory):
+        claim = control.Claim(memory, Clock(memory.header()), lib.LT_LEVEL_ALL)
+        if claim.note:
+            raise LocktopError(claim.note)
+        try:
+            yield
+        finally:
+            claim.put_back()
+
+
 def counts_calls(pid: int) -> bool:
     """Return whether a process counts its function calls. Raises LocktopError."""
     from locktop.collector.shm import control

@@ -1,0 +1,147 @@
+"""Answers what changes of the locks would gain: predictions, or the reason why there are none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, by_thread
+from locktop.collector.analysis.whatif.critical_path import path_shares
+from locktop.collector.analysis.whatif.evidence import Evidence, parts
+from locktop.collector.analysis.whatif.predict import SpanReplays, predict
+from locktop.collector.analysis.whatif.programs import ProgramBuilder, group_of
+from locktop.collector.model import (
+    Change,
+    ChangeKind,
+    LockPressureShare,
+    Prediction,
+    WhatIf,
+    WhatIfRefusal,
+)
+
+#: Parts of the span, the records of each, and the fewest parts without losses.
+_PARTS, _MAX_RECORDS, _MIN_PARTS = 8, 6000, 4
+#: Fewer rounds in all say too little.
+_MIN_ROUNDS = 100
+#: By so much the replay may differ from the recording, and the parts from their median.
+_MAX_REPLAY_ERROR, _MAX_PHASE_CHANGE = 0.05, 1.5
+#: Locks that the suggestions are about, and the least share of the threads' time in their waits.
+_MAX_LOCKS, _MIN_WAIT_SHARE = 3, 0.002
+#: A group of more threads for each CPU may be too large.
+_MANY_THREADS = 4
+
+
+class Question(NamedTuple):
+    """The changes to predict, and the unit of the throughput."""
+
+    changes: Sequence[Change]  # none: the likely ones
+    unit: int | None = None  # id of the lock whose acquisitions are the rounds
+
+
+def answer(evidence: Evidence, question: Question) -> WhatIf:
+    """Predict the throughput after changes.
+
+    Args:
+        evidence: of a span at the level that records all.
+        question: the changes, or none.
+    """
+    found = parts(evidence, _PARTS, _MAX_RECORDS)
+    builders = [ProgramBuilder(one, question.unit) for one in found]
+    spans = [SpanReplays(builder.build()) for builder in builders]
+    recorded = [sum(span.program.rounds_per_s.values()) for span in spans]
+    replayed = [sum(span.base.rounds_per_s.values()) for span in spans]
+    mean = sum(recorded) / len(recorded) if recorded else 0.0
+    ratio = sum(replayed) / sum(recorded) if mean else 0.0
+    refusal = _refusal(evidence, spans, recorded, ratio)
+    pressure = _pressure(evidence, found)
+    changes = question.changes or suggested(evidence, pressure)
+    predictions = [predict(spans, change) for change in changes] if refusal is None else []
+    return WhatIf(
+        span_s=evidence.span_ns / 1e9,
+        parts=len(spans),
+        rounds_per_s=mean,
+        unit=question.unit or 0,
+        replayed=ratio,
+        refusal=refusal,
+        predictions=tuple(sorted(predictions, key=_gain)),
+        pressure=pressure,
+        cpus=evidence.cpus,
+        cpus_used=sum(one.cpu_ns for one in evidence.times.values()) / evidence.span_ns,
+    )
+
+
+def _gain(prediction: Prediction) -> float:
+    return -prediction.ratio
+
+
+def _refusal(
+    evidence: Evidence, spans: Sequence[SpanReplays], recorded: Sequence[float], ratio: float
+) -> WhatIfRefusal | None:
+    """Return why nothing can be predicted; None: all is well."""
+    if len(spans) < _MIN_PARTS:
+        return WhatIfRefusal.LOST
+    rounds = sum(
+        rate * span.program.span_ns / 1e9 for rate, span in zip(recorded, spans, strict=True)
+    )
+    if rounds < _MIN_ROUNDS:
+        return WhatIfRefusal.FEW
+    median = sorted(recorded)[len(recorded) // 2]
+    # One part may have met another program that took the CPUs for a moment.
+    inner = sorted(recorded)[1:-1]
+    if not inner[0] * _MAX_PHASE_CHANGE >= median >= inner[-1] / _MAX_PHASE_CHANGE:
+        return WhatIfRefusal.PHASES
+    if abs(ratio - 1) > _MAX_REPLAY_ERROR:
+        return WhatIfRefusal.REPLAY
+    return None
+
+
+def suggested(evidence: Evidence, pressure: Iterable[LockPressureShare]) -> list[Change]:
+    """Return the likely changes: of the locks that are waited for most, and of large groups."""
+    changes = []
+    for one in list(pressure)[:_MAX_LOCKS]:
+        if one.wait_share >= _MIN_WAIT_SHARE:
+            changes.append(Change(kind=ChangeKind.HOLD, amount=0.5, lock=one.lock))
+            changes.append(Change(kind=ChangeKind.SPLIT, amount=8, lock=one.lock))
+    active = {record.tid for record in evidence.records}
+    names = sorted(group_of(one.name) for tid, one in evidence.times.items() if tid in active)
+    for group, members in groupby(names):
+        if len(list(members)) > _MANY_THREADS * evidence.cpus:
+            few = 2 * evidence.cpus
+            changes.append(Change(kind=ChangeKind.THREADS, amount=few, group=group))
+    return changes
+
+
+def _pressure(evidence: Evidence, found: Sequence[Evidence]) -> tuple[LockPressureShare, ...]:
+    """Return the share of all threads' time that went into waits for each lock, in each part."""
+    threads = len({record.tid for record in evidence.records}) or 1
+    waits = [_waited(part) for part in found]
+    paths: dict[int, float] = {}
+    for part in found:
+        shares = path_shares(by_thread(part.records, part.signals), part.from_ns, part.to_ns)
+        for lock, share in shares.items():
+            paths[lock] = paths.get(lock, 0.0) + share / len(found)
+    rows = [
+        LockPressureShare(
+            lock=lock,
+            wait_share=sum(one[lock] for one in waits)
+            / (sum(part.span_ns for part in found) * threads),
+            wait_shares=tuple(
+                one[lock] / (part.span_ns * threads) for one, part in zip(waits, found, strict=True)
+            ),
+            path_share=min(1.0, paths.get(lock, 0.0)),
+        )
+        for lock in set().union(*waits, paths)
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.wait_share, -row.path_share, row.lock)))
+
+
+def _waited(part: Evidence) -> Counter[int]:
+    """Return the nanoseconds of the part that threads waited for each lock."""
+    found = Counter[int]()
+    for one in part.records:
+        if one.kind in HELD_KINDS:
+            begin, end = max(one.began_ns, part.from_ns), min(one.got_ns, part.to_ns)
+            found[one.lock] += max(0, end - begin)
+    return found

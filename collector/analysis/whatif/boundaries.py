@@ -1,0 +1,81 @@
+"""Orders what the records say of a thread: when it asked for, got and released each lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from locktop.collector.model import Kind, SignalRecord, WaitRecord
+
+#: Kinds whose records have a begin and an end of a hold.
+HELD_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM})
+
+
+class At(IntEnum):
+    """The event of a boundary. At one moment the lower number comes first."""
+
+    GOT = 0  # a wait is over; or there was none, and the thread asked at this moment
+    RELEASED = 1
+    SIGNALLED = 2
+    REQUESTED = 3
+
+
+class Boundary(NamedTuple):  # tuples sort fast
+    """A moment at which a thread calls a lock function, or comes back from one."""
+
+    time_ns: int
+    at: At
+    lock: int  # id
+    kind: Kind
+    site: int  # return address; 0 for signals
+    is_shared: bool
+    timed_out: bool
+    wakes_all: bool
+
+
+def by_thread(
+    records: Iterable[WaitRecord], signals: Iterable[SignalRecord]
+) -> dict[int, list[Boundary]]:
+    """Return the boundaries of each thread, in the order of time."""
+    found: dict[int, list[Boundary]] = {}
+    for one in records:
+        of_thread = found.setdefault(one.tid, [])
+        times = [(one.got_ns, At.GOT)]
+        if one.wait_ns:
+            times.append((one.began_ns, At.REQUESTED))
+        if one.hold_ns is not None and one.kind in HELD_KINDS and not one.timed_out:
+            times.append((one.end_ns, At.RELEASED))
+        for time_ns, at in times:
+            of_thread.append(
+                Boundary(
+                    time_ns=time_ns,
+                    at=at,
+                    lock=one.lock,
+                    kind=one.kind,
+                    site=one.site,
+                    is_shared=one.is_shared,
+                    timed_out=one.timed_out,
+                    wakes_all=False,
+                )
+            )
+    for signal in signals:
+        found.setdefault(signal.tid, []).append(
+            Boundary(
+                time_ns=signal.time_ns,
+                at=At.SIGNALLED,
+                lock=signal.lock,
+                kind=signal.kind,
+                site=0,
+                is_shared=False,
+                timed_out=False,
+                wakes_all=signal.wakes_all,
+            )
+        )
+    for of_thread in found.values():
+        of_thread.sort(key=_order)
+    return found
+
+
+def _order(boundary: Boundary) -> tuple[int, int]:
+    return boundary.time_ns, boundary.at

@@ -1,0 +1,111 @@
+"""Applies a change to a simulated program."""
+
+from __future__ import annotations
+
+from random import Random
+
+from msgspec.structs import replace
+
+from locktop.collector.analysis.whatif.simulated_program import (
+    Do,
+    LockModel,
+    LockType,
+    Operation,
+    Program,
+    ThreadModel,
+)
+from locktop.collector.model import Change, ChangeKind
+
+_TIMED = (Do.COMPUTE, Do.SLEEP)
+_TAKEN = (Do.TAKE, Do.SHARE)
+
+
+def changed(program: Program, change: Change) -> Program:
+    """Return the program after a change."""
+    if change.kind is ChangeKind.CPUS:
+        return replace(program, cpus=max(1, round(change.amount)))
+    if change.kind is ChangeKind.THREADS:
+        return _with_threads(program, change.group, max(1, round(change.amount)))
+    index = next((n for n, lock in enumerate(program.locks) if lock.lock == change.lock), None)
+    if index is None:
+        return program
+    if change.kind is ChangeKind.HOLD:
+        threads = (_scaled(thread, index, change.amount) for thread in program.threads)
+        return replace(program, threads=tuple(threads))
+    if change.kind is ChangeKind.SPLIT:
+        return _split(program, index, max(1, round(change.amount)))
+    return _shared(program, index, change.amount)
+
+
+def _scaled(thread: ThreadModel, lock: int, factor: float) -> ThreadModel:
+    """Return the thread with other times while it holds the lock."""
+    held, operations = 0, []
+    for operation in thread.operations:
+        if operation.lock == lock and operation.do in _TAKEN:
+            held += 1
+        elif operation.lock == lock and operation.do == Do.RELEASE:
+            held -= 1
+        is_inside = held > 0 and operation.do in _TIMED
+        operations.append(
+            operation._replace(amount=round(operation.amount * factor)) if is_inside else operation
+        )
+    return replace(thread, operations=tuple(operations))
+
+
+def _split(program: Program, lock: int, count: int) -> Program:
+    """Return the program with ``count`` locks in place of one."""
+    random = Random(lock)
+    last = len(program.locks)
+    choices = (lock, *range(last, last + count - 1))
+    threads = []
+    for thread in program.threads:
+        chosen, operations = lock, []
+        for operation in thread.operations:
+            is_of_lock = operation.lock == lock and operation.do in (*_TAKEN, Do.RELEASE)
+            if is_of_lock and operation.do != Do.RELEASE:
+                chosen = random.choice(choices)
+            operations.append(operation._replace(lock=chosen) if is_of_lock else operation)
+        threads.append(replace(thread, operations=tuple(operations)))
+    more = (program.locks[lock],) * (count - 1)
+    return replace(program, threads=tuple(threads), locks=(*program.locks, *more))
+
+
+def _shared(program: Program, lock: int, share: float) -> Program:
+    """Return the program with an rwlock, which the share of the acquisitions reads."""
+    random = Random(lock)
+    threads = []
+    for thread in program.threads:
+        operations = [
+            operation._replace(do=Do.SHARE)
+            if operation.lock == lock and operation.do == Do.TAKE and random.random() < share
+            else operation
+            for operation in thread.operations
+        ]
+        threads.append(replace(thread, operations=tuple(operations)))
+    locks = list(program.locks)
+    locks[lock] = replace(locks[lock], type=LockType.RWLOCK)
+    return replace(program, threads=tuple(threads), locks=tuple(locks))
+
+
+def _with_threads(program: Program, group: str, count: int) -> Program:
+    """Return the program with another number of threads in a group."""
+    present = [thread for thread in program.threads if thread.group == group]
+    others = [thread for thread in program.threads if thread.group != group]
+    if not present:
+        return program
+    threads = (*others, *(present[number % len(present)] for number in range(count)))
+    return replace(program, threads=threads, locks=_met(program.locks, threads))
+
+
+def _met(locks: tuple[LockModel, ...], threads: tuple[ThreadModel, ...]) -> tuple[LockModel, ...]:
+    """Return the locks with barriers for the threads that meet there."""
+    return tuple(
+        replace(lock, units=sum(_meets(thread.operations, number) for thread in threads))
+        if lock.type is LockType.BARRIER
+        else lock
+        for number, lock in enumerate(locks)
+    )
+
+
+def _meets(operations: tuple[Operation, ...], lock: int) -> bool:
+    return any(operation.do == Do.MEET and operation.lock == lock for operation in operations)

@@ -1,0 +1,86 @@
+"""The observations of a program in a span of time, on which predictions rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from locktop.collector.model import SignalRecord, WaitRecord
+
+
+class StateSample(NamedTuple):  # there are thousands
+    """The state of a thread at one moment."""
+
+    tid: int
+    time_ns: int  # nanoseconds since 1970
+    is_ready: bool  # on a CPU, or waits for one
+
+
+class ThreadTimes(Struct, frozen=True):
+    """The kernel's times of a thread in the span, nanoseconds."""
+
+    name: str
+    cpu_ns: int
+    queued_ns: int  # ready, without a CPU
+
+
+class Evidence(Struct, frozen=True):
+    """All that is known of a span. Times are nanoseconds since 1970, UTC (``_ns``)."""
+
+    from_ns: int
+    to_ns: int
+    records: Sequence[WaitRecord]  # in the order of ``began_ns``
+    signals: Sequence[SignalRecord]
+    samples: Sequence[StateSample]
+    times: Mapping[int, ThreadTimes]  # by tid
+    losses: Sequence[tuple[int, int]]  # spans in which records were lost
+    cpus: int  # that the process may use
+    others_cpus: float = 0.0  # CPUs that other programs used
+
+    @property
+    def span_ns(self) -> int:
+        """The length of the span."""
+        return self.to_ns - self.from_ns
+
+
+def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
+    """Return the evidence of a part of the span. All samples stay: they tell of the whole."""
+    share = (to_ns - from_ns) / evidence.span_ns
+    return replace(
+        evidence,
+        from_ns=from_ns,
+        to_ns=to_ns,
+        records=[one for one in evidence.records if one.began_ns < to_ns and one.end_ns >= from_ns],
+        signals=[one for one in evidence.signals if from_ns <= one.time_ns < to_ns],
+        times={tid: _scaled(one, share) for tid, one in evidence.times.items()},
+        losses=[(begin, end) for begin, end in evidence.losses if begin < to_ns and end > from_ns],
+    )
+
+
+def parts(evidence: Evidence, count: int, max_records: int) -> list[Evidence]:
+    """Return parts of the same length without lost records, each with few enough records.
+
+    Args:
+        evidence: of the whole span.
+        count: the number of parts, if no record was lost.
+        max_records: the most records of a part; a part with more is cut at its end.
+    """
+    step_ns = evidence.span_ns // count
+    found = []
+    for number in range(count):
+        begin_ns = evidence.from_ns + number * step_ns
+        whole = part(evidence, begin_ns, begin_ns + step_ns)
+        if len(whole.records) > max_records:
+            whole = part(evidence, begin_ns, whole.records[max_records].began_ns)
+        if not whole.losses and whole.span_ns > 0:
+            found.append(whole)
+    return found
+
+
+def _scaled(times: ThreadTimes, share: float) -> ThreadTimes:
+    return replace(
+        times, cpu_ns=round(times.cpu_ns * share), queued_ns=round(times.queued_ns * share)
+    )

@@ -1,0 +1,51 @@
+"""How long hand-overs of locks take: from the release until the woken thread runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from locktop.collector.analysis.whatif.evidence import ThreadTimes
+from locktop.collector.model import Kind, WaitRecord
+
+#: A hand-over where too few are known, nanoseconds; and how many are few.
+_DEFAULT_WAKE_NS, _MIN_GAPS = 30_000, 8
+#: Cases of a distribution.
+_WAKES = 64
+
+
+def hand_overs(records: Iterable[WaitRecord]) -> list[int]:
+    """Return how long each hand-over of a mutex took: from the release until the waiter had it."""
+    by_lock: dict[int, list[WaitRecord]] = {}
+    for one in records:
+        if one.kind is Kind.MUTEX and one.hold_ns is not None:
+            by_lock.setdefault(one.lock, []).append(one)
+    found = []
+    for of_lock in by_lock.values():
+        of_lock.sort(key=_got)
+        for before, after in pairwise(of_lock):
+            if after.wait_ns and after.began_ns < before.end_ns <= after.got_ns:
+                found.append(after.got_ns - before.end_ns)
+    return sorted(found)
+
+
+def wakes(gaps_ns: Sequence[int], times: Iterable[ThreadTimes]) -> tuple[int, ...]:
+    """Return how long a woken thread takes until it is ready, in some cases, nanoseconds.
+
+    Args:
+        gaps_ns: as from hand_overs().
+        times: of all threads. Where they wait for CPUs, so do the woken ones. The simulation adds
+            that, so only the shorter half of the gaps counts.
+    """
+    if len(gaps_ns) < _MIN_GAPS:
+        return (_DEFAULT_WAKE_NS,)
+    known = list(times)
+    ready_ns = sum(one.cpu_ns + one.queued_ns for one in known)
+    queued = sum(one.queued_ns for one in known) / ready_ns if ready_ns else 0.0
+    count = round(len(gaps_ns) * (1 - queued))
+    kept = gaps_ns[: max(count, _MIN_GAPS)]
+    return tuple(kept[len(kept) * number // _WAKES] for number in range(_WAKES))
+
+
+def _got(record: WaitRecord) -> int:
+    return record.got_ns

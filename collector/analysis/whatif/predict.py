@@ -1,0 +1,85 @@
+"""Predicts the throughput after changes, with an interval, or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from locktop.collector.analysis.whatif.bounds import bound
+from locktop.collector.analysis.whatif.changes import changed
+from locktop.collector.analysis.whatif.simulated_program import Do, Program
+from locktop.collector.analysis.whatif.simulator import Simulator
+from locktop.collector.model import Change, Prediction
+
+#: Rounds of one simulation, about, and the shortest simulated time, nanoseconds.
+_ROUNDS, _MIN_SPAN_NS, _MAX_SPAN_NS = 4000, 50_000_000, 20_000_000_000
+_WARM_UP = 0.3
+#: Times that the spans are drawn for the interval; its ends.
+_DRAWS, _LOW, _HIGH = 400, 0.05, 0.95
+#: The error of the model itself, as a share of the gain and of the throughput.
+_MODEL_ERROR_OF_GAIN, _MODEL_ERROR = 0.10, 0.02
+
+
+class Replay(NamedTuple):
+    """One simulation."""
+
+    rounds_per_s: dict[str, float]  # by group
+    cpu_share: float  # of the CPUs
+
+
+class SpanReplays:
+    """The simulations of one span: without a change, and after each."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        rounds = sum(
+            operation.do == Do.ROUND for one in program.threads for operation in one.operations
+        )
+        span_ns = program.span_ns * _ROUNDS / max(rounds, 1)
+        self._span_ns = round(min(max(span_ns, _MIN_SPAN_NS), _MAX_SPAN_NS))
+        self.base = self.replay(program)
+
+    def replay(self, program: Program, seed: int = 1) -> Replay:
+        """Simulate a program."""
+        outcome = Simulator(program, seed).run(round(self._span_ns * _WARM_UP), self._span_ns)
+        rates: dict[str, float] = {}
+        for thread, rounds in zip(program.threads, outcome.rounds, strict=True):
+            rates[thread.group] = rates.get(thread.group, 0.0) + rounds * 1e9 / outcome.span_ns
+        return Replay(rates, outcome.cpu_ns / (outcome.span_ns * program.cpus))
+
+    def ratio_parts(self, change: Change) -> tuple[float, float]:
+        """Return the rounds a second after a change, and before."""
+        after = self.replay(changed(self.program, change))
+        return sum(after.rounds_per_s.values()), sum(self.base.rounds_per_s.values())
+
+
+def predict(spans: Sequence[SpanReplays], change: Change) -> Prediction:
+    """Predict the throughput after a change.
+
+    Args:
+        spans: at least one.
+        change: of their programs.
+    """
+    parts = [span.ratio_parts(change) for span in spans]
+    ratio = _ratio(parts)
+    random = Random(1)
+    drawn = sorted(_ratio(random.choices(parts, k=len(parts))) for _ in range(_DRAWS))
+    error = _MODEL_ERROR * ratio + _MODEL_ERROR_OF_GAIN * abs(ratio - 1)
+    limits = [
+        bound(changed(span.program, change)) / max(sum(span.base.rounds_per_s.values()), 1e-9)
+        for span in spans
+    ]
+    most = sum(limits) / len(limits)
+    return Prediction(
+        change=change,
+        ratio=min(ratio, most),
+        low=max(0.0, min(drawn[round(_LOW * _DRAWS)], most) - error),
+        high=min(drawn[round(_HIGH * _DRAWS) - 1] + error, max(most, ratio)),
+        bound=most,
+    )
+
+
+def _ratio(parts: Sequence[tuple[float, float]]) -> float:
+    before = sum(base for _, base in parts)
+    return sum(after for after, _ in parts) / before if before else 1.0

@@ -1,0 +1,257 @@
+"""Builds the program to simulate from the evidence of a span."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from locktop.collector.analysis.whatif.background import (
+    busy_threads,
+    other_programs,
+    own_queueing,
+)
+from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, At, Boundary, by_thread
+from locktop.collector.analysis.whatif.evidence import Evidence
+from locktop.collector.analysis.whatif.hand_overs import hand_overs, wakes
+from locktop.collector.analysis.whatif.own_time import (
+    CallPair,
+    ReadyShares,
+    TimeUse,
+    is_own,
+    pair_of,
+    split,
+)
+from locktop.collector.analysis.whatif.queues import QUEUE_KINDS, Queues
+from locktop.collector.analysis.whatif.simulated_program import (
+    Do,
+    LockModel,
+    LockType,
+    Operation,
+    Program,
+    ThreadModel,
+)
+from locktop.collector.model import Kind
+
+_DIGITS = re.compile(r"[-_:#/. ]*\d+$")
+#: What happened at a boundary, and the call site, or the lock if the site is not known.
+_Event = tuple[At, int]
+
+
+def group_of(name: str) -> str:
+    """Return the name of a thread without its number, which its whole group shares."""
+    return _DIGITS.sub("", name) or name
+
+
+class ProgramBuilder:
+    """Builds one program."""
+
+    def __init__(self, evidence: Evidence, unit: int | None = None) -> None:
+        """Args:
+        evidence: of the span.
+        unit: id of a lock whose acquisitions are the rounds; None: each thread has its own
+            rounds. Such a round goes from one call to the next one of its kind.
+        """
+        self._evidence = evidence
+        self._unit = unit
+        self._times = own_queueing(evidence.times, evidence.cpus * evidence.span_ns)
+        self._boundaries = by_thread(evidence.records, evidence.signals)
+        self._queues = Queues(self._boundaries)
+        self._shares = ReadyShares(self._boundaries, evidence.samples)
+        self._indexes: dict[int, int] = {}  # of locks by id
+        self._kinds: dict[int, Kind] = {}
+        self._meeting: dict[int, set[int]] = {}  # threads by barrier
+        self._rounds = Counter[str]()  # by group
+        self._repeated = {tid: _repeated(found) for tid, found in self._boundaries.items()}
+
+    def build(self) -> Program:
+        """Return the program."""
+        used = self._time_uses()
+        threads = []
+        for tid, boundaries in self._boundaries.items():
+            group = self._group(tid)
+            operations = self._operations(tid, boundaries, used[tid])
+            if operations:
+                threads.append(ThreadModel(tid=tid, group=group, operations=operations))
+        known = {thread.tid for thread in threads}
+        evidence = self._evidence
+        threads += busy_threads(self._times, known, evidence.span_ns)
+        threads += other_programs(evidence.others_cpus)
+        rates = {group: count * 1e9 / evidence.span_ns for group, count in self._rounds.items()}
+        return Program(
+            threads=tuple(threads),
+            locks=tuple(self._lock(lock) for lock in self._indexes),
+            cpus=evidence.cpus,
+            wakes_ns=wakes(hand_overs(evidence.records), self._times.values()),
+            span_ns=evidence.span_ns,
+            rounds_per_s=rates,
+        )
+
+    def _group(self, tid: int) -> str:
+        times = self._times.get(tid)
+        return group_of(times.name) if times is not None else str(tid)
+
+    def _lock(self, lock: int) -> LockModel:
+        kind = self._kinds[lock]
+        if kind is Kind.BARRIER:
+            return LockModel(lock, LockType.BARRIER, len(self._meeting[lock]))
+        if kind in QUEUE_KINDS:
+            return LockModel(lock, LockType.UNITS, self._queues.first_units(lock))
+        return LockModel(lock, LockType.RWLOCK if kind is Kind.RWLOCK else LockType.MUTEX)
+
+    def _index(self, boundary: Boundary) -> int:
+        self._kinds[boundary.lock] = boundary.kind
+        return self._indexes.setdefault(boundary.lock, len(self._indexes))
+
+    # ---- time ----
+
+    def _time_uses(self) -> dict[int, list[TimeUse | None]]:
+        """Return what each thread used after each of its boundaries; None: it waited."""
+        found: dict[int, list[TimeUse | None]] = {
+            tid: [None] * len(boundaries) for tid, boundaries in self._boundaries.items()
+        }
+        # Threads of one name may do different work.
+        groups: dict[tuple[str, _Event | None], list[int]] = {}
+        for tid in self._boundaries:
+            groups.setdefault((self._group(tid), self._repeated[tid]), []).append(tid)
+        for tids in groups.values():
+            self._split_group(tids, found)
+        return found
+
+    def _split_group(self, tids: Sequence[int], found: dict[int, list[TimeUse | None]]) -> None:
+        """Split the time of the threads of a group, whose pairs are the same."""
+        positions: dict[CallPair, list[tuple[int, int]]] = {}
+        segments: dict[CallPair, list[int]] = {}
+        for tid in tids:
+            boundaries = self._boundaries[tid]
+            for number in range(len(boundaries) - 1):
+                before, after = boundaries[number], boundaries[number + 1]
+                if is_own(before):
+                    pair = pair_of(before, after)
+                    positions.setdefault(pair, []).append((tid, number))
+                    segments.setdefault(pair, []).append(after.time_ns - before.time_ns)
+        times = [self._times[tid] for tid in tids if tid in self._times]
+        cpu_ns = sum(one.cpu_ns for one in times)
+        ready_ns = cpu_ns + sum(one.queued_ns for one in times)
+        shares = self._shares.of({pair: sum(parts) for pair, parts in segments.items()}, ready_ns)
+        for pair, parts in segments.items():
+            used = split(parts, shares[pair], cpu_ns / ready_ns if ready_ns else 1.0)
+            for (tid, number), part in zip(positions[pair], used, strict=True):
+                found[tid][number] = part
+
+    # ---- operations ----
+
+    def _is_round(self, boundary: Boundary, repeated: _Event | None, is_holding: bool) -> bool:
+        if self._unit is None:
+            return _event(boundary) == repeated and not is_holding
+        return boundary.lock == self._unit and boundary.at is _last_of(boundary)
+
+    def _operations(
+        self,
+        tid: int,
+        boundaries: Sequence[Boundary],
+        used: Sequence[TimeUse | None],
+    ) -> tuple[Operation, ...]:
+        operations: list[Operation] = []
+        held = Counter[int]()
+        holding, repeated = _holding(boundaries), self._repeated[tid]
+        first = last = None
+        for number, boundary in enumerate(boundaries):
+            operations += self._calls(tid, boundaries, number, held)
+            if self._is_round(boundary, repeated, holding[number]):
+                operations.append(Operation(Do.ROUND))
+                self._rounds[self._group(tid)] += 1
+            if _event(boundary) == repeated and not holding[number]:
+                first, last = (len(operations) if first is None else first), len(operations)
+            part = used[number]
+            if part is not None and part.cpu_ns:
+                operations.append(Operation(Do.COMPUTE, amount=part.cpu_ns))
+            if part is not None and part.sleep_ns:
+                operations.append(Operation(Do.SLEEP, amount=part.sleep_ns))
+        # From one such moment to another one: the operations can be repeated.
+        return tuple(operations[first:last])
+
+    def _calls(
+        self, tid: int, boundaries: Sequence[Boundary], number: int, held: Counter[int]
+    ) -> list[Operation]:
+        """Return the operations of one boundary. ``held`` counts the locks of the thread."""
+        boundary = boundaries[number]
+        if boundary.kind in QUEUE_KINDS:
+            return self._queue_operations(boundary, boundaries, number)
+        if boundary.at is At.REQUESTED:
+            return []
+        if boundary.kind is Kind.BARRIER and boundary.at is At.GOT:
+            self._meeting.setdefault(boundary.lock, set()).add(tid)
+            return [Operation(Do.MEET, self._index(boundary))]
+        if boundary.kind not in HELD_KINDS or boundary.timed_out:
+            return self._waited(boundaries, number)
+        if boundary.at is At.RELEASED:
+            if not held[boundary.lock]:
+                return []  # the span begins within the hold
+            held[boundary.lock] -= 1
+            return [Operation(Do.RELEASE, self._index(boundary))]
+        held[boundary.lock] += 1
+        do = Do.SHARE if boundary.is_shared else Do.TAKE
+        return [*self._queue_visit(boundary), Operation(do, self._index(boundary))]
+
+    def _queue_operations(
+        self, boundary: Boundary, boundaries: Sequence[Boundary], number: int
+    ) -> list[Operation]:
+        if boundary.at is At.SIGNALLED:
+            units = self._queues.units_of(boundary)
+            return [Operation(Do.POST, self._index(boundary), units)] if units else []
+        if boundary.at is not At.GOT:
+            return []
+        if boundary.timed_out or not self._queues.is_known(boundary.lock):
+            return self._waited(boundaries, number)
+        if self._queues.is_counted(boundary.lock):
+            return []  # the visit takes the unit
+        return [Operation(Do.WAIT, self._index(boundary))]
+
+    def _queue_visit(self, boundary: Boundary) -> list[Operation]:
+        """Return the operation that takes a unit of a queue before the lock of the queue."""
+        queue = self._queues.visited(boundary)
+        return [] if queue is None else [Operation(Do.WAIT, self._index(queue))]
+
+    @staticmethod
+    def _waited(boundaries: Sequence[Boundary], number: int) -> list[Operation]:
+        """Return a wait of which nobody knows who ends it, as a sleep."""
+        if not number or boundaries[number - 1].at is not At.REQUESTED:
+            return []
+        waited_ns = boundaries[number].time_ns - boundaries[number - 1].time_ns
+        return [Operation(Do.SLEEP, amount=waited_ns)] if waited_ns else []
+
+
+def _repeated(boundaries: Sequence[Boundary]) -> _Event | None:
+    """Return the event that a thread passes most often with nothing held; None: there is none."""
+    pairs = zip(boundaries, _holding(boundaries), strict=True)
+    counts = Counter(
+        _event(one) for one, is_holding in pairs if one.at is not At.REQUESTED and not is_holding
+    )
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def _holding(boundaries: Sequence[Boundary]) -> list[bool]:
+    """Return whether the thread holds something after each of its boundaries.
+
+    A thread that takes units of a semaphore and posts them holds such a unit meanwhile.
+    """
+    posted = {one.lock for one in boundaries if one.at is At.SIGNALLED}
+    held, found = Counter[int](), []
+    for one in boundaries:
+        is_held_kind = one.kind in HELD_KINDS or (one.kind is Kind.SEM and one.lock in posted)
+        if one.at is At.GOT and is_held_kind and not one.timed_out:
+            held[one.lock] += 1
+        elif one.at in (At.RELEASED, At.SIGNALLED):
+            held[one.lock] -= bool(held[one.lock])
+        found.append(bool(+held))
+    return found
+
+
+def _event(boundary: Boundary) -> _Event:
+    return boundary.at, boundary.site or boundary.lock
+
+
+def _last_of(boundary: Boundary) -> At:
+    """Return the last event of an acquisition of this kind."""
+    return At.RELEASED if boundary.kind in HELD_KINDS else At.GOT

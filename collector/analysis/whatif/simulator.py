@@ -1,0 +1,331 @@
+"""Simulates a program: threads that compute, sleep and wait for locks, on some CPUs.
+
+The simulation is one of discrete events. The locks behave as those of glibc:
+
+- A mutex that is released is free. The first waiter is woken and tries again, so another thread
+  may take the mutex before it (nptl/pthread_mutex_unlock.c, lll_futex_wake).
+- An rwlock prefers readers: a reader gets the lock while other readers have it. A writer, or the
+  last reader, hands the lock over to waiters (nptl/pthread_rwlock_common.c).
+- A post adds a unit, and the woken thread tries to take one (nptl/sem_waitcommon.c).
+
+The CPUs behave as Linux's scheduler, in short (Documentation/scheduler/sched-eevdf.rst). Of the
+ready threads the one with the least CPU time runs next. A thread runs for a slice at most, if
+others are ready. A thread that wakes takes the CPU of a thread with much more CPU time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from random import Random
+
+from locktop.collector.analysis.whatif.simulated_program import (
+    Do,
+    LockModel,
+    LockType,
+    Operation,
+    Program,
+    rests,
+)
+
+_SLICE_NS = 3_000_000
+_GRANULE_NS = 1_000_000
+#: The most a thread that slept is favoured.
+_CREDIT_NS = 1_500_000
+#: Steps without time that a thread may take one after the other.
+_MAX_OPERATIONS = 1000
+
+_COMPUTE, _SLEEP, _TAKE, _SHARE, _RELEASE, _WAIT, _POST, _MEET, _ROUND = (int(do) for do in Do)
+
+
+class _Thread:
+    __slots__ = (
+        "at",
+        "got",
+        "left_ns",
+        "number",
+        "on_cpu",
+        "operations",
+        "queued",
+        "rounds",
+        "since_ns",
+        "slice_ns",
+        "stamp",
+        "used_ns",
+        "waits_ns",
+    )
+
+    def __init__(self, number: int, operations: tuple[Operation, ...], at: int) -> None:
+        self.number = number
+        self.operations = operations
+        self.at = at  # the next operation
+        self.left_ns = 0  # of the computation that goes on
+        self.used_ns = 0  # of the CPU, for the scheduler
+        self.since_ns = 0  # on the CPU
+        self.slice_ns = 0  # used since it got the CPU
+        self.stamp = 0  # events with another stamp are void
+        self.on_cpu = False
+        self.got = False  # the lock that the thread waited for was handed over
+        self.queued = False  # waits for a lock
+        self.rounds = 0
+        self.waits_ns = 0  # when the wait began
+
+
+class _Lock:
+    __slots__ = ("free", "readers", "threads", "type", "units", "wait_ns", "waiting")
+
+    def __init__(self, lock: LockModel) -> None:
+        self.type = lock.type
+        self.free = True
+        self.readers = 0
+        self.units = lock.units
+        self.threads = lock.units  # of a barrier
+        self.waiting: deque[tuple[_Thread, int]] = deque()
+        self.wait_ns = 0
+
+
+class Outcome:
+    """The counts of a simulation after its warm-up."""
+
+    __slots__ = ("cpu_ns", "rounds", "span_ns", "wait_ns")
+
+    def __init__(self, rounds: list[int], wait_ns: list[int], cpu_ns: int, span_ns: int) -> None:
+        self.rounds = rounds  # by thread
+        self.wait_ns = wait_ns  # by lock
+        self.cpu_ns = cpu_ns  # of all threads
+        self.span_ns = span_ns
+
+
+class Simulator:
+    """Runs one program once."""
+
+    def __init__(self, program: Program, seed: int = 1) -> None:
+        self._random = random = Random(seed)
+        self._program = program
+        self._locks = [_Lock(lock) for lock in program.locks]
+        self._threads = [
+            _Thread(number, thread.operations, random.choice(rests(thread.operations)))
+            for number, thread in enumerate(program.threads)
+        ]
+        self._now = 0
+        self._free_cpus = program.cpus
+        self._running: set[_Thread] = set()
+        self._ready: list[tuple[int, int, _Thread]] = []  # a heap by used_ns
+        self._events: list[tuple[int, int, int, _Thread]] = []  # time, number, stamp
+        self._number = 0
+        self._least_ns = 0  # CPU time of the threads that run next
+        self._cpu_ns = 0
+
+    def run(self, warm_up_ns: int, span_ns: int) -> Outcome:
+        """Simulate ``warm_up_ns``, then count for ``span_ns``."""
+        for thread in self._threads:
+            self._becomes_ready(thread)
+        self._run_until(warm_up_ns)
+        rounds = [thread.rounds for thread in self._threads]
+        waits = [lock.wait_ns for lock in self._locks]
+        cpu_ns = self._cpu_ns
+        self._run_until(warm_up_ns + span_ns)
+        return Outcome(
+            rounds=[t.rounds - before for t, before in zip(self._threads, rounds, strict=True)],
+            wait_ns=[k.wait_ns - before for k, before in zip(self._locks, waits, strict=True)],
+            cpu_ns=self._cpu_ns - cpu_ns,
+            span_ns=span_ns,
+        )
+
+    def _run_until(self, end_ns: int) -> None:
+        events = self._events
+        while events and events[0][0] <= end_ns:
+            self._now, _, stamp, thread = heappop(events)
+            if stamp != thread.stamp:
+                continue
+            if thread.on_cpu:
+                self._slice_ends(thread)
+            else:
+                self._becomes_ready(thread)
+        self._now = end_ns
+
+    def _later(self, thread: _Thread, after_ns: int) -> None:
+        thread.stamp += 1
+        self._number += 1
+        heappush(self._events, (self._now + after_ns, self._number, thread.stamp, thread))
+
+    # ---- the CPUs ----
+
+    def _becomes_ready(self, thread: _Thread) -> None:
+        thread.used_ns = max(thread.used_ns, self._least_ns - _CREDIT_NS)
+        if self._free_cpus:
+            self._free_cpus -= 1
+            thread.slice_ns = 0
+            self._runs(thread)
+            return
+        victim = max(self._running, key=self._used)
+        if self._used(victim) > thread.used_ns + _GRANULE_NS and victim.left_ns:
+            self._stops(victim)
+            self._queue(victim)
+            thread.slice_ns = 0
+            self._runs(thread)
+        else:
+            self._queue(thread)
+
+    def _used(self, thread: _Thread) -> int:
+        return thread.used_ns + self._now - thread.since_ns
+
+    def _queue(self, thread: _Thread) -> None:
+        self._number += 1
+        heappush(self._ready, (thread.used_ns, self._number, thread))
+        if len(self._ready) > 1:
+            return
+        # While nobody was ready, threads ran without an end of their slices.
+        for running in [one for one in self._running if one.left_ns > _SLICE_NS - one.slice_ns]:
+            self._stops(running)
+            self._starts(running)
+
+    def _starts(self, thread: _Thread) -> None:
+        thread.since_ns = self._now
+        self._running.add(thread)
+        thread.on_cpu = True
+        part = thread.left_ns
+        if self._ready:
+            part = min(part, max(0, _SLICE_NS - thread.slice_ns))
+        self._later(thread, part)
+
+    def _stops(self, thread: _Thread) -> None:
+        """Take the CPU time into account, and leave the CPU."""
+        ran_ns = self._now - thread.since_ns
+        thread.used_ns += ran_ns
+        thread.slice_ns += ran_ns
+        thread.left_ns = max(0, thread.left_ns - ran_ns)
+        self._cpu_ns += ran_ns
+        thread.on_cpu = False
+        thread.stamp += 1
+        self._running.discard(thread)
+
+    def _slice_ends(self, thread: _Thread) -> None:
+        self._stops(thread)
+        if self._ready and thread.slice_ns >= _SLICE_NS:
+            self._queue(thread)
+            self._next()
+        elif thread.left_ns:
+            self._starts(thread)
+        else:
+            self._runs(thread)
+
+    def _next(self) -> None:
+        """Give a CPU to the thread that used the least."""
+        if not self._ready:
+            self._free_cpus += 1
+            return
+        used_ns, _, thread = heappop(self._ready)
+        self._least_ns = max(self._least_ns, used_ns)
+        thread.slice_ns = 0
+        self._runs(thread)
+
+    def _runs(self, thread: _Thread) -> None:
+        """Take the operations of a thread that has a CPU, until it computes or waits."""
+        if thread.left_ns:
+            self._starts(thread)
+            return
+        operations = thread.operations
+        for _ in range(_MAX_OPERATIONS):
+            do, lock, amount = operations[thread.at]
+            if do == _COMPUTE:
+                thread.at = (thread.at + 1) % len(operations)
+                thread.left_ns = amount
+                self._starts(thread)
+                return
+            if do == _SLEEP:
+                thread.at = (thread.at + 1) % len(operations)
+                self._later(thread, amount)
+                break
+            if do == _ROUND:
+                thread.rounds += 1
+            elif not self._passes(thread, do, self._locks[lock], amount):
+                break
+            thread.at = (thread.at + 1) % len(operations)
+        else:
+            self._later(thread, _SLICE_NS)  # operations without any time: never a busy loop
+        self._next()
+
+    # ---- the locks ----
+
+    def _passes(self, thread: _Thread, do: int, lock: _Lock, amount: int) -> bool:
+        """Return whether the thread goes on; else it waits for the lock."""
+        if do == _RELEASE:
+            self._release(lock)
+        elif do == _POST:
+            self._post(lock, amount)
+        elif thread.got or self._gets(do, lock):
+            thread.got = False
+            if thread.waits_ns:
+                lock.wait_ns += self._now - thread.waits_ns
+                thread.waits_ns = 0
+        else:
+            thread.waits_ns = thread.waits_ns or max(self._now, 1)
+            lock.waiting.append((thread, do))
+            return False
+        return True
+
+    def _gets(self, do: int, lock: _Lock) -> bool:
+        if do == _MEET:
+            return self._meets(lock)
+        if do == _WAIT:
+            if not lock.units:
+                return False
+            lock.units -= 1
+            return True
+        if do == _SHARE and (lock.free or lock.readers):
+            lock.free = False
+            lock.readers += 1
+            return True
+        if do == _TAKE and lock.free:
+            lock.free = False
+            return True
+        return False
+
+    def _meets(self, lock: _Lock) -> bool:
+        if len(lock.waiting) + 1 < lock.threads:
+            return False
+        while lock.waiting:
+            self._hand_over(lock)
+        return True
+
+    def _wake(self, lock: _Lock) -> None:
+        """Wake the first waiter, which tries again."""
+        if lock.waiting:
+            self._later(lock.waiting.popleft()[0], self._random.choice(self._program.wakes_ns))
+
+    def _hand_over(self, lock: _Lock) -> None:
+        """Give the lock to the first waiter."""
+        lock.waiting[0][0].got = True
+        self._wake(lock)
+
+    def _post(self, lock: _Lock, units: int) -> None:
+        lock.units += units
+        for _ in range(min(units, len(lock.waiting))):
+            self._wake(lock)
+
+    def _release(self, lock: _Lock) -> None:
+        if lock.readers:
+            lock.readers -= 1
+            lock.free = not lock.readers
+        else:
+            lock.free = True
+        if lock.type is LockType.MUTEX:
+            self._wake(lock)
+        elif lock.free:
+            self._pass_on(lock)
+
+    def _pass_on(self, lock: _Lock) -> None:
+        """Hand a free rwlock over: to all readers that wait, else to the first writer."""
+        readers = [waiter for waiter in lock.waiting if waiter[1] == _SHARE]
+        if readers:
+            writers = [waiter for waiter in lock.waiting if waiter[1] != _SHARE]
+            lock.waiting = deque(readers)
+            lock.readers = len(readers)
+            lock.free = False
+            while lock.waiting:
+                self._hand_over(lock)
+            lock.waiting.extend(writers)
+        elif lock.waiting:
+            lock.free = False
+            self._hand_over(lock)

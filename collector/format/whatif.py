@@ -1,0 +1,88 @@
+"""Sentences about predictions, for the screen and the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from locktop.collector.model import Change, ChangeKind, Prediction, WhatIf, WhatIfRefusal
+
+_HALF = 0.5
+_REFUSALS = {
+    WhatIfRefusal.LOST: (
+        "records were overwritten before locktop could read them; raise LOCKTOP_RING before the"
+        " program starts"
+    ),
+    WhatIfRefusal.FEW: "the span has too few rounds; record for longer (-d)",
+    WhatIfRefusal.PHASES: (
+        "the throughput changes within the span; record one phase of the program alone"
+    ),
+    WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
+}
+
+
+def change(one: Change, names: Mapping[int, str]) -> str:
+    """Return a change: ``index_mu: hold half as long``.
+
+    Args:
+        one: the change.
+        names: of the locks by id.
+    """
+    name = names.get(one.lock, f"lock {one.lock}")
+    amount = f"{one.amount:g}"
+    match one.kind:
+        case ChangeKind.HOLD:
+            how = "half as long" if one.amount == _HALF else f"{amount} times as long"
+            return f"{name}: hold {how}"
+        case ChangeKind.SPLIT:
+            return f"{name}: split by {amount}"
+        case ChangeKind.RW:
+            return f"{name}: rwlock, {one.amount * 100:g} % of the acquisitions read"
+        case ChangeKind.THREADS:
+            return f"{one.group}: {amount} threads"
+        case ChangeKind.CPUS:
+            return f"{amount} CPUs"
+
+
+def gain(ratio: float) -> str:
+    """Return a ratio of throughputs as a gain: ``+31 %``, ``-1 %``."""
+    part = (ratio - 1) * 100
+    return "+0 %" if abs(part) < 0.5 else f"{part:+.0f} %"
+
+
+def interval(one: Prediction) -> str:
+    """Return the interval of a prediction: ``+24 to +37 %``."""
+    low, high = gain(one.low).removesuffix(" %"), gain(one.high)
+    return f"{low} to {high}"
+
+
+def rounds(found: WhatIf, names: Mapping[int, str]) -> str:
+    """Return what a round is."""
+    if found.unit:
+        return f"acquisitions of {names.get(found.unit, f'lock {found.unit}')}"
+    return "rounds: each thread from one call to the next one of its kind"
+
+
+def refusal(found: WhatIf) -> str:
+    """Return why there are no predictions; "" if there are."""
+    if found.refusal is None:
+        return ""
+    if found.refusal is WhatIfRefusal.REPLAY:
+        return (
+            f"without a change the replay has {gain(found.replayed)} of the recorded throughput,"
+            " and at most 5 % is allowed"
+        )
+    return _REFUSALS[found.refusal]
+
+
+def notes(found: WhatIf) -> list[str]:
+    """Return what limits the predictions, one sentence each."""
+    said = []
+    cpus = [one.change.amount for one in found.predictions if one.change.kind is ChangeKind.CPUS]
+    if any(count > found.cpus for count in cpus):
+        said.append(
+            f"This machine has {found.cpus} CPUs. Predictions for more CPUs were checked with"
+            " threads that sleep, not with threads that compute."
+        )
+    if any(one.change.kind is ChangeKind.SPLIT for one in found.predictions):
+        said.append("A split assumes that threads take each of the new locks equally often.")
+    return said

@@ -1,0 +1,72 @@
+"""Predictions: what the throughput of a program would be after a change of its locks."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class ChangeKind(StrEnum):
+    """The types of change. The value is the word in JSON."""
+
+    HOLD = "hold"  # threads hold the lock for ``amount`` times as long
+    SPLIT = "split"  # ``amount`` locks in place of one, each taken at random
+    RW = "rw"  # an rwlock in place of a mutex; the share ``amount`` of acquisitions read
+    THREADS = "threads"  # the group has ``amount`` threads
+    CPUS = "cpus"  # the program has ``amount`` CPUs
+
+
+class Change(Struct, frozen=True):
+    """One change of a program."""
+
+    kind: ChangeKind
+    amount: float
+    lock: int = 0  # id; 0: not of a lock
+    group: str = ""  # name of the threads without their number; "": not of threads
+
+
+class Prediction(Struct, frozen=True):
+    """The throughput after a change, as a multiple of the throughput now."""
+
+    change: Change
+    ratio: float  # 1.0: no gain
+    low: float  # the interval of ``ratio``: 9 of 10 repeated predictions lie in it
+    high: float
+    bound: float  # no machine does more: CPUs, the busiest lock, threads without any wait
+
+
+class WhatIfRefusal(StrEnum):
+    """A reason for no predictions. The value is the word in JSON."""
+
+    LOST = "lost records"  # too many records were overwritten before they could be read
+    FEW = "few rounds"  # the span has too few rounds
+    PHASES = "phases"  # the throughput changes within the span
+    REPLAY = "replay"  # without a change the replay has another throughput than the recording
+    UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
+
+
+class LockPressureShare(Struct, frozen=True):
+    """How much of the threads' time a lock takes. Shares are 0 to 1."""
+
+    lock: int  # id
+    wait_share: float  # of all threads' time: waits for the lock
+    wait_shares: tuple[float, ...]  # the same in each part of the span
+    path_share: float  # of the critical path: holds of the lock
+
+
+class WhatIf(Struct, frozen=True):
+    """The answers for one recorded span of a process."""
+
+    span_s: float  # seconds that were recorded
+    parts: int  # parts of the span that were replayed
+    rounds_per_s: float  # throughput that was recorded
+    unit: int  # id of the lock whose acquisitions are the rounds; 0: each thread's own rounds
+    replayed: float  # replayed throughput without a change, as a multiple of the recorded one
+    refusal: WhatIfRefusal | None  # None: there are predictions
+    predictions: tuple[Prediction, ...]  # the largest gain first
+    pressure: tuple[LockPressureShare, ...]  # the largest first
+    cpus: int  # that the process may use
+    cpus_used: float
+    #: the throughput at the level that records all, as a multiple of that before; None: not known
+    recording_cost: float | None = None

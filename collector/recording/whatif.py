@@ -1,0 +1,46 @@
+"""Predicts the gain of changes of the locks, in a live process or in a recording."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from locktop.collector.analysis.whatif.answer import Question, answer
+from locktop.collector.model import Snapshot, WhatIf
+from locktop.collector.recording.moments import Moments
+from locktop.collector.recording.whatif_evidence import observe, recorded
+from locktop.collector.recording.whatif_question import WantedChanges, changes_of, unit_of
+from locktop.collector.sources.base import Source
+
+
+class Answered(Struct, frozen=True):
+    """The answers, and a snapshot with the names of the locks."""
+
+    whatif: WhatIf
+    snapshot: Snapshot
+
+
+def of_process(source: Source, pid: int, duration_s: float, wanted: WantedChanges) -> Answered:
+    """Record all holds of a process for some seconds, and answer.
+
+    Args:
+        source: the process; the caller closes it.
+        pid: the same process.
+        duration_s: seconds.
+        wanted: the changes; none: the likely ones.
+
+    Raises:
+        LocktopError: the process cannot be recorded, or a change does not fit it.
+    """
+    first = source.scan(resolve=True)
+    question = Question(changes_of(wanted, first), unit_of(wanted, first))
+    observed = observe(source, pid, duration_s)
+    found = replace(answer(observed.evidence, question), recording_cost=observed.recording_cost)
+    return Answered(found, observed.snapshot)
+
+
+def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChanges) -> Answered:
+    """Answer from a span of a recording, nanoseconds since 1970. Raises LocktopError."""
+    evidence, snapshot = recorded(moments, from_ns, to_ns)
+    question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
+    return Answered(answer(evidence, question), snapshot)

@@ -1,0 +1,314 @@
+"""Collects the evidence for predictions: from a live process, or from a recording."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from random import Random
+
+from msgspec import Struct
+
+from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
+from locktop.collector.errors import LocktopError
+from locktop.collector.linux.target import find_process
+from locktop.collector.linux.threads import KernelThreads
+from locktop.collector.model import SignalRecord, Snapshot, ThreadState, WaitRecord
+from locktop.collector.recording.moments import HasSignals, Moments
+from locktop.collector.recording.time_lines import KnowsLosses
+from locktop.collector.shm import slot_batch
+from locktop.collector.shm.ring_drain import RingDrain
+from locktop.collector.shm.slot_batch import SlotBatch
+from locktop.collector.sources import levels
+from locktop.collector.sources.base import Source
+
+#: Readings of thread states in a second: of all threads, and of one.
+_READS_PER_S, _MAX_HZ = 2000, 50.0
+#: A reading that took longer says too little about the moment.
+_MAX_READ_NS = 100_000
+#: Seconds of one batch, and the longest pause between two copies of the rings.
+_BATCH_S, _PAUSE_S = 0.1, 0.005
+#: Seconds at the level before, for the cost of the records.
+_BEFORE_S = 1.0
+#: Records that are decoded, of a span with more the newest are left out.
+_MAX_RECORDS = 400_000
+_READY = frozenset({ThreadState.RUNNING, ThreadState.RUNNABLE})
+_NS = 1_000_000_000
+
+
+class Observed(Struct, frozen=True):
+    """The evidence of a live process."""
+
+    evidence: Evidence
+    snapshot: Snapshot  # from the end, with all names
+    recording_cost: float | None  # throughput while all was recorded, as a multiple of before
+
+
+def observe(source: Source, pid: int, duration_s: float) -> Observed:
+    """Record all holds and signals of a process for some time.
+
+    Args:
+        source: the process with the library; the caller closes it.
+        pid: the same process.
+        duration_s: seconds.
+
+    Raises:
+        LocktopError: the process runs without the library, or has ended.
+    """
+    first = source.scan()
+    if first.is_sampled:
+        raise LocktopError(f"whatif needs the library; process {pid} runs without it")
+    time.sleep(min(_BEFORE_S, duration_s / 4))
+    second = source.scan()
+    drain = source.drain(0)
+    if drain is None or second.ended:
+        raise LocktopError(f"process {pid} has ended")
+    drained = _Drained(drain)
+    try:
+        with levels.all_recorded(pid):
+            third = source.scan()
+            kernel = _Kernel(pid, [thread.tid for thread in third.threads if thread.alive])
+            try:
+                kernel.sample(duration_s)
+            finally:
+                kernel.close()
+            fourth = source.scan()
+    finally:
+        drained.close()
+    if fourth.ended:
+        raise LocktopError(f"process {pid} ended while its locks were recorded")
+    from_ns, to_ns = kernel.from_ns, kernel.to_ns
+    names = {thread.tid: thread.name for thread in fourth.threads}
+    evidence = Evidence(
+        from_ns=from_ns,
+        to_ns=to_ns,
+        records=drained.records(from_ns, to_ns),
+        signals=drained.signals(from_ns, to_ns),
+        samples=kernel.samples,
+        times=kernel.times(names),
+        losses=drained.losses(from_ns),
+        cpus=fourth.process.cpus or os.cpu_count() or 1,
+        others_cpus=kernel.others_cpus(),
+    )
+    before, meanwhile = _acquired_per_s(first, second), _acquired_per_s(third, fourth)
+    return Observed(
+        evidence=evidence,
+        snapshot=source.scan(resolve=True),
+        recording_cost=meanwhile / before if before and meanwhile else None,
+    )
+
+
+def _acquired_per_s(earlier: Snapshot, later: Snapshot) -> float:
+    """Return the acquisitions a second between two scans."""
+    counts = [sum(lock.acquisitions or 0 for lock in one.locks) for one in (earlier, later)]
+    return (counts[1] - counts[0]) / max(later.duration_s - earlier.duration_s, 1e-9)
+
+
+class _Drained:
+    """The records of a process, as a thread of its own drains them."""
+
+    def __init__(self, drain: RingDrain) -> None:
+        self._drain = drain
+        self._batches: list[SlotBatch] = []
+        self._lost: list[tuple[int, int]] = []
+        self._is_stopped = False
+        self._fault: LocktopError | None = None
+        self._thread = threading.Thread(target=self._run, name="lock records", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        last_ns = time.time_ns()
+        try:
+            while not self._is_stopped:
+                batch = self._drain.take(_BATCH_S, _PAUSE_S).slots
+                if batch.lost:
+                    self._lost.append((last_ns, batch.time_ns))
+                last_ns = batch.time_ns
+                self._batches.append(batch)
+        except LocktopError as error:
+            self._fault = error
+
+    def close(self) -> None:
+        self._is_stopped = True
+        self._drain.hurry()
+        self._thread.join()
+        self._drain.close()
+
+    def records(self, from_ns: int, to_ns: int) -> list[WaitRecord]:
+        """Return the records of a span, in the order of their begin. Raises LocktopError."""
+        if self._fault is not None:
+            raise self._fault
+        found: list[WaitRecord] = []
+        for batch in self._batches:
+            found += slot_batch.decode_span(batch, from_ns, to_ns)
+            if len(found) > _MAX_RECORDS:
+                self._lost.append((batch.time_ns, to_ns))
+                break
+        return sorted(found, key=lambda one: one.began_ns)
+
+    def signals(self, from_ns: int, to_ns: int) -> list[SignalRecord]:
+        """Return the signals of a span, the oldest first."""
+        found: list[SignalRecord] = []
+        for batch in self._batches:
+            found += slot_batch.decode_signals(batch, from_ns, to_ns)
+        return sorted(found, key=lambda one: one.time_ns)
+
+    def losses(self, from_ns: int) -> list[tuple[int, int]]:
+        """Return the spans with losses that end after a moment."""
+        return [one for one in self._lost if one[1] > from_ns]
+
+
+class _Kernel:
+    """The kernel's view of some threads: their states, their times, and the CPUs of others."""
+
+    def __init__(self, pid: int, tids: Iterable[int]) -> None:
+        """``tids``: of the pid namespace of the process."""
+        self._pid = pid
+        self._random = Random(pid)
+        self.samples: list[StateSample] = []
+        self._files: dict[int, int] = {}  # descriptors of stat by tid
+        self._first: dict[int, tuple[int, int]] = {}
+        self._last: dict[int, tuple[int, int]] = {}
+        tasks = KernelThreads(pid, find_process(pid).own_pid)
+        self._directories = {tid: f"/proc/{pid}/task/{tasks.kernel_tid(tid)}" for tid in tids}
+        tasks.close()
+        for tid, directory in self._directories.items():
+            with contextlib.suppress(OSError):  # the thread ended, or no descriptor is left
+                self._files[tid] = os.open(f"{directory}/stat", os.O_RDONLY)
+        self.from_ns = self.to_ns = 0
+        self._busy_s = 0.0
+
+    def close(self) -> None:
+        for file in self._files.values():
+            os.close(file)
+
+    def sample(self, duration_s: float) -> None:
+        """Read the states of the threads again and again, for some seconds."""
+        pause_s = max(1 / _MAX_HZ, len(self._files) / _READS_PER_S)
+        self._first, busy_s = self._scheds(), _busy_s(self._pid)
+        self.from_ns = time.time_ns()
+        end = time.monotonic() + duration_s
+        while (left_s := end - time.monotonic()) > 0:
+            for tid, file in self._files.items():
+                self._sample_one(tid, file)
+            # Not at one pace with the program.
+            time.sleep(min(left_s, pause_s * self._random.uniform(0.5, 1.5)))
+        self.to_ns = time.time_ns()
+        self._last, self._busy_s = self._scheds(), _busy_s(self._pid) - busy_s
+
+    def _sample_one(self, tid: int, file: int) -> None:
+        before_ns = time.time_ns()
+        try:
+            stat = os.pread(file, 256, 0)
+        except OSError:
+            return  # the thread ended
+        after_ns = time.time_ns()
+        state = stat[stat.rfind(b")") + 2 :][:1]
+        if after_ns - before_ns < _MAX_READ_NS:
+            self.samples.append(StateSample(tid, (before_ns + after_ns) // 2, state == b"R"))
+
+    def _scheds(self) -> dict[int, tuple[int, int]]:
+        """Return the time on a CPU and in the queue of each thread, nanoseconds."""
+        found = {}
+        for tid, directory in self._directories.items():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open(f"{directory}/schedstat", "rb") as file:
+                    words = file.read().split()
+                found[tid] = int(words[0]), int(words[1])
+        return found
+
+    def times(self, names: Mapping[int, str]) -> dict[int, ThreadTimes]:
+        """Return the times of each thread in the span."""
+        found = {}
+        for tid, (cpu_ns, queued_ns) in self._last.items():
+            first = self._first.get(tid, (0, 0))
+            found[tid] = ThreadTimes(
+                name=names.get(tid, ""), cpu_ns=cpu_ns - first[0], queued_ns=queued_ns - first[1]
+            )
+        return found
+
+    def others_cpus(self) -> float:
+        """Return how many CPUs other programs used, of those that the process may use."""
+        span_s = (self.to_ns - self.from_ns) / _NS
+        own_s = sum(one.cpu_ns for one in self.times({}).values()) / _NS
+        return max(0.0, (self._busy_s - own_s) / span_s) if span_s else 0.0
+
+
+def _busy_s(pid: int) -> float:
+    """Return the time for which the CPUs of a process were busy, seconds (proc(5), /proc/stat)."""
+    allowed = {b"cpu%d" % cpu for cpu in os.sched_getaffinity(pid)}
+    ticks = 0
+    with open("/proc/stat", "rb") as file:
+        for line in file:
+            words = line.split()
+            if words and words[0] in allowed:
+                numbers = [int(word) for word in words[1:9]]
+                ticks += sum(numbers) - numbers[3] - numbers[4]  # without idle and iowait
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snapshot]:
+    """Return the evidence of a span of a recording, and its last snapshot.
+
+    The states of threads are known at the snapshots alone.
+
+    Raises:
+        LocktopError: the recording is damaged, or has no records of holds.
+    """
+    times_ns = [one for one in moments.times_ns() if from_ns <= one <= to_ns]
+    if len(times_ns) < 2:
+        raise LocktopError("whatif needs a recording of several snapshots")
+    first, last = moments.at(times_ns[0]), moments.at(times_ns[-1])
+    if last.level != "all":
+        raise LocktopError(
+            f"the recording has the level {last.level}; whatif needs one with the level all:"
+            " `locktop ctl -p PID --level all` before `locktop record`"
+        )
+    from_ns, to_ns = times_ns[0], times_ns[-1]
+    samples: list[StateSample] = []
+    queued: dict[int, float] = {}
+    for time_ns in times_ns[1:]:
+        snapshot = moments.at(time_ns)
+        for thread in snapshot.threads:
+            if thread.alive:
+                samples.append(StateSample(thread.tid, time_ns, thread.state in _READY))
+                runnable = thread.time.runnable if thread.time is not None else 0.0
+                part_s = runnable * snapshot.interval_s
+                queued[thread.tid] = queued.get(thread.tid, 0.0) + part_s
+    used_s = {thread.tid: thread.cpu_s for thread in first.threads}
+    signals = moments.signals(from_ns, to_ns) if isinstance(moments, HasSignals) else ()
+    return (
+        Evidence(
+            from_ns=from_ns,
+            to_ns=to_ns,
+            records=moments.records(from_ns, to_ns),
+            signals=signals,
+            samples=samples,
+            times={
+                one.tid: ThreadTimes(
+                    name=one.name,
+                    cpu_ns=max(0, round((one.cpu_s - used_s.get(one.tid, 0.0)) * _NS)),
+                    queued_ns=round(queued.get(one.tid, 0.0) * _NS),
+                )
+                for one in last.threads
+                if one.alive
+            },
+            losses=_losses(moments, from_ns, to_ns),
+            cpus=last.process.cpus or 1,
+        ),
+        last,
+    )
+
+
+def _losses(moments: Moments, from_ns: int, to_ns: int) -> list[tuple[int, int]]:
+    """Return the parts of the span in which records were lost."""
+    if not isinstance(moments, KnowsLosses):
+        return []
+    parts, found = 40, []
+    for number in range(parts):
+        begin, end = (from_ns + (to_ns - from_ns) * one // parts for one in (number, number + 1))
+        if moments.lost_records(begin, end):
+            found.append((begin, end))
+    return found

@@ -1,0 +1,116 @@
+"""Turns what a user asks (``--hold index_mu=0.5x``) into changes of a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from locktop.collector.analysis.whatif.programs import group_of
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Change, ChangeKind, Kind, Lock, Snapshot
+from locktop.collector.profile.inside_tree import lock_named
+
+_FACTOR = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)x?")
+_COUNT = re.compile(r"[1-9]\d{0,4}")
+#: The share of acquisitions that read, unless the user names one.
+READ_SHARE = 0.9
+_HELD = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM})
+
+
+class WantedChanges(Struct, frozen=True):
+    """The texts of the options. An empty sequence: the option was not given."""
+
+    hold: Sequence[str] = ()  # LOCK=0.5x
+    split: Sequence[str] = ()  # LOCK=8
+    rw: Sequence[str] = ()  # LOCK or LOCK=0.9
+    threads: Sequence[str] = ()  # GROUP=16
+    cpus: Sequence[int] = ()
+    throughput: str | None = None  # LOCK
+
+
+def changes_of(wanted: WantedChanges, snapshot: Snapshot) -> list[Change]:
+    """Return the changes.
+
+    Raises:
+        LocktopError: a text is no change, or a lock or a group of threads is not there.
+    """
+    found = []
+    for text in wanted.hold:
+        name, value = _parts(text, "--hold", "LOCK=0.5x")
+        if not _FACTOR.fullmatch(value):
+            raise LocktopError(f"--hold {text}: {value!r} is no factor such as 0.5x")
+        lock = _lock(snapshot, name, "--hold")
+        amount = float(value.removesuffix("x"))
+        found.append(Change(kind=ChangeKind.HOLD, amount=amount, lock=lock))
+    for text in wanted.split:
+        name, value = _parts(text, "--split", "LOCK=8")
+        lock = _lock(snapshot, name, "--split")
+        count = _count(value, f"--split {text}")
+        found.append(Change(kind=ChangeKind.SPLIT, amount=count, lock=lock))
+    for text in wanted.rw:
+        name, value = _parts(text, "--rw", "LOCK=0.9") if "=" in text else (text, "")
+        lock = _lock(snapshot, name, "--rw")
+        found.append(Change(kind=ChangeKind.RW, amount=_share(value, text), lock=lock))
+    for text in wanted.threads:
+        name, value = _parts(text, "--threads", "GROUP=16")
+        count = _count(value, f"--threads {text}")
+        group = _group(snapshot, name)
+        found.append(Change(kind=ChangeKind.THREADS, amount=count, group=group))
+    found += [Change(kind=ChangeKind.CPUS, amount=count) for count in wanted.cpus]
+    return found
+
+
+def unit_of(wanted: WantedChanges, snapshot: Snapshot) -> int | None:
+    """Return the id of the lock whose acquisitions are counted. Raises LocktopError."""
+    if wanted.throughput is None:
+        return None
+    return lock_named(snapshot.locks, wanted.throughput).id
+
+
+def _parts(text: str, option: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.rpartition("=")
+    if not equals or not name:
+        raise LocktopError(f"{option} {text}: the form is {option} {form}")
+    return name, value
+
+
+def _lock(snapshot: Snapshot, name: str, option: str) -> int:
+    known = [lock for lock in snapshot.locks if lock.kind in _HELD]
+    lock: Lock = lock_named(known, name)
+    if option == "--rw" and lock.kind is Kind.RWLOCK:
+        raise LocktopError(f"--rw {name}: {lock.name} is an rwlock already")
+    return lock.id
+
+
+def _count(value: str, option: str) -> int:
+    if not _COUNT.fullmatch(value):
+        raise LocktopError(f"{option}: {value!r} is no number from 1 to 99999")
+    return int(value)
+
+
+def _share(value: str, text: str) -> float:
+    if not value:
+        return READ_SHARE
+    try:
+        share = float(value)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise LocktopError(f"--rw {text}: {value!r} is no share of readers from 0 to 1")
+    return share
+
+
+def _group(snapshot: Snapshot, name: str) -> str:
+    groups = _names(group_of(thread.name) for thread in snapshot.threads if thread.alive)
+    wanted = name.rstrip("*")
+    fitting = [group for group in groups if group in (wanted, group_of(wanted))]
+    if not fitting:
+        known = ", ".join(groups[:8])
+        raise LocktopError(f"there is no group of threads {name!r}; groups: {known}")
+    return fitting[0]
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    return sorted(set(names))

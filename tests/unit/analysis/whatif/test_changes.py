@@ -1,0 +1,70 @@
+"""Changes of a simulated program."""
+
+from __future__ import annotations
+
+import pytest
+from unit.builders.simulated import ROUND, holding, program, sleep
+
+from locktop.collector.analysis.whatif.changes import changed
+from locktop.collector.analysis.whatif.predict import SpanReplays, predict
+from locktop.collector.analysis.whatif.simulated_program import Do, LockModel, LockType, Operation
+from locktop.collector.analysis.whatif.simulator import Simulator
+from locktop.collector.model import Change, ChangeKind
+
+CROWD = program((16, (sleep(100), *holding(0, sleep(100)), ROUND)))
+
+
+def gain(kind: ChangeKind, amount: float, group: str = "") -> float:
+    change = Change(kind=kind, amount=amount, lock=0 if group else 65, group=group)
+    return predict([SpanReplays(CROWD)], change).ratio
+
+
+def test_half_the_hold_of_a_saturated_lock_doubles_the_throughput() -> None:
+    assert gain(ChangeKind.HOLD, 0.5) == pytest.approx(2.0, rel=0.02)
+
+
+def test_time_outside_of_the_lock_stays() -> None:
+    after = changed(CROWD, Change(kind=ChangeKind.HOLD, amount=0.5, lock=65))
+    amounts = [one.amount for one in after.threads[0].operations if one.do == Do.SLEEP]
+    assert amounts == [100_000, 50_000]
+
+
+def test_a_split_lock_is_taken_in_parts() -> None:
+    # 16 threads choose one of 16 locks: some meet, so less than the bound of 80,000.
+    assert 5.0 < gain(ChangeKind.SPLIT, 16) < 8.0
+
+
+def test_each_release_is_of_the_lock_that_was_taken() -> None:
+    after = changed(CROWD, Change(kind=ChangeKind.SPLIT, amount=4, lock=65))
+    for thread in after.threads:
+        taken = [one.lock for one in thread.operations if one.do == Do.TAKE]
+        assert taken == [one.lock for one in thread.operations if one.do == Do.RELEASE]
+    assert len(after.locks) == 4
+
+
+def test_readers_of_an_rwlock_do_not_wait() -> None:
+    assert gain(ChangeKind.RW, 1.0) == pytest.approx(8.0, rel=0.02)
+    assert gain(ChangeKind.RW, 0.0) == pytest.approx(1.0, rel=0.05)
+
+
+def test_fewer_threads_are_enough_for_a_saturated_lock() -> None:
+    assert gain(ChangeKind.THREADS, 4, "group0") == pytest.approx(1.0, rel=0.02)
+    assert gain(ChangeKind.THREADS, 1, "group0") == pytest.approx(0.5, rel=0.02)
+
+
+def test_a_barrier_meets_as_many_threads_as_there_are() -> None:
+    barrier = (LockModel(67, LockType.BARRIER, 3),)
+    team = program((3, (sleep(100), Operation(Do.MEET, 0), ROUND)), locks=barrier)
+    after = changed(team, Change(kind=ChangeKind.THREADS, amount=5, group="group0"))
+    assert after.locks[0].units == 5
+    assert sum(Simulator(after).run(0, 10**9).rounds) == pytest.approx(50_000, rel=0.01)
+
+
+def test_a_lock_that_is_not_there_changes_nothing() -> None:
+    assert changed(CROWD, Change(kind=ChangeKind.HOLD, amount=0.5, lock=1)) is CROWD
+
+
+def test_the_interval_has_the_prediction_and_ends_at_the_bound() -> None:
+    found = predict([SpanReplays(CROWD)], Change(kind=ChangeKind.HOLD, amount=0.5, lock=65))
+    assert found.low < found.ratio <= found.high
+    assert found.bound == pytest.approx(2.0, rel=0.02)
