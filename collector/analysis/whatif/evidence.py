@@ -39,6 +39,9 @@ class Evidence(Struct, frozen=True):
     losses: Sequence[tuple[int, int]]  # spans in which records were lost
     cpus: int  # that the process may use
     others_cpus: float = 0.0  # CPUs that other programs used
+    #: By tid: when the thread's own time in the span begins and ends, if not with the span. A hold
+    #: that goes on at the begin, and a wait that goes on at the end, belong to the parts beside.
+    edges: Mapping[int, tuple[int, int]] = {}
 
     @property
     def span_ns(self) -> int:
@@ -47,16 +50,31 @@ class Evidence(Struct, frozen=True):
 
 
 def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
-    """Return the evidence of a part of the span. All samples stay: they tell of the whole."""
+    """Return the evidence of a part of the span. All samples stay: they tell of the whole.
+
+    A record belongs to the part in which the thread got the lock.
+    """
     share = (to_ns - from_ns) / evidence.span_ns
+    records = []
+    begins: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    for one in evidence.records:
+        if one.got_ns < from_ns:
+            begins[one.tid] = max(begins.get(one.tid, from_ns), one.end_ns)
+        elif one.got_ns < to_ns:
+            records.append(one)
+        else:
+            ends[one.tid] = min(ends.get(one.tid, to_ns), one.began_ns)
+    tids = {one.tid for one in records}
     return replace(
         evidence,
         from_ns=from_ns,
         to_ns=to_ns,
-        records=[one for one in evidence.records if one.began_ns < to_ns and one.end_ns >= from_ns],
+        records=records,
         signals=[one for one in evidence.signals if from_ns <= one.time_ns < to_ns],
         times={tid: _scaled(one, share) for tid, one in evidence.times.items()},
         losses=[(begin, end) for begin, end in evidence.losses if begin < to_ns and end > from_ns],
+        edges={tid: (begins.get(tid, from_ns), ends.get(tid, to_ns)) for tid in tids},
     )
 
 
@@ -74,7 +92,8 @@ def parts(evidence: Evidence, count: int, max_records: int) -> list[Evidence]:
         begin_ns = evidence.from_ns + number * step_ns
         whole = part(evidence, begin_ns, begin_ns + step_ns)
         if len(whole.records) > max_records:
-            whole = part(evidence, begin_ns, whole.records[max_records].began_ns)
+            got_ns = sorted(one.got_ns for one in whole.records)[max_records]
+            whole = part(evidence, begin_ns, got_ns)
         if not whole.losses and whole.span_ns > 0:
             found.append(whole)
     return found

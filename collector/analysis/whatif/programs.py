@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from locktop.collector.analysis.whatif.background import (
     busy_threads,
@@ -34,7 +35,7 @@ from locktop.collector.analysis.whatif.simulated_program import (
 from locktop.collector.model import Kind
 
 _DIGITS = re.compile(r"[-_:#/. ]*\d+$")
-#: What happened at a boundary, and the call site, or the lock if the site is not known.
+#: The event of a boundary, and its call site. The lock stands for a site that is not known.
 _Event = tuple[At, int]
 
 
@@ -123,13 +124,10 @@ class ProgramBuilder:
         positions: dict[CallPair, list[tuple[int, int]]] = {}
         segments: dict[CallPair, list[int]] = {}
         for tid in tids:
-            boundaries = self._boundaries[tid]
-            for number in range(len(boundaries) - 1):
-                before, after = boundaries[number], boundaries[number + 1]
-                if is_own(before):
-                    pair = pair_of(before, after)
-                    positions.setdefault(pair, []).append((tid, number))
-                    segments.setdefault(pair, []).append(after.time_ns - before.time_ns)
+            for number, before, after, duration_ns in self._segments(tid):
+                pair = pair_of(before, after)
+                positions.setdefault(pair, []).append((tid, number))
+                segments.setdefault(pair, []).append(duration_ns)
         times = [self._times[tid] for tid in tids if tid in self._times]
         cpu_ns = sum(one.cpu_ns for one in times)
         ready_ns = cpu_ns + sum(one.queued_ns for one in times)
@@ -138,6 +136,23 @@ class ProgramBuilder:
             used = split(parts, shares[pair], cpu_ns / ready_ns if ready_ns else 1.0)
             for (tid, number), part in zip(positions[pair], used, strict=True):
                 found[tid][number] = part
+
+    def _segments(self, tid: int) -> Iterator[tuple[int, Boundary, Boundary, int]]:
+        """Yield the parts of a thread's own time: number, boundaries and length, nanoseconds.
+
+        The time after the last boundary and the time before the first one are one part: the thread
+        goes round in the span. So no long part is lost because it meets an end of the span.
+        """
+        boundaries = self._boundaries[tid]
+        whole = self._evidence.from_ns, self._evidence.to_ns
+        begin_ns, end_ns = self._evidence.edges.get(tid, whole)
+        for number, (before, after) in enumerate(pairwise(boundaries)):
+            if is_own(before):
+                yield number, before, after, after.time_ns - before.time_ns
+        last, first = boundaries[-1], boundaries[0]
+        if is_own(last):
+            around_ns = max(0, end_ns - last.time_ns) + max(0, first.time_ns - begin_ns)
+            yield len(boundaries) - 1, last, first, around_ns
 
     # ---- operations ----
 
@@ -155,21 +170,21 @@ class ProgramBuilder:
         operations: list[Operation] = []
         held = Counter[int]()
         holding, repeated = _holding(boundaries), self._repeated[tid]
-        first = last = None
+        rest = None  # an index of ``operations``
         for number, boundary in enumerate(boundaries):
             operations += self._calls(tid, boundaries, number, held)
             if self._is_round(boundary, repeated, holding[number]):
                 operations.append(Operation(Do.ROUND))
                 self._rounds[self._group(tid)] += 1
-            if _event(boundary) == repeated and not holding[number]:
-                first, last = (len(operations) if first is None else first), len(operations)
+            if rest is None and boundary.at is not At.REQUESTED and not holding[number]:
+                rest = len(operations)
             part = used[number]
             if part is not None and part.cpu_ns:
                 operations.append(Operation(Do.COMPUTE, amount=part.cpu_ns))
             if part is not None and part.sleep_ns:
                 operations.append(Operation(Do.SLEEP, amount=part.sleep_ns))
-        # From one such moment to another one: the operations can be repeated.
-        return tuple(operations[first:last])
+        # The thread goes round in the span, and begins where it holds nothing.
+        return () if rest is None else (*operations[rest:], *operations[:rest])
 
     def _calls(
         self, tid: int, boundaries: Sequence[Boundary], number: int, held: Counter[int]

@@ -17,6 +17,7 @@
 #include <math.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 
 #include "../target.h"
 
@@ -58,7 +59,7 @@ static sem_t semaphores[LOCKS];
 static struct group groups[GROUPS];
 static struct worker workers[THREADS];
 static int group_count, worker_count;
-static double loops_per_us;
+static double loops_per_us, sleep_extra_us;
 
 static KEPT void compute(double us)
 {
@@ -184,11 +185,23 @@ static void calibrate(void)
     }
 }
 
+/* A sleep is longer than asked for, by the time of the timer and of the way back to a CPU. */
+static void measure_sleeps(void)
+{
+    enum { TIMES = 200 };
+    prctl(PR_SET_TIMERSLACK, 1); /* for all threads that this one starts */
+    double began = now();
+    for (int i = 0; i < TIMES; i++)
+        sleep_us(100);
+    sleep_extra_us = (now() - began) * 1e6 / TIMES - 100;
+}
+
 static void tell(double began)
 {
     char line[512];
-    int length = snprintf(line, sizeof line, "{\"loops_per_us\": %.6g, \"seconds\": %.9f",
-                          loops_per_us, now() - began);
+    int length = snprintf(line, sizeof line,
+                          "{\"loops_per_us\": %.6g, \"sleep_extra_us\": %.6g, \"seconds\": %.9f",
+                          loops_per_us, sleep_extra_us, now() - began);
     for (int i = 0; i < group_count; i++) {
         unsigned long rounds = 0;
         for (int j = 0; j < worker_count; j++)
@@ -206,6 +219,7 @@ int main(int count, char **arguments)
     if (count < 2 || count > GROUPS)
         return 2;
     calibrate();
+    measure_sleeps();
     for (int i = 0; i < LOCKS; i++) {
         pthread_mutex_init(&mutexes[i], NULL);
         pthread_rwlock_init(&rwlocks[i], NULL);

@@ -23,7 +23,7 @@ def test_half_the_hold_of_a_saturated_lock_doubles_the_throughput() -> None:
     assert gain(ChangeKind.HOLD, 0.5) == pytest.approx(2.0, rel=0.02)
 
 
-def test_time_outside_of_the_lock_stays() -> None:
+def test_time_without_the_lock_is_the_same() -> None:
     after = changed(CROWD, Change(kind=ChangeKind.HOLD, amount=0.5, lock=65))
     amounts = [one.amount for one in after.threads[0].operations if one.do == Do.SLEEP]
     assert amounts == [100_000, 50_000]

@@ -76,7 +76,7 @@ def test_nested_holds_keep_their_order() -> None:
         records += [hold(1, 65, 2000 * n, 1000), hold(1, 66, 2000 * n + 300, 200, site=2)]
     program = ProgramBuilder(evidence(records)).build()
     calls = [one.do for one in program.threads[0].operations if one.do in (Do.TAKE, Do.RELEASE)]
-    assert calls == [Do.TAKE, Do.TAKE, Do.RELEASE, Do.RELEASE] * 49
+    assert calls == [Do.TAKE, Do.TAKE, Do.RELEASE, Do.RELEASE] * 50
 
 
 def test_acquisitions_of_a_lock_can_be_the_rounds() -> None:
