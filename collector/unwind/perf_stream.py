@@ -5,7 +5,8 @@ signal. The cost is an interrupt and a copy of at most 8 KiB.
 
 With the right to do so, each CPU has one event and one ring. Such an event costs nothing when a CPU
 changes to another thread. The samples of other processes are dropped unread. Otherwise each thread
-has an event and a ring. The kernel then stops and starts a timer at each change of threads.
+has an event and a ring. The kernel then stops and starts a timer at each change of threads. So some
+samples of threads that switch often are unfair (sample_timing.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import errno
 import mmap
 import os
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ from locktop.collector.linux.perf_counters import no_right
 from locktop.collector.native import ffi, lib
 from locktop.collector.unwind.arch import Architecture
 from locktop.collector.unwind.perf_sample import RefusedError
+from locktop.collector.unwind.sample_timing import EventTimer, UsualDelay
 from locktop.collector.unwind.stack_memory import StackCopy
 
 #: Bytes of a ring, powers of two: some 14 samples or 7. The smaller one is for users who may lock
@@ -48,6 +51,7 @@ class _Ring(NamedTuple):
     fd: int
     memory: mmap.mmap
     size: int
+    timer: EventTimer | None = None  # None: all samples are fair
 
 
 class SampleStream:
@@ -65,6 +69,8 @@ class SampleStream:
         self._architecture = architecture
         self._cpu_period_ns = round(1e9 / rate)
         self._period_ns = 0  # of the events of threads; 0: no thread has an event
+        self._usual: UsualDelay | None = None  # None: the period is steady
+        self._ran_ns = self._stood_ns = 0  # see stretch
         self._registers = sampled_registers(architecture)
         self._rings: dict[int, _Ring] = {}  # by tid
         self._cpus: dict[int, _Ring] = {}  # by CPU; empty if each thread has a ring
@@ -124,18 +130,28 @@ class SampleStream:
         self._end_all(self._cpus)
         return False
 
-    def begin(self, period_s: float) -> None:
+    def begin(self, period_s: float, is_varied: bool = False) -> None:
         """Give each followed thread an event, and the threads that will be followed too.
 
         Args:
-            period_s: seconds of a thread's processor time between its samples.
+            period_s: seconds of a thread's processor time between its samples, in the mean.
+            is_varied: whether the period changes, and unfair samples are dropped. This is for
+                threads that switch often.
         """
         period_ns = round(1e9 * period_s)
         if self._cpus or period_ns == self._period_ns:
             return
         self.end()
         self._period_ns = period_ns
+        self._usual = (self._usual or UsualDelay()) if is_varied else None
+        self._ran_ns //= 2
+        self._stood_ns //= 2
         self._follow_each()
+
+    @property
+    def stretch(self) -> float:
+        """How many periods a sample stands for, because others were dropped as unfair."""
+        return max(1.0, self._ran_ns / self._stood_ns) if self._usual and self._stood_ns else 1.0
 
     def end(self) -> None:
         """Close the events of threads. Samples that were not read are lost."""
@@ -161,7 +177,8 @@ class SampleStream:
             return
         ring = _mapped(fd)
         if ring is not None:
-            self._rings[tid] = ring
+            timer = EventTimer(self._period_ns, self._usual) if self._usual else None
+            self._rings[tid] = ring._replace(timer=timer)
             return
         self.is_full = True
         if not self._rings:
@@ -184,9 +201,19 @@ class SampleStream:
                         self._samples, _BATCH, self._lost,
                     )  # fmt: skip
                     for at in range(count):
-                        yield self._copy(self._samples[at])
+                        if ring.timer is None or self._is_fair(self._samples[at], ring.timer):
+                            yield self._copy(self._samples[at])
             finally:
                 ffi.release(mapped)
+            if ring.timer is not None:
+                _vary(ring.fd, ring.timer)
+
+    def _is_fair(self, raw: Any, timer: EventTimer) -> bool:
+        before_ns = timer.ran_ns
+        is_fair = timer.is_fair(int(raw.time), int(raw.ran))
+        self._ran_ns += timer.ran_ns - before_ns
+        self._stood_ns += is_fair * self._period_ns
+        return is_fair
 
     def _copy(self, raw: Any) -> TimedCopy:
         values = dict(enumerate(ffi.unpack(raw.registers, len(self._architecture.perf))))
@@ -234,6 +261,12 @@ def _mapped(fd: int) -> _Ring | None:
             return _Ring(fd, mmap.mmap(fd, mmap.PAGESIZE + size), size)
     os.close(fd)
     return None
+
+
+def _vary(fd: int, timer: EventTimer) -> None:
+    period_ns = timer.next_period()
+    if period_ns and not lib.lt_change_period(fd, period_ns):
+        timer.changed(period_ns, time.monotonic_ns())
 
 
 def _end(ring: _Ring) -> None:

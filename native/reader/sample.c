@@ -56,7 +56,7 @@ static struct perf_event_attr stream(uint64_t period_ns, uint64_t registers, int
 {
     struct perf_event_attr wanted = task_clock(period_ns, registers, user_only);
 
-    wanted.sample_type |= PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+    wanted.sample_type |= PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
     wanted.sample_stack_user = LT_STREAM_STACK;
     wanted.wakeup_events = 0; /* nobody polls: the ring is read by the clock */
     wanted.use_clockid = 1;
@@ -78,6 +78,11 @@ int lt_open_cpu_stream(int32_t cpu, uint64_t period_ns, uint64_t registers)
     wanted.config = PERF_COUNT_SW_CPU_CLOCK;
     wanted.exclude_idle = 1;
     return opened(&wanted, -1, cpu);
+}
+
+int lt_change_period(int fd, uint64_t period_ns)
+{
+    return ioctl(fd, PERF_EVENT_IOC_PERIOD, &period_ns) ? -errno : 0;
 }
 
 int lt_take_sample(int fd)
@@ -152,7 +157,7 @@ int lt_read_sample(const void *mapped, uint64_t page, uint64_t size, uint64_t re
 /* Where a record of a sample in a stream begins. */
 struct stream_head {
     uint32_t pid, tid;
-    uint64_t time;
+    uint64_t time, ran;
 };
 
 /* A record of lost samples. */
@@ -177,6 +182,7 @@ static int take_stream_sample(struct reading *record, uint64_t registers,
     if (!take(record, &head, sizeof head) || !is_wanted(wanted, head.tid))
         return 0;
     sample->time = head.time;
+    sample->ran = head.ran;
     sample->tid = head.tid;
     return take_registers(record, registers, sample->registers) &&
            take_stack(record, sample->stack, sizeof sample->stack, &sample->stack_size);

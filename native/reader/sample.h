@@ -33,6 +33,7 @@ enum { LT_STREAM_STACK = 8192 }; /* bytes of a stack in each sample of a stream 
 /* One of many samples of a thread. */
 struct lt_stream_sample {
     uint64_t time; /* nanoseconds, CLOCK_MONOTONIC */
+    uint64_t ran;  /* nanoseconds in which the event counted, since it was opened */
     uint32_t tid;
     uint32_t stack_size;    /* bytes */
     uint64_t registers[64]; /* as in struct lt_sample */
@@ -47,6 +48,10 @@ int lt_open_stream(int32_t tid, uint64_t period_ns, uint64_t registers, int user
  * between threads cost nothing more. Needs CAP_PERFMON or kernel.perf_event_paranoid 0 or less. The
  * arguments and the result are as of lt_open_stream(). */
 int lt_open_cpu_stream(int32_t cpu, uint64_t period_ns, uint64_t registers);
+
+/* Lets the next sample of a stream come after `period_ns` from now on, and so on. Returns 0 or the
+ * negative errno. */
+int lt_change_period(int fd, uint64_t period_ns);
 
 /* The threads of which a reader wants samples. */
 struct lt_wanted_threads {

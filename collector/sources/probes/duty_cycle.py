@@ -50,8 +50,12 @@ class Stream(Protocol):
     def is_wide(self) -> bool:
         """Whether the samples cost nothing at a switch."""
 
-    def begin(self, period_s: float) -> None:
-        """Sample each ``period_s`` of a thread's processor time."""
+    @property
+    def stretch(self) -> float:
+        """How many periods a sample stands for, because others were dropped."""
+
+    def begin(self, period_s: float, is_varied: bool = False) -> None:
+        """Sample each ``period_s`` of a thread's processor time, or at about these times."""
 
     def end(self) -> None:
         """Sample no thread."""
@@ -79,7 +83,7 @@ class Samples(NamedTuple):
     """Samples of running threads."""
 
     copies: list[TimedCopy]
-    periods: int  # for which each sample stands
+    periods: float  # for which each sample stands
 
 
 def load_between(before: Mapping[int, RunCounts], now: Mapping[int, RunCounts]) -> Load | None:
@@ -209,7 +213,8 @@ class DutyCycle:
             return Samples([], 1)
         if self._turn is not None:
             self._drain(self._turn)
-        found, self._copies = Samples(self._copies, self._periods), []
+        found = Samples(self._copies, self._periods * self._stream.stretch)
+        self._copies = []
         if self._turn is not None or found.copies:
             return found
         if self.has_turns:
@@ -226,7 +231,7 @@ class DutyCycle:
         turn = turn_s(load.switches)
         cycle = cycle_s(load.switches, turn)
         period_s = sample_period_s(self._period_s, turn, cycle, load.cpus)
-        self._stream.begin(period_s)
+        self._stream.begin(period_s, is_varied=True)
         now = time.monotonic()
         # A turn stands for half of the pauses around.
         stands_s = turn + (now - self._ended_at + cycle - turn) / 2

@@ -203,7 +203,7 @@ class HolderSampler:
                 time_ns=one.time_ns,
                 stack=self._id(self._cache.unwound(one.copy, self._unwinder), running=True),
                 on_cpu=True,
-                count=running.periods,
+                count=int(running.periods + random.random()),
             )
             for one in running.copies
         ]

@@ -116,9 +116,11 @@ def test_threads_that_switch_often_are_sampled_in_turns_with_the_same_shares(
     began: list[float] = []
     begin = perf_stream.SampleStream.begin
 
-    def notes_the_period(stream: perf_stream.SampleStream, period_s: float) -> None:
+    def notes_the_period(
+        stream: perf_stream.SampleStream, period_s: float, is_varied: bool = False
+    ) -> None:
         began.append(period_s)
-        begin(stream, period_s)
+        begin(stream, period_s, is_varied)
 
     monkeypatch.setattr(perf_stream.SampleStream, "begin", notes_the_period)
     target = start_target("shares_inside_lock", "yields", "2000", flags=("-O2",))
@@ -126,15 +128,14 @@ def test_threads_that_switch_often_are_sampled_in_turns_with_the_same_shares(
     cpu = min(os.sched_getaffinity(target.pid))
     for tid in procfs.tids(target.pid):
         os.sched_setaffinity(tid, {cpu})
-    snapshot, lock = sampled(target.pid, 499.0, "g_outer", 1500)
-    target.go_on()
-    found = shares(snapshot, lock)
-    expected = true_shares(target.truth()["cpu_s"])
-    # The samples of a turn are of one moment, and there are few turns: up to 7 points were seen.
-    assert true_shares(found) == pytest.approx(expected, abs=12.0)
+    snapshot, lock = sampled(target.pid, 1999.0, "g_outer", 12000)
+    # The program's own clock counts its calls of clock_gettime(), which take a part of 20 us. The
+    # functions compute 7, 2 and 1 times as much. With late samples the first one had 73 %. Without
+    # them, timers of a steady period gave it 66 to 73 %.
+    assert true_shares(shares(snapshot, lock)) == pytest.approx([70, 20, 10], abs=2.0)
     assert any("in short turns" in note for note in snapshot.notes)
     # Each turn has many samples.
-    assert len([period_s for period_s in began if period_s < 0.9 / 499.0]) >= 2
+    assert len([period_s for period_s in began if period_s < 0.9 / 1999.0]) >= 2
 
 
 def test_samples_of_whole_cpus_are_those_of_the_followed_threads(

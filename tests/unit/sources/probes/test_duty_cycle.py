@@ -52,9 +52,10 @@ class Stream:
         self.period_s = 0.0  # 0: off
         self.on_s = 0.0
         self.turns = 0
+        self.stretch = 1.0
         self._read_at = clock.now
 
-    def begin(self, period_s: float) -> None:
+    def begin(self, period_s: float, is_varied: bool = False) -> None:
         if period_s != self.period_s:
             self.period_s, self._read_at = period_s, self._clock.now
             self.turns += 1
