@@ -14,7 +14,8 @@ short holds, this number differs by chance from one second to the next.
 
 The environment variable EVENTS=threads lets each thread have an event, as for users without rights.
 Threads that switch often then have samples in turns, with some 12 seconds from one turn to the
-next. So a part must take 13 SECONDS.
+next. So a part must take 13 SECONDS. Programs with many context switches have samples in bursts,
+one each 2.5 seconds. So a part with the way "yields" must take 6 SECONDS at least.
 
 With the environment variable AWAKE=100, another process wakes 100 times a second on another CPU, in
 all parts. Such wake-ups alone may slow the program down (bench/wakeups.py). The figure is then what

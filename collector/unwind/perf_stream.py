@@ -67,7 +67,7 @@ class SampleStream:
     def __init__(self, architecture: Architecture, rate: float) -> None:
         """``rate``: samples in a second of a CPU, for events of whole CPUs."""
         self._architecture = architecture
-        self._cpu_period_ns = round(1e9 / rate)
+        self._first_period_ns = self._cpu_period_ns = round(1e9 / rate)
         self._period_ns = 0  # of the events of threads; 0: no thread has an event
         self._usual: UsualDelay | None = None  # None: the period is steady
         self._ran_ns = self._stood_ns = 0  # see stretch
@@ -91,7 +91,8 @@ class SampleStream:
     def follow(self, tids: Iterable[int]) -> None:
         """Choose the threads to sample, as far as there is memory, and no others.
 
-        Events of whole CPUs begin at once. For events of threads, see begin().
+        Events of whole CPUs begin at once, if they were not ended. For events of threads, see
+        begin().
 
         Args:
             tids: at most MAX_FOLLOWED ids of our own pid namespace.
@@ -118,13 +119,14 @@ class SampleStream:
             return False
         for cpu in cpus:
             try:
-                fd = open_stream(-1, self._cpu_period_ns, self._registers, cpu)
+                fd = open_stream(-1, self._first_period_ns, self._registers, cpu)
             except RefusedError:
                 break
             ring = _mapped(fd)
             if ring is None:
                 break
             self._cpus[cpu] = ring
+        self._cpu_period_ns = self._first_period_ns
         if self._cpus and len(self._cpus) == len(cpus):
             return True
         self._end_all(self._cpus)
@@ -133,13 +135,18 @@ class SampleStream:
     def begin(self, period_s: float, is_varied: bool = False) -> None:
         """Give each followed thread an event, and the threads that will be followed too.
 
+        Events of whole CPUs go on with another period.
+
         Args:
-            period_s: seconds of a thread's processor time between its samples, in the mean.
+            period_s: seconds of a thread's or CPU's time between its samples, in the mean.
             is_varied: whether the period changes, and unfair samples are dropped. This is for
                 threads that switch often.
         """
         period_ns = round(1e9 * period_s)
-        if self._cpus or period_ns == self._period_ns:
+        if self._cpus:
+            self._run_cpus(period_ns)
+            return
+        if period_ns == self._period_ns:
             return
         self.end()
         self._period_ns = period_ns
@@ -154,9 +161,16 @@ class SampleStream:
         return max(1.0, self._ran_ns / self._stood_ns) if self._usual and self._stood_ns else 1.0
 
     def end(self) -> None:
-        """Close the events of threads. Samples that were not read are lost."""
+        """Sample nothing. Samples of threads' events that were not read are lost."""
+        self._run_cpus(0)
         self._end_all(self._rings)
         self._period_ns = 0
+
+    def _run_cpus(self, period_ns: int) -> None:
+        if period_ns != self._cpu_period_ns:
+            for ring in self._cpus.values():
+                lib.lt_run_stream(ring.fd, period_ns)
+        self._cpu_period_ns = period_ns
 
     def _follow_each(self) -> None:
         self.is_full = False
@@ -265,7 +279,7 @@ def _mapped(fd: int) -> _Ring | None:
 
 def _vary(fd: int, timer: EventTimer) -> None:
     period_ns = timer.next_period()
-    if period_ns and not lib.lt_change_period(fd, period_ns):
+    if period_ns and not lib.lt_run_stream(fd, period_ns):
         timer.changed(period_ns, time.monotonic_ns())
 
 

@@ -80,9 +80,13 @@ int lt_open_cpu_stream(int32_t cpu, uint64_t period_ns, uint64_t registers)
     return opened(&wanted, -1, cpu);
 }
 
-int lt_change_period(int fd, uint64_t period_ns)
+int lt_run_stream(int fd, uint64_t period_ns)
 {
-    return ioctl(fd, PERF_EVENT_IOC_PERIOD, &period_ns) ? -errno : 0;
+    if (!period_ns)
+        return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) ? -errno : 0;
+    return ioctl(fd, PERF_EVENT_IOC_PERIOD, &period_ns) || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0)
+               ? -errno
+               : 0;
 }
 
 int lt_take_sample(int fd)

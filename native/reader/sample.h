@@ -49,9 +49,9 @@ int lt_open_stream(int32_t tid, uint64_t period_ns, uint64_t registers, int user
  * arguments and the result are as of lt_open_stream(). */
 int lt_open_cpu_stream(int32_t cpu, uint64_t period_ns, uint64_t registers);
 
-/* Lets the next sample of a stream come after `period_ns` from now on, and so on. Returns 0 or the
- * negative errno. */
-int lt_change_period(int fd, uint64_t period_ns);
+/* Lets the next sample of a stream come `period_ns` from now on, and so on. With 0, none comes.
+ * Returns 0 or the negative errno. */
+int lt_run_stream(int fd, uint64_t period_ns);
 
 /* The threads of which a reader wants samples. */
 struct lt_wanted_threads {

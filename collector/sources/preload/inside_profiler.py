@@ -33,10 +33,13 @@ from locktop.collector.shm.clock import clock_pair
 from locktop.collector.shm.control import RENEW_EVERY_S, WantedHolds
 from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.slot_batch import SlotBatch
+from locktop.collector.sources.probes.bursts import BURST_S
 from locktop.collector.sources.probes.holder_sampler import MAX_THREADS, HolderSampler
 
 #: Seconds of ring records in one batch.
 _BATCH_S = 0.25
+#: The same when a burst ends.
+_LAST_BATCH_S = 0.02
 #: Samples that wait for the end of a hold: an older one stays without a lock.
 _KEPT_NS = 60_000_000_000
 #: Slices of the pressure, and the latest seconds that they cover.
@@ -110,6 +113,7 @@ class InsideProfiler:
         self._turn = 0
         self._candidates = 0
         self._is_stopped = False
+        self._woken = threading.Event()  # ends a pause between bursts
         self._fault: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="inside locks", daemon=True)
         self._thread.start()
@@ -118,7 +122,7 @@ class InsideProfiler:
         """Take no more samples, and release the rings."""
         self._is_stopped = True
         while self._thread.is_alive():
-            self._drain.hurry()
+            self._hurry()
             self._thread.join(0.01)
         self._sampler.close()
 
@@ -131,7 +135,9 @@ class InsideProfiler:
     def _run(self) -> None:
         try:
             while not self._is_stopped:
-                self._drain_once(_BATCH_S)
+                self._pause()
+                left_s = self._sampler.bursts.ends_at - time.monotonic()
+                self._drain_once(min(_BATCH_S, max(_LAST_BATCH_S, left_s)))
         except LocktopError:
             pass  # the next scan reports the damage
         except Exception as error:
@@ -139,6 +145,19 @@ class InsideProfiler:
         finally:
             self._drain.close()
             self._wanted.close()
+
+    def _pause(self) -> None:
+        """Wait for the next burst of samples, after the records of the last one."""
+        pause_s = self._sampler.pause_s
+        if pause_s:
+            self._drain_once(0.0)
+            self._woken.wait(pause_s)
+            self._woken.clear()
+
+    def _hurry(self) -> None:
+        """Let the thread take a batch soon."""
+        self._drain.hurry()
+        self._woken.set()
 
     def _drain_once(self, within_s: float) -> None:
         now = time.monotonic()
@@ -278,7 +297,7 @@ class InsideProfiler:
                 last = self._last
             until = time.monotonic() + 1.0
             while self._last is last and self._thread.is_alive() and time.monotonic() < until:
-                self._drain.hurry()
+                self._hurry()
                 time.sleep(0.005)
 
     def _present_holds(self, draft: Draft, now_ns: int) -> list[HeldSpan]:
@@ -424,6 +443,11 @@ class InsideProfiler:
                 "running holders switch so often that they are sampled in short turns, and each"
                 " such sample stands for more time; kernel.perf_event_paranoid 0 or less, or"
                 " CAP_PERFMON for locktop, lets them be sampled all the time"
+            )
+        if self._sampler.bursts.cycles > 1:
+            notes.append(
+                "threads with contended locks switch so often that samples are taken in bursts of"
+                f" {BURST_S:g} s, one each {BURST_S * self._sampler.bursts.cycles:g} s"
             )
         most = self._sampler.sampled if self._sampler.is_full else MAX_THREADS
         if not refused and self._candidates > most:

@@ -4,15 +4,19 @@ An event of a thread sets and clears a timer of the kernel at each context switc
 has an event, the switches of all other threads cost a little more too. The kernel goes on with that
 for a second after the last event. So threads that switch often have events for short turns alone,
 with many samples in each turn. The pauses are so long that the turns stay cheap.
+
+Events of whole CPUs have a turn in each burst (bursts.py).
 """
 
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from locktop.collector.sources.probes.bursts import Bursts
 from locktop.collector.unwind.perf_stream import TimedCopy
 
 #: The share of the threads' CPU time that the switches may cost.
@@ -36,6 +40,8 @@ _DRAIN_SAMPLES, _MIN_DRAIN_S = 5, 0.0005
 _SHORT_S = 0.1
 #: Seconds over which switches are counted, and those of the first count.
 COUNTED_S, _FIRST_COUNT_S = 0.25, 0.05
+#: The shortest and the longest period in a burst, as parts of the mean, and seconds of each.
+_SPREAD, _VARIED_S = (0.8, 1.2), 0.05
 #: Threads that use less of a CPU count as if they used so much of it.
 MIN_CPUS = 0.25
 #: The factor by which the known rate of switches falls at each count. A program that is calm for
@@ -162,18 +168,27 @@ class DutyCycle:
         """``period_s``: CPU seconds between two samples in the mean."""
         self._stream = stream
         self._period_s = period_s
+        self.bursts = Bursts()
         self._load: Load | None = None
         self._counts: Mapping[int, RunCounts] = {}
         self._counted_at = self._ended_at = time.monotonic()
         self._last_s = 0.0  # seconds of the last turn
+        self._varied_at = 0.0  # time.monotonic()
         self._turn: _Turn | None = None
         self._copies: list[TimedCopy] = []  # of the last turn, or of the present one
-        self._periods = 1  # for which each of them stands
+        self._periods = 1.0  # for which each of them stands
 
     @property
     def has_turns(self) -> bool:
         """Whether the threads are sampled in turns."""
+        if self._stream.is_wide:
+            return self.bursts.cycles > 1
         return self._load is not None and turn_s(self._load.switches) > 0.0
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds for which nothing is to be done."""
+        return 0.0 if self._turn is not None else self.bursts.pause_s()
 
     def count(self, counts: Mapping[int, RunCounts]) -> None:
         """Learn what the threads have done so far, by tid."""
@@ -186,8 +201,10 @@ class DutyCycle:
         if found is None:
             return
         known = self._load.switches if self._load else 0.0
-        had_events = self._load is not None and not self.has_turns and not self._turn
+        is_on = self._load is not None or self._stream.is_wide
+        had_events = is_on and not self.has_turns and not self._turn
         self._load = found._replace(switches=max(found.switches, _FALL * known))
+        self.bursts.follow(self._load.switches)
         if self.has_turns and had_events:
             # The events so far count as a turn.
             self._stream.end()
@@ -207,22 +224,52 @@ class DutyCycle:
 
     def read(self) -> Samples:
         """Return the samples since the last call, and begin a turn if it is time."""
-        if self._stream.is_wide:
-            return Samples(list(self._stream.read()), 1)
-        if self._load is None:
+        self.bursts.advance()
+        if self._load is None and not self._stream.is_wide:
             return Samples([], 1)
         if self._turn is not None:
             self._drain(self._turn)
         found = Samples(self._copies, self._periods * self._stream.stretch)
         self._copies = []
+        if self._turn is not None and self._stream.is_wide:
+            self._vary()
         if self._turn is not None or found.copies:
             return found
-        if self.has_turns:
+        if self.has_turns and self._stream.is_wide:
+            self._begin_burst()
+            return found
+        if self.has_turns and self._load is not None:
             self._begin_if_due(self._load)
             return found
         self._stream.begin(self._period_s)
         self._ended_at = time.monotonic()
         return Samples(list(self._stream.read()), 1)
+
+    def _begin_burst(self) -> None:
+        now = time.monotonic()
+        if now >= self.bursts.ends_at:
+            self._stream.end()
+            return
+        period_s = self._burst_period_s()
+        self._periods = period_s * self.bursts.cycles / self._period_s
+        self._varied_at = 0.0
+        self._vary()
+        self._turn = _Turn(
+            began_at=now,
+            ends_at=self.bursts.ends_at,
+            is_short=False,
+            drain_s=max(_MIN_DRAIN_S, _DRAIN_SAMPLES * period_s),
+        )
+
+    def _burst_period_s(self) -> float:
+        return max(self._period_s / self.bursts.cycles, min(MIN_PERIOD_S, self._period_s))
+
+    def _vary(self) -> None:
+        """Change the period of events of CPUs: a steady one may meet the program's rhythm."""
+        now = time.monotonic()
+        if now >= self._varied_at + _VARIED_S:
+            self._varied_at = now
+            self._stream.begin(self._burst_period_s() * random.uniform(*_SPREAD))
 
     def _begin_if_due(self, load: Load) -> None:
         pause_s = cycle_s(load.switches, self._last_s) - self._last_s
@@ -233,8 +280,9 @@ class DutyCycle:
         period_s = sample_period_s(self._period_s, turn, cycle, load.cpus)
         self._stream.begin(period_s, is_varied=True)
         now = time.monotonic()
-        # A turn stands for half of the pauses around.
-        stands_s = turn + (now - self._ended_at + cycle - turn) / 2
+        # A turn stands for half of the pauses around. The next one may wait for a burst too.
+        before_s = now - self._ended_at
+        stands_s = turn + (before_s + max(before_s, cycle - turn)) / 2
         self._periods = max(1, round(period_s * stands_s / turn / self._period_s))
         self._turn = _Turn(
             began_at=now,

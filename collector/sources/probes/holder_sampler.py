@@ -17,6 +17,7 @@ from locktop.collector.linux import syscalls
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Frame, HolderSample
 from locktop.collector.model.inside import RATE
+from locktop.collector.sources.probes.bursts import Bursts
 from locktop.collector.sources.probes.duty_cycle import COUNTED_S, DutyCycle, RunCounts
 from locktop.collector.sources.probes.native_stacks import SAMPLES_FIRST_ID, visible_frames
 from locktop.collector.symbols.resolver import Resolver
@@ -67,9 +68,10 @@ class LastSeen(NamedTuple):
     """A thread at the last reading."""
 
     moment: ThreadMoment
-    at_ns: int
+    at_ns: int  # without the pauses between bursts
     stack: int
     pause: Pause
+    read_ns: int = 0  # CLOCK_MONOTONIC
 
 
 class HolderSampler:
@@ -90,7 +92,8 @@ class HolderSampler:
         self._changed = threading.Lock()  # of the fields below
         self._samples: list[HolderSample] = []
         self._wanted: tuple[int, ...] = ()
-        self._is_stopped = False
+        self._stopped = threading.Event()
+        self._paused_s = 0.0  # seconds between bursts
         self._fault: Exception | None = None
         self._followed: dict[int, int] = {}  # tids by the ids of our own pid namespace
         self._seen: dict[int, LastSeen] = {}  # by tid
@@ -139,7 +142,17 @@ class HolderSampler:
     @property
     def has_turns(self) -> bool:
         """Whether running threads are sampled for short turns alone."""
-        return self._duty.has_turns
+        return self._duty.has_turns and not self._stream.is_wide
+
+    @property
+    def bursts(self) -> Bursts:
+        """The times at which samples are taken at all."""
+        return self._duty.bursts
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds for which no sample is taken, and no thread is read; 0.0 during a burst."""
+        return self._duty.pause_s
 
     @property
     def is_full(self) -> bool:
@@ -161,7 +174,7 @@ class HolderSampler:
 
     def close(self) -> None:
         """Take no more samples."""
-        self._is_stopped = True
+        self._stopped.set()
         self._thread.join()
 
     # ---- the thread ----
@@ -170,7 +183,8 @@ class HolderSampler:
         busy_pause, used_s = 1, 0.0
         began = due = time.monotonic()
         try:
-            while not self._is_stopped:
+            while not self._stopped.is_set():
+                due += self._pause()
                 pause = max(busy_pause, _CALM_PAUSE if self.is_calm else 1)
                 due += pause * self.period_s
                 # At a random moment of a period: a program of the same rhythm would always
@@ -193,6 +207,17 @@ class HolderSampler:
         finally:
             self._stream.close()
             self._tasks.close()
+
+    def _pause(self) -> float:
+        """Wait for the next burst. Return the seconds of it."""
+        pause_s = self._duty.pause_s
+        if not pause_s:
+            return 0.0
+        began = time.monotonic()
+        self._stopped.wait(pause_s)
+        paused_s = time.monotonic() - began
+        self._paused_s += paused_s
+        return paused_s
 
     def _round(self, periods: int) -> None:
         kernel_tids = {self._tasks.kernel_tid(tid): tid for tid in self._wanted}
@@ -220,11 +245,12 @@ class HolderSampler:
     def _sleeping(self, tids: Sequence[int], periods: int) -> list[HolderSample]:
         # The kernel reads the states between this moment and `read_ns`.
         now_ns = time.monotonic_ns()
+        at_ns = now_ns - round(1e9 * self._paused_s)
         before = {tid: self._seen[tid] for tid in tids if tid in self._seen}
         wanted = [
             tid
             for tid in tids
-            if tid not in before or is_due(before[tid], now_ns, periods, self.period_s)
+            if tid not in before or is_due(before[tid], at_ns, periods, self.period_s)
         ]
         try:
             moments = self._tasks.moments(wanted)
@@ -249,7 +275,7 @@ class HolderSampler:
                     stack = last.stack
                 else:
                     stack = self._stack_of_sleep(tid, moment, again.get(moment.call))
-                count = periods_asleep(last, now_ns, periods, self.period_s)
+                count = periods_asleep(last, at_ns, periods, self.period_s)
                 name = syscalls.name(moment.call.number) if moment.call.number >= 0 else ""
                 found.append(
                     HolderSample(
@@ -257,15 +283,14 @@ class HolderSampler:
                         time_ns=now_ns,
                         stack=stack,
                         on_cpu=False,
-                        count=min(count, _MAX_COUNT),
+                        count=min(count, _MAX_COUNT) * self._duty.bursts.cycles,
                         call=name,
                         read_ns=read_ns,
                     )
                 )
             pause = pause_of(last, moment, now_ns)
-            self._seen[tid] = LastSeen(moment=moment, at_ns=now_ns, stack=stack, pause=pause)
-        if not self._stream.is_wide:
-            self._duty.count({tid: _counts(last) for tid, last in self._seen.items()})
+            self._seen[tid] = LastSeen(moment, at_ns, stack, pause, read_ns=now_ns)
+        self._duty.count({tid: _counts(last) for tid, last in self._seen.items()})
         return found
 
     def _stack_of_sleep(self, tid: int, moment: ThreadMoment, known: Unwound | None) -> int:
@@ -299,7 +324,7 @@ class HolderSampler:
 
 def _counts(last: LastSeen) -> RunCounts:
     ran_ns, _, runs = last.moment.counts
-    return RunCounts(last.at_ns, ran_ns, runs)
+    return RunCounts(last.read_ns, ran_ns, runs)
 
 
 def pause_of(last: LastSeen | None, moment: ThreadMoment, now_ns: int) -> Pause:

@@ -9,13 +9,13 @@ from contextlib import closing
 
 import pytest
 from support import tool
-from support.targets import PATIENCE_S, StartTarget
+from support.targets import PATIENCE_S, StartTarget, Target
 
 from locktop.collector.linux import procfs
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.inside_tree import inside
 from locktop.collector.sources.attach import attach
-from locktop.collector.sources.probes import duty_cycle
+from locktop.collector.sources.probes import bursts, duty_cycle
 from locktop.collector.unwind import perf_sample, perf_stream
 from locktop.collector.unwind.arch import architecture
 
@@ -107,6 +107,16 @@ def test_the_shares_are_the_same_without_the_right_to_sample_whole_cpus(
     test_the_shares_are_those_that_the_program_measured("compute", start_target)
 
 
+def start_on_one_cpu(start_target: StartTarget) -> Target:
+    """Start a program whose threads share a CPU, and switch at each hold of some 20 us."""
+    target = start_target("shares_inside_lock", "yields", "2000", flags=("-O2",))
+    target.expect("ready")
+    cpu = min(os.sched_getaffinity(target.pid))
+    for tid in procfs.tids(target.pid):
+        os.sched_setaffinity(tid, {cpu})
+    return target
+
+
 def test_threads_that_switch_often_are_sampled_in_turns_with_the_same_shares(
     start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,11 +133,7 @@ def test_threads_that_switch_often_are_sampled_in_turns_with_the_same_shares(
         begin(stream, period_s, is_varied)
 
     monkeypatch.setattr(perf_stream.SampleStream, "begin", notes_the_period)
-    target = start_target("shares_inside_lock", "yields", "2000", flags=("-O2",))
-    target.expect("ready")
-    cpu = min(os.sched_getaffinity(target.pid))
-    for tid in procfs.tids(target.pid):
-        os.sched_setaffinity(tid, {cpu})
+    target = start_on_one_cpu(start_target)
     snapshot, lock = sampled(target.pid, 1999.0, "g_outer", 12000)
     # The program's own clock counts its calls of clock_gettime(), which take a part of 20 us. The
     # functions compute 7, 2 and 1 times as much. With late samples the first one had 73 %. Without
@@ -136,6 +142,18 @@ def test_threads_that_switch_often_are_sampled_in_turns_with_the_same_shares(
     assert any("in short turns" in note for note in snapshot.notes)
     # Each turn has many samples.
     assert len([period_s for period_s in began if period_s < 0.9 / 1999.0]) >= 2
+
+
+def test_the_shares_of_bursts_are_those_of_the_whole_time(
+    start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Any number of switches is too much.
+    monkeypatch.setattr(bursts, "MAX_WAKE_COST", 1e-9)
+    target = start_on_one_cpu(start_target)
+    snapshot, lock = sampled(target.pid, 999.0, "g_outer", 4000)
+    target.go_on()
+    assert true_shares(shares(snapshot, lock)) == pytest.approx([70, 20, 10], abs=5.0)
+    assert any("in bursts" in note for note in snapshot.notes)
 
 
 def test_samples_of_whole_cpus_are_those_of_the_followed_threads(

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from locktop.collector.sources.probes import duty_cycle
+from locktop.collector.sources.probes import bursts, duty_cycle
+from locktop.collector.sources.probes.bursts import MAX_CYCLES
 from locktop.collector.sources.probes.duty_cycle import (
     EVENT_SWITCH_S,
     HOOK_STAYS_S,
@@ -49,7 +50,7 @@ class Stream:
     def __init__(self, clock: Clock, is_wide: bool = False) -> None:
         self._clock = clock
         self.is_wide = is_wide
-        self.period_s = 0.0  # 0: off
+        self.period_s = PERIOD_S if is_wide else 0.0  # 0: off
         self.on_s = 0.0
         self.turns = 0
         self.stretch = 1.0
@@ -64,11 +65,11 @@ class Stream:
         self.period_s = 0.0
 
     def read(self) -> Iterator[TimedCopy]:
-        passed_s, period_s = self._clock.now - self._read_at, self.period_s or PERIOD_S
-        if self.period_s or self.is_wide:
+        passed_s = self._clock.now - self._read_at
+        if self.period_s:
             self.on_s += passed_s
-            count = int(passed_s / period_s + 1e-9)
-            self._read_at += count * period_s
+            count = int(passed_s / self.period_s + 1e-9)
+            self._read_at += count * self.period_s
             yield from [COPY] * count
 
 
@@ -136,6 +137,8 @@ class Run:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, is_wide: bool = False) -> None:
         self.clock = Clock()
         monkeypatch.setattr(duty_cycle, "time", self.clock)
+        monkeypatch.setattr(bursts, "time", self.clock)
+        self.paused_s = 0.0
         self.stream = Stream(self.clock, is_wide)
         self.duty = DutyCycle(self.stream, PERIOD_S)
         self._runs, self._began = 0.0, self.clock.now
@@ -145,6 +148,9 @@ class Run:
         found, until = 0, self.clock.now + seconds
         while self.clock.now < until:
             at = self.clock.now
+            pause_s = self.duty.pause_s
+            self.paused_s += pause_s
+            self.clock.sleep(pause_s)
             samples = self.duty.read()
             found += len(samples.copies) * samples.periods
             self.duty.wait(self.clock.now + PERIOD_S)
@@ -189,5 +195,20 @@ def test_the_turns_follow_the_switches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_events_of_cpus_need_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(monkeypatch, is_wide=True)
-    assert run.sampled_s(100_000, 10.0) == pytest.approx(10.0, rel=0.05)
+    assert run.sampled_s(30_000, 10.0) == pytest.approx(10.0, rel=0.05)
     assert not run.stream.turns
+    assert not run.paused_s
+
+
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_nothing_is_done_between_bursts(is_wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that runs all the time gets one sample for each period in bursts too."""
+    run = Run(monkeypatch, is_wide)
+    assert run.sampled_s(300_000, 600.0) == pytest.approx(600.0, rel=0.08)
+    assert run.duty.bursts.cycles == MAX_CYCLES
+    assert run.paused_s == pytest.approx(600.0 * (1 - 1 / MAX_CYCLES), rel=0.05)
+    run.sampled_s(100, 60.0)
+    assert not run.duty.has_turns
+    paused_s = run.paused_s
+    assert run.sampled_s(100, 10.0) == pytest.approx(10.0, rel=0.05)
+    assert run.paused_s == paused_s
