@@ -15,7 +15,7 @@ short holds, this number differs by chance from one second to the next.
 The environment variable EVENTS=threads lets each thread have an event, as for users without rights.
 Threads that switch often then have samples in turns, with some 12 seconds from one turn to the
 next. So a part must take 13 SECONDS. Programs with many context switches have samples in bursts,
-one each 2.5 seconds. So a part with the way "yields" must take 6 SECONDS at least.
+one each 2.5 seconds. So a part with the way "yields" takes 6 SECONDS unless you say more.
 
 With the environment variable AWAKE=100, another process wakes 100 times a second on another CPU, in
 all parts. Such wake-ups alone may slow the program down (bench/wakeups.py). The figure is then what
@@ -46,7 +46,7 @@ from locktop.collector.unwind.perf_stream import SampleStream
 #: Seconds before a part, for what the first samples need.
 WARM_S = 0.5
 #: Seconds of a part.
-SECONDS = 1.5
+SECONDS, YIELDS_SECONDS = 1.5, 6.0
 SCAN_S = 0.5
 ROUNDS = 11
 #: A hold of some 2 ms.
@@ -164,7 +164,8 @@ def main() -> None:
     rate = float(sys.argv[2]) if len(sys.argv) > 2 else RATE
     length = sys.argv[3] if len(sys.argv) > 3 else LENGTH
     way = sys.argv[4] if len(sys.argv) > 4 else "compute"
-    seconds = float(sys.argv[5]) if len(sys.argv) > 5 else SECONDS
+    least_s = YIELDS_SECONDS if way == "yields" else SECONDS
+    seconds = float(sys.argv[5]) if len(sys.argv) > 5 else least_s
     if os.environ.get("EVENTS") == "threads":
         SampleStream.may_be_wide = property(lambda _: False, lambda *_: None)  # type: ignore
     with tempfile.TemporaryDirectory() as directory:
