@@ -20,6 +20,8 @@ from locktop.collector.unwind import perf_sample, perf_stream
 from locktop.collector.unwind.arch import architecture
 
 FUNCTIONS = ("takes_most", "takes_some", "takes_little")
+#: A share of the program's time, with which any program is sampled in bursts.
+ANY_IS_TOO_MUCH = 1e-9
 
 
 def sampled(pid: int, rate: float, name: str, samples: int) -> tuple[Snapshot, Lock]:
@@ -89,7 +91,11 @@ def test_the_shares_are_those_that_the_program_measured(
         assert shares(snapshot, inner)[0] > 90
 
 
-def test_a_sleep_and_computations_in_one_hold_have_their_shares(start_target: StartTarget) -> None:
+@pytest.mark.parametrize("wake_cost", [bursts.MAX_WAKE_COST, ANY_IS_TOO_MUCH])
+def test_a_sleep_and_computations_in_one_hold_have_their_shares(
+    wake_cost: float, start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bursts, "MAX_WAKE_COST", wake_cost)
     target = start_target("shares_inside_lock", "mixed", "400000", flags=("-O2",))
     target.expect("ready")
     snapshot, lock = sampled(target.pid, 300.0, "g_outer", 2500)
@@ -147,8 +153,7 @@ def test_threads_that_switch_often_are_sampled_in_turns_with_the_same_shares(
 def test_the_shares_of_bursts_are_those_of_the_whole_time(
     start_target: StartTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Any number of switches is too much.
-    monkeypatch.setattr(bursts, "MAX_WAKE_COST", 1e-9)
+    monkeypatch.setattr(bursts, "MAX_WAKE_COST", ANY_IS_TOO_MUCH)
     target = start_on_one_cpu(start_target)
     snapshot, lock = sampled(target.pid, 999.0, "g_outer", 4000)
     target.go_on()
