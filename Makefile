@@ -134,6 +134,13 @@ INSIDE_ROUNDS ?= 11
 inside-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/inside.py $(INSIDE_ROUNDS)
 
+# Predictions of `locktop whatif` beside the changes really made (docs/whatif.md): some 15 minutes for
+# 40 programs.
+PROGRAMS ?= 40
+.PHONY: whatif-bench
+whatif-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/whatif.py $(PROGRAMS)
+
 # What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
 CROWD ?= 500
 .PHONY: stream-bench

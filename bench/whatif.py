@@ -3,13 +3,14 @@
     make whatif-bench
     PYTHONPATH=tests .venv/bin/python bench/whatif.py [PROGRAMS [FIRST [ROUNDS]]]
 
-Each program is generated: its number is the seed. For each program the command predicts three
-changes of one recording: half the hold of the hot lock, a split of this lock, and half of the
+Each program is generated: its number is the seed. The command predicts three changes of one
+recording of it. They are half the hold of the hot lock, a split of this lock, and half of the
 threads. Then the program runs unchanged and with each change, in turns. The truth of a change is
 the median ratio of the rounds a second.
 
-The table has the error of each prediction, whether the interval has the truth, and whether the best
-of the three changes was named. Changes whose truths differ by less than 3 % are equally good.
+The table has the error of each prediction, and says whether the interval has the truth. The last
+lines say how often the best of the three changes was named. Changes whose truths differ by less
+than 3 % are equally good.
 """
 
 from __future__ import annotations

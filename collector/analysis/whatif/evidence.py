@@ -40,7 +40,7 @@ class Evidence(Struct, frozen=True):
     cpus: int  # that the process may use
     others_cpus: float = 0.0  # CPUs that other programs used
     #: By tid: when the thread's own time in the span begins and ends, if not with the span. A hold
-    #: that goes on at the begin, and a wait that goes on at the end, belong to the parts beside.
+    #: may go on at the begin, and a wait at the end: these belong to the parts beside.
     edges: Mapping[int, tuple[int, int]] = {}
 
     @property

@@ -71,11 +71,12 @@ def predict(spans: Sequence[SpanReplays], change: Change) -> Prediction:
         for span in spans
     ]
     most = sum(limits) / len(limits)
+    ratio = min(ratio, most)
     return Prediction(
         change=change,
-        ratio=min(ratio, most),
+        ratio=ratio,
         low=max(0.0, min(drawn[round(_LOW * _DRAWS)], most) - error),
-        high=min(drawn[round(_HIGH * _DRAWS) - 1] + error, max(most, ratio)),
+        high=max(ratio, min(drawn[round(_HIGH * _DRAWS) - 1] + error, most)),
         bound=most,
     )
 

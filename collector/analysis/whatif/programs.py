@@ -140,8 +140,8 @@ class ProgramBuilder:
     def _segments(self, tid: int) -> Iterator[tuple[int, Boundary, Boundary, int]]:
         """Yield the parts of a thread's own time: number, boundaries and length, nanoseconds.
 
-        The time after the last boundary and the time before the first one are one part: the thread
-        goes round in the span. So no long part is lost because it meets an end of the span.
+        The thread goes round in the span. So the time after the last boundary is one part with the
+        time before the first one. No long part is lost at an end.
         """
         boundaries = self._boundaries[tid]
         whole = self._evidence.from_ns, self._evidence.to_ns
@@ -151,8 +151,8 @@ class ProgramBuilder:
                 yield number, before, after, after.time_ns - before.time_ns
         last, first = boundaries[-1], boundaries[0]
         if is_own(last):
-            around_ns = max(0, end_ns - last.time_ns) + max(0, first.time_ns - begin_ns)
-            yield len(boundaries) - 1, last, first, around_ns
+            closing_ns = max(0, end_ns - last.time_ns) + max(0, first.time_ns - begin_ns)
+            yield len(boundaries) - 1, last, first, closing_ns
 
     # ---- operations ----
 

@@ -185,7 +185,7 @@ static void calibrate(void)
     }
 }
 
-/* A sleep is longer than asked for, by the time of the timer and of the way back to a CPU. */
+/* A sleep is longer than asked for: the timer and the way back to a CPU take time. */
 static void measure_sleeps(void)
 {
     enum { TIMES = 200 };

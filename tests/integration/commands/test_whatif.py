@@ -1,0 +1,154 @@
+"""`locktop whatif` on a real program: the change it predicts is really made, too."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import tool
+from support.eventually import until
+from support.recordings import end_of, recording
+from support.targets import StartTarget, Target
+
+#: Sixteen threads sleep, and a hold is a sleep: the program needs few CPUs. One lock is full.
+CROWD, SPLIT = "16:s2000,L40,s1000,U", "16:s2000,L40-43,s1000,U"
+#: A busy host may stop the replay from being like the recording. Then the command refuses.
+TRIES = 8
+
+
+def level(target: Target) -> str:
+    said = tool.run("ctl", "-p", target.pid).stdout
+    found = re.search(r": (\w+)$", said.strip())
+    assert found is not None, said
+    return found[1]
+
+
+def answer(*arguments: str | int) -> dict[str, Any]:
+    """Return the first answer that is no refusal."""
+    for _ in range(TRIES):
+        done = tool.run("whatif", *arguments, "--format", "json")
+        assert done.returncode in (0, 3), done.stderr
+        document: dict[str, Any] = json.loads(done.stdout)
+        assert bool(document["refusal"]) == (done.returncode == 3)
+        if not document["refusal"]:
+            return document
+    raise AssertionError(document)
+
+
+def rounds_per_s(target: Target) -> float:
+    target.go_on()
+    first = target.truth()
+    for _ in range(20):  # the program itself gives the time between the two lines
+        tool.run("list")
+    target.go_on()
+    last = target.truth()
+    rounds = sum(last["rounds"]) - sum(first["rounds"])
+    return float(rounds / (last["seconds"] - first["seconds"]))
+
+
+def test_a_prediction_is_like_the_change_really_made(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    other = start_target("lock_rounds", SPLIT, flags=("-lm",))
+    target.expect("ready")
+    other.expect("ready")
+    document = answer("-p", target.pid, "-d", "2", "--split", "mutexes[40]=4")
+    truth = rounds_per_s(other) / rounds_per_s(target)
+    [found] = document["predictions"]
+    assert found["kind"] == "split"
+    assert truth / 1.5 < found["ratio"] < truth * 1.5
+    assert found["low"] <= found["ratio"] <= found["high"] <= found["bound"] + 0.01
+    assert level(target) == "contended"
+
+
+def test_without_a_change_the_likely_ones_are_ranked(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    document = answer("-p", target.pid, "-d", "2")
+    ratios = {one["text"]: one["ratio"] for one in document["predictions"]}
+    assert list(ratios.values()) == sorted(ratios.values(), reverse=True)
+    lock = "lock_rounds.c: mutexes[40]"
+    assert ratios[f"{lock}: split by 8"] > ratios[f"{lock}: hold half as long"] > 1.3
+    assert document["pressure"][0]["name"] == lock
+    assert document["pressure"][0]["wait_share"] > 0.4
+    assert document["recording_cost"] > 0.5
+
+
+def test_text_says_what_was_counted(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    done = tool.run("whatif", "-p", target.pid, "-d", "1", "--throughput", "mutexes[40]")
+    assert done.returncode in (0, 3), done.stderr
+    assert "acquisitions of lock_rounds.c: mutexes[40]" in done.stdout
+    assert ("No prediction: " in done.stdout) == (done.returncode == 3)
+
+
+def test_a_killed_command_leaves_the_level_as_it_was(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    process = tool.start("whatif", "-p", target.pid, "-d", "600")
+    until(lambda: level(target) == "all", "the command records all")
+    process.kill()
+    process.communicate()
+    until(lambda: level(target) == "contended", "the level is back")
+
+
+def test_a_recording_at_the_level_all_is_replayed(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("lock_rounds", CROWD, level="all", flags=("-lm",))
+    target.expect("ready")
+    path = tmp_path / "recording"
+    with recording(target.pid, path, "-d", "3", "--every", "100ms") as recorder:
+        end_of(recorder)
+    done = tool.run("whatif", path, "--hold", "mutexes[40]=0.5x", "--format", "json")
+    assert done.returncode in (0, 3), done.stderr
+    document = json.loads(done.stdout)
+    assert document["throughput"]["per_s"] > 0
+    for one in document["predictions"]:
+        assert one["ratio"] > 1.2
+
+
+def test_a_recording_of_another_level_is_refused(start_target: StartTarget, tmp_path: Path) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    path = tmp_path / "recording"
+    with recording(target.pid, path, "-d", "1") as recorder:
+        end_of(recorder)
+    done = tool.run("whatif", path)
+    assert done.returncode == 2
+    assert "level contended; whatif needs one with the level all" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--hold", "mutexes[40]"], "--hold mutexes[40]: the form is --hold LOCK=0.5x"),
+        (["--hold", "mutexes[40]=fast"], "'fast' is no factor such as 0.5x"),
+        (["--split", "mutexes[40]=0"], "'0' is no number from 1 to 99999"),
+        (["--split", "g_other=2"], "there is no lock 'g_other'"),
+        (["--rw", "mutexes[40]=2"], "'2' is no share of readers from 0 to 1"),
+        (["--threads", "crew=2"], "there is no group of threads 'crew'; groups: group"),
+        (["--throughput", "g_other"], "there is no lock 'g_other'"),
+        (["--from", "-1s"], "--at, --from and --to need a recording"),
+    ],
+)
+def test_wrong_use_is_reported_in_one_line(
+    start_target: StartTarget, options: list[str], said: str
+) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    done = tool.run("whatif", "-p", target.pid, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_process_without_the_library_is_refused(start_unprepared: StartTarget) -> None:
+    target = start_unprepared("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    done = tool.run("whatif", "-p", target.pid)
+    assert done.returncode == 2
+    assert "whatif needs the library" in done.stderr
