@@ -16,6 +16,7 @@ _REFUSALS = {
     WhatIfRefusal.PHASES: (
         "the throughput changes within the span; record one phase of the program alone"
     ),
+    WhatIfRefusal.STARVED: "other programs have the CPUs that the threads wait for",
     WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
 }
 

@@ -43,6 +43,7 @@ class WhatIfRefusal(StrEnum):
     FEW = "few rounds"  # the span has too few rounds
     PHASES = "phases"  # the throughput changes within the span
     REPLAY = "replay"  # without a change the replay has another throughput than the recording
+    STARVED = "other programs"  # other programs have the CPUs that this one wants
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
 
 

@@ -91,6 +91,7 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         losses=drained.losses(from_ns),
         cpus=fourth.process.cpus or os.cpu_count() or 1,
         others_cpus=kernel.others_cpus(),
+        unobserved_share=_unobserved_share(fourth),
     )
     before, meanwhile = _acquired_per_s(first, second), _acquired_per_s(third, fourth)
     return Observed(
@@ -98,6 +99,12 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         snapshot=source.scan(resolve=True),
         recording_cost=meanwhile / before if before and meanwhile else None,
     )
+
+
+def _unobserved_share(snapshot: Snapshot) -> float:
+    """Return the share of the threads that wait where the library sees nothing."""
+    living = sum(thread.alive for thread in snapshot.threads)
+    return len(snapshot.unobserved_waiters) / living if living else 0.0
 
 
 def _acquired_per_s(earlier: Snapshot, later: Snapshot) -> float:
@@ -297,6 +304,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
             },
             losses=_losses(moments, from_ns, to_ns),
             cpus=last.process.cpus or 1,
+            unobserved_share=_unobserved_share(last),
         ),
         last,
     )

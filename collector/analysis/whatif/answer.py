@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from locktop.collector.analysis.whatif.background import is_starved
 from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, by_thread
 from locktop.collector.analysis.whatif.critical_path import path_shares
 from locktop.collector.analysis.whatif.evidence import Evidence, parts
@@ -27,6 +28,8 @@ _PARTS, _MAX_RECORDS, _MIN_PARTS = 8, 6000, 4
 _MIN_ROUNDS = 100
 #: By so much the replay may differ from the recording, and the parts from their median.
 _MAX_REPLAY_ERROR, _MAX_PHASE_CHANGE = 0.05, 1.5
+#: The largest share of threads in waits that the library does not observe.
+_MAX_UNOBSERVED = 0.1
 #: Locks that the suggestions are about, and the least share of the threads' time in their waits.
 _MAX_LOCKS, _MIN_WAIT_SHARE = 3, 0.002
 #: A group of more threads for each CPU may be too large.
@@ -87,6 +90,12 @@ def _refusal(
     )
     if rounds < _MIN_ROUNDS:
         return WhatIfRefusal.FEW
+    if evidence.unobserved_share > _MAX_UNOBSERVED:
+        return WhatIfRefusal.UNOBSERVED
+    active = {record.tid for record in evidence.records}
+    times = {tid: one for tid, one in evidence.times.items() if tid in active}
+    if is_starved(times, evidence.cpus, evidence.span_ns):
+        return WhatIfRefusal.STARVED
     median = sorted(recorded)[len(recorded) // 2]
     # One part may have met another program that took the CPUs for a moment.
     inner = sorted(recorded)[1:-1]

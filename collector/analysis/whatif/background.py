@@ -15,6 +15,8 @@ _BUSY_SHARE = 0.01
 _BUSY_NS = 1_000_000
 #: Shares of the CPUs with which a program causes none, and all, of its threads' waits for them.
 _IDLE_CPUS, _FULL_CPUS = 0.5, 0.9
+#: The share of their time for which computing threads are ready, and the share of it without a CPU.
+_COMPUTING, _STARVED = 0.1, 0.2
 
 
 def busy_threads(
@@ -46,6 +48,15 @@ def _busy_thread(tid: int, share: float) -> ThreadModel:
     sleep_ns = round(_BUSY_NS * max(0.0, 1 / share - 1))
     operations = (Operation(Do.COMPUTE, amount=_BUSY_NS), Operation(Do.SLEEP, amount=sleep_ns))
     return ThreadModel(tid=tid, group="", operations=operations if sleep_ns else operations[:1])
+
+
+def is_starved(times: Mapping[int, ThreadTimes], cpus: int, span_ns: int) -> bool:
+    """Return whether threads that compute much wait for CPUs that other programs have."""
+    ready_ns = sum(one.cpu_ns + one.queued_ns for one in times.values())
+    own = own_queueing(times, cpus * span_ns).values()
+    others_ns = sum(one.queued_ns for one in times.values()) - sum(one.queued_ns for one in own)
+    computes = ready_ns > _COMPUTING * len(times) * span_ns
+    return computes and others_ns > _STARVED * ready_ns
 
 
 def own_queueing(times: Mapping[int, ThreadTimes], whole_ns: int) -> dict[int, ThreadTimes]:

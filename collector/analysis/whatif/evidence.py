@@ -39,6 +39,8 @@ class Evidence(Struct, frozen=True):
     losses: Sequence[tuple[int, int]]  # spans in which records were lost
     cpus: int  # that the process may use
     others_cpus: float = 0.0  # CPUs that other programs used
+    #: share of the threads that waited at the end of the span, unobserved by the library
+    unobserved_share: float = 0.0
     #: By tid: when the thread's own time in the span begins and ends, if not with the span. A hold
     #: may go on at the begin, and a wait at the end: these belong to the parts beside.
     edges: Mapping[int, tuple[int, int]] = {}

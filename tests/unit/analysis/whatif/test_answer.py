@@ -1,0 +1,102 @@
+"""Answers, and the reasons for which there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+from unit.builders.simulated import US, hold
+
+from locktop.collector.analysis.whatif.answer import Question, answer
+from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
+from locktop.collector.model import ChangeKind, WaitRecord, WhatIfRefusal
+
+SPAN_US = 1_000_000
+THREADS = 9
+
+
+def crowd() -> Evidence:
+    """Nine threads take turns: each holds the only lock for 100 us and wants it again at once."""
+    records: list[WaitRecord] = []
+    for number in range(SPAN_US // 100):
+        tid = number % THREADS + 1
+        wait_us = 700 if number >= THREADS else 0
+        records.append(hold(tid, 65, 100 * number, 99, wait_us))
+    times = ThreadTimes(name="worker", cpu_ns=0, queued_ns=0)
+    rng = Random(1)
+    samples = [
+        StateSample(rng.randint(1, THREADS), rng.randint(0, SPAN_US * US), False)
+        for _ in range(3000)
+    ]
+    return Evidence(
+        from_ns=0,
+        to_ns=SPAN_US * US,
+        records=records,
+        signals=(),
+        samples=samples,
+        times=dict.fromkeys(range(1, THREADS + 1), times),
+        losses=(),
+        cpus=2,
+    )
+
+
+def test_the_likely_changes_of_the_worst_lock_are_tried() -> None:
+    found = answer(crowd(), Question(()))
+    assert found.refusal is None
+    assert found.replayed == pytest.approx(1.0, abs=0.05)
+    assert found.rounds_per_s == pytest.approx(10_000, rel=0.02)
+    assert [one.change.kind for one in found.predictions] == [
+        ChangeKind.SPLIT,
+        ChangeKind.HOLD,
+        ChangeKind.THREADS,
+    ]
+    assert found.predictions[1].ratio == pytest.approx(2.0, rel=0.1)
+
+
+def test_the_pressure_and_the_path_are_those_of_the_lock() -> None:
+    [found] = answer(crowd(), Question(())).pressure
+    assert found.lock == 65
+    assert found.wait_share == pytest.approx(0.7 * 10 / 9, rel=0.05)
+    assert len(found.wait_shares) == 8
+    assert found.path_share > 0.9
+
+
+def with_losses(evidence: Evidence) -> Evidence:
+    return replace(evidence, losses=[(0, evidence.to_ns * 3 // 4)])
+
+
+def with_few_rounds(evidence: Evidence) -> Evidence:
+    return replace(evidence, records=evidence.records[::200])
+
+
+def with_a_pause(evidence: Evidence) -> Evidence:
+    later = [one for one in evidence.records if one.began_ns > evidence.to_ns // 2]
+    return replace(evidence, records=[*evidence.records[::5][: len(later) // 5], *later])
+
+
+def without_cpus(evidence: Evidence) -> Evidence:
+    starved = ThreadTimes(name="worker", cpu_ns=10**8, queued_ns=2 * 10**8)
+    return replace(evidence, times=dict.fromkeys(evidence.times, starved), cpus=16)
+
+
+def with_unobserved_waits(evidence: Evidence) -> Evidence:
+    return replace(evidence, unobserved_share=0.5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "refusal"),
+    [
+        (with_losses, WhatIfRefusal.LOST),
+        (with_few_rounds, WhatIfRefusal.FEW),
+        (with_a_pause, WhatIfRefusal.PHASES),
+        (without_cpus, WhatIfRefusal.STARVED),
+        (with_unobserved_waits, WhatIfRefusal.UNOBSERVED),
+    ],
+)
+def test_what_cannot_be_predicted_is_refused(
+    changed: Callable[[Evidence], Evidence], refusal: WhatIfRefusal
+) -> None:
+    found = answer(changed(crowd()), Question(()))
+    assert (found.refusal, found.predictions) == (refusal, ())
