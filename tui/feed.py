@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from locktop.collector.recording.guarded_memory import GuardedMemory
     from locktop.collector.recording.history import History
     from locktop.collector.recording.sessions import LiveSession
+    from locktop.collector.recording.whatif import Answered
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
@@ -71,6 +72,12 @@ class SnapshotFeed(Protocol):
 
     def end_profile(self) -> None:
         """Take no more of these samples. The call may block."""
+
+    def what_if(self, duration_s: float) -> Answered:
+        """Record all holds for some seconds, and predict the gain of the likely changes.
+
+        The call blocks. Raises LocktopError.
+        """
 
     def stop(self) -> None:
         """Stop; no snapshot is published afterwards."""
@@ -157,6 +164,14 @@ class PollerFeed:
         """See SnapshotFeed."""
         self._source.end_profile()
 
+    def what_if(self, duration_s: float) -> Answered:
+        """See SnapshotFeed."""
+        from locktop.collector.recording import whatif
+        from locktop.collector.recording.whatif_question import WantedChanges
+
+        pid = self._source.scan().process.pid
+        return whatif.of_process(self._source, pid, duration_s, WantedChanges())
+
     def stop(self) -> None:
         """See SnapshotFeed."""
         if self._poller is not None:
@@ -232,6 +247,12 @@ class ReplayFeed:
 
     def end_profile(self) -> None:
         """See SnapshotFeed."""
+
+    def what_if(self, duration_s: float) -> Answered:
+        """See SnapshotFeed. The screen predicts from the recording itself."""
+        from locktop.collector.errors import LocktopError
+
+        raise LocktopError("there is nothing to record: this is a recording")
 
     def stop(self) -> None:
         """See SnapshotFeed."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
     from locktop.collector.recording.guarded_memory import GuardedMemory
     from locktop.collector.recording.history import History
+    from locktop.collector.recording.whatif import Answered
     from locktop.collector.stream.listener import Listener
     from locktop.collector.stream.received_stream import ReceivedScan
 
@@ -83,6 +84,10 @@ class ListenFeed:
         raise LocktopError(
             "samples are taken where the process runs: `locktop callers -p PID --inside LOCK`"
         )
+
+    def what_if(self, duration_s: float) -> Answered:
+        """See SnapshotFeed."""
+        raise LocktopError("predictions are made where the process runs: `locktop whatif -p PID`")
 
     def end_profile(self) -> None:
         """See SnapshotFeed."""

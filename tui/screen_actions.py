@@ -51,6 +51,7 @@ MONITOR = ScreenActions(
         "idle",
         "callers",
         "inside",
+        "whatif",
         "calls",
         "timeline",
         "heat_map",
@@ -299,6 +300,11 @@ PROFILES = ScreenActions(
         "theme",
     ),
 )
+WHATIF = ScreenActions(
+    "what if",
+    ("predict", *(action for action in _ABOVE if action not in _VIEWS), *_FINDING, *_ENDS),
+    ("help", "predict", "back", "filter", "palette", "theme"),
+)
 PICKER = ScreenActions(
     "list of processes",
     (
@@ -327,5 +333,6 @@ SCREENS: tuple[ScreenActions, ...] = (
     HEAT_MAP,
     DIFFERENCE,
     PROFILES,
+    WHATIF,
     PICKER,
 )

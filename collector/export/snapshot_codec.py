@@ -7,7 +7,7 @@ first wrong field in one line. Unknown keys are accepted; a missing or null key 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -146,7 +146,9 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
 
 
 def _blame_entries(blame: Sequence[Blame]) -> list[BlameEntry]:
-    sites = {site: Address(site) for site in blamed_sites(blame)}
+    # The document has an address as text. For each Address the encoder would call _written(), and a
+    # crowd has hundreds of thousands of entries with few sites.
+    sites = {site: cast(Address, hex(site)) for site in blamed_sites(blame)}
     return [
         BlameEntry(tid=one.tid, site=sites[one.site], through=one.through, wait_s=one.wait_s)
         for one in blame

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.analysis.whatif.answer import Question, answer
+from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot, WhatIf
 from locktop.collector.recording.moments import Moments
 from locktop.collector.recording.whatif_evidence import observe, recorded
@@ -44,3 +45,17 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
     evidence, snapshot = recorded(moments, from_ns, to_ns)
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
     return Answered(answer(evidence, question), snapshot)
+
+
+def of_whole_recording(moments: Moments, duration_s: float) -> Answered:
+    """Answer from the last seconds of a recording, about the likely changes. Raises LocktopError.
+
+    Args:
+        moments: the recording.
+        duration_s: at most so many seconds.
+    """
+    times_ns = moments.times_ns()
+    if not times_ns:
+        raise LocktopError("the recording has no snapshot")
+    from_ns = max(times_ns[0], times_ns[-1] - round(duration_s * 1e9))
+    return of_recording(moments, from_ns, times_ns[-1], WantedChanges())

@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
+from locktop.collector.recording.whatif import Answered
 
 
 class HandFeed:
@@ -25,6 +26,7 @@ class HandFeed:
         self.stale = ""
         self.sessions: list[bool] = []  # True: one was begun, False: one was ended
         self.profiled: list[tuple[int, ...]] = []  # locks of each profile, () at its end
+        self.answered: Answered | None = None  # None: no prediction, for the reason above
         self.followed = 0  # tid
         self.wants_calls = False
         self.reads_names = True
@@ -66,6 +68,11 @@ class HandFeed:
         if self.refusal:
             raise LocktopError(self.refusal)
         self.profiled.append(tuple(locks))
+
+    def what_if(self, duration_s: float) -> Answered:
+        if self.answered is None:
+            raise LocktopError(self.refusal)
+        return self.answered
 
     def end_profile(self) -> None:
         self.profiled.append(())

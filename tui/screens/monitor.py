@@ -441,7 +441,7 @@ class MonitorScreen(ListScreen):
             self.above.open_call_tree(self._index.snapshot, weight, idle)
 
     def action_view(self, name: str) -> None:
-        """Show another screen: ``inside`` (the chosen lock), ``calls`` or ``profiles``."""
+        """Show another screen: see ScreenAbove.open_view()."""
         if self._index is not None:
             self.above.open_view(name, self._index.snapshot, self._body.panel().lock(self._index))
 

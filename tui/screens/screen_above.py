@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.errors import LocktopError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
     from locktop.tui.screens.profiles import ProfilesScreen
     from locktop.tui.screens.time_screen import TimeScreen
+    from locktop.tui.screens.whatif import WhatIfScreen
     from locktop.tui.time_view import TimeView
 
 
@@ -64,7 +66,7 @@ class ScreenAbove:
         self._below = below
         self._now = now
         self._calls = CallsControl(feed, below.travel, self.open_calls)
-        self._screen: CallTreeScreen | TimeScreen | ProfilesScreen | None = None
+        self._screen: CallTreeScreen | TimeScreen | ProfilesScreen | WhatIfScreen | None = None
         self._next_view = ""  # where to go when the screen has closed
         #: Reads the past; None until the time line or the heat map was opened.
         self.reader: TimeLineReader | None = None
@@ -99,7 +101,7 @@ class ScreenAbove:
 
     def _push(
         self,
-        screen: CallTreeScreen | TimeScreen | ProfilesScreen,
+        screen: CallTreeScreen | TimeScreen | ProfilesScreen | WhatIfScreen,
         view: str,
         closed: Callable[[], None] | None = None,
     ) -> None:
@@ -132,7 +134,7 @@ class ScreenAbove:
         self._push(screen, "callers")
 
     def open_view(self, name: str, snapshot: Snapshot, lock: Lock | None) -> None:
-        """Open ``inside``, ``calls`` or ``profiles`` of a snapshot.
+        """Open ``inside``, ``calls``, ``profiles`` or ``whatif`` of a snapshot.
 
         ``lock`` is the chosen one, None for none.
         """
@@ -140,6 +142,8 @@ class ScreenAbove:
             self._calls.open(snapshot)
         elif name == "profiles":
             self._open_profiles(snapshot)
+        elif name == "whatif":
+            self._open_whatif(snapshot)
         elif lock is not None:
             self.open_inside(snapshot, lock)
         else:
@@ -156,6 +160,17 @@ class ScreenAbove:
         # The code is read from the process, which must run on this machine.
         is_here = isinstance(self._feed, PollerFeed) and not self._past.is_active
         self._push(ProfilesScreen(snapshot, reads_code=is_here and not snapshot.ended), "profiles")
+
+    def _open_whatif(self, snapshot: Snapshot) -> None:
+        from locktop.tui.screens.whatif import WhatIfScreen
+
+        moments = self._past.moments
+        if self._past.is_replay and moments is not None:
+            from locktop.collector.recording.whatif import of_whole_recording
+
+            self._push(WhatIfScreen(snapshot, partial(of_whole_recording, moments)), "")
+        else:
+            self._push(WhatIfScreen(snapshot, self._feed.what_if), "")
 
     def open_inside(self, snapshot: Snapshot, lock: Lock) -> None:
         """Open what runs inside a lock of a snapshot."""

@@ -1,0 +1,110 @@
+"""The gain of likely changes of the locks, predicted from a recording of some seconds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from locktop.collector.format import whatif as sentences
+from locktop.collector.model import Snapshot
+from locktop.collector.recording.whatif import Answered
+from locktop.tui.bindings import bindings
+from locktop.tui.screen_actions import WHATIF
+from locktop.tui.views.styled_line import cut, make_line, wrap
+from locktop.tui.views.table import lay_out
+from locktop.tui.views.whatif import prediction_columns, whatif_line
+from locktop.tui.widgets.item_list import ItemList
+from locktop.tui.widgets.list_screen import ListScreen
+
+#: Seconds of records.
+DURATION_S = 10.0
+_INDENT, _NOTES_S = 2, 15.0
+
+
+class WhatIfScreen(ListScreen):
+    """A list of predictions, the largest gain first."""
+
+    SCREEN = WHATIF
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(*WHATIF.actions)]
+
+    def __init__(self, snapshot: Snapshot, predict: Callable[[float], Answered]) -> None:
+        """Make the screen.
+
+        Args:
+            snapshot: names the process.
+            predict: records for some seconds, and answers; the call blocks.
+        """
+        super().__init__()
+        self._snapshot = snapshot
+        self._predict = predict
+        self._answered: Answered | None = None
+        self._is_busy = False
+        self._list = ItemList(id="whatif")
+
+    def compose(self) -> ComposeResult:
+        """The widgets from the top."""
+        yield from self.compose_top()
+        yield self._list
+        yield from self.compose_footer()
+
+    def on_mount(self) -> None:
+        """Give the list the focus."""
+        self._list.focus()
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Draw for the new size."""
+        self.call_after_refresh(self.apply_filter)
+
+    def active_list(self) -> ItemList:
+        """See ListScreen."""
+        return self._list
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """The predictions stay: they are of the span that was recorded."""
+
+    def apply_filter(self) -> None:
+        """See ListScreen."""
+        width, found = self.size.width, self._answered
+        process = self._snapshot.process
+        self.show_keys()
+        title = make_line((f" {process.comm} {process.pid}  what a change would gain", "strong"))
+        self.first_line.show((cut(title, width),))
+        line = whatif_line(found.whatif if found else None, self._is_busy, DURATION_S)
+        self.headline_lines.show(wrap(line, width, _INDENT))
+        names = {lock.id: lock.name for lock in found.snapshot.locks} if found else {}
+        words = self.filter_words.lower()
+        rows = {
+            number: one
+            for number, one in enumerate(found.whatif.predictions if found else ())
+            if words in sentences.change(one.change, names).lower()
+        }
+        table = lay_out(prediction_columns(names), self._list.size.width)
+        self._list.set_heads("Changes", "by predicted throughput", table.heading("GAIN"))
+        self._list.show(list(rows), lambda number: table.line(rows[number]))
+
+    def action_predict(self) -> None:
+        """Record, and predict, unless that goes on."""
+        if not self._is_busy:
+            self._is_busy = True
+            self.apply_filter()
+            self.start(self._answer, "what if")
+
+    async def _answer(self) -> None:
+        try:
+            self._answered = await asyncio.to_thread(self._predict, DURATION_S)
+        finally:
+            self._is_busy = False
+            if self.is_mounted:
+                self.apply_filter()
+        notes = sentences.notes(self._answered.whatif)
+        if notes:
+            self.show_message(*notes, seconds=_NOTES_S)
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.show_help(only_keys=True)
