@@ -18,7 +18,7 @@ _WARM_UP = 0.3
 #: Times that the spans are drawn for the interval; its ends.
 _DRAWS, _LOW, _HIGH = 400, 0.05, 0.95
 #: The error of the model itself, as a share of the gain and of the throughput.
-_MODEL_ERROR_OF_GAIN, _MODEL_ERROR = 0.10, 0.02
+_MODEL_ERROR_OF_GAIN, _MODEL_ERROR = 0.10, 0.03
 
 
 class Replay(NamedTuple):
@@ -76,7 +76,7 @@ def predict(spans: Sequence[SpanReplays], change: Change) -> Prediction:
         change=change,
         ratio=ratio,
         low=max(0.0, min(drawn[round(_LOW * _DRAWS)], most) - error),
-        high=max(ratio, min(drawn[round(_HIGH * _DRAWS) - 1] + error, most)),
+        high=max(ratio, min(drawn[round(_HIGH * _DRAWS) - 1], most)) + error,
         bound=most,
     )
 

@@ -131,9 +131,13 @@ class ProgramBuilder:
         times = [self._times[tid] for tid in tids if tid in self._times]
         cpu_ns = sum(one.cpu_ns for one in times)
         ready_ns = cpu_ns + sum(one.queued_ns for one in times)
-        shares = self._shares.of({pair: sum(parts) for pair, parts in segments.items()}, ready_ns)
+        durations_ns = {pair: sum(parts) for pair, parts in segments.items()}
+        shares = self._shares.of(durations_ns, ready_ns)
+        # Threads also wait for CPUs after a wait for a lock: that is no part of these durations.
+        own_ready_ns = sum(shares[pair] * part for pair, part in durations_ns.items())
+        cpu_share = min(1.0, cpu_ns / own_ready_ns) if own_ready_ns else 1.0
         for pair, parts in segments.items():
-            used = split(parts, shares[pair], cpu_ns / ready_ns if ready_ns else 1.0)
+            used = split(parts, shares[pair], cpu_share)
             for (tid, number), part in zip(positions[pair], used, strict=True):
                 found[tid][number] = part
 

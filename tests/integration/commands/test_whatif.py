@@ -59,7 +59,8 @@ def test_a_prediction_is_like_the_change_really_made(start_target: StartTarget) 
     [found] = document["predictions"]
     assert found["kind"] == "split"
     assert truth / 1.5 < found["ratio"] < truth * 1.5
-    assert found["low"] <= found["ratio"] <= found["high"] <= found["bound"] + 0.01
+    assert found["low"] <= found["ratio"] <= found["high"]
+    assert found["ratio"] <= found["bound"]
     assert level(target) == "contended"
 
 
