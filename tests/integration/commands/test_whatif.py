@@ -104,7 +104,7 @@ def test_a_recording_at_the_level_all_is_replayed(
     path = tmp_path / "recording"
     with recording(target.pid, path, "-d", "3", "--every", "100ms") as recorder:
         end_of(recorder)
-    done = tool.run("whatif", path, "--hold", "mutexes[40]=0.5x", "--format", "json")
+    done = tool.run("whatif", str(path), "--hold", "mutexes[40]=0.5x", "--format", "json")
     assert done.returncode in (0, 3), done.stderr
     document = json.loads(done.stdout)
     assert document["throughput"]["per_s"] > 0
@@ -118,7 +118,7 @@ def test_a_recording_of_another_level_is_refused(start_target: StartTarget, tmp_
     path = tmp_path / "recording"
     with recording(target.pid, path, "-d", "1") as recorder:
         end_of(recorder)
-    done = tool.run("whatif", path)
+    done = tool.run("whatif", str(path))
     assert done.returncode == 2
     assert "level contended; whatif needs one with the level all" in done.stderr
 
