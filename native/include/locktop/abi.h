@@ -59,11 +59,9 @@ enum lt_kind {
     LT_KIND_JOIN = 7,
     LT_KIND_ONCE = 8,
     LT_KIND_FUTEX = 9,
-    LT_KIND_CUSTOM = 10
+    LT_KIND_CUSTOM = 10,
+    LT_KIND_SHARED = 0x20 /* added in a record of the ring: a reader took the rwlock */
 };
-
-/* Added to the kind in a record of the ring: a reader took the rwlock. */
-enum { LT_KIND_SHARED = 0x20 };
 
 enum lt_level {
     LT_LEVEL_DORMANT = 0,   /* hooks call straight through */
