@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -10,6 +11,8 @@ from locktop.collector.model import Kind, WaitRecord
 
 #: A hand-over where too few are known, nanoseconds; and how many are few.
 _DEFAULT_WAKE_NS, _MIN_GAPS = 30_000, 8
+#: The longest hand-over to a thread that still tries, and does not sleep.
+_BRIEF_NS = 8000
 #: Cases of a distribution.
 _WAKES = 64
 
@@ -33,18 +36,21 @@ def wakes(gaps_ns: Sequence[int], times: Iterable[ThreadTimes]) -> tuple[int, ..
     """Return how long a woken thread takes until it is ready, in some cases, nanoseconds.
 
     Args:
-        gaps_ns: as from hand_overs().
+        gaps_ns: as from hand_overs(), sorted.
         times: of all threads. Where they wait for CPUs, so do the woken ones. The simulation adds
-            that, so only the shorter half of the gaps counts.
+            that wait, so each long gap stands for a shorter one.
     """
     if len(gaps_ns) < _MIN_GAPS:
         return (_DEFAULT_WAKE_NS,)
     known = list(times)
     ready_ns = sum(one.cpu_ns + one.queued_ns for one in known)
     queued = sum(one.queued_ns for one in known) / ready_ns if ready_ns else 0.0
-    count = round(len(gaps_ns) * (1 - queued))
-    kept = gaps_ns[: max(count, _MIN_GAPS)]
-    return tuple(kept[len(kept) * number // _WAKES] for number in range(_WAKES))
+    brief = bisect_left(gaps_ns, _BRIEF_NS)  # of threads that did not sleep yet
+    cases = []
+    for number in range(_WAKES):
+        at = len(gaps_ns) * number // _WAKES
+        cases.append(gaps_ns[at if at < brief else brief + int((at - brief) * (1 - queued))])
+    return tuple(cases)
 
 
 def _got(record: WaitRecord) -> int:
