@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from textual import events
@@ -96,7 +99,7 @@ class WhatIfScreen(ListScreen):
 
     async def _answer(self) -> None:
         try:
-            self._answered = await asyncio.to_thread(self._predict, DURATION_S)
+            self._answered = await _in_thread(partial(self._predict, DURATION_S))
         finally:
             self._is_busy = False
             if self.is_mounted:
@@ -108,3 +111,33 @@ class WhatIfScreen(ListScreen):
     def action_help(self) -> None:
         """Show the keys."""
         self.show_help(only_keys=True)
+
+
+async def _in_thread(predict: Callable[[], Answered]) -> Answered:
+    """Return what ``predict`` returns, or raise what it raises.
+
+    Not by asyncio.to_thread: locktop would wait for the end of the recording before it ends. The
+    level comes back by itself if the recording is cut off.
+    """
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[Answered] = loop.create_future()
+
+    def end(found: Answered | None, error: Exception | None) -> None:
+        if answered.done():  # cancelled
+            return
+        if found is not None:
+            answered.set_result(found)
+        elif error is not None:
+            answered.set_exception(error)
+
+    def run() -> None:
+        found, fault = None, None
+        try:
+            found = predict()
+        except Exception as error:
+            fault = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the screen has ended
+            loop.call_soon_threadsafe(end, found, fault)
+
+    threading.Thread(target=run, name="what if", daemon=True).start()
+    return await answered

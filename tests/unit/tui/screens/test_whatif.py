@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from msgspec.structs import replace
 from support.driven import Screen, opened
+from support.eventually import PATIENCE_S
 from unit.builders import scenarios
 
 from locktop.collector.model import (
@@ -94,3 +97,21 @@ async def test_escape_goes_back_to_the_locks() -> None:
         await predicted(screen, FOUND)
         await screen.keys("escape")
         assert not isinstance(screen.app.screen, WhatIfScreen)
+
+
+async def test_the_screen_ends_while_a_prediction_goes_on() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def what_if(duration_s: float) -> Answered:
+        begun.set()
+        may_end.wait()
+        return Answered(FOUND, SNAPSHOT)
+
+    async with opened(SNAPSHOT) as screen:
+        screen.feed.what_if = what_if  # type: ignore[method-assign]
+        await screen.keys("U", "enter")
+        assert begun.wait(PATIENCE_S)
+        assert "Recording all holds" in screen.text
+        await screen.keys("q")
+    assert not screen.app.is_running
+    may_end.set()
