@@ -25,7 +25,7 @@ LEVELS: tuple[Level, ...] = (
     Level("counting", "counters, holders and waits; no stacks, no records", "1.3x"),
     Level("contended", "also stacks, and a record of each wait (default)", "1.3x"),
     Level("blocks", "also a record of each hold that a thread waited for", "2.3x"),
-    Level("all", "also a record of every other hold", "3.8x"),
+    Level("all", "also a record of every other hold and signal", "3.8x"),
 )
 NAMES = tuple(level.name for level in LEVELS)
 
