@@ -16,7 +16,7 @@ _REFUSALS = {
     WhatIfRefusal.PHASES: (
         "the throughput changes within the span; record one phase of the program alone"
     ),
-    WhatIfRefusal.STARVED: "other programs have the CPUs that the threads wait for",
+    WhatIfRefusal.STARVED: "threads wait for CPUs while CPUs are free, as with a limit of CPU time",
     WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
 }
 

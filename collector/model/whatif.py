@@ -43,7 +43,7 @@ class WhatIfRefusal(StrEnum):
     FEW = "few rounds"  # the span has too few rounds
     PHASES = "phases"  # the throughput changes within the span
     REPLAY = "replay"  # without a change the replay has another throughput than the recording
-    STARVED = "other programs"  # other programs have the CPUs that this one wants
+    STARVED = "CPU limit"  # threads wait for CPUs while CPUs are free
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
 
 

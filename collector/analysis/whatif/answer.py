@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from locktop.collector.analysis.whatif.background import is_starved
+from locktop.collector.analysis.whatif.background import busy_share, is_starved
 from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, by_thread
 from locktop.collector.analysis.whatif.critical_path import path_shares
 from locktop.collector.analysis.whatif.evidence import Evidence, parts
@@ -94,7 +94,7 @@ def _refusal(
         return WhatIfRefusal.UNOBSERVED
     active = {record.tid for record in evidence.records}
     times = {tid: one for tid, one in evidence.times.items() if tid in active}
-    if is_starved(times, evidence.cpus, evidence.span_ns):
+    if is_starved(times, busy_share(evidence), evidence.span_ns):
         return WhatIfRefusal.STARVED
     median = sorted(recorded)[len(recorded) // 2]
     # One part may have met another program that took the CPUs for a moment.

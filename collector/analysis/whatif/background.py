@@ -7,13 +7,13 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis.whatif.evidence import ThreadTimes
+from locktop.collector.analysis.whatif.evidence import Evidence, ThreadTimes
 from locktop.collector.analysis.whatif.simulated_program import Do, Operation, ThreadModel
 
 #: A thread with a smaller share of a CPU takes nothing from the others.
 _BUSY_SHARE = 0.01
 _BUSY_NS = 1_000_000
-#: Shares of the CPUs with which a program causes none, and all, of its threads' waits for them.
+#: Shares of busy CPUs with which these cause none, and all, of the threads' waits for them.
 _IDLE_CPUS, _FULL_CPUS = 0.5, 0.9
 #: The share of their time for which computing threads are ready, and the share of it without a CPU.
 _COMPUTING, _STARVED = 0.1, 0.2
@@ -37,34 +37,59 @@ def busy_threads(
 
 
 def other_programs(cpus: float) -> list[ThreadModel]:
-    """Return threads that stand for other programs, which use so many CPUs."""
+    """Return threads that stand for other programs, which use so many CPUs.
+
+    These keep what they use, for a change of this program does not end their work. So the scheduler
+    prefers them.
+    """
     if cpus < _BUSY_SHARE:
         return []
     count = ceil(cpus)
-    return [_busy_thread(0, cpus / count) for _ in range(count)]
+    return [_busy_thread(0, cpus / count, is_other=True) for _ in range(count)]
 
 
-def _busy_thread(tid: int, share: float) -> ThreadModel:
+def _busy_thread(tid: int, share: float, is_other: bool = False) -> ThreadModel:
     sleep_ns = round(_BUSY_NS * max(0.0, 1 / share - 1))
     operations = (Operation(Do.COMPUTE, amount=_BUSY_NS), Operation(Do.SLEEP, amount=sleep_ns))
-    return ThreadModel(tid=tid, group="", operations=operations if sleep_ns else operations[:1])
+    return ThreadModel(
+        tid=tid,
+        group="",
+        operations=operations if sleep_ns else operations[:1],
+        is_other=is_other,
+    )
 
 
-def is_starved(times: Mapping[int, ThreadTimes], cpus: int, span_ns: int) -> bool:
-    """Return whether threads that compute much wait for CPUs that other programs have."""
-    ready_ns = sum(one.cpu_ns + one.queued_ns for one in times.values())
-    own = own_queueing(times, cpus * span_ns).values()
-    others_ns = sum(one.queued_ns for one in times.values()) - sum(one.queued_ns for one in own)
-    computes = ready_ns > _COMPUTING * len(times) * span_ns
-    return computes and others_ns > _STARVED * ready_ns
+def busy_share(evidence: Evidence) -> float:
+    """Return the share of the time of the CPUs that was used, also by other programs, 0 to 1."""
+    own_ns = sum(one.cpu_ns for one in evidence.times.values())
+    used_cpus = own_ns / evidence.span_ns + evidence.others_cpus if evidence.span_ns else 0.0
+    return min(1.0, used_cpus / evidence.cpus)
 
 
-def own_queueing(times: Mapping[int, ThreadTimes], whole_ns: int) -> dict[int, ThreadTimes]:
-    """Return the times with the part of the queueing that the program causes itself.
+def own_queueing(times: Mapping[int, ThreadTimes], busy: float) -> dict[int, ThreadTimes]:
+    """Return the times with the part of the queueing that the simulated CPUs cause.
 
-    If it needs few CPUs, its threads wait for those of other programs. A change does not end that,
-    so such a wait counts as sleep.
+    Args:
+        times: by tid.
+        busy: the share of the CPUs' time that was used. If it is small, a woken thread still waits
+            a moment for a CPU. The simulated CPUs have no such moment, so it counts as sleep.
     """
-    busy = sum(one.cpu_ns for one in times.values()) / whole_ns if whole_ns else 0.0
     share = min(1.0, max(0.0, (busy - _IDLE_CPUS) / (_FULL_CPUS - _IDLE_CPUS)))
     return {tid: replace(one, queued_ns=round(one.queued_ns * share)) for tid, one in times.items()}
+
+
+def is_starved(times: Mapping[int, ThreadTimes], busy: float, span_ns: int) -> bool:
+    """Return whether threads that compute much wait for CPUs while CPUs are free.
+
+    A limit of CPU time is such a case: cpu.max of a cgroup.
+
+    Args:
+        times: of the threads with records, by tid.
+        busy: as for own_queueing().
+        span_ns: the length of the span, nanoseconds.
+    """
+    ready_ns = sum(one.cpu_ns + one.queued_ns for one in times.values())
+    explained = own_queueing(times, busy)
+    free_ns = sum(one.queued_ns - explained[tid].queued_ns for tid, one in times.items())
+    computes = ready_ns > _COMPUTING * len(times) * span_ns
+    return computes and free_ns > _STARVED * ready_ns

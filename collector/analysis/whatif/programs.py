@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from locktop.collector.analysis.whatif.background import (
+    busy_share,
     busy_threads,
     other_programs,
     own_queueing,
@@ -55,7 +56,7 @@ class ProgramBuilder:
         """
         self._evidence = evidence
         self._unit = unit
-        self._times = own_queueing(evidence.times, evidence.cpus * evidence.span_ns)
+        self._times = own_queueing(evidence.times, busy_share(evidence))
         self._boundaries = by_thread(evidence.records, evidence.signals)
         self._queues = Queues(self._boundaries)
         self._shares = ReadyShares(self._boundaries, evidence.samples)

@@ -55,6 +55,8 @@ class ThreadModel(Struct, frozen=True):
     tid: int
     group: str  # the name without its number
     operations: tuple[Operation, ...]
+    #: of another program: the scheduler gives it a CPU before any thread of this one
+    is_other: bool = False
 
 
 class Program(Struct, frozen=True):

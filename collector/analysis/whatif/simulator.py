@@ -23,8 +23,8 @@ from locktop.collector.analysis.whatif.simulated_program import (
     Do,
     LockModel,
     LockType,
-    Operation,
     Program,
+    ThreadModel,
     rests,
 )
 
@@ -32,6 +32,8 @@ _SLICE_NS = 3_000_000
 _GRANULE_NS = 1_000_000
 #: The most a thread that slept is favoured.
 _CREDIT_NS = 1_500_000
+#: The CPU time of threads that the scheduler prefers.
+_BEFORE_ALL = -(1 << 62)
 #: Steps without time that a thread may take one after the other.
 _MAX_OPERATIONS = 1000
 
@@ -42,6 +44,7 @@ class _Thread:
     __slots__ = (
         "at",
         "got",
+        "is_other",
         "left_ns",
         "number",
         "on_cpu",
@@ -55,12 +58,14 @@ class _Thread:
         "waits_ns",
     )
 
-    def __init__(self, number: int, operations: tuple[Operation, ...], at: int) -> None:
+    def __init__(self, number: int, model: ThreadModel, at: int) -> None:
         self.number = number
-        self.operations = operations
+        self.operations = model.operations
+        self.is_other = model.is_other
         self.at = at  # the next operation
         self.left_ns = 0  # of the computation that goes on
-        self.used_ns = 0  # of the CPU, for the scheduler
+        # of the CPU, for the scheduler
+        self.used_ns = _BEFORE_ALL if model.is_other else 0
         self.since_ns = 0  # on the CPU
         self.slice_ns = 0  # used since it got the CPU
         self.stamp = 0  # events with another stamp are void
@@ -104,7 +109,7 @@ class Simulator:
         self._program = program
         self._locks = [_Lock(lock) for lock in program.locks]
         self._threads = [
-            _Thread(number, thread.operations, random.choice(rests(thread.operations)))
+            _Thread(number, thread, random.choice(rests(thread.operations)))
             for number, thread in enumerate(program.threads)
         ]
         self._now = 0
@@ -152,7 +157,8 @@ class Simulator:
     # ---- the CPUs ----
 
     def _becomes_ready(self, thread: _Thread) -> None:
-        thread.used_ns = max(thread.used_ns, self._least_ns - _CREDIT_NS)
+        if not thread.is_other:
+            thread.used_ns = max(thread.used_ns, self._least_ns - _CREDIT_NS)
         if self._free_cpus:
             self._free_cpus -= 1
             thread.slice_ns = 0
@@ -168,7 +174,7 @@ class Simulator:
             self._queue(thread)
 
     def _used(self, thread: _Thread) -> int:
-        return thread.used_ns + self._now - thread.since_ns
+        return thread.used_ns if thread.is_other else thread.used_ns + self._now - thread.since_ns
 
     def _queue(self, thread: _Thread) -> None:
         self._number += 1
@@ -192,7 +198,8 @@ class Simulator:
     def _stops(self, thread: _Thread) -> None:
         """Take the CPU time into account, and leave the CPU."""
         ran_ns = self._now - thread.since_ns
-        thread.used_ns += ran_ns
+        if not thread.is_other:
+            thread.used_ns += ran_ns
         thread.slice_ns += ran_ns
         thread.left_ns = max(0, thread.left_ns - ran_ns)
         self._cpu_ns += ran_ns
