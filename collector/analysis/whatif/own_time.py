@@ -8,7 +8,8 @@ for how long each thread had a CPU, and for how long the thread wanted one.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from math import exp
 from typing import NamedTuple
 
@@ -17,10 +18,15 @@ from locktop.collector.analysis.whatif.evidence import StateSample
 
 #: By so many samples the mean of the threads counts in each pair.
 _PRIOR = 0.5
+#: Halvings of an interval in a search.
+_HALVINGS = 40
 
 
 class CallPair(NamedTuple):
-    """The calls before and after a part of a thread's own time."""
+    """The calls before and after a part of a thread's own time.
+
+    The call after it counts as one that did not wait: the thread does the same before both.
+    """
 
     before: At
     before_site: int
@@ -41,7 +47,8 @@ def _site_key(boundary: Boundary) -> int:
 
 def pair_of(before: Boundary, after: Boundary) -> CallPair:
     """Return the pair of the time between two boundaries."""
-    return CallPair(before.at, _site_key(before), after.at, _site_key(after))
+    called = At.GOT if after.at is At.REQUESTED else after.at
+    return CallPair(before.at, _site_key(before), called, _site_key(after))
 
 
 def is_own(before: Boundary) -> bool:
@@ -85,7 +92,7 @@ class ReadyShares:
         if not whole_ns:
             return shares
         low, high = -20.0, 20.0  # of the logarithm of the factor
-        for _ in range(40):
+        for _ in range(_HALVINGS):
             middle = (low + high) / 2
             sum_ns = sum(
                 _scaled(shares[pair], middle) * part for pair, part in durations_ns.items()
@@ -104,32 +111,96 @@ def _scaled(share: float, factor_log: float) -> float:
     return share * factor / (1 - share + share * factor)
 
 
-def split(durations_ns: Sequence[int], ready_share: float, cpu_share: float) -> list[TimeUse]:
-    """Split parts of threads' own time.
+def split(
+    durations_ns: Mapping[CallPair, Sequence[int]],
+    ready_shares: Mapping[CallPair, float],
+    cpu_ns: float,
+) -> dict[CallPair, list[TimeUse]]:
+    """Split the parts of the own time of some threads.
 
     Args:
-        durations_ns: the parts, all of one pair, nanoseconds.
-        ready_share: the share of their time in which the threads were ready to run.
-        cpu_share: the share of the ready time in which they had a CPU.
+        durations_ns: the parts of each pair, nanoseconds.
+        ready_shares: the share of their time in which the threads were ready to run.
+        cpu_ns: the time for which the threads had a CPU, nanoseconds.
 
     Returns:
-        what each part used. The time without a CPU is taken from the longest parts, for few parts
-        meet the end of a slice.
+        what each part used. Few parts meet the end of a slice, but these then take much longer than
+        the others of their pair. So a part that is longer than a multiple of the median of its pair
+        counts as a usual one. The multiple is the same for all pairs, and makes the sum ``cpu_ns``.
     """
-    ready = [duration * ready_share for duration in durations_ns]
-    level_ns = _level(ready, sum(ready) * cpu_share)
-    return [
-        TimeUse(cpu_ns=round(min(part, level_ns)), sleep_ns=round(duration * (1 - ready_share)))
-        for duration, part in zip(durations_ns, ready, strict=True)
-    ]
+    ready = {
+        pair: [duration * ready_shares[pair] for duration in parts]
+        for pair, parts in durations_ns.items()
+    }
+    cuts = _cuts({pair: _Parts(sorted(parts)) for pair, parts in ready.items()}, cpu_ns)
+    return {
+        pair: [
+            TimeUse(
+                cpu_ns=round(part if part <= cuts[pair].above else cuts[pair].to),
+                sleep_ns=round(duration * (1 - ready_shares[pair])),
+            )
+            for duration, part in zip(durations_ns[pair], parts, strict=True)
+        ]
+        for pair, parts in ready.items()
+    }
 
 
-def _level(parts: Sequence[float], wanted: float) -> float:
-    """Return the level at which cut parts add up to ``wanted``."""
-    left, count = wanted, len(parts)
-    for part in sorted(parts):
-        if part * count >= left:
-            return left / count
-        left -= part
-        count -= 1
-    return max(parts, default=0.0)
+class _Cut(NamedTuple):
+    """Parts longer than ``above`` count as ``to``."""
+
+    above: float
+    to: float
+
+
+class _Parts:
+    """The parts of one pair, sorted."""
+
+    def __init__(self, parts: Sequence[float]) -> None:
+        self.median = parts[len(parts) // 2]
+        self.longest = parts[-1]
+        self._parts = parts
+        self._sums = [0.0, *accumulate(parts)]
+        self._squares = [0.0, *accumulate(part * part for part in parts)]
+
+    def usual(self, above: float) -> _Cut:
+        """Return how to cut longer parts: as long as what an interrupt meets in the others.
+
+        Long parts are interrupted more often: so each counts by its length.
+        """
+        below = bisect_right(self._parts, above)
+        sum_ = self._sums[below]
+        return _Cut(above, self._squares[below] / sum_ if sum_ else 0.0)
+
+    def sum(self, cut: _Cut) -> float:
+        """Return the sum of the parts after a cut."""
+        below = bisect_right(self._parts, cut.above)
+        return self._sums[below] + (len(self._parts) - below) * cut.to
+
+
+def _cuts(parts: Mapping[CallPair, _Parts], wanted: float) -> dict[CallPair, _Cut]:
+    """Return how to cut the parts of each pair. The cut parts add up to ``wanted``."""
+    medians = {pair: _Cut(one.median, one.median) for pair, one in parts.items()}
+
+    def surplus(cuts: Mapping[CallPair, _Cut]) -> float:
+        return sum(parts[pair].sum(cut) for pair, cut in cuts.items()) - wanted
+
+    def usual(multiple: float) -> dict[CallPair, _Cut]:
+        return {pair: one.usual(one.median * multiple) for pair, one in parts.items()}
+
+    def levelled(level: float) -> dict[CallPair, _Cut]:
+        # Most parts of some pair met the end of a slice. These are the longest parts of all.
+        cuts = {pair: min(one.median, level) for pair, one in parts.items()}
+        return {pair: _Cut(cut, cut) for pair, cut in cuts.items()}
+
+    cuts_at: Callable[[float], dict[CallPair, _Cut]]
+    if surplus(medians) > 0:
+        cuts_at, low, high = levelled, 0.0, max(one.median for one in parts.values())
+    else:
+        multiples = [one.longest / one.median for one in parts.values() if one.median]
+        cuts_at, low, high = usual, 1.0, max(multiples, default=1.0)
+        if surplus(usual(high)) <= 0:
+            return {pair: _Cut(one.longest, one.longest) for pair, one in parts.items()}
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if surplus(cuts_at(middle)) > 0 else (middle, high)
+    return cuts_at(low)

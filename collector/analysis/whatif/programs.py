@@ -134,11 +134,7 @@ class ProgramBuilder:
         ready_ns = cpu_ns + sum(one.queued_ns for one in times)
         durations_ns = {pair: sum(parts) for pair, parts in segments.items()}
         shares = self._shares.of(durations_ns, ready_ns)
-        # Threads also wait for CPUs after a wait for a lock: that is no part of these durations.
-        own_ready_ns = sum(shares[pair] * part for pair, part in durations_ns.items())
-        cpu_share = min(1.0, cpu_ns / own_ready_ns) if own_ready_ns else 1.0
-        for pair, parts in segments.items():
-            used = split(parts, shares[pair], cpu_share)
+        for pair, used in split(segments, shares, cpu_ns).items():
             for (tid, number), part in zip(positions[pair], used, strict=True):
                 found[tid][number] = part
 

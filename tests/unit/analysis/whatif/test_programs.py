@@ -6,7 +6,6 @@ import pytest
 from unit.builders.simulated import US, hold
 
 from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes, parts
-from locktop.collector.analysis.whatif.own_time import split
 from locktop.collector.analysis.whatif.programs import ProgramBuilder, group_of
 from locktop.collector.analysis.whatif.simulated_program import Do, LockType, Program
 from locktop.collector.analysis.whatif.simulator import Simulator
@@ -100,12 +99,6 @@ def test_a_semaphore_is_a_queue_between_threads() -> None:
     queue = next(lock for lock in program.locks if lock.type is LockType.UNITS)
     assert queue.units == 0
     assert rate(program) == pytest.approx(2000, rel=0.02)
-
-
-def test_time_without_a_cpu_is_taken_from_the_longest_parts() -> None:
-    used = split([100, 100, 100, 3100], 1.0, 400 / 3400)
-    assert [one.cpu_ns for one in used] == [100, 100, 100, 100]
-    assert [one.sleep_ns for one in used] == [0, 0, 0, 0]
 
 
 def test_parts_with_lost_records_are_left_out() -> None:

@@ -1,0 +1,85 @@
+"""The split of threads' own time, against times that are known."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from locktop.collector.analysis.whatif.boundaries import At
+from locktop.collector.analysis.whatif.own_time import CallPair, TimeUse, split
+
+HOLD = CallPair(At.GOT, 1, At.RELEASED, 1)
+THINK = CallPair(At.RELEASED, 1, At.GOT, 1)
+PAIRS = (HOLD, THINK)
+
+
+def preempted(
+    rng: Random, true_ns: dict[CallPair, list[int]], slice_ns: float, queued_ns: float
+) -> dict[CallPair, list[int]]:
+    """The durations if a thread loses its CPU about once in ``slice_ns`` that it computes."""
+    return {
+        pair: [
+            one
+            + round(sum(rng.expovariate(1 / queued_ns) for _ in range(losses(rng, one, slice_ns))))
+            for one in parts
+        ]
+        for pair, parts in true_ns.items()
+    }
+
+
+def losses(rng: Random, computed_ns: int, slice_ns: float) -> int:
+    count, at = 0, rng.expovariate(1 / slice_ns)
+    while at < computed_ns:
+        count, at = count + 1, at + rng.expovariate(1 / slice_ns)
+    return count
+
+
+def mean_cpu_ns(used: list[TimeUse]) -> float:
+    return sum(one.cpu_ns for one in used) / len(used)
+
+
+@pytest.mark.parametrize("varies", [False, True])
+@pytest.mark.parametrize(("hold_us", "think_us"), [(100, 300), (200, 50), (5, 500)])
+def test_computing_is_found_beside_waits_for_cpus(
+    hold_us: int, think_us: int, varies: bool
+) -> None:
+    rng = Random(1)
+
+    def length(us: int) -> int:
+        return round(us * 1000 * (rng.expovariate(1) if varies else 1.0))
+
+    true_ns = {
+        pair: [length(us) for _ in range(3000)]
+        for pair, us in zip(PAIRS, (hold_us, think_us), strict=True)
+    }
+    durations_ns = preempted(rng, true_ns, slice_ns=3e6, queued_ns=10e6)
+    cpu_ns = sum(map(sum, true_ns.values()))
+    used = split(durations_ns, dict.fromkeys(PAIRS, 1.0), cpu_ns)
+    for pair in PAIRS:
+        true = sum(true_ns[pair]) / len(true_ns[pair])
+        assert mean_cpu_ns(used[pair]) == pytest.approx(true, rel=0.1), pair
+    found = sum(one.cpu_ns for parts in used.values() for one in parts)
+    assert found == pytest.approx(cpu_ns, rel=0.01)
+
+
+def test_a_computation_of_many_slices_does_not_take_from_short_ones() -> None:
+    rng = Random(1)
+    true_ns = {HOLD: [100_000] * 500, THINK: [9_000_000] * 500}
+    durations_ns = preempted(rng, true_ns, slice_ns=3e6, queued_ns=20e6)
+    used = split(durations_ns, dict.fromkeys(PAIRS, 1.0), sum(map(sum, true_ns.values())))
+    assert mean_cpu_ns(used[HOLD]) == pytest.approx(100_000, rel=0.1)
+    assert mean_cpu_ns(used[THINK]) == pytest.approx(9_000_000, rel=0.1)
+
+
+def test_nothing_is_cut_if_the_threads_always_had_a_cpu() -> None:
+    durations_ns = {HOLD: [10, 20, 30_000], THINK: [5]}
+    used = split(durations_ns, {HOLD: 1.0, THINK: 0.2}, 30_031)
+    assert used[HOLD] == [TimeUse(10, 0), TimeUse(20, 0), TimeUse(30_000, 0)]
+    assert used[THINK] == [TimeUse(1, 4)]
+
+
+def test_sleep_is_not_cut() -> None:
+    used = split({HOLD: [1000, 1000, 9000]}, {HOLD: 0.5}, 1500)
+    assert [one.sleep_ns for one in used[HOLD]] == [500, 500, 4500]
+    assert [one.cpu_ns for one in used[HOLD]] == [500, 500, 500]
