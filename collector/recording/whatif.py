@@ -6,11 +6,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.analysis.whatif.answer import Question, answer
+from locktop.collector.analysis.whatif.semaphore_locks import with_semaphores_as_locks
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot, WhatIf
 from locktop.collector.recording.moments import Moments
 from locktop.collector.recording.whatif_evidence import observe, recorded
-from locktop.collector.recording.whatif_question import WantedChanges, changes_of, unit_of
+from locktop.collector.recording.whatif_question import (
+    WantedChanges,
+    changes_of,
+    check_held,
+    unit_of,
+)
 from locktop.collector.sources.base import Source
 
 
@@ -36,14 +42,18 @@ def of_process(source: Source, pid: int, duration_s: float, wanted: WantedChange
     first = source.scan(resolve=True)
     question = Question(changes_of(wanted, first), unit_of(wanted, first))
     observed = observe(source, pid, duration_s)
-    found = replace(answer(observed.evidence, question), recording_cost=observed.recording_cost)
+    evidence = with_semaphores_as_locks(observed.evidence)
+    check_held(question.changes, evidence, observed.snapshot)
+    found = replace(answer(evidence, question), recording_cost=observed.recording_cost)
     return Answered(found, observed.snapshot)
 
 
 def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChanges) -> Answered:
     """Answer from a span of a recording, nanoseconds since 1970. Raises LocktopError."""
-    evidence, snapshot = recorded(moments, from_ns, to_ns)
+    observed, snapshot = recorded(moments, from_ns, to_ns)
+    evidence = with_semaphores_as_locks(observed)
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
+    check_held(question.changes, evidence, snapshot)
     return Answered(answer(evidence, question), snapshot)
 
 

@@ -29,7 +29,7 @@ _READS_PER_S, _MAX_HZ = 2000, 50.0
 #: A reading that took longer says too little about the moment.
 _MAX_READ_NS = 100_000
 #: Seconds of one batch, and the longest pause between two copies of the rings.
-_BATCH_S, _PAUSE_S = 0.1, 0.005
+_BATCH_S, _PAUSE_S = 0.02, 0.002
 #: Seconds at the level before, for the cost of the records.
 _BEFORE_S = 1.0
 #: Records that are decoded, of a span with more the newest are left out.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from locktop.collector.analysis.whatif.evidence import Evidence
 from locktop.collector.analysis.whatif.programs import group_of
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Change, ChangeKind, Kind, Lock, Snapshot
@@ -16,7 +17,8 @@ _FACTOR = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)x?")
 _COUNT = re.compile(r"[1-9]\d{0,4}")
 #: The share of acquisitions that read, unless the user names one.
 READ_SHARE = 0.9
-_HELD = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM})
+#: Kinds that threads hold. Some programs use semaphores as locks.
+_HELD = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM, Kind.SEM})
 
 
 class WantedChanges(Struct, frozen=True):
@@ -67,6 +69,23 @@ def unit_of(wanted: WantedChanges, snapshot: Snapshot) -> int | None:
     if wanted.throughput is None:
         return None
     return lock_named(snapshot.locks, wanted.throughput).id
+
+
+def check_held(changes: Iterable[Change], evidence: Evidence, snapshot: Snapshot) -> None:
+    """Raise LocktopError for a change of a semaphore that threads do not use as a lock.
+
+    Args:
+        changes: of the snapshot.
+        evidence: as from with_semaphores_as_locks().
+        snapshot: with the names of the locks.
+    """
+    changed = {change.lock for change in changes}
+    counted = {one.lock for one in evidence.records if one.kind is Kind.SEM}
+    for lock in snapshot.locks:
+        if lock.id in changed & counted:
+            raise LocktopError(
+                f"{lock.name} counts units: threads do not hold it, so there is no hold to change"
+            )
 
 
 def _parts(text: str, option: str, form: str) -> tuple[str, str]:

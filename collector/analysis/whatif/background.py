@@ -15,8 +15,8 @@ _BUSY_SHARE = 0.01
 _BUSY_NS = 1_000_000
 #: Shares of busy CPUs with which these cause none, and all, of the threads' waits for them.
 _IDLE_CPUS, _FULL_CPUS = 0.5, 0.9
-#: The share of their time for which computing threads are ready, and the share of it without a CPU.
-_COMPUTING, _STARVED = 0.1, 0.2
+#: The share of their time in which threads wait for free CPUs, from which on this matters.
+_STARVED = 0.1
 
 
 def busy_threads(
@@ -54,6 +54,7 @@ def _busy_thread(tid: int, share: float, is_other: bool = False) -> ThreadModel:
     return ThreadModel(
         tid=tid,
         group="",
+        role=0,
         operations=operations if sleep_ns else operations[:1],
         is_other=is_other,
     )
@@ -79,7 +80,7 @@ def own_queueing(times: Mapping[int, ThreadTimes], busy: float) -> dict[int, Thr
 
 
 def is_starved(times: Mapping[int, ThreadTimes], busy: float, span_ns: int) -> bool:
-    """Return whether threads that compute much wait for CPUs while CPUs are free.
+    """Return whether threads often wait for CPUs while CPUs are free.
 
     A limit of CPU time is such a case: cpu.max of a cgroup.
 
@@ -88,8 +89,6 @@ def is_starved(times: Mapping[int, ThreadTimes], busy: float, span_ns: int) -> b
         busy: as for own_queueing().
         span_ns: the length of the span, nanoseconds.
     """
-    ready_ns = sum(one.cpu_ns + one.queued_ns for one in times.values())
     explained = own_queueing(times, busy)
     free_ns = sum(one.queued_ns - explained[tid].queued_ns for tid, one in times.items())
-    computes = ready_ns > _COMPUTING * len(times) * span_ns
-    return computes and free_ns > _STARVED * ready_ns
+    return free_ns > _STARVED * len(times) * span_ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 from msgspec.structs import replace
@@ -88,11 +89,17 @@ def _shared(program: Program, lock: int, share: float) -> Program:
 
 
 def _with_threads(program: Program, group: str, count: int) -> Program:
-    """Return the program with another number of threads in a group."""
-    present = [thread for thread in program.threads if thread.group == group]
-    others = [thread for thread in program.threads if thread.group != group]
-    if not present:
+    """Return the program with another number of threads in a group.
+
+    Programs give threads of several roles one name. The role of most threads is meant: a program
+    has many workers, but one thread that hands out the work.
+    """
+    roles = Counter(thread.role for thread in program.threads if thread.group == group)
+    if not roles:
         return program
+    [(role, _)] = roles.most_common(1)
+    present = [one for one in program.threads if (one.group, one.role) == (group, role)]
+    others = [one for one in program.threads if (one.group, one.role) != (group, role)]
     threads = (*others, *(present[number % len(present)] for number in range(count)))
     return replace(program, threads=threads, locks=_met(program.locks, threads))
 

@@ -81,24 +81,36 @@ def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
 
 
 def parts(evidence: Evidence, count: int, max_records: int) -> list[Evidence]:
-    """Return parts of the same length without lost records, each with few enough records.
+    """Return parts of the span without lost records, each with few enough records.
 
     Args:
         evidence: of the whole span.
-        count: the number of parts, if no record was lost.
+        count: the number of parts, if each of as many equal steps has a part without losses.
         max_records: the most records of a part; a part with more is cut at its end.
     """
     step_ns = evidence.span_ns // count
     found = []
     for number in range(count):
-        begin_ns = evidence.from_ns + number * step_ns
-        whole = part(evidence, begin_ns, begin_ns + step_ns)
-        if len(whole.records) > max_records:
+        step = evidence.from_ns + number * step_ns, evidence.from_ns + (number + 1) * step_ns
+        begin_ns, end_ns = _longest_gap(evidence.losses, *step)
+        whole = part(evidence, begin_ns, end_ns) if begin_ns < end_ns else None
+        if whole is not None and len(whole.records) > max_records:
             got_ns = sorted(one.got_ns for one in whole.records)[max_records]
             whole = part(evidence, begin_ns, got_ns)
-        if not whole.losses and whole.span_ns > 0:
+        if whole is not None and whole.span_ns > 0 and whole.records:
             found.append(whole)
     return found
+
+
+def _longest_gap(losses: Sequence[tuple[int, int]], from_ns: int, to_ns: int) -> tuple[int, int]:
+    """Return the longest part of a span that meets no loss. It may be empty."""
+    best, begin_ns = (from_ns, from_ns), from_ns
+    for loss_ns, end_ns in [*sorted(losses), (to_ns, to_ns)]:
+        gap_ns = min(loss_ns, to_ns) - begin_ns
+        if gap_ns > best[1] - best[0]:
+            best = begin_ns, begin_ns + gap_ns
+        begin_ns = max(begin_ns, end_ns)
+    return best
 
 
 def _scaled(times: ThreadTimes, share: float) -> ThreadTimes:

@@ -35,6 +35,8 @@ from locktop.collector.analysis.whatif.simulated_program import (
 )
 from locktop.collector.model import Kind
 
+#: Events are as frequent as another one from this share of its count on.
+_AS_FREQUENT = 0.8
 _DIGITS = re.compile(r"[-_:#/. ]*\d+$")
 #: The event of a boundary, and its call site. The lock stands for a site that is not known.
 _Event = tuple[At, int]
@@ -74,7 +76,8 @@ class ProgramBuilder:
             group = self._group(tid)
             operations = self._operations(tid, boundaries, used[tid])
             if operations:
-                threads.append(ThreadModel(tid=tid, group=group, operations=operations))
+                role = hash(self._repeated[tid])
+                threads.append(ThreadModel(tid=tid, group=group, role=role, operations=operations))
         known = {thread.tid for thread in threads}
         evidence = self._evidence
         threads += busy_threads(self._times, known, evidence.span_ns)
@@ -193,7 +196,7 @@ class ProgramBuilder:
         """Return the operations of one boundary. ``held`` counts the locks of the thread."""
         boundary = boundaries[number]
         if boundary.kind in QUEUE_KINDS:
-            return self._queue_operations(boundary, boundaries, number)
+            return self._queue_operations(tid, boundaries, number)
         if boundary.at is At.REQUESTED:
             return []
         if boundary.kind is Kind.BARRIER and boundary.at is At.GOT:
@@ -211,17 +214,18 @@ class ProgramBuilder:
         return [*self._queue_visit(boundary), Operation(do, self._index(boundary))]
 
     def _queue_operations(
-        self, boundary: Boundary, boundaries: Sequence[Boundary], number: int
+        self, tid: int, boundaries: Sequence[Boundary], number: int
     ) -> list[Operation]:
+        boundary = boundaries[number]
         if boundary.at is At.SIGNALLED:
-            units = self._queues.units_of(boundary)
+            units = self._queues.units_of(tid, number)
             return [Operation(Do.POST, self._index(boundary), units)] if units else []
         if boundary.at is not At.GOT:
             return []
-        if boundary.timed_out or not self._queues.is_known(boundary.lock):
-            return self._waited(boundaries, number)
-        if self._queues.is_counted(boundary.lock):
+        if self._queues.is_counted(boundary.lock) and not boundary.timed_out:
             return []  # the visit takes the unit
+        if boundary.timed_out or not self._queues.is_known(tid, number):
+            return self._waited(boundaries, number)
         return [Operation(Do.WAIT, self._index(boundary))]
 
     def _queue_visit(self, boundary: Boundary) -> list[Operation]:
@@ -239,12 +243,17 @@ class ProgramBuilder:
 
 
 def _repeated(boundaries: Sequence[Boundary]) -> _Event | None:
-    """Return the event that a thread passes most often with nothing held; None: there is none."""
+    """Return the event that a thread passes most often with nothing held; None: there is none.
+
+    Of several that are as frequent the lowest one, so that threads of one role have the same one.
+    """
     pairs = zip(boundaries, _holding(boundaries), strict=True)
     counts = Counter(
         _event(one) for one, is_holding in pairs if one.at is not At.REQUESTED and not is_holding
     )
-    return counts.most_common(1)[0][0] if counts else None
+    # A span may begin and end within a round.
+    least = max(counts.values(), default=0) * _AS_FREQUENT - 1
+    return min((event for event, count in counts.items() if count >= least), default=None)
 
 
 def _holding(boundaries: Sequence[Boundary]) -> list[bool]:

@@ -3,12 +3,17 @@
 A semaphore counts its units itself. The unit of a condition is the object of its waits, such as an
 entry of a queue. Threads wait for the condition at some call sites of its mutex. Whoever takes the
 mutex at such a site takes a unit. Each signal adds a unit.
+
+Other conditions have no such rule: a signal for which nobody waits is lost, and a broadcast ends
+many waits. There a signal adds as many units as it ended waits.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, At, Boundary
 from locktop.collector.model import Kind
@@ -18,49 +23,99 @@ QUEUE_KINDS = frozenset({Kind.SEM, Kind.COND})
 _LEAST_SIGNALS, _MOST_SIGNALS = 0.8, 1.25
 
 
+class _Position(NamedTuple):
+    """A boundary: its thread, and its index there."""
+
+    tid: int
+    number: int
+
+
+class _Wait(NamedTuple):
+    began_ns: int
+    ended_ns: int
+    end: _Position
+
+
+class _Signal(NamedTuple):
+    time_ns: int
+    position: _Position
+    wakes_all: bool
+
+
 class Queues:
     """The semaphores and conditions of one program."""
 
     def __init__(self, boundaries: Mapping[int, Sequence[Boundary]]) -> None:
         self._boundaries = boundaries
         self._conditions: dict[tuple[int, int], Boundary] = {}  # by mutex and call site
-        self._waits = Counter[int]()  # by lock
-        self._signals = Counter[int]()
-        self._broadcasts = Counter[int]()
+        self._waits: dict[int, list[_Wait]] = {}  # by lock
+        self._signals: dict[int, list[_Signal]] = {}
         visits = Counter[tuple[int, int]]()
         retaken = set[tuple[int, int]]()  # where threads take the mutex back after a wait
-        for of_thread in boundaries.values():
+        for tid, of_thread in boundaries.items():
             for number, one in enumerate(of_thread):
                 if one.at is At.GOT and one.kind in HELD_KINDS:
                     visits[one.lock, one.site] += 1
                     if number and _is_condition_over(of_thread, number):
                         retaken.add((one.lock, one.site))
-                elif one.at is At.GOT and one.kind in QUEUE_KINDS:
-                    self._waits[one.lock] += not one.timed_out
-                elif one.at is At.SIGNALLED:
-                    self._signals[one.lock] += 1
-                    self._broadcasts[one.lock] += one.wakes_all
-                elif one.at is At.REQUESTED and one.kind is Kind.COND and number:
-                    before = of_thread[number - 1]
-                    if before.at is At.RELEASED:
-                        self._conditions[before.lock, before.site] = one
+                elif one.kind in QUEUE_KINDS:
+                    self._add(_Position(tid, number), of_thread)
         for key in retaken:
             self._conditions.pop(key, None)
         taken = Counter[int]()
         for key, condition in self._conditions.items():
             taken[condition.lock] += visits[key]
-        self._counted = {
-            lock
-            for lock, count in taken.items()
-            if count
-            and not self._broadcasts[lock]
-            and _LEAST_SIGNALS <= self._signals[lock] / count <= _MOST_SIGNALS
-        }
+        self._counted = {lock for lock, count in taken.items() if self._counts_units(lock, count)}
+        self._ended = Counter[_Position]()  # waits by signal
+        self._known = set[_Position]()  # ends of waits that a signal ended
+        for lock, waits in self._waits.items():
+            self._match(waits, self._signals.get(lock, []))
         self._first_units = {lock: self._needed(lock) for lock in {*self._waits, *self._signals}}
 
-    def is_known(self, lock: int) -> bool:
-        """Return whether the records say who ends the waits."""
-        return bool(self._signals[lock])
+    def _add(self, at: _Position, of_thread: Sequence[Boundary]) -> None:
+        """Add a boundary of a semaphore or of a condition."""
+        one = of_thread[at.number]
+        before = of_thread[at.number - 1] if at.number else None
+        if one.at is At.GOT and not one.timed_out:
+            is_wait = before is not None and before.at is At.REQUESTED
+            began_ns = before.time_ns if before is not None and is_wait else one.time_ns
+            self._waits.setdefault(one.lock, []).append(_Wait(began_ns, one.time_ns, at))
+        elif one.at is At.SIGNALLED:
+            signal = _Signal(one.time_ns, at, one.wakes_all)
+            self._signals.setdefault(one.lock, []).append(signal)
+        elif one.kind is Kind.COND and before is not None and before.at is At.RELEASED:
+            self._conditions[before.lock, before.site] = one
+
+    def _counts_units(self, lock: int, visits: int) -> bool:
+        signals = self._signals.get(lock, ())
+        if not visits or any(signal.wakes_all for signal in signals):
+            return False
+        return _LEAST_SIGNALS <= len(signals) / visits <= _MOST_SIGNALS
+
+    def _match(self, waits: list[_Wait], signals: list[_Signal]) -> None:
+        """Find the signal that ended each wait: the first one since the wait began that is left.
+
+        A broadcast ends the waits of all threads, a signal that of one. Threads wait in a line.
+        """
+        signals.sort(key=lambda signal: signal.time_ns)
+        times = [signal.time_ns for signal in signals]
+        used = set[int]()
+        for wait in sorted(waits):
+            number = bisect_right(times, wait.began_ns)
+            while number < len(signals) and signals[number].time_ns <= wait.ended_ns:
+                if signals[number].wakes_all or number not in used:
+                    used.add(number)
+                    self._ended[signals[number].position] += 1
+                    self._known.add(wait.end)
+                    break
+                number += 1
+
+    def is_known(self, tid: int, number: int) -> bool:
+        """Return whether the records say who ended a wait, which ended at a boundary."""
+        one = self._boundaries[tid][number]
+        if one.kind is Kind.SEM:
+            return one.lock in self._signals
+        return _Position(tid, number) in self._known
 
     def is_counted(self, lock: int) -> bool:
         """Return whether a condition counts units: each visit takes one, each signal adds one."""
@@ -71,14 +126,12 @@ class Queues:
         condition = self._conditions.get((boundary.lock, boundary.site))
         return condition if condition is not None and condition.lock in self._counted else None
 
-    def units_of(self, boundary: Boundary) -> int:
-        """Return the units that a signal adds."""
-        if boundary.kind is Kind.SEM or self.is_counted(boundary.lock):
+    def units_of(self, tid: int, number: int) -> int:
+        """Return the units that a signal adds: the boundary ``number`` of a thread."""
+        one = self._boundaries[tid][number]
+        if one.kind is Kind.SEM or self.is_counted(one.lock):
             return 1
-        if not self._waits[boundary.lock]:
-            return 0
-        # A signal that nobody waits for is lost: as many units as there were waits.
-        return 1
+        return self._ended[_Position(tid, number)]
 
     def first_units(self, lock: int) -> int:
         """Return the units at the begin."""
@@ -93,18 +146,18 @@ class Queues:
         return needed
 
     def _changes(self, lock: int) -> Iterator[tuple[int, int]]:
+        for signal in self._signals.get(lock, ()):
+            yield signal.time_ns, self.units_of(*signal.position)
+        if lock not in self._counted:
+            for wait in self._waits.get(lock, ()):
+                if self.is_known(*wait.end):
+                    yield wait.ended_ns, -1
+            return
         for of_thread in self._boundaries.values():
             for one in of_thread:
-                if one.at is At.SIGNALLED and one.lock == lock:
-                    yield one.time_ns, self.units_of(one)
-                elif one.at is not At.GOT:
-                    continue
-                elif one.lock == lock and not one.timed_out and lock not in self._counted:
+                condition = self.visited(one) if one.at is At.GOT else None
+                if condition is not None and condition.lock == lock:
                     yield one.time_ns, -1
-                else:
-                    condition = self.visited(one)
-                    if condition is not None and condition.lock == lock:
-                        yield one.time_ns, -1
 
 
 def _posts_first(change: tuple[int, int]) -> tuple[int, int]:

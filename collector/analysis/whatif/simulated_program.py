@@ -54,6 +54,7 @@ class ThreadModel(Struct, frozen=True):
 
     tid: int
     group: str  # the name without its number
+    role: int  # the same for threads that repeat the same calls
     operations: tuple[Operation, ...]
     #: of another program: the scheduler gives it a CPU before any thread of this one
     is_other: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from unit.builders.simulated import ROUND, holding, program, sleep
 
 from locktop.collector.analysis.whatif.changes import changed
@@ -50,6 +51,14 @@ def test_readers_of_an_rwlock_do_not_wait() -> None:
 def test_fewer_threads_are_enough_for_a_saturated_lock() -> None:
     assert gain(ChangeKind.THREADS, 4, "group0") == pytest.approx(1.0, rel=0.02)
     assert gain(ChangeKind.THREADS, 1, "group0") == pytest.approx(0.5, rel=0.02)
+
+
+def test_threads_with_another_role_stay_as_they_are() -> None:
+    pool = program((4, (sleep(100), ROUND)), (1, (sleep(1000), ROUND)))
+    first, *rest = (replace(thread, group="pool") for thread in reversed(pool.threads))
+    mixed = replace(pool, threads=(replace(first, role=2), *rest))
+    after = changed(mixed, Change(kind=ChangeKind.THREADS, amount=2, group="pool"))
+    assert sorted(thread.role for thread in after.threads) == [1, 1, 2]
 
 
 def test_a_barrier_meets_as_many_threads_as_there_are() -> None:
