@@ -17,6 +17,10 @@ _REFUSALS = {
         "the throughput changes within the span; record one phase of the program alone"
     ),
     WhatIfRefusal.STARVED: "threads wait for CPUs while CPUs are free, as with a limit of CPU time",
+    WhatIfRefusal.DEPENDENT: (
+        "the threads of this group end each other's waits; nobody knows whom another number of"
+        " them would wake"
+    ),
     WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
 }
 

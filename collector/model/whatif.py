@@ -44,6 +44,7 @@ class WhatIfRefusal(StrEnum):
     PHASES = "phases"  # the throughput changes within the span
     REPLAY = "replay"  # without a change the replay has another throughput than the recording
     STARVED = "CPU limit"  # threads wait for CPUs while CPUs are free
+    DEPENDENT = "dependent threads"  # the threads of a group wake each other one by one
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from locktop.collector.analysis.whatif.background import busy_share, is_starved
 from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, by_thread
+from locktop.collector.analysis.whatif.changes import is_dependent
 from locktop.collector.analysis.whatif.critical_path import path_shares
 from locktop.collector.analysis.whatif.evidence import Evidence, parts
 from locktop.collector.analysis.whatif.predict import SpanReplays, predict
@@ -59,7 +60,10 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
     ratio = sum(replayed) / sum(recorded) if mean else 0.0
     refusal = _refusal(evidence, spans, recorded, ratio)
     pressure = _pressure(evidence, found)
-    changes = question.changes or suggested(evidence, pressure)
+    likely = (one for one in suggested(evidence, pressure) if not _is_dependent(spans, one))
+    changes = question.changes or list(likely)
+    if refusal is None and any(_is_dependent(spans, one) for one in changes):
+        refusal = WhatIfRefusal.DEPENDENT
     predictions = [predict(spans, change) for change in changes] if refusal is None else []
     return WhatIf(
         span_s=evidence.span_ns / 1e9,
@@ -73,6 +77,12 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
         cpus=evidence.cpus,
         cpus_used=sum(one.cpu_ns for one in evidence.times.values()) / evidence.span_ns,
     )
+
+
+def _is_dependent(spans: Iterable[SpanReplays], change: Change) -> bool:
+    """Return whether a change is one of threads that end each other's waits."""
+    is_of_threads = change.kind is ChangeKind.THREADS
+    return is_of_threads and any(is_dependent(span.program, change.group) for span in spans)
 
 
 def _gain(prediction: Prediction) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from math import ceil
 
 from msgspec.structs import replace
 
@@ -42,10 +41,10 @@ def other_programs(cpus: float) -> list[ThreadModel]:
     These keep what they use, for a change of this program does not end their work. So the scheduler
     prefers them.
     """
-    if cpus < _BUSY_SHARE:
-        return []
-    count = ceil(cpus)
-    return [_busy_thread(0, cpus / count, is_other=True) for _ in range(count)]
+    shares = [1.0] * int(cpus)
+    if cpus - int(cpus) > _BUSY_SHARE:
+        shares.append(cpus - int(cpus))
+    return [_busy_thread(0, share, is_other=True) for share in shares]
 
 
 def _busy_thread(tid: int, share: float, is_other: bool = False) -> ThreadModel:

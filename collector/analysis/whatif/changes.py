@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from random import Random
 
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from locktop.collector.model import Change, ChangeKind
 
 _TIMED = (Do.COMPUTE, Do.SLEEP)
 _TAKEN = (Do.TAKE, Do.SHARE)
+_SIGNALS = (Do.WAIT, Do.POST)
+#: For each round, so few signals to one thread are left out.
+_FEW_SIGNALS = 0.02
 
 
 def changed(program: Program, change: Change) -> Program:
@@ -88,23 +92,65 @@ def _shared(program: Program, lock: int, share: float) -> Program:
     return replace(program, threads=tuple(threads), locks=tuple(locks))
 
 
-def _with_threads(program: Program, group: str, count: int) -> Program:
-    """Return the program with another number of threads in a group.
+def is_dependent(program: Program, group: str) -> bool:
+    """Return whether threads of a group and others end each other's waits, one by one.
 
-    Programs give threads of several roles one name. The role of most threads is meant: a program
-    has many workers, but one thread that hands out the work.
+    The replay knows who woke whom, but not whom another number of threads would wake.
+    """
+    rounds = signals = 0
+    for thread in _members(program, group):
+        for do, lock, _ in thread.operations:
+            rounds += do == Do.ROUND
+            signals += do in _SIGNALS and program.locks[lock].waiter != 0
+    return signals > _FEW_SIGNALS * rounds
+
+
+def _members(program: Program, group: str) -> list[ThreadModel]:
+    """Return the threads of a group in the role that most of them have; none: no such group.
+
+    Programs give threads of several roles one name. A program has many workers, but one thread that
+    hands out the work.
     """
     roles = Counter(thread.role for thread in program.threads if thread.group == group)
     if not roles:
-        return program
+        return []
     [(role, _)] = roles.most_common(1)
-    present = [one for one in program.threads if (one.group, one.role) == (group, role)]
-    others = [one for one in program.threads if (one.group, one.role) != (group, role)]
-    threads = (*others, *(present[number % len(present)] for number in range(count)))
-    return replace(program, threads=threads, locks=_met(program.locks, threads))
+    return [one for one in program.threads if (one.group, one.role) == (group, role)]
 
 
-def _met(locks: tuple[LockModel, ...], threads: tuple[ThreadModel, ...]) -> tuple[LockModel, ...]:
+def _with_threads(program: Program, group: str, count: int) -> Program:
+    """Return the program with another number of threads in a group."""
+    present = _members(program, group)
+    if not present:
+        return program
+    tids = {one.tid for one in present}
+    others = [one for one in program.threads if one not in present]
+    copies = (
+        replace(present[number % len(present)], is_copy=True)
+        for number in range(len(present), count)
+    )
+    # The few signals from one of these threads to another one are left out.
+    threads = [
+        replace(thread, operations=_without_signals(program, thread, tids))
+        for thread in (*others, *present[:count], *copies)
+    ]
+    return replace(program, threads=tuple(threads), locks=_met(program.locks, threads))
+
+
+def _without_signals(
+    program: Program, thread: ThreadModel, tids: Collection[int]
+) -> tuple[Operation, ...]:
+    is_one = thread.tid in tids
+    return tuple(
+        one
+        for one in thread.operations
+        if one.do not in _SIGNALS
+        or not (waiter := program.locks[one.lock].waiter)
+        or not (is_one or waiter in tids)
+    )
+
+
+def _met(locks: tuple[LockModel, ...], threads: Sequence[ThreadModel]) -> tuple[LockModel, ...]:
     """Return the locks with barriers for the threads that meet there."""
     return tuple(
         replace(lock, units=sum(_meets(thread.operations, number) for thread in threads))

@@ -103,7 +103,7 @@ def parts(evidence: Evidence, count: int, max_records: int) -> list[Evidence]:
 
 
 def _longest_gap(losses: Sequence[tuple[int, int]], from_ns: int, to_ns: int) -> tuple[int, int]:
-    """Return the longest part of a span that meets no loss. It may be empty."""
+    """Return the longest part of a span that meets no loss; an empty one if there is none."""
     best, begin_ns = (from_ns, from_ns), from_ns
     for loss_ns, end_ns in [*sorted(losses), (to_ns, to_ns)]:
         gap_ns = min(loss_ns, to_ns) - begin_ns

@@ -62,7 +62,7 @@ class ProgramBuilder:
         self._boundaries = by_thread(evidence.records, evidence.signals)
         self._queues = Queues(self._boundaries)
         self._shares = ReadyShares(self._boundaries, evidence.samples)
-        self._indexes: dict[int, int] = {}  # of locks by id
+        self._indexes: dict[tuple[int, int], int] = {}  # of locks by id and waiter
         self._kinds: dict[int, Kind] = {}
         self._meeting: dict[int, set[int]] = {}  # threads by barrier
         self._rounds = Counter[str]()  # by group
@@ -85,7 +85,7 @@ class ProgramBuilder:
         rates = {group: count * 1e9 / evidence.span_ns for group, count in self._rounds.items()}
         return Program(
             threads=tuple(threads),
-            locks=tuple(self._lock(lock) for lock in self._indexes),
+            locks=tuple(self._lock(*key) for key in self._indexes),
             cpus=evidence.cpus,
             wakes_ns=wakes(hand_overs(evidence.records), self._times.values()),
             span_ns=evidence.span_ns,
@@ -96,17 +96,19 @@ class ProgramBuilder:
         times = self._times.get(tid)
         return group_of(times.name) if times is not None else str(tid)
 
-    def _lock(self, lock: int) -> LockModel:
+    def _lock(self, lock: int, waiter: int) -> LockModel:
         kind = self._kinds[lock]
         if kind is Kind.BARRIER:
             return LockModel(lock, LockType.BARRIER, len(self._meeting[lock]))
         if kind in QUEUE_KINDS:
-            return LockModel(lock, LockType.UNITS, self._queues.first_units(lock))
+            first = 0 if waiter else self._queues.first_units(lock)
+            return LockModel(lock, LockType.UNITS, first, waiter)
         return LockModel(lock, LockType.RWLOCK if kind is Kind.RWLOCK else LockType.MUTEX)
 
-    def _index(self, boundary: Boundary) -> int:
+    def _index(self, boundary: Boundary, waiter: int = 0) -> int:
+        """Return the index of a lock. ``waiter``: the thread that has units of its own."""
         self._kinds[boundary.lock] = boundary.kind
-        return self._indexes.setdefault(boundary.lock, len(self._indexes))
+        return self._indexes.setdefault((boundary.lock, waiter), len(self._indexes))
 
     # ---- time ----
 
@@ -148,8 +150,7 @@ class ProgramBuilder:
         time before the first one. No long part is lost at an end.
         """
         boundaries = self._boundaries[tid]
-        whole = self._evidence.from_ns, self._evidence.to_ns
-        begin_ns, end_ns = self._evidence.edges.get(tid, whole)
+        begin_ns, end_ns = self._edges(tid)
         for number, (before, after) in enumerate(pairwise(boundaries)):
             if is_own(before):
                 yield number, before, after, after.time_ns - before.time_ns
@@ -174,21 +175,34 @@ class ProgramBuilder:
         operations: list[Operation] = []
         held = Counter[int]()
         holding, repeated = _holding(boundaries), self._repeated[tid]
-        rest = None  # an index of ``operations``
+        last = len(boundaries) - 1
         for number, boundary in enumerate(boundaries):
             operations += self._calls(tid, boundaries, number, held)
             if self._is_round(boundary, repeated, holding[number]):
                 operations.append(Operation(Do.ROUND))
                 self._rounds[self._group(tid)] += 1
-            if rest is None and boundary.at is not At.REQUESTED and not holding[number]:
-                rest = len(operations)
             part = used[number]
-            if part is not None and part.cpu_ns:
-                operations.append(Operation(Do.COMPUTE, amount=part.cpu_ns))
-            if part is not None and part.sleep_ns:
-                operations.append(Operation(Do.SLEEP, amount=part.sleep_ns))
-        # The thread goes round in the span, and begins where it holds nothing.
-        return () if rest is None else (*operations[rest:], *operations[:rest])
+            if part is not None and number < last:
+                operations += _own(part, 1.0)
+        closing = used[last]
+        if closing is None:
+            return tuple(operations)
+        # All threads begin at the begin of the span, and go round in it.
+        head = self._head_share(tid)
+        return (*_own(closing, head), *operations, *_own(closing, 1.0 - head))
+
+    def _head_share(self, tid: int) -> float:
+        """Return the share of the last part of a thread's own time that lies at the begin."""
+        boundaries = self._boundaries[tid]
+        begin_ns, end_ns = self._edges(tid)
+        head_ns = max(0, boundaries[0].time_ns - begin_ns)
+        tail_ns = max(0, end_ns - boundaries[-1].time_ns)
+        return head_ns / (head_ns + tail_ns) if head_ns else 0.0
+
+    def _edges(self, tid: int) -> tuple[int, int]:
+        """Return when the own time of a thread begins and ends in the span, nanoseconds."""
+        whole = self._evidence.from_ns, self._evidence.to_ns
+        return self._evidence.edges.get(tid, whole)
 
     def _calls(
         self, tid: int, boundaries: Sequence[Boundary], number: int, held: Counter[int]
@@ -218,15 +232,18 @@ class ProgramBuilder:
     ) -> list[Operation]:
         boundary = boundaries[number]
         if boundary.at is At.SIGNALLED:
-            units = self._queues.units_of(tid, number)
-            return [Operation(Do.POST, self._index(boundary), units)] if units else []
+            if self._queues.is_shared(boundary):
+                return [Operation(Do.POST, self._index(boundary), 1)]
+            waiters = self._queues.ended(tid, number)
+            return [Operation(Do.POST, self._index(boundary, waiter), 1) for waiter in waiters]
         if boundary.at is not At.GOT:
             return []
         if self._queues.is_counted(boundary.lock) and not boundary.timed_out:
             return []  # the visit takes the unit
         if boundary.timed_out or not self._queues.is_known(tid, number):
             return self._waited(boundaries, number)
-        return [Operation(Do.WAIT, self._index(boundary))]
+        waiter = 0 if self._queues.is_shared(boundary) else tid
+        return [Operation(Do.WAIT, self._index(boundary, waiter))]
 
     def _queue_visit(self, boundary: Boundary) -> list[Operation]:
         """Return the operation that takes a unit of a queue before the lock of the queue."""
@@ -240,6 +257,16 @@ class ProgramBuilder:
             return []
         waited_ns = boundaries[number].time_ns - boundaries[number - 1].time_ns
         return [Operation(Do.SLEEP, amount=waited_ns)] if waited_ns else []
+
+
+def _own(used: TimeUse, share: float) -> list[Operation]:
+    """Return the operations of a share of a thread's own time."""
+    found = []
+    if cpu_ns := round(used.cpu_ns * share):
+        found.append(Operation(Do.COMPUTE, amount=cpu_ns))
+    if sleep_ns := round(used.sleep_ns * share):
+        found.append(Operation(Do.SLEEP, amount=sleep_ns))
+    return found
 
 
 def _repeated(boundaries: Sequence[Boundary]) -> _Event | None:

@@ -5,7 +5,8 @@ entry of a queue. Threads wait for the condition at some call sites of its mutex
 mutex at such a site takes a unit. Each signal adds a unit.
 
 Other conditions have no such rule: a signal for which nobody waits is lost, and a broadcast ends
-many waits. There a signal adds as many units as it ended waits.
+many waits. There each thread has units of its own, and a signal adds one for each wait that it
+ended.
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ class Queues:
         for key, condition in self._conditions.items():
             taken[condition.lock] += visits[key]
         self._counted = {lock for lock, count in taken.items() if self._counts_units(lock, count)}
-        self._ended = Counter[_Position]()  # waits by signal
+        self._ended: dict[_Position, list[int]] = {}  # threads whose waits a signal ended
         self._known = set[_Position]()  # ends of waits that a signal ended
         for lock, waits in self._waits.items():
             self._match(waits, self._signals.get(lock, []))
-        self._first_units = {lock: self._needed(lock) for lock in {*self._waits, *self._signals}}
+        self._first_units = {lock: self._needed(lock) for lock in self._signals}
 
     def _add(self, at: _Position, of_thread: Sequence[Boundary]) -> None:
         """Add a boundary of a semaphore or of a condition."""
@@ -105,7 +106,7 @@ class Queues:
             while number < len(signals) and signals[number].time_ns <= wait.ended_ns:
                 if signals[number].wakes_all or number not in used:
                     used.add(number)
-                    self._ended[signals[number].position] += 1
+                    self._ended.setdefault(signals[number].position, []).append(wait.end.tid)
                     self._known.add(wait.end)
                     break
                 number += 1
@@ -121,20 +122,21 @@ class Queues:
         """Return whether a condition counts units: each visit takes one, each signal adds one."""
         return lock in self._counted
 
+    def is_shared(self, boundary: Boundary) -> bool:
+        """Return whether any thread may take the units, and not only the one that waited."""
+        return boundary.kind is Kind.SEM or self.is_counted(boundary.lock)
+
+    def ended(self, tid: int, number: int) -> Sequence[int]:
+        """Return the threads whose waits a signal ended: the boundary ``number`` of a thread."""
+        return self._ended.get(_Position(tid, number), ())
+
     def visited(self, boundary: Boundary) -> Boundary | None:
         """Return the condition whose unit a thread takes with its mutex; None: of none."""
         condition = self._conditions.get((boundary.lock, boundary.site))
         return condition if condition is not None and condition.lock in self._counted else None
 
-    def units_of(self, tid: int, number: int) -> int:
-        """Return the units that a signal adds: the boundary ``number`` of a thread."""
-        one = self._boundaries[tid][number]
-        if one.kind is Kind.SEM or self.is_counted(one.lock):
-            return 1
-        return self._ended[_Position(tid, number)]
-
     def first_units(self, lock: int) -> int:
-        """Return the units at the begin."""
+        """Return the units at the begin that any thread may take."""
         return self._first_units.get(lock, 0)
 
     def _needed(self, lock: int) -> int:
@@ -146,12 +148,11 @@ class Queues:
         return needed
 
     def _changes(self, lock: int) -> Iterator[tuple[int, int]]:
-        for signal in self._signals.get(lock, ()):
-            yield signal.time_ns, self.units_of(*signal.position)
+        for signal in self._signals[lock]:
+            yield signal.time_ns, 1
         if lock not in self._counted:
             for wait in self._waits.get(lock, ()):
-                if self.is_known(*wait.end):
-                    yield wait.ended_ns, -1
+                yield wait.ended_ns, -1
             return
         for of_thread in self._boundaries.values():
             for one in of_thread:

@@ -47,6 +47,7 @@ class LockModel(Struct, frozen=True):
     type: LockType
     #: units at the begin; of a barrier: the threads that meet
     units: int = 0
+    waiter: int = 0  # tid of the only thread that takes the units; 0: any thread
 
 
 class ThreadModel(Struct, frozen=True):
@@ -58,6 +59,7 @@ class ThreadModel(Struct, frozen=True):
     operations: tuple[Operation, ...]
     #: of another program: the scheduler gives it a CPU before any thread of this one
     is_other: bool = False
+    is_copy: bool = False  # has the operations of another thread, too
 
 
 class Program(Struct, frozen=True):

@@ -105,11 +105,11 @@ class Simulator:
     """Runs one program once."""
 
     def __init__(self, program: Program, seed: int = 1) -> None:
-        self._random = random = Random(seed)
+        self._random = Random(seed)
         self._program = program
         self._locks = [_Lock(lock) for lock in program.locks]
         self._threads = [
-            _Thread(number, thread, random.choice(rests(thread.operations)))
+            _Thread(number, thread, self._start(thread))
             for number, thread in enumerate(program.threads)
         ]
         self._now = 0
@@ -120,6 +120,14 @@ class Simulator:
         self._number = 0
         self._least_ns = 0  # CPU time of the threads that run next
         self._cpu_ns = 0
+
+    def _start(self, thread: ThreadModel) -> int:
+        """Return the operation with which a thread begins.
+
+        The recorded threads begin together, for each may wait for what another one does then.
+        """
+        is_recorded = not thread.is_other and not thread.is_copy
+        return 0 if is_recorded else self._random.choice(rests(thread.operations))
 
     def run(self, warm_up_ns: int, span_ns: int) -> Outcome:
         """Simulate ``warm_up_ns``, then count for ``span_ns``."""

@@ -6,9 +6,15 @@ import pytest
 from msgspec.structs import replace
 from unit.builders.simulated import ROUND, holding, program, sleep
 
-from locktop.collector.analysis.whatif.changes import changed
+from locktop.collector.analysis.whatif.changes import changed, is_dependent
 from locktop.collector.analysis.whatif.predict import SpanReplays, predict
-from locktop.collector.analysis.whatif.simulated_program import Do, LockModel, LockType, Operation
+from locktop.collector.analysis.whatif.simulated_program import (
+    Do,
+    LockModel,
+    LockType,
+    Operation,
+    Program,
+)
 from locktop.collector.analysis.whatif.simulator import Simulator
 from locktop.collector.model import Change, ChangeKind
 
@@ -59,6 +65,30 @@ def test_threads_with_another_role_stay_as_they_are() -> None:
     mixed = replace(pool, threads=(replace(first, role=2), *rest))
     after = changed(mixed, Change(kind=ChangeKind.THREADS, amount=2, group="pool"))
     assert sorted(thread.role for thread in after.threads) == [1, 1, 2]
+
+
+def pair_with_signals(rounds: int) -> Program:
+    """A thread that wakes thread 100 once in so many rounds, which are those of thread 100."""
+    units = (LockModel(66, LockType.UNITS, 0, waiter=100),)
+    waker = (*(sleep(100), ROUND) * rounds, Operation(Do.POST, 0, 1))
+    woken = (Operation(Do.WAIT, 0), *(sleep(10), ROUND) * rounds)
+    return program((1, waker), (1, woken), locks=units)
+
+
+def test_threads_that_end_each_others_waits_keep_their_number() -> None:
+    assert is_dependent(pair_with_signals(1), "group0")
+    assert is_dependent(pair_with_signals(1), "group1")
+    assert not is_dependent(pair_with_signals(100), "group1")
+    assert not is_dependent(CROWD, "group0")
+
+
+def test_rare_signals_to_changed_threads_are_left_out() -> None:
+    after = changed(
+        pair_with_signals(100), Change(kind=ChangeKind.THREADS, amount=2, group="group1")
+    )
+    assert not [one for thread in after.threads for one in thread.operations if one.do == Do.POST]
+    rates = Simulator(after).run(0, 10**9).rounds
+    assert rates == [pytest.approx(10_000, rel=0.01), *[pytest.approx(100_000, rel=0.01)] * 2]
 
 
 def test_a_barrier_meets_as_many_threads_as_there_are() -> None:

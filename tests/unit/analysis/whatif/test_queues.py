@@ -24,13 +24,13 @@ def signal(tid: int, at_us: float, wakes_all: bool = False) -> SignalRecord:
 
 
 class Found:
-    """The units of each signal of thread 9, and the waits that some signal ended."""
+    """The threads that each signal of thread 9 woke, and those whose waits some signal ended."""
 
     def __init__(self, waits: list[WaitRecord], signals: list[SignalRecord]) -> None:
         boundaries = by_thread(waits, signals)
         self.queues = Queues(boundaries)
-        self.units = [
-            self.queues.units_of(9, number)
+        self.ended = [
+            list(self.queues.ended(9, number))
             for number, one in enumerate(boundaries[9])
             if one.at is At.SIGNALLED
         ]
@@ -42,26 +42,25 @@ class Found:
         ]
 
 
-def test_a_broadcast_adds_a_unit_for_each_wait_that_it_ends() -> None:
+def test_a_broadcast_ends_all_waits() -> None:
     waits = [wait(1, 0, 102), wait(2, 50, 104), wait(3, 110, 202)]
     found = Found(waits, [signal(9, 100, wakes_all=True), signal(9, 200, wakes_all=True)])
-    assert found.units == [2, 1]
+    assert found.ended == [[1, 2], [3]]
     assert found.known == [1, 2, 3]
 
 
 def test_a_signal_ends_one_wait() -> None:
     waits = [wait(1, 0, 102), wait(2, 50, 107)]
     found = Found(waits, [signal(9, 100), signal(9, 105), signal(9, 300)])
-    assert found.units == [1, 1, 0]  # nobody waited for the last one
+    assert found.ended == [[1], [2], []]  # nobody waited for the last one
 
 
 def test_the_thread_that_waits_for_longest_is_woken_first() -> None:
     # The first waiter needs longer until it has the mutex back.
     found = Found([wait(1, 0, 108), wait(2, 50, 106)], [signal(9, 100), signal(9, 105)])
-    assert (found.units, found.known) == ([1, 1], [1, 2])
+    assert (found.ended, found.known) == ([[1], [2]], [1, 2])
 
 
 def test_a_wait_that_no_signal_ended_is_not_known() -> None:
     found = Found([wait(1, 0, 90), wait(2, 50, 102)], [signal(9, 100)])
-    assert (found.units, found.known) == ([1], [2])
-    assert found.queues.first_units(COND) == 0
+    assert (found.ended, found.known) == ([[2]], [2])
