@@ -14,8 +14,8 @@ _BUSY_SHARE = 0.01
 _BUSY_NS = 1_000_000
 #: Shares of busy CPUs with which these cause none, and all, of the threads' waits for them.
 _IDLE_CPUS, _FULL_CPUS = 0.5, 0.9
-#: The share of their time in which threads wait for free CPUs, from which on this matters.
-_STARVED = 0.1
+#: Threads that wait for a CPU for this share of their time want more CPUs than they get.
+_WAITS = 0.1
 
 
 def busy_threads(
@@ -35,16 +35,30 @@ def busy_threads(
     ]
 
 
-def other_programs(cpus: float) -> list[ThreadModel]:
-    """Return threads that stand for other programs, which use so many CPUs.
+def other_programs(evidence: Evidence) -> list[ThreadModel]:
+    """Return threads that stand for other programs.
 
-    These keep what they use, for a change of this program does not end their work. So the scheduler
-    prefers them.
+    Linux prefers threads that sleep much. If this program computes so much that its threads wait
+    for CPUs, the others keep what they use: the scheduler prefers these. Else this program gets the
+    CPUs that it wants.
     """
-    shares = [1.0] * int(cpus)
-    if cpus - int(cpus) > _BUSY_SHARE:
-        shares.append(cpus - int(cpus))
-    return [_busy_thread(0, share, is_other=True) for share in shares]
+    others = evidence.others_cpus
+    shares = [1.0] * int(others)
+    if others - int(others) > _BUSY_SHARE:
+        shares.append(others - int(others))
+    is_preferred = _waits_for_cpus(_active(evidence), evidence.span_ns)
+    return [_busy_thread(0, share, is_other=is_preferred) for share in shares]
+
+
+def _active(evidence: Evidence) -> dict[int, ThreadTimes]:
+    """Return the times of the threads with records."""
+    tids = {one.tid for one in evidence.records}
+    return {tid: one for tid, one in evidence.times.items() if tid in tids}
+
+
+def _waits_for_cpus(times: Mapping[int, ThreadTimes], span_ns: int) -> bool:
+    queued_ns = sum(one.queued_ns for one in times.values())
+    return queued_ns > _WAITS * len(times) * span_ns
 
 
 def _busy_thread(tid: int, share: float, is_other: bool = False) -> ThreadModel:
@@ -60,9 +74,12 @@ def _busy_thread(tid: int, share: float, is_other: bool = False) -> ThreadModel:
 
 
 def busy_share(evidence: Evidence) -> float:
-    """Return the share of the time of the CPUs that was used, also by other programs, 0 to 1."""
-    own_ns = sum(one.cpu_ns for one in evidence.times.values())
-    used_cpus = own_ns / evidence.span_ns + evidence.others_cpus if evidence.span_ns else 0.0
+    """Return the share of the CPUs' time that this program and preferred ones used, 0 to 1."""
+    if not evidence.span_ns:
+        return 0.0
+    used_cpus = sum(one.cpu_ns for one in evidence.times.values()) / evidence.span_ns
+    if _waits_for_cpus(_active(evidence), evidence.span_ns):
+        used_cpus += evidence.others_cpus
     return min(1.0, used_cpus / evidence.cpus)
 
 
@@ -88,6 +105,10 @@ def is_starved(times: Mapping[int, ThreadTimes], busy: float, span_ns: int) -> b
         busy: as for own_queueing().
         span_ns: the length of the span, nanoseconds.
     """
-    explained = own_queueing(times, busy)
-    free_ns = sum(one.queued_ns - explained[tid].queued_ns for tid, one in times.items())
-    return free_ns > _STARVED * len(times) * span_ns
+    return _waits_for_cpus(
+        {
+            tid: replace(one, queued_ns=times[tid].queued_ns - one.queued_ns)
+            for tid, one in own_queueing(times, busy).items()
+        },
+        span_ns,
+    )

@@ -81,7 +81,7 @@ class ProgramBuilder:
         known = {thread.tid for thread in threads}
         evidence = self._evidence
         threads += busy_threads(self._times, known, evidence.span_ns)
-        threads += other_programs(evidence.others_cpus)
+        threads += other_programs(evidence)
         rates = {group: count * 1e9 / evidence.span_ns for group, count in self._rounds.items()}
         return Program(
             threads=tuple(threads),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders.simulated import ROUND, compute, program
+from unit.builders.simulated import ROUND, compute, hold, program, sleep
 
 from locktop.collector.analysis.whatif.background import (
     busy_share,
@@ -13,6 +13,7 @@ from locktop.collector.analysis.whatif.background import (
     own_queueing,
 )
 from locktop.collector.analysis.whatif.evidence import Evidence, ThreadTimes
+from locktop.collector.analysis.whatif.simulated_program import ThreadModel
 from locktop.collector.analysis.whatif.simulator import Simulator
 
 SPAN_NS = 10**9
@@ -23,33 +24,45 @@ def times(cpu_s: float, queued_s: float, threads: int = 4) -> dict[int, ThreadTi
     return dict.fromkeys(range(threads), one)
 
 
-def evidence(cpu_s: float, others_cpus: float) -> Evidence:
+def evidence(cpu_s: float, others_cpus: float, queued_s: float = 0.0) -> Evidence:
     return Evidence(
         from_ns=0,
         to_ns=SPAN_NS,
-        records=(),
+        records=[hold(tid, 65, 1.0, 1.0) for tid in range(4)],
         signals=(),
         samples=(),
-        times=times(cpu_s, 0.0),
+        times=times(cpu_s, queued_s),
         losses=(),
         cpus=2,
         others_cpus=others_cpus,
     )
 
 
+def rounds(threads: int, others: list[ThreadModel]) -> int:
+    ours = program((threads, (compute(500), ROUND)), cpus=2)
+    whole = replace(ours, threads=(*ours.threads, *others))
+    return sum(Simulator(whole).run(200_000_000, SPAN_NS).rounds)
+
+
 @pytest.mark.parametrize("threads", [1, 8, 64])
 @pytest.mark.parametrize("others", [0.0, 0.5, 1.5])
-def test_other_programs_keep_their_cpus(others: float, threads: int) -> None:
-    ours = program((threads, (compute(500), ROUND)), cpus=2)
-    whole = replace(ours, threads=(*ours.threads, *other_programs(others)))
-    outcome = Simulator(whole).run(200_000_000, SPAN_NS)
+def test_other_programs_keep_cpus_for_which_this_one_waits(others: float, threads: int) -> None:
+    found = other_programs(evidence(cpu_s=0.1, others_cpus=others, queued_s=0.5))
     possible = min(threads, 2 - others)
-    assert sum(outcome.rounds) == pytest.approx(2000 * possible, rel=0.02)
+    assert rounds(threads, found) == pytest.approx(2000 * possible, rel=0.02)
 
 
-def test_cpus_are_busy_with_this_program_and_others() -> None:
-    assert busy_share(evidence(cpu_s=0.25, others_cpus=0.5)) == pytest.approx(0.75)
-    assert busy_share(evidence(cpu_s=0.5, others_cpus=0.5)) == 1.0
+def test_other_programs_yield_to_one_that_never_waits_for_a_cpu() -> None:
+    found = other_programs(evidence(cpu_s=0.01, others_cpus=2.0, queued_s=0.01))
+    pause = program((1, (compute(50), sleep(950), ROUND)), cpus=2)
+    whole = replace(pause, threads=(*pause.threads, *found))
+    assert sum(Simulator(whole).run(200_000_000, SPAN_NS).rounds) == pytest.approx(1000, rel=0.05)
+
+
+def test_cpus_are_busy_with_this_program_and_those_before_it() -> None:
+    assert busy_share(evidence(cpu_s=0.25, others_cpus=0.5)) == pytest.approx(0.5)
+    assert busy_share(evidence(cpu_s=0.25, others_cpus=0.5, queued_s=0.5)) == pytest.approx(0.75)
+    assert busy_share(evidence(cpu_s=0.5, others_cpus=0.5, queued_s=0.5)) == 1.0
 
 
 def test_waits_for_busy_cpus_are_simulated_and_those_for_free_ones_sleep() -> None:
