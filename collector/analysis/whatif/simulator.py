@@ -34,6 +34,8 @@ _GRANULE_NS = 1_000_000
 _CREDIT_NS = 1_500_000
 #: The CPU time of threads that the scheduler prefers.
 _BEFORE_ALL = -(1 << 62)
+#: Owners that are followed from one to the next.
+_MAX_CHAIN = 64
 #: Steps without time that a thread may take one after the other.
 _MAX_OPERATIONS = 1000
 
@@ -49,12 +51,14 @@ class _Thread:
         "number",
         "on_cpu",
         "operations",
+        "passed_by",
         "queued",
         "rounds",
         "since_ns",
         "slice_ns",
         "stamp",
         "used_ns",
+        "waits_for",
         "waits_ns",
     )
 
@@ -74,14 +78,17 @@ class _Thread:
         self.queued = False  # waits for a lock
         self.rounds = 0
         self.waits_ns = 0  # when the wait began
+        self.waits_for: _Lock | None = None
+        self.passed_by: list[_Lock] = []  # locks that the thread did not get and goes on without
 
 
 class _Lock:
-    __slots__ = ("free", "readers", "threads", "type", "units", "wait_ns", "waiting")
+    __slots__ = ("free", "owner", "readers", "threads", "type", "units", "wait_ns", "waiting")
 
     def __init__(self, lock: LockModel) -> None:
         self.type = lock.type
         self.free = True
+        self.owner: _Thread | None = None  # of a lock that one thread has alone
         self.readers = 0
         self.units = lock.units
         self.threads = lock.units  # of a barrier
@@ -266,16 +273,24 @@ class Simulator:
     def _passes(self, thread: _Thread, do: int, lock: _Lock, amount: int) -> bool:
         """Return whether the thread goes on; else it waits for the lock."""
         if do == _RELEASE:
-            self._release(lock)
+            if lock in thread.passed_by:
+                thread.passed_by.remove(lock)
+            else:
+                self._release(lock)
         elif do == _POST:
             self._post(lock, amount)
         elif thread.got or self._gets(do, lock):
             thread.got = False
+            if do == _TAKE:
+                lock.owner = thread
             if thread.waits_ns:
                 lock.wait_ns += self._now - thread.waits_ns
                 thread.waits_ns = 0
+        elif do == _TAKE and _closes_cycle(thread, lock):
+            thread.passed_by.append(lock)
         else:
             thread.waits_ns = thread.waits_ns or max(self._now, 1)
+            thread.waits_for = lock
             lock.waiting.append((thread, do))
             return False
         return True
@@ -307,7 +322,9 @@ class Simulator:
     def _wake(self, lock: _Lock) -> None:
         """Wake the first waiter, which tries again."""
         if lock.waiting:
-            self._later(lock.waiting.popleft()[0], self._random.choice(self._program.wakes_ns))
+            thread, _ = lock.waiting.popleft()
+            thread.waits_for = None
+            self._later(thread, self._random.choice(self._program.wakes_ns))
 
     def _hand_over(self, lock: _Lock) -> None:
         """Give the lock to the first waiter."""
@@ -320,6 +337,7 @@ class Simulator:
             self._wake(lock)
 
     def _release(self, lock: _Lock) -> None:
+        lock.owner = None
         if lock.readers:
             lock.readers -= 1
             lock.free = not lock.readers
@@ -344,3 +362,17 @@ class Simulator:
         elif lock.waiting:
             lock.free = False
             self._hand_over(lock)
+
+
+def _closes_cycle(thread: _Thread, lock: _Lock) -> bool:
+    """Return whether a thread would wait for itself.
+
+    The recorded program did not stop. So such a call only tried to get the lock (trylock), and the
+    thread goes on without the lock.
+    """
+    owner = lock.owner
+    for _ in range(_MAX_CHAIN):
+        if owner is None or owner is thread:
+            return owner is thread
+        owner = owner.waits_for.owner if owner.waits_for is not None else None
+    return False

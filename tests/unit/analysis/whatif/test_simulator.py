@@ -51,6 +51,20 @@ def test_cpus_are_shared_by_time_and_not_by_rounds() -> None:
     assert outcome.rounds == [pytest.approx(1000, rel=0.03), pytest.approx(100, rel=0.03)]
 
 
+def test_a_try_for_a_lock_stops_no_thread() -> None:
+    """Two threads take two locks in opposite orders. One of them only tries."""
+    locks = (LockModel(65, LockType.MUTEX), LockModel(66, LockType.MUTEX))
+    one = (sleep(50), *holding(0, sleep(20), *holding(1, sleep(20))), ROUND)
+    other = (sleep(51), *holding(1, sleep(20), *holding(0, sleep(20))), ROUND)
+    both = Simulator(program((1, one), (1, other), locks=locks)).run(0, 1_000_000_000).rounds
+    assert min(both) > 5000  # a tenth of a millisecond a round, and some waits
+
+
+def test_a_mutex_that_its_thread_has_already_stops_nothing() -> None:
+    twice = program((2, (*holding(0, *holding(0, sleep(100))), ROUND)))
+    assert rate(twice) == pytest.approx(10_000, rel=0.01)
+
+
 def test_readers_share_and_writers_do_not() -> None:
     readers = program((8, (*holding(0, sleep(1000), do=Do.SHARE), ROUND)), locks=RW)
     assert rate(readers) == pytest.approx(8000, rel=0.01)
