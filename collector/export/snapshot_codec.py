@@ -19,6 +19,7 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_intervals as intervals
+from locktop.collector.export import whatif_json
 from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
 from locktop.collector.export.snapshot_fields import Address, IdKey
 from locktop.collector.export.snapshot_findings import BlockingRootEntry
@@ -175,6 +176,12 @@ class _Source:
     def locks(self) -> list[Lock]:
         """The locks without their blame: it may have very many elements (_blame_entries())."""
         return [replace(lock, blame=()) if lock.blame else lock for lock in self._snapshot.locks]
+
+    @property
+    def whatif(self) -> dict[str, Any] | None:
+        """The predictions as ``locktop whatif`` writes them."""
+        found = self._snapshot.whatif
+        return whatif_json.document(found, self._snapshot) if found is not None else None
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._snapshot, name)

@@ -34,6 +34,7 @@ from locktop.collector.export.snapshot_findings import (
 from locktop.collector.export.snapshot_locks import LockClassEntry, LockEntry
 from locktop.collector.export.snapshot_profiles import SelfProfileEntry
 from locktop.collector.export.snapshot_threads import ThreadEntry, ThreadGroupEntry
+from locktop.collector.export.snapshot_whatif import WhatIfEntry
 
 FORMAT = "locktop.snapshot"
 VERSION = 1
@@ -157,6 +158,9 @@ class Document(
     recent_thread_waits: Annotated[dict[IdKey, list[Number]], meaning("The same by thread.")] = {}
     inside: Annotated[
         InsideEntry | None, meaning("The profile of what runs inside locks; with --inside.")
+    ] = None
+    whatif: Annotated[
+        WhatIfEntry | None, meaning("The newest predictions; with --whatif, or after key U.")
     ] = None
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []

@@ -12,14 +12,14 @@ VERSION = 1
 
 
 def document(found: WhatIf, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the object."""
-    names = {lock.id: lock.name for lock in snapshot.locks}
+    """Return the object; ``snapshot``: names the process and, of older predictions, the locks."""
+    names = sentences.lock_names(found, snapshot)
     return {
         "format": FORMAT,
         "version": VERSION,
         "pid": snapshot.process.pid,
         "comm": snapshot.process.comm,
-        "taken_at": snapshot.taken_at,
+        "taken_at": found.taken_at or snapshot.taken_at,
         "duration_s": found.span_s,
         "parts": found.parts,
         "throughput": {

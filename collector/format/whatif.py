@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from locktop.collector.model import Change, ChangeKind, Prediction, WhatIf, WhatIfRefusal
+from locktop.collector.model import (
+    Change,
+    ChangeKind,
+    Prediction,
+    Snapshot,
+    WhatIf,
+    WhatIfRefusal,
+)
 
 _HALF = 0.5
 _REFUSALS = {
@@ -23,6 +30,16 @@ _REFUSALS = {
     ),
     WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
 }
+
+
+def lock_names(found: WhatIf, snapshot: Snapshot) -> dict[int, str]:
+    """Return the names of locks by id.
+
+    Args:
+        found: predictions, which have the names of their time.
+        snapshot: of the same process, perhaps a later one.
+    """
+    return {lock.id: lock.name for lock in snapshot.locks} | dict(found.names)
 
 
 def change(one: Change, names: Mapping[int, str]) -> str:

@@ -97,6 +97,7 @@ from locktop.collector.model.timeline import (
     Window,
 )
 from locktop.collector.model.whatif import (
+    MAX_PARTS,
     Change,
     ChangeKind,
     LockPressureShare,
@@ -107,6 +108,7 @@ from locktop.collector.model.whatif import (
 
 __all__ = [
     "CONTENTION_KINDS",
+    "MAX_PARTS",
     "SIGNALLED_KINDS",
     "WAITS_ALONE",
     "ActivityState",

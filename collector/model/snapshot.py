@@ -23,6 +23,7 @@ from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.self_profile import SelfProfile
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import Thread, UnobservedWait
+from locktop.collector.model.whatif import WhatIf
 
 #: A bound for readers of a stranger's snapshot: a map takes many times the bytes that it came in.
 _FEW = Meta(max_length=1 << 20)
@@ -106,6 +107,7 @@ class Contents(Struct):
         default_factory=dict
     )
     inside: InsideProfile | None = None  # None: Source.profile_inside() is not on
+    whatif: WhatIf | None = None  # the newest predictions, which may be older; no scan has them
 
     @property
     def is_sampled(self) -> bool:

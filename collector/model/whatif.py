@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+#: A bound for readers of a stranger's file: a report has a character for each part.
+MAX_PARTS = 1024
 
 
 class ChangeKind(StrEnum):
@@ -61,7 +66,7 @@ class WhatIf(Struct, frozen=True):
     """The answers for one recorded span of a process."""
 
     span_s: float  # seconds that were recorded
-    parts: int  # parts of the span that were replayed
+    parts: Annotated[int, Meta(ge=0, le=MAX_PARTS)]  # parts of the span that were replayed
     rounds_per_s: float  # throughput that was recorded
     unit: int  # id of the lock whose acquisitions are the rounds; 0: each thread's own rounds
     replayed: float  # replayed throughput without a change, as a multiple of the recorded one
@@ -72,3 +77,5 @@ class WhatIf(Struct, frozen=True):
     cpus_used: float
     #: the throughput at the level that records all, as a multiple of that before; None: not known
     recording_cost: float | None = None
+    taken_at: str = ""  # the end of the span, ISO 8601, UTC; "" unknown
+    names: Mapping[int, str] = {}  # of the locks here, by id: they may end before a later snapshot

@@ -45,7 +45,7 @@ def of_process(source: Source, pid: int, duration_s: float, wanted: WantedChange
     evidence = with_semaphores_as_locks(observed.evidence)
     check_held(question.changes, evidence, observed.snapshot)
     found = replace(answer(evidence, question), recording_cost=observed.recording_cost)
-    return Answered(found, observed.snapshot)
+    return _answered(found, observed.snapshot)
 
 
 def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChanges) -> Answered:
@@ -54,7 +54,15 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
     evidence = with_semaphores_as_locks(observed)
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
     check_held(question.changes, evidence, snapshot)
-    return Answered(answer(evidence, question), snapshot)
+    return _answered(answer(evidence, question), snapshot)
+
+
+def _answered(found: WhatIf, snapshot: Snapshot) -> Answered:
+    """Return the answers with their time and the names of their locks, as a report needs them."""
+    locks = {one.change.lock for one in found.predictions} | {one.lock for one in found.pressure}
+    locks.add(found.unit)
+    names = {lock.id: lock.name for lock in snapshot.locks if lock.id in locks}
+    return Answered(replace(found, taken_at=snapshot.taken_at, names=names), snapshot)
 
 
 def of_whole_recording(moments: Moments, duration_s: float) -> Answered:

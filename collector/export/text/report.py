@@ -14,6 +14,7 @@ from locktop.collector.export.text import (
     lock_order,
     locks,
     threads,
+    whatif,
 )
 from locktop.collector.export.text.context import ReportContext
 from locktop.collector.format import activity, units
@@ -57,6 +58,7 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
     yield from locks.lock_table(context)
     yield from _patterns(context)
     yield from inside.summary(snapshot, width)
+    yield from whatif.summary(snapshot, width)
     yield from blame.holder_activities(context)
     yield from locks.signal_table(context)
     yield from threads.waiting_threads(context)

@@ -1,4 +1,4 @@
-"""Predictions as a page of plain text for a ticket."""
+"""Predictions as plain text: a page of their own, or a section of the report."""
 
 from __future__ import annotations
 
@@ -13,27 +13,48 @@ from locktop.collector.sanitize import clean
 
 #: Locks in the list of the pressure, and the least share that is worth a row.
 _MAX_LOCKS, _LEAST_SHARE = 10, 0.001
-_MAX_NAME = 48
+_MAX_NAME, _MIN_NAME = 48, 12
+_INDENT = 2
 
 
 def render(found: WhatIf, snapshot: Snapshot, width: int = 100) -> str:
-    """Return the page. No line is longer than ``width``, except those of the lists."""
+    """Return the page. No line is longer than ``width``; the lists need 70 columns."""
     return "\n".join(_lines(found, snapshot, width)) + "\n"
 
 
+def summary(snapshot: Snapshot, width: int) -> Iterator[str]:
+    """Yield the section of the text report, without the blank lines of the page."""
+    found = snapshot.whatif
+    if found is None:
+        return
+    yield ""
+    until = f" until {found.taken_at}" if found.taken_at else ""
+    yield f"WHAT A CHANGE WOULD GAIN, from {units.duration(found.span_s)} of records{until}"
+    for line in _body(found, _names(found, snapshot), width - _INDENT):
+        if line:
+            yield f"{' ' * _INDENT}{line}"
+
+
+def _names(found: WhatIf, snapshot: Snapshot) -> dict[int, str]:
+    return {id_: clean(name) for id_, name in sentences.lock_names(found, snapshot).items()}
+
+
 def _lines(found: WhatIf, snapshot: Snapshot, width: int) -> Iterator[str]:
-    names = {lock.id: clean(lock.name) for lock in snapshot.locks}
     process = f"{clean(snapshot.process.comm)} (pid {snapshot.process.pid})"
     yield f"what if: {process}, {units.duration(found.span_s)} recorded at the level all"
     yield ""
+    yield from _body(found, _names(found, snapshot), width)
+
+
+def _body(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
     for text in _facts(found, names):
         yield from wrapped(text, width)
     yield ""
     if found.refusal is not None:
         yield from wrapped(f"No prediction: {sentences.refusal(found)}.", width)
     else:
-        yield from _predictions(found, names)
-    rows = list(_pressure(found, names))
+        yield from _predictions(found, names, width)
+    rows = list(_pressure(found, names, width))
     if len(rows) > 1:
         yield ""
         yield from rows
@@ -56,7 +77,7 @@ def _facts(found: WhatIf, names: dict[int, str]) -> Iterator[str]:
         )
 
 
-def _predictions(found: WhatIf, names: dict[int, str]) -> Iterator[str]:
+def _predictions(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
     rows = [
         (
             sentences.change(one.change, names),
@@ -71,19 +92,23 @@ def _predictions(found: WhatIf, names: dict[int, str]) -> Iterator[str]:
         return
     heads = ("change", "throughput", "9 of 10 in", "at most")
     widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
+    widths[0] = min(widths[0], max(_MIN_NAME, width - sum(widths[1:]) - 2 * len(widths[1:])))
     for row in (heads, *rows):
-        cells = [row[0].ljust(widths[0])]
+        cells = [clean(row[0], widths[0]).ljust(widths[0])]
         cells += [cell.rjust(size) for cell, size in zip(row[1:], widths[1:], strict=True)]
         yield "  ".join(cells).rstrip()
 
 
-def _pressure(found: WhatIf, names: dict[int, str]) -> Iterator[str]:
-    yield f"{'lock':{_MAX_NAME}}  waits of all threads  {'phases':{found.parts}}  critical path"
+def _pressure(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
+    phases_width = max(found.parts, len("phases"))
+    heads = f"  waits of all threads  {'phases':{phases_width}}  critical path"
+    room = min(_MAX_NAME, max(_MIN_NAME, width - len(heads)))
+    yield f"{'lock':{room}}{heads}"
     listed = [one for one in found.pressure if max(one.wait_share, one.path_share) > _LEAST_SHARE]
     for one in listed[:_MAX_LOCKS]:
-        name = names.get(one.lock, f"lock {one.lock}")[-_MAX_NAME:]
-        phases = f"{sparkline(one.wait_shares):{max(found.parts, len('phases'))}}"
+        name = names.get(one.lock, f"lock {one.lock}")[-room:]
+        phases = f"{sparkline(one.wait_shares):{phases_width}}"
         yield (
-            f"{name:{_MAX_NAME}}  {units.percent(one.wait_share):>20}  {phases}"
+            f"{name:{room}}  {units.percent(one.wait_share):>20}  {phases}"
             f"  {units.percent(one.path_share):>13}"
         )

@@ -11,10 +11,11 @@ from typing import Any
 import msgpack
 import pytest
 from msgspec.structs import replace
-from unit.builders import records, scenarios
+from unit.builders import predicted, records, scenarios
 from unit.builders.function_calls import function_calls
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.export import whatif_json
 from locktop.collector.export.open_profile import open_profile
 from locktop.collector.export.snapshot_codec import document, is_snapshot, parse
 from locktop.collector.model import (
@@ -37,6 +38,7 @@ from locktop.collector.model import (
     ThreadActivity,
     UnobservedWait,
     WaitStack,
+    WhatIfRefusal,
 )
 from locktop.collector.profile import profile
 
@@ -54,6 +56,7 @@ ADDED = {
     "names_left": 0,
     "session_s": None,
     "inside": None,
+    "whatif": None,
     "calls": [],
     "profiles": [],
 }
@@ -125,6 +128,7 @@ def full() -> Snapshot:
             *made.locks[1:],
         ),
         inside=InsideProfile(5.0, 0.01, 9, 4, 1, 2),
+        whatif=predicted.FOUND,
         lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),
@@ -176,6 +180,22 @@ def test_a_saved_snapshot_is_read_back(make: Callable[[], Snapshot]) -> None:
     for data in (json.dumps(whole, indent=1).encode(), bytes(msgpack.packb(whole))):
         assert is_snapshot(data)
         assert document(parse(data, "x")) == whole
+
+
+def test_predictions_are_the_object_of_their_own_command() -> None:
+    snapshot = replace(scenarios.normal(), whatif=predicted.FOUND)
+    whole = document(snapshot)["whatif"]
+    assert whole == json.loads(json.dumps(whatif_json.document(predicted.FOUND, snapshot)))
+    assert whole["taken_at"] == predicted.FOUND.taken_at
+
+
+def test_predictions_are_read_back_with_the_names_of_locks_that_ended() -> None:
+    refused = replace(
+        predicted.FOUND, refusal=WhatIfRefusal.PHASES, predictions=(), recording_cost=0.97
+    )
+    for found in (predicted.FOUND, refused):
+        saved = document(replace(scenarios.normal(), locks=(), whatif=found))
+        assert parse(json.dumps(saved).encode(), "x").whatif == found
 
 
 #: None as well where there was no wait or hold.
@@ -349,6 +369,11 @@ def changed(path: str, value: object) -> bytes:
         ("stacks.1", [{}] * 5000, "Expected array of length <= 4096 - at stacks[...]"),
         ("notes", [1], "Expected str, got int - at notes[0]"),
         ("ended", 1, "Expected bool, got int - at ended"),
+        ("whatif.version", 2, "at whatif.version"),
+        ("whatif.parts", 1 << 20, "Expected int <= 1024 - at whatif.parts"),
+        ("whatif.throughput", KeyError, "field throughput - at whatif"),
+        ("whatif.predictions.0.kind", "glue", "'glue' - at whatif.predictions[0].kind"),
+        ("whatif.pressure.0.wait_shares", [0.5] * 2000, "length <= 1024 - at whatif.pressure[0]"),
     ],
 )
 def test_an_error_names_the_wrong_field(path: str, value: object, words: str) -> None:

@@ -1,0 +1,111 @@
+"""Predictions in the document of a snapshot, the same object as that of ``locktop whatif``.
+
+whatif_json.py makes the object. The properties give a reader the fields of the model.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from locktop.collector.export.snapshot_fields import Count, LockId, Number, Tid, meaning
+from locktop.collector.model import MAX_PARTS, Change, ChangeKind, WhatIfRefusal
+
+
+class ThroughputEntry(Struct, kw_only=True, gc=False):
+    """The throughput: rounds a second, and the unit."""
+
+    per_s: Annotated[Number, meaning("Rounds a second.")]
+    lock: Annotated[
+        LockId | None, meaning("The lock whose acquisitions are the rounds; null: own rounds.")
+    ] = None
+    unit: Annotated[str, meaning("What a round is, in words.")] = ""
+
+
+class PredictionEntry(Struct, kw_only=True, gc=False):
+    """The throughput after a change, as a multiple of the throughput now."""
+
+    kind: Annotated[ChangeKind, meaning("The type of the change.")]
+    amount: Annotated[
+        Number, meaning("The factor of the holds, the share that reads, or the new number.")
+    ]
+    lock: Annotated[LockId | None, meaning("The lock that changes; null: none.")] = None
+    name: Annotated[str | None, meaning("The name of this lock.")] = None
+    group: Annotated[str | None, meaning("The name of the threads that change.")] = None
+    text: Annotated[str, meaning("The change in words.")] = ""
+    ratio: Annotated[Number, meaning("The predicted multiple; 1: no gain.")]
+    low: Annotated[Number, meaning("The lower end of the interval of 90 %.")]
+    high: Annotated[Number, meaning("The upper end of this interval.")]
+    bound: Annotated[Number, meaning("The multiple that no machine exceeds.")]
+
+    @property
+    def change(self) -> Change:
+        """The change, as the model has it."""
+        return Change(
+            kind=self.kind, amount=self.amount, lock=self.lock or 0, group=self.group or ""
+        )
+
+
+class LockPressureEntry(Struct, kw_only=True, gc=False):
+    """How much of the threads' time a lock takes."""
+
+    lock: Annotated[LockId, meaning("The id of the lock.")]
+    name: Annotated[str, meaning("The name of the lock.")] = ""
+    wait_share: Annotated[Number, meaning("Of all threads' time: waits for the lock.")]
+    wait_shares: Annotated[
+        list[Number], Meta(max_length=MAX_PARTS), meaning("The same in each part of the span.")
+    ]
+    path_share: Annotated[Number, meaning("Of the critical path: holds of the lock.")]
+
+
+class WhatIfEntry(
+    Struct,
+    kw_only=True,
+    gc=False,
+    rename={"span_s": "duration_s"},
+):
+    """The predicted gain of changes of the locks (docs/whatif.md)."""
+
+    format: Annotated[Literal["locktop.whatif"], meaning("The name of the format.")]
+    version: Annotated[Literal[1], meaning("The version of the format.")]
+    pid: Annotated[Tid, meaning("The process id.")] = 0
+    comm: Annotated[str, meaning("The name of the process.")] = ""
+    taken_at: Annotated[str, meaning("The end of the recorded span, ISO 8601 in UTC.")] = ""
+    span_s: Annotated[Number, meaning("Seconds of the recorded span.")]
+    parts: Annotated[Count, Meta(le=MAX_PARTS), meaning("Parts of the span that locktop replayed.")]
+    throughput: Annotated[ThroughputEntry, meaning("The recorded throughput.")]
+    replayed: Annotated[
+        Number, meaning("The replayed throughput without a change, as a multiple of the recorded.")
+    ]
+    refusal: Annotated[
+        WhatIfRefusal | None, meaning("Why there are no predictions; null: there are.")
+    ] = None
+    why: Annotated[str | None, meaning("The same as a sentence.")] = None
+    cpus: Annotated[Count, meaning("CPUs that the process may use.")]
+    cpus_used: Annotated[Number, meaning("CPUs that the process used.")]
+    recording_cost: Annotated[
+        Number | None, meaning("The throughput at the level all, as a multiple of that before.")
+    ] = None
+    predictions: Annotated[
+        list[PredictionEntry], meaning("The predictions, the largest gain first.")
+    ] = []
+    pressure: Annotated[list[LockPressureEntry], meaning("The locks, the most waiting first.")] = []
+    notes: Annotated[list[str], meaning("What limits the predictions.")] = []
+
+    @property
+    def rounds_per_s(self) -> float:
+        """The throughput, as the model has it."""
+        return self.throughput.per_s
+
+    @property
+    def unit(self) -> int:
+        """The lock whose acquisitions are the rounds, as the model has it."""
+        return self.throughput.lock or 0
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of the locks by id."""
+        found = {one.lock: one.name for one in self.pressure if one.name}
+        found |= {one.lock: one.name for one in self.predictions if one.lock and one.name}
+        return found
