@@ -16,9 +16,11 @@ from locktop.tui.commands.options import (
     seconds,
 )
 from locktop.tui.commands.output import add_output, destination, text_width, write
+from locktop.tui.commands.whatif import DURATION_S
 
 if TYPE_CHECKING:
-    from locktop.collector.model import Snapshot
+    from locktop.collector.model import Snapshot, WhatIf
+    from locktop.collector.sources.attach import Source
 
 NAME = "snapshot"
 HELP = "one scan of a process or of a recording, as JSON, msgpack or text"
@@ -31,6 +33,9 @@ writes the last snapshot, or the one at --at T. With --from T and --to T there i
 with the part of that span."""
 
 FORMATS = ("json", "msgpack", "text")
+#: Seconds between predictions and the snapshot. The shares of a snapshot are of the time since the
+#: scan before. The last two scans of a prediction are only some milliseconds apart.
+_SHARES_S = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inside",
         action="store_true",
         help="with -d: sample what runs while threads hold contended locks",
+    )
+    parser.add_argument(
+        "--whatif",
+        action="store_true",
+        help="with the gain of likely changes: records all holds for 10 s, or for -d SECONDS",
     )
     add_frequency(parser)
     add_scan_options(parser)
@@ -82,6 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
     check_samples(arguments, {"hz": "--hz"})
     if arguments.inside and not arguments.duration:
         raise LocktopError("--inside needs -p PID and -d SECONDS")
+    _check_whatif(arguments)
     path = destination(arguments)
     if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
         raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
@@ -101,6 +112,18 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_whatif(arguments: argparse.Namespace) -> None:
+    """Raise LocktopError if other options do not go with --whatif."""
+    from locktop.collector.errors import LocktopError
+
+    if not arguments.whatif:
+        return
+    if arguments.inside or arguments.session:
+        raise LocktopError("--whatif excludes --inside and --session: make two snapshots")
+    if arguments.file is not None and not recorded.is_recording(arguments.file):
+        raise LocktopError("--whatif needs -p PID or a recording; a saved snapshot stays as it is")
+
+
 def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     """Return the snapshot of a process, and the one before it with -d."""
     from locktop.collector.recording import chosen_moment
@@ -116,6 +139,9 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
             before = source.scan()
             if arguments.inside:
                 return profiled(source, arguments.duration, arguments.hz), before
+        if arguments.whatif:
+            return _with_whatif(source, arguments), before
+        if arguments.duration:
             time.sleep(arguments.duration)
         found = source.scan(resolve=True)
         if before is None:
@@ -126,6 +152,18 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
         source.close()
 
 
+def _with_whatif(source: Source, arguments: argparse.Namespace) -> Snapshot:
+    from msgspec.structs import replace
+
+    from locktop.collector.recording import whatif
+    from locktop.collector.recording.whatif_question import WantedChanges
+
+    duration_s = arguments.duration or DURATION_S
+    found = whatif.of_process(source, arguments.pid, duration_s, WantedChanges())
+    time.sleep(_SHARES_S)
+    return replace(source.scan(resolve=True), whatif=found.whatif)
+
+
 def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     """Return the snapshot of a file, and the one at the begin of a span."""
     from msgspec.structs import replace
@@ -134,4 +172,17 @@ def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     if not recorded.is_recording(arguments.file):
         return span.snapshot, None
     # A reader of the document may ask whether the process still exists.
-    return replace(span.snapshot, source="recording"), span.before
+    found = replace(span.snapshot, source="recording")
+    if arguments.whatif:
+        found = replace(found, whatif=_of_recording(arguments))
+    return found, span.before
+
+
+def _of_recording(arguments: argparse.Namespace) -> WhatIf:
+    from locktop.collector.recording import chosen_moment, whatif
+    from locktop.collector.recording.whatif_question import WantedChanges
+
+    with recorded.opened(arguments.file) as recording:
+        end = arguments.end if arguments.at is None else arguments.at
+        from_ns, to_ns = chosen_moment.span_ns(recording, arguments.begin, end)
+        return whatif.of_recording(recording, from_ns, to_ns, WantedChanges()).whatif

@@ -25,7 +25,8 @@ Without a change the command tries the likely ones, and ranks them. FILE is a re
 at the level all.
 
 The exit status is 3 if the command refuses, because the replay does not match the recording."""
-_DURATION_S = 10.0
+#: Seconds to record.
+DURATION_S = 10.0
 #: No prediction can be given.
 _REFUSED = 3
 
@@ -84,7 +85,7 @@ def _answered(arguments: argparse.Namespace) -> Answered:
         return _of_file(arguments)
     source = attached(arguments.pid, arguments)
     try:
-        duration_s = arguments.duration or _DURATION_S
+        duration_s = arguments.duration or DURATION_S
         return whatif.of_process(source, arguments.pid, duration_s, _wanted(arguments))
     finally:
         source.close()
