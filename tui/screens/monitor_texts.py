@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from locktop.collector.export.rendered_files import snapshot_file
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import Snapshot
 from locktop.tui.screens.monitor_body import MonitorBody
 from locktop.tui.widgets.list_screen import ListScreen
 from locktop.tui.widgets.list_texts import ListTexts
@@ -15,12 +16,22 @@ class MonitorTexts(ListTexts):
     """The texts of the snapshot on the screen."""
 
     def __init__(
-        self, screen: ListScreen, body: MonitorBody, index: Callable[[], SnapshotIndex | None]
+        self,
+        screen: ListScreen,
+        body: MonitorBody,
+        index: Callable[[], SnapshotIndex | None],
+        with_whatif: Callable[[Snapshot], Snapshot],
     ) -> None:
-        """``body``: has the lists; ``index``: returns the snapshot on the screen."""
+        """Args:
+        screen: the monitor.
+        body: has the lists.
+        index: returns the snapshot on the screen.
+        with_whatif: adds the newest predictions to a snapshot.
+        """
         super().__init__(screen, screen.active_list)
         self._body = body
         self._index = index
+        self._with_whatif = with_whatif
 
     def row(self) -> str:
         """See ListTexts."""
@@ -32,7 +43,7 @@ class MonitorTexts(ListTexts):
         index = self._index()
         if index is None:
             return None
-        snapshot = index.snapshot
+        snapshot = self._with_whatif(index.snapshot)
         return lambda: snapshot_file(snapshot, "text").decode()
 
     def source_line(self) -> tuple[str, int] | None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, Snapshot
 from locktop.tui.feed import PollerFeed, Slot, SnapshotFeed
@@ -17,6 +19,7 @@ from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.recording.time_lines import TimeLineReader
+    from locktop.collector.recording.whatif import Answered
     from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
     from locktop.tui.screens.profiles import ProfilesScreen
     from locktop.tui.screens.time_screen import TimeScreen
@@ -68,6 +71,7 @@ class ScreenAbove:
         self._calls = CallsControl(feed, below.travel, self.open_calls)
         self._screen: CallTreeScreen | TimeScreen | ProfilesScreen | WhatIfScreen | None = None
         self._next_view = ""  # where to go when the screen has closed
+        self._answered: Answered | None = None  # the newest predictions
         #: Reads the past; None until the time line or the heat map was opened.
         self.reader: TimeLineReader | None = None
 
@@ -168,9 +172,22 @@ class ScreenAbove:
         if self._past.is_replay and moments is not None:
             from locktop.collector.recording.whatif import of_whole_recording
 
-            self._push(WhatIfScreen(snapshot, partial(of_whole_recording, moments)), "")
+            predict: Callable[[float], Answered] = partial(of_whole_recording, moments)
         else:
-            self._push(WhatIfScreen(snapshot, self._feed.what_if), "")
+            predict = self._feed.what_if
+        self._push(WhatIfScreen(snapshot, predict, self._keep), "")
+
+    def _keep(self, answered: Answered) -> None:
+        self._answered = answered
+
+    def with_whatif(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot with the newest predictions, if they are of the same program."""
+        if self._answered is None:
+            return snapshot
+        then, now = self._answered.snapshot.process, snapshot.process
+        if (then.pid, then.counted_since) != (now.pid, now.counted_since):
+            return snapshot  # the process has become another program by exec
+        return replace(snapshot, whatif=self._answered.whatif)
 
     def open_inside(self, snapshot: Snapshot, lock: Lock) -> None:
         """Open what runs inside a lock of a snapshot."""

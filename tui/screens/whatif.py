@@ -35,16 +35,23 @@ class WhatIfScreen(ListScreen):
     SCREEN = WHATIF
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*WHATIF.actions)]
 
-    def __init__(self, snapshot: Snapshot, predict: Callable[[float], Answered]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        predict: Callable[[float], Answered],
+        keep: Callable[[Answered], None],
+    ) -> None:
         """Make the screen.
 
         Args:
             snapshot: names the process.
             predict: records for some seconds, and answers; the call blocks.
+            keep: gets each answer, for the snapshots that the user saves.
         """
         super().__init__()
         self._snapshot = snapshot
         self._predict = predict
+        self._keep = keep
         self._answered: Answered | None = None
         self._is_busy = False
         self._list = ItemList(id="whatif")
@@ -79,7 +86,7 @@ class WhatIfScreen(ListScreen):
         self.first_line.show((cut(title, width),))
         line = whatif_line(found.whatif if found else None, self._is_busy, DURATION_S)
         self.headline_lines.show(wrap(line, width, _INDENT))
-        names = {lock.id: lock.name for lock in found.snapshot.locks} if found else {}
+        names = sentences.lock_names(found.whatif, found.snapshot) if found else {}
         words = self.filter_words.lower()
         rows = {
             number: one
@@ -100,6 +107,7 @@ class WhatIfScreen(ListScreen):
     async def _answer(self) -> None:
         try:
             self._answered = await _in_thread(partial(self._predict, DURATION_S))
+            self._keep(self._answered)
         finally:
             self._is_busy = False
             if self.is_mounted:

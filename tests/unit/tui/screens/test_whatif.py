@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from support.driven import Screen, opened
 from support.eventually import PATIENCE_S
-from unit.builders import scenarios
+from unit.builders.predicted import FOUND, SNAPSHOT
 
-from locktop.collector.model import (
-    Change,
-    ChangeKind,
-    LockPressureShare,
-    Prediction,
-    WhatIf,
-    WhatIfRefusal,
-)
+from locktop.collector.model import WhatIf, WhatIfRefusal
 from locktop.collector.recording.whatif import Answered
 from locktop.tui.screens.whatif import WhatIfScreen
-
-SNAPSHOT = scenarios.normal()
-LOCK = SNAPSHOT.locks[0]
-FOUND = WhatIf(
-    span_s=10.0,
-    parts=8,
-    rounds_per_s=5821.0,
-    unit=0,
-    replayed=1.01,
-    refusal=None,
-    predictions=(
-        Prediction(Change(ChangeKind.SPLIT, 8.0, LOCK.id), 3.5, 3.17, 3.78, 3.9),
-        Prediction(Change(ChangeKind.HOLD, 0.5, LOCK.id), 1.95, 1.81, 2.05, 2.05),
-        Prediction(Change(ChangeKind.THREADS, 4.0, group="worker"), 0.91, 0.89, 0.94, 0.95),
-    ),
-    pressure=(LockPressureShare(LOCK.id, 0.7, (0.7,) * 8, 0.5),),
-    cpus=2,
-    cpus_used=0.12,
-)
 
 
 def row(screen: Screen, text: str) -> list[str]:
@@ -115,3 +91,40 @@ async def test_the_screen_ends_while_a_prediction_goes_on() -> None:
         await screen.keys("q")
     assert not screen.app.is_running
     may_end.set()
+
+
+async def saved(screen: Screen, key: str, directory: Path) -> str:
+    """Return the file that a key of the list of locks saves."""
+    before = set(directory.iterdir())
+    await screen.keys(key)
+    await screen.says("Saved ")
+    [path] = set(directory.iterdir()) - before
+    return path.read_text()
+
+
+async def test_a_saved_snapshot_has_the_newest_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(SNAPSHOT) as screen:
+        assert json.loads(await saved(screen, "w", tmp_path))["whatif"] is None
+        await predicted(screen, FOUND)
+        await screen.keys("escape")
+        whatif = json.loads(await saved(screen, "w", tmp_path))["whatif"]
+        assert [one["ratio"] for one in whatif["predictions"]] == [3.5, 1.95, 0.91]
+        assert whatif["taken_at"] == FOUND.taken_at
+        text = await saved(screen, "W", tmp_path)
+        assert f"of records until {FOUND.taken_at}" in text
+        assert "worker: 4 threads" in text
+
+
+async def test_predictions_of_another_program_are_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(SNAPSHOT) as screen:
+        await predicted(screen, FOUND)
+        await screen.keys("escape")
+        process = replace(SNAPSHOT.process, counted_since="2026-11-21T10:01:00.000Z")
+        await screen.show(replace(SNAPSHOT, process=process))
+        assert json.loads(await saved(screen, "w", tmp_path))["whatif"] is None
