@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import events
-from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from locktop.collector.profile.call_tree_difference import DifferenceNode, DifferenceRow, rows
@@ -15,11 +13,10 @@ from locktop.tui.views.cells import duration
 from locktop.tui.views.difference import difference_columns, signed
 from locktop.tui.views.styled_line import Line, cut, make_line
 from locktop.tui.views.table import lay_out
-from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.one_list_screen import OneListScreen
 
 
-class DifferenceScreen(ListScreen):
+class DifferenceScreen(OneListScreen):
     """Shows a tree whose figures are those of two spans."""
 
     SCREEN = DIFFERENCE
@@ -33,30 +30,11 @@ class DifferenceScreen(ListScreen):
             root: the joined trees.
             lost: records that are lost of the first span and of the second one.
         """
-        super().__init__()
+        super().__init__("difference")
         self._lost = lost
         self._title = title
         self._root = root
         self._rows = list(rows(root))
-        self._list = ItemList(id="difference")
-
-    def compose(self) -> ComposeResult:
-        """The widgets from the top."""
-        yield from self.compose_top()
-        yield self._list
-        yield from self.compose_footer()
-
-    def on_mount(self) -> None:
-        """Give the list the focus."""
-        self._list.focus()
-
-    def on_resize(self, _: events.Resize) -> None:
-        """Draw for the new size."""
-        self.call_after_refresh(self.apply_filter)
-
-    def active_list(self) -> ItemList:
-        """See ListScreen."""
-        return self._list
 
     def apply_filter(self) -> None:
         """See ListScreen."""

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
-from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from locktop.collector.errors import LocktopError
@@ -25,8 +23,7 @@ from locktop.tui.views.cells import duration, fit_right
 from locktop.tui.views.sorting import matches
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column, lay_out
-from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.one_list_screen import OneListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.sources.attach import Source
@@ -41,41 +38,29 @@ _SURVEY_S = 3.0
 _NOT_STUCK = StuckThreads(0, 0.0)
 
 
-class ProcessPickerScreen(ListScreen):
+class ProcessPickerScreen(OneListScreen):
     """The processes that can be watched, then the others with the reason why they cannot."""
 
     SCREEN = PICKER
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*PICKER.actions)]
 
     def __init__(self, lister: Lister, attach: Attach, survey: Survey) -> None:
-        super().__init__()
+        super().__init__("processes")
         self._lister = lister
         self._open_source = attach
         self._survey = survey
         self._found: dict[int, Candidate] = {}
         self._stuck: dict[int, StuckThreads] = {}  # by pid
-        self._list = ItemList(id="processes")
-
-    def compose(self) -> ComposeResult:
-        """The list, with a line of advice above and the keys below."""
-        yield from self.compose_top()
-        yield self._list
-        yield from self.compose_footer()
 
     def on_mount(self) -> None:
         """Scan for processes."""
-        self._list.focus()
         self.action_rescan()
-
-    def on_resize(self, _: events.Resize) -> None:
-        """The columns depend on the width."""
-        self.call_after_refresh(self._draw)
 
     def action_rescan(self) -> None:
         """Scan for processes again."""
         self._found = {candidate.pid: candidate for candidate in self._lister()}
         self._stuck = {}
-        self._draw()
+        self.apply_filter()
         self.start(self._survey_processes, "survey")
 
     async def _survey_processes(self) -> None:
@@ -88,9 +73,10 @@ class ProcessPickerScreen(ListScreen):
             stuck = await asyncio.to_thread(self._survey, pid)
             if stuck is not None:
                 self._stuck[pid] = stuck
-                self._draw()
+                self.apply_filter()
 
-    def _draw(self) -> None:
+    def apply_filter(self) -> None:
+        """See ListScreen."""
         width = self.size.width
         ready = sum(candidate.preloaded for candidate in self._found.values())
         self.first_line.show((make_line((" locktop", "strong"), "  which process?"),))
@@ -146,14 +132,6 @@ class ProcessPickerScreen(ListScreen):
         if stuck.deadlock:
             return ("DEADLOCK" if stuck.deadlock == "certain" else "possible deadlock"), "stuck"
         return _why(candidate)
-
-    def active_list(self) -> ItemList:
-        """See ListScreen."""
-        return self._list
-
-    def apply_filter(self) -> None:
-        """See ListScreen."""
-        self._draw()
 
     def action_everything(self) -> None:
         """Clear the filter."""

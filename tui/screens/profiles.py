@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from msgspec.structs import replace
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
@@ -25,14 +25,13 @@ from locktop.tui.views.profile_list import listing_lines, profile_columns
 from locktop.tui.views.styled_line import cut, make_line
 from locktop.tui.views.table import lay_out
 from locktop.tui.widgets.details import Details
-from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.one_list_screen import OneListScreen
 from locktop.tui.widgets.scroll_panel import ScrollPanel
 
 _ERROR_S = 15.0
 
 
-class ProfilesScreen(ListScreen):
+class ProfilesScreen(OneListScreen):
     """A list of profiles over the buckets of the chosen ones."""
 
     SCREEN = PROFILES
@@ -45,33 +44,18 @@ class ProfilesScreen(ListScreen):
             snapshot: the one to begin with.
             reads_code: whether the process runs here, so that its code can be read.
         """
-        super().__init__()
+        super().__init__("profiles")
         self._snapshot = snapshot
         self._reads_code = reads_code
         self._first: int | None = None  # the number of profile A of a contrast
         self._visible: tuple[KeptProfile, ...] = ()
-        self._list = ItemList(id="profiles")
         self._buckets = Details(id="buckets")
 
-    def compose(self) -> ComposeResult:
-        """The widgets from the top."""
-        yield from self.compose_top()
+    def compose_body(self) -> ComposeResult:
+        """The list over the buckets."""
         with Container(id="profiles-body"):
             yield self._list
             yield self._buckets
-        yield from self.compose_footer()
-
-    def on_mount(self) -> None:
-        """Give the list the focus."""
-        self._list.focus()
-
-    def on_resize(self, _: events.Resize) -> None:
-        """Draw for the new size."""
-        self.call_after_refresh(self.apply_filter)
-
-    def active_list(self) -> ItemList:
-        """See ListScreen."""
-        return self._list
 
     def focused_panel(self) -> ScrollPanel:
         """See ListScreen."""

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
-from textual import events
-from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from locktop.collector.format import whatif as sentences
@@ -21,15 +19,14 @@ from locktop.tui.screen_actions import WHATIF
 from locktop.tui.views.styled_line import cut, make_line, wrap
 from locktop.tui.views.table import lay_out
 from locktop.tui.views.whatif import prediction_columns, whatif_line
-from locktop.tui.widgets.item_list import ItemList
-from locktop.tui.widgets.list_screen import ListScreen
+from locktop.tui.widgets.one_list_screen import OneListScreen
 
 #: Seconds of records.
 DURATION_S = 10.0
 _INDENT, _NOTES_S = 2, 15.0
 
 
-class WhatIfScreen(ListScreen):
+class WhatIfScreen(OneListScreen):
     """A list of predictions, the largest gain first."""
 
     SCREEN = WHATIF
@@ -48,31 +45,12 @@ class WhatIfScreen(ListScreen):
             predict: records for some seconds, and answers; the call blocks.
             keep: gets each answer, for the snapshots that the user saves.
         """
-        super().__init__()
+        super().__init__("whatif")
         self._snapshot = snapshot
         self._predict = predict
         self._keep = keep
         self._answered: Answered | None = None
         self._is_busy = False
-        self._list = ItemList(id="whatif")
-
-    def compose(self) -> ComposeResult:
-        """The widgets from the top."""
-        yield from self.compose_top()
-        yield self._list
-        yield from self.compose_footer()
-
-    def on_mount(self) -> None:
-        """Give the list the focus."""
-        self._list.focus()
-
-    def on_resize(self, _: events.Resize) -> None:
-        """Draw for the new size."""
-        self.call_after_refresh(self.apply_filter)
-
-    def active_list(self) -> ItemList:
-        """See ListScreen."""
-        return self._list
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """The predictions stay: they are of the span that was recorded."""
