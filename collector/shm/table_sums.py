@@ -119,7 +119,7 @@ class TableSums:
         self.args.scratch_max = memory.max_bytes
         self.args.sums, self.args.sum_count = self.by_lock_pointer, lock_count
         self.args.mode, self.args.contention = mode, _CONTENTION
-        self.args.leaves_lines = not reads_lines
+        self.args.skips_lines = not reads_lines
         self.block = ffi.buffer(ffi.addressof(self.args, "block"))
         self._thread_sum = ffi.buffer(ffi.addressof(self.args, "sum"))
         self._sites = self.args.sites

@@ -156,7 +156,7 @@ static uint8_t *put_histogram(uint8_t *to, const struct lt_thread_read *read)
     uint8_t buckets[LT_BUCKETS];
     uint32_t picked = 0;
 
-    if (read->leaves_lines)
+    if (read->skips_lines)
         return put_nil(put_nil(to));
     if (sum->counted) {
         memcpy(counts, read->lines.waits, sizeof counts);

@@ -257,11 +257,11 @@ struct lt_thread_read {
     struct lt_sites sites;
     struct lt_line_sums lines;
     uint32_t sum_count;
-    uint32_t refused;      /* counters left out so far */
-    uint32_t next;         /* index of the thread to read */
-    uint32_t mode;         /* lt_control.mode */
-    uint32_t contention;   /* a bit for each kind whose waits are contention */
-    uint32_t leaves_lines; /* 1: the histograms are not read */
+    uint32_t refused;     /* counters left out so far */
+    uint32_t next;        /* index of the thread to read */
+    uint32_t mode;        /* lt_control.mode */
+    uint32_t contention;  /* a bit for each kind whose waits are contention */
+    uint32_t skips_lines; /* 1: the histograms are not read */
     uint32_t packed_count;
     uint8_t *packed; /* threads that changed */
     uint64_t packed_size;

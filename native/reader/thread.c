@@ -56,7 +56,7 @@ static int copy_waits(const struct lt_mapping *file, uint8_t *to, const struct l
 static int copy_tables(struct lt_thread_read *read, const struct lt_thread *block)
 {
     uint64_t counters = counters_bytes(block), sites = site_bytes(block), waits = wait_bytes(block);
-    uint64_t lines = read->leaves_lines ? 0 : line_bytes(&block->histograms);
+    uint64_t lines = read->skips_lines ? 0 : line_bytes(&block->histograms);
 
     read->scratch_needed = counters + sites + waits + lines;
     if (read->scratch_needed > read->scratch_max)
@@ -151,7 +151,7 @@ static uint64_t uncounted(const struct lt_thread_sum *sum, uint32_t contention)
 static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
 {
     uint64_t counters = counters_bytes(tables), sites = site_bytes(tables);
-    uint64_t lines = read->leaves_lines ? 0 : line_bytes(&tables->histograms);
+    uint64_t lines = read->skips_lines ? 0 : line_bytes(&tables->histograms);
     uint64_t counted = read->sum.counted;
 
     if (!lt_lines_fit(&read->lines, lines / sizeof(struct lt_histogram_line)))
@@ -166,7 +166,7 @@ static int fold(struct lt_thread_read *read, const struct lt_thread *tables)
     lt_fold_other(&read->block, read->sums, read->sum_count, &read->sum);
     read->line_bytes += line_bytes(&tables->histograms);
     read->lines.left_out += tables->histograms.left_out;
-    if (read->leaves_lines)
+    if (read->skips_lines)
         return LT_READ_DONE;
     read->refused +=
         lt_fold_lines(read->scratch + counters + sites + wait_bytes(tables), lines, read->sums,
@@ -266,7 +266,7 @@ static int is_same_block(const struct lt_thread *a, const struct lt_thread *b)
 /* Whether the histogram is as before, or was not read. Its counts only grow. */
 static int is_same_histogram(const struct lt_thread_read *read, const struct lt_thread_seen *seen)
 {
-    return read->leaves_lines ||
+    return read->skips_lines ||
            (read->sum.counted == seen->counted && read->sum.left_out == seen->left_out);
 }
 
@@ -274,7 +274,7 @@ static void note_histogram(const struct lt_thread_read *read, struct lt_thread_s
 {
     const struct lt_thread *before = (const struct lt_thread *)seen->data;
 
-    if (!read->leaves_lines) {
+    if (!read->skips_lines) {
         seen->counted = read->sum.counted;
         seen->left_out = read->sum.left_out;
     } else if (!seen->size || before->birth != read->block.birth) {
