@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from msgspec import Struct
 from locktop.collector.bench.runner import environment, path
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux.target import find_process
-from locktop.collector.native import lib
+from locktop.collector.native import lib, offset_of
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.reader import Reader
 from locktop.collector.sources import discover
@@ -26,6 +27,7 @@ from locktop.collector.sources import discover
 MIXES = {"5 % wait": 20, "5 % meet": 40}
 LEVELS = ("contended", "blocks", "all")
 _CYCLES = 2000
+_RING_HEAD = offset_of("struct lt_thread", "ring_head")
 
 
 class Growth(Struct, frozen=True):
@@ -79,6 +81,7 @@ def _records(pid: int) -> int:
     memory = discover.open_memory(find_process(pid))
     try:
         threads = Reader(memory, Clock(memory.header())).read_threads()
-        return sum(thread.ring_head for thread in threads.values())
+        heads = [memory.read(thread.offset + _RING_HEAD, 8) for thread in threads.values()]
+        return sum(int.from_bytes(head, sys.byteorder) for head in heads)
     finally:
         memory.close()

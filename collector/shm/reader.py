@@ -57,7 +57,6 @@ class RawThread(Struct, array_like=True, gc=False):
     index: int
     offset: int  # of its block in the file
     block: ThreadBlock
-    ring_head: int
     wait: WaitBlock | None
     held: tuple[HeldRecord, ...]
     now: int  # reading of the target's clock when this thread was read, ticks
@@ -326,7 +325,6 @@ class Reader:
             index=index,
             offset=at,
             block=block,
-            ring_head=int(table_sums.args.block.ring_head),
             wait=wait,
             held=held,
             now=int(table_sums.args.now),

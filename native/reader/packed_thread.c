@@ -175,11 +175,10 @@ void lt_pack_thread(struct lt_thread_read *read, uint32_t index, uint64_t offset
     uint8_t *to = read->packed + read->packed_size;
     int waits = block->wait.key && !(block->wait.seq & 1);
 
-    to = put_array(to, 14);
+    to = put_array(to, 13);
     to = put_number(to, index);
     to = put_number(to, offset);
     to = knows_block ? put_nil(to) : put_block(to, block);
-    to = put_number(to, block->ring_head);
     to = waits ? put_wait(to, &block->wait) : put_nil(to);
     /* A thread that has not seen the present epoch may have missed releases. */
     if (waits || block->mode >> EPOCH_SHIFT == read->mode >> EPOCH_SHIFT)

@@ -53,7 +53,6 @@ def raw_thread(
         index=0,
         offset=fields.get("offset", 0),
         block=ThreadBlock(**{name: values.get(name, 0) for name in ThreadBlock._fields}),
-        ring_head=fields.get("ring_head", 0),
         wait=wait,
         held=tuple(held),
         now=fields.get("now", NOW),

@@ -46,8 +46,10 @@ class Rings:
         threads = list(self.reader.read_threads().values())
         with self.path.open("r+b") as file:
             for thread in threads:
-                file.seek(thread.offset + RING_HEAD)
-                file.write((thread.ring_head + self.ahead).to_bytes(8, "little"))
+                at = thread.offset + RING_HEAD
+                head = int.from_bytes(self.file.data[at : at + 8], "little")
+                file.seek(at)
+                file.write((head + self.ahead).to_bytes(8, "little"))
         self.recorder.read(self.reader.rings, budget_s)
         return sorted(event.start for event in self.recorder.newest)
 
