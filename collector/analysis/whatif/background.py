@@ -38,9 +38,8 @@ def busy_threads(
 def other_programs(evidence: Evidence) -> list[ThreadModel]:
     """Return threads that stand for other programs.
 
-    Linux prefers threads that sleep much. If this program computes so much that its threads wait
-    for CPUs, the others keep what they use: the scheduler prefers these. Else this program gets the
-    CPUs that it wants.
+    Linux prefers threads that sleep much. So a program whose threads hardly wait for CPUs gets the
+    CPUs that it wants. If they do wait, the scheduler prefers the others, which keep what they use.
     """
     others = evidence.others_cpus
     shares = [1.0] * int(others)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, At, Boundary
@@ -155,10 +156,29 @@ class Queues:
                 yield wait.ended_ns, -1
             return
         for of_thread in self._boundaries.values():
-            for one in of_thread:
+            for number, one in enumerate(of_thread):
                 condition = self.visited(one) if one.at is At.GOT else None
                 if condition is not None and condition.lock == lock:
-                    yield one.time_ns, -1
+                    yield _taken_ns(of_thread, number, lock), -1
+
+
+def _taken_ns(boundaries: Sequence[Boundary], number: int, condition: int) -> int:
+    """Return when a thread takes the unit for which it takes the mutex at a boundary.
+
+    Between the mutex and the unit the thread may wait for the condition, again and again.
+    """
+    mutex, taken_ns = boundaries[number].lock, boundaries[number].time_ns
+    has_waited = False
+    for one in islice(boundaries, number + 1, None):
+        if one.at is At.GOT and one.lock == condition:
+            has_waited = True
+        elif one.lock not in (mutex, condition):
+            break
+        elif one.at is At.GOT:
+            if not has_waited:
+                break  # the next visit
+            has_waited, taken_ns = False, one.time_ns
+    return taken_ns
 
 
 def _posts_first(change: tuple[int, int]) -> tuple[int, int]:

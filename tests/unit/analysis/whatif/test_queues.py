@@ -9,7 +9,7 @@ from locktop.collector.analysis.whatif.boundaries import At, by_thread
 from locktop.collector.analysis.whatif.queues import Queues
 from locktop.collector.model import Kind, SignalRecord, WaitRecord
 
-COND = 66
+COND, MUTEX = 66, 65
 
 
 def wait(tid: int, began_us: float, ended_us: float) -> WaitRecord:
@@ -64,3 +64,20 @@ def test_the_thread_that_waits_for_longest_is_woken_first() -> None:
 def test_a_wait_that_no_signal_ended_is_not_known() -> None:
     found = Found([wait(1, 0, 90), wait(2, 50, 102)], [signal(9, 100)])
     assert (found.ended, found.known) == ([[2]], [2])
+
+
+def test_a_thread_that_waits_takes_its_unit_after_the_wait() -> None:
+    """Two threads hold one unit in turns. Each takes the mutex, waits, and signals later."""
+    records, signals = [], []
+    for number in range(20):
+        tid, at_us = 1 + number % 2, 100.0 * number
+        records += [
+            hold(tid, MUTEX, at_us - 50, 1, site=1),
+            wait(tid, at_us - 49, at_us),
+            hold(tid, MUTEX, at_us + 1, 1, wait_us=0.5, site=2),
+            hold(tid, MUTEX, at_us + 95, 4, site=3),
+        ]
+        signals.append(signal(tid, at_us + 97))
+    queues = Queues(by_thread(records, signals))
+    assert queues.is_counted(COND)
+    assert queues.first_units(COND) == 1
