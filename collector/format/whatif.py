@@ -28,6 +28,10 @@ _REFUSALS = {
         "the threads of this group end each other's waits; nobody knows whom another number of"
         " them would wake"
     ),
+    WhatIfRefusal.REQUESTS: (
+        "the threads of this group mostly wait for requests; another number of them does not change"
+        " how many requests come"
+    ),
     WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
 }
 

@@ -50,6 +50,7 @@ class WhatIfRefusal(StrEnum):
     REPLAY = "replay"  # without a change the replay has another throughput than the recording
     STARVED = "CPU limit"  # threads wait for CPUs while CPUs are free
     DEPENDENT = "dependent threads"  # the threads of a group wake each other one by one
+    REQUESTS = "waits for requests"  # the threads of a group mostly wait for requests
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from random import Random
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
 from locktop.collector.errors import LocktopError
+from locktop.collector.linux import syscalls
 from locktop.collector.linux.target import find_process
 from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import SignalRecord, Snapshot, ThreadState, WaitRecord
@@ -36,6 +38,13 @@ _BEFORE_S = 1.0
 _MAX_RECORDS = 400_000
 _READY = frozenset({ThreadState.RUNNING, ThreadState.RUNNABLE})
 _NS = 1_000_000_000
+#: Of so many readings of sleeping threads one also reads the system call.
+_READS_OF_CALLS = 4
+#: System calls in which threads wait for the requests of others.
+_FOR_REQUESTS = frozenset({
+    "accept", "accept4", "epoll_pwait", "epoll_pwait2", "epoll_wait", "poll", "ppoll", "pselect6",
+    "recvfrom", "recvmmsg", "recvmsg", "select",
+})  # fmt: skip
 
 
 class Observed(Struct, frozen=True):
@@ -92,6 +101,7 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         cpus=fourth.process.cpus or os.cpu_count() or 1,
         others_cpus=kernel.others_cpus(),
         unobserved_share=_unobserved_share(fourth),
+        request_shares=kernel.request_shares(),
     )
     before, meanwhile = _acquired_per_s(first, second), _acquired_per_s(third, fourth)
     return Observed(
@@ -186,6 +196,7 @@ class _Kernel:
                 self._files[tid] = os.open(f"{directory}/stat", os.O_RDONLY)
         self.from_ns = self.to_ns = 0
         self._busy_s = 0.0
+        self._sleeps, self._requests = Counter[int](), Counter[int]()
 
     def close(self) -> None:
         for file in self._files.values():
@@ -215,6 +226,21 @@ class _Kernel:
         state = stat[stat.rfind(b")") + 2 :][:1]
         if after_ns - before_ns < _MAX_READ_NS:
             self.samples.append(StateSample(tid, (before_ns + after_ns) // 2, state == b"R"))
+        if state == b"S" and not self._random.randrange(_READS_OF_CALLS):
+            self._read_call(tid)
+
+    def _read_call(self, tid: int) -> None:
+        """Read in which system call a thread sleeps."""
+        with contextlib.suppress(OSError, ValueError):  # without the right to trace, or it ended
+            with open(f"{self._directories[tid]}/syscall", "rb") as file:
+                call = syscalls.parse(file.read())
+            if call is not None:
+                self._sleeps[tid] += 1
+                self._requests[tid] += syscalls.name(call.number) in _FOR_REQUESTS
+
+    def request_shares(self) -> dict[int, float]:
+        """Return the share of the sleep in which threads wait for requests, by tid."""
+        return {tid: self._requests[tid] / count for tid, count in self._sleeps.items()}
 
     def _scheds(self) -> dict[int, tuple[int, int]]:
         """Return the time on a CPU and in the queue of each thread, nanoseconds."""

@@ -31,6 +31,8 @@ _MIN_ROUNDS = 100
 _MAX_REPLAY_ERROR, _MAX_PHASE_CHANGE = 0.05, 1.5
 #: The largest share of threads in waits that the library does not observe.
 _MAX_UNOBSERVED = 0.1
+#: The largest share of their sleep in which threads may wait for requests, if their number changes.
+_MAX_REQUESTS = 0.3
 #: Locks that the suggestions are about, and the least share of the threads' time in their waits.
 _MAX_LOCKS, _MIN_WAIT_SHARE = 3, 0.002
 #: A group of more threads for each CPU may be too large.
@@ -60,10 +62,11 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
     ratio = sum(replayed) / sum(recorded) if mean else 0.0
     refusal = _refusal(evidence, spans, recorded, ratio)
     pressure = _pressure(evidence, found)
-    likely = (one for one in suggested(evidence, pressure) if not _is_dependent(spans, one))
-    changes = question.changes or list(likely)
-    if refusal is None and any(_is_dependent(spans, one) for one in changes):
-        refusal = WhatIfRefusal.DEPENDENT
+    changes = question.changes or [
+        one for one in suggested(evidence, pressure) if _hindrance(evidence, spans, one) is None
+    ]
+    hindrances = (_hindrance(evidence, spans, one) for one in changes)
+    refusal = refusal or next((one for one in hindrances if one is not None), None)
     predictions = [predict(spans, change) for change in changes] if refusal is None else []
     return WhatIf(
         span_s=evidence.span_ns / 1e9,
@@ -79,10 +82,21 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
     )
 
 
-def _is_dependent(spans: Iterable[SpanReplays], change: Change) -> bool:
-    """Return whether a change is one of threads that end each other's waits."""
-    is_of_threads = change.kind is ChangeKind.THREADS
-    return is_of_threads and any(is_dependent(span.program, change.group) for span in spans)
+def _hindrance(
+    evidence: Evidence, spans: Iterable[SpanReplays], change: Change
+) -> WhatIfRefusal | None:
+    """Return why nobody can predict a change of the number of threads; None: all is well."""
+    if change.kind is not ChangeKind.THREADS:
+        return None
+    if any(is_dependent(span.program, change.group) for span in spans):
+        return WhatIfRefusal.DEPENDENT
+    shares = [
+        evidence.request_shares.get(tid, 0.0)
+        for tid in {record.tid for record in evidence.records}
+        if tid in evidence.times and group_of(evidence.times[tid].name) == change.group
+    ]
+    waits_for_requests = sum(shares) > _MAX_REQUESTS * len(shares)
+    return WhatIfRefusal.REQUESTS if waits_for_requests else None
 
 
 def _gain(prediction: Prediction) -> float:

@@ -41,6 +41,8 @@ class Evidence(Struct, frozen=True):
     others_cpus: float = 0.0  # CPUs that other programs used
     #: share of the threads that waited at the end of the span, unobserved by the library
     unobserved_share: float = 0.0
+    #: by tid: the share of the thread's sleep in which it waits for requests (epoll_wait)
+    request_shares: Mapping[int, float] = {}
     #: By tid: when the thread's own time in the span begins and ends, if not with the span. A hold
     #: may go on at the begin, and a wait at the end: these belong to the parts beside.
     edges: Mapping[int, tuple[int, int]] = {}

@@ -11,7 +11,7 @@ from unit.builders.simulated import US, hold
 
 from locktop.collector.analysis.whatif.answer import Question, answer
 from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
-from locktop.collector.model import ChangeKind, WaitRecord, WhatIfRefusal
+from locktop.collector.model import Change, ChangeKind, WaitRecord, WhatIfRefusal
 
 SPAN_US = 1_000_000
 THREADS = 9
@@ -100,3 +100,11 @@ def test_what_cannot_be_predicted_is_refused(
 ) -> None:
     found = answer(changed(crowd()), Question(()))
     assert (found.refusal, found.predictions) == (refusal, ())
+
+
+def test_threads_that_wait_for_requests_keep_their_number() -> None:
+    servers = replace(crowd(), request_shares=dict.fromkeys(range(1, THREADS + 1), 0.9))
+    found = answer(servers, Question(()))
+    assert ChangeKind.THREADS not in [one.change.kind for one in found.predictions]
+    asked = answer(servers, Question([Change(ChangeKind.THREADS, 2, group="worker")]))
+    assert (asked.refusal, asked.predictions) == (WhatIfRefusal.REQUESTS, ())
