@@ -61,9 +61,11 @@ static KEPT void say(const char *line)
 static KEPT void hear(void)
 {
     char c = 0;
-    while (c != '\n')
-        if (read(0, &c, 1) != 1)
+    while (c != '\n') {
+        ssize_t length = read(0, &c, 1);
+        if (length == 0 || (length < 0 && errno != EINTR)) /* a profiler may send signals */
             _exit(0);
+    }
 }
 
 static KEPT void must(int error, const char *what)

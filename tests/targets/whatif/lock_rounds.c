@@ -13,6 +13,9 @@
  *
  * "ready"; at each line the program says its rounds by group and how long it runs. LOOPS_PER_US
  * sets the speed of the processor, so that several runs compute the same.
+ *
+ * With -DCOZ each round is a progress point of the profiler coz. Threads compute in another
+ * function while they have taken something. So coz can speed up that line alone.
  */
 #include <math.h>
 #include <semaphore.h>
@@ -20,6 +23,12 @@
 #include <sys/prctl.h>
 
 #include "../target.h"
+
+#ifdef COZ
+#include <coz.h>
+#else
+#define COZ_PROGRESS_NAMED(name)
+#endif
 
 enum { LOCKS = 64, GROUPS = 8, STEPS = 64, THREADS = 512, CAPACITY = 16, DEPTH = 8 };
 
@@ -67,10 +76,17 @@ static KEPT void compute(double us)
         continue;
 }
 
+static KEPT void compute_inside(double us)
+{
+    for (volatile long left = (long)(us * loops_per_us); left > 0; left--)
+        continue;
+}
+
 static KEPT void sleep_us(double us)
 {
     struct timespec time = {.tv_sec = (time_t)(us / 1e6), .tv_nsec = (long)fmod(us * 1e3, 1e9)};
-    nanosleep(&time, NULL);
+    while (nanosleep(&time, &time) != 0 && errno == EINTR)
+        continue; /* a profiler may send signals */
 }
 
 static double random_part(struct worker *worker) /* above 0, below 1 */
@@ -129,7 +145,7 @@ static KEPT void release(struct worker *worker)
 static void run_step(struct worker *worker, const struct step *step)
 {
     switch (step->what) {
-    case 'c': compute(duration(worker, step)); break;
+    case 'c': (worker->depth ? compute_inside : compute)(duration(worker, step)); break;
     case 's': sleep_us(duration(worker, step)); break;
     case 'U': release(worker); break;
     case 'P': put(&queues[step->first]); break;
@@ -148,6 +164,7 @@ static void *work(void *argument)
         for (int i = 0; i < worker->group->steps; i++)
             run_step(worker, &worker->group->step[i]);
         atomic_fetch_add_explicit(&worker->rounds, 1, memory_order_relaxed);
+        COZ_PROGRESS_NAMED("round");
     }
     return NULL;
 }
