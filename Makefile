@@ -141,6 +141,11 @@ PROGRAMS ?= 40
 whatif-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/whatif.py $(PROGRAMS)
 
+# `locktop whatif` beside the profiler coz (docs/whatif.md): 10 minutes, with the package coz-profiler.
+.PHONY: whatif-coz
+whatif-coz: setup
+	PYTHONPATH=tests $(BIN)/python bench/whatif_coz.py
+
 # What a stream of a busy crowd costs both ends (docs/overhead.md): some 40 seconds.
 CROWD ?= 500
 .PHONY: stream-bench

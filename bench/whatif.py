@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,8 +116,8 @@ def _half_threads(group: str) -> str:
 class Runs:
     """Runs of the target, all with the same speed of computing."""
 
-    def __init__(self, directory: Path) -> None:
-        self._program = Compiler(directory).program("lock_rounds", "-lm")
+    def __init__(self, directory: Path, *flags: str) -> None:
+        self._program = Compiler(directory).program("lock_rounds", "-lm", *flags)
         with Target([self._program, "1:s1000"]) as target:
             target.expect("ready")
             target.go_on()
@@ -125,8 +125,11 @@ class Runs:
         self.sleep_extra_us: float = truth["sleep_extra_us"]
         self._speed = {"LOOPS_PER_US": str(truth["loops_per_us"])}
 
-    def start(self, spec: list[str], environment: Mapping[str, str]) -> Target:
-        target = Target([self._program, *spec], {**environment, **self._speed})
+    def start(
+        self, spec: list[str], environment: Mapping[str, str], prefix: Sequence[str] = ()
+    ) -> Target:
+        """Start the target, or ``prefix`` with the target as its last arguments."""
+        target = Target([*prefix, self._program, *spec], {**environment, **self._speed})
         target.expect("ready")
         time.sleep(0.2)  # all threads have made some rounds
         return target
