@@ -225,13 +225,16 @@ class ProgramBuilder:
             return [Operation(Do.RELEASE, self._index(boundary))]
         held[boundary.lock] += 1
         do = Do.SHARE if boundary.is_shared else Do.TAKE
-        return [*self._queue_visit(boundary), Operation(do, self._index(boundary))]
+        visit = [] if self._queues.is_surplus(tid, number) else self._queue_visit(boundary)
+        return [*visit, Operation(do, self._index(boundary))]
 
     def _queue_operations(
         self, tid: int, boundaries: Sequence[Boundary], number: int
     ) -> list[Operation]:
         boundary = boundaries[number]
         if boundary.at is At.SIGNALLED:
+            if self._queues.is_surplus(tid, number):
+                return []
             if self._queues.is_shared(boundary):
                 return [Operation(Do.POST, self._index(boundary), 1)]
             waiters = self._queues.ended(tid, number)
@@ -242,6 +245,8 @@ class ProgramBuilder:
             return []  # the visit takes the unit
         if boundary.timed_out or not self._queues.is_known(tid, number):
             return self._waited(boundaries, number)
+        if self._queues.is_surplus(tid, number):
+            return []
         waiter = 0 if self._queues.is_shared(boundary) else tid
         return [Operation(Do.WAIT, self._index(boundary, waiter))]
 

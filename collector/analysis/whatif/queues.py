@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from math import inf
 from typing import NamedTuple
 
 from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, At, Boundary
@@ -42,6 +43,12 @@ class _Signal(NamedTuple):
     time_ns: int
     position: _Position
     wakes_all: bool
+
+
+class _Change(NamedTuple):
+    time_ns: float
+    units: int
+    position: _Position
 
 
 class Queues:
@@ -72,7 +79,12 @@ class Queues:
         self._known = set[_Position]()  # ends of waits that a signal ended
         for lock, waits in self._waits.items():
             self._match(waits, self._signals.get(lock, []))
-        self._first_units = {lock: self._needed(lock) for lock in self._signals}
+        self._surplus = set[_Position]()
+        self._first_units = {
+            lock: self._balance(lock)
+            for lock, [first, *_] in self._signals.items()
+            if self.is_shared(boundaries[first.position.tid][first.position.number])
+        }
 
     def _add(self, at: _Position, of_thread: Sequence[Boundary]) -> None:
         """Add a boundary of a semaphore or of a condition."""
@@ -140,49 +152,67 @@ class Queues:
         """Return the units at the begin that any thread may take."""
         return self._first_units.get(lock, 0)
 
-    def _needed(self, lock: int) -> int:
-        """Return the least number of units at the begin with which no thread waits too long."""
+    def is_surplus(self, tid: int, number: int) -> bool:
+        """Return whether the unit of a boundary is left out.
+
+        The span is repeated. With one unit more taken than added, all threads would stop.
+        """
+        return _Position(tid, number) in self._surplus
+
+    def _balance(self, lock: int) -> int:
+        """Find the surplus units of a lock.
+
+        Returns:
+            the least number of units at the begin with which no thread waits too long.
+        """
+        changes = sorted(self._changes(lock), key=_added_first)
+        added = [one for one in changes if one.units > 0]
+        taken = [one for one in changes if one.units < 0]
+        # Those were taken before the span, and these are added after the span.
+        surplus = added[: max(0, len(added) - len(taken))] + taken[len(added) :]
+        self._surplus |= {one.position for one in surplus}
         units = needed = 0
-        for _, change in sorted(self._changes(lock), key=_posts_first):
-            units += change
-            needed = max(needed, -units)
+        for one in changes:
+            if one.position not in self._surplus:
+                units += one.units
+                needed = max(needed, -units)
         return needed
 
-    def _changes(self, lock: int) -> Iterator[tuple[int, int]]:
+    def _changes(self, lock: int) -> Iterator[_Change]:
         for signal in self._signals[lock]:
-            yield signal.time_ns, 1
+            yield _Change(signal.time_ns, 1, signal.position)
         if lock not in self._counted:
             for wait in self._waits.get(lock, ()):
-                yield wait.ended_ns, -1
+                yield _Change(wait.ended_ns, -1, wait.end)
             return
-        for of_thread in self._boundaries.values():
+        for tid, of_thread in self._boundaries.items():
             for number, one in enumerate(of_thread):
                 condition = self.visited(one) if one.at is At.GOT else None
                 if condition is not None and condition.lock == lock:
-                    yield _taken_ns(of_thread, number, lock), -1
+                    taken_ns = _taken_ns(of_thread, number, lock)
+                    yield _Change(taken_ns, -1, _Position(tid, number))
 
 
-def _taken_ns(boundaries: Sequence[Boundary], number: int, condition: int) -> int:
+def _added_first(change: _Change) -> tuple[float, int]:
+    return change.time_ns, -change.units
+
+
+def _taken_ns(boundaries: Sequence[Boundary], number: int, condition: int) -> float:
     """Return when a thread takes the unit for which it takes the mutex at a boundary.
 
-    Between the mutex and the unit the thread may wait for the condition, again and again.
+    Between the mutex and the unit the thread may wait for the condition, again and again. Infinity:
+    the span ends before the thread does anything else, so the thread may still wait.
     """
     mutex, taken_ns = boundaries[number].lock, boundaries[number].time_ns
     has_waited = False
     for one in islice(boundaries, number + 1, None):
         if one.at is At.GOT and one.lock == condition:
             has_waited = True
-        elif one.lock not in (mutex, condition):
-            break
+        elif one.lock not in (mutex, condition) or (one.at is At.GOT and not has_waited):
+            return taken_ns
         elif one.at is At.GOT:
-            if not has_waited:
-                break  # the next visit
             has_waited, taken_ns = False, one.time_ns
-    return taken_ns
-
-
-def _posts_first(change: tuple[int, int]) -> tuple[int, int]:
-    return change[0], -change[1]
+    return inf
 
 
 def _is_condition_over(boundaries: Sequence[Boundary], number: int) -> bool:

@@ -106,5 +106,5 @@ def test_threads_that_wait_for_requests_keep_their_number() -> None:
     servers = replace(crowd(), request_shares=dict.fromkeys(range(1, THREADS + 1), 0.9))
     found = answer(servers, Question(()))
     assert ChangeKind.THREADS not in [one.change.kind for one in found.predictions]
-    asked = answer(servers, Question([Change(ChangeKind.THREADS, 2, group="worker")]))
-    assert (asked.refusal, asked.predictions) == (WhatIfRefusal.REQUESTS, ())
+    named = answer(servers, Question([Change(ChangeKind.THREADS, 2, group="worker")]))
+    assert (named.refusal, named.predictions) == (WhatIfRefusal.REQUESTS, ())

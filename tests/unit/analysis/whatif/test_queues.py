@@ -78,6 +78,27 @@ def test_a_thread_that_waits_takes_its_unit_after_the_wait() -> None:
             hold(tid, MUTEX, at_us + 95, 4, site=3),
         ]
         signals.append(signal(tid, at_us + 97))
+    # Others still wait at the end: their waits belong to the next span.
+    records += [hold(tid, MUTEX, 1990, 1, site=1) for tid in (3, 4, 5)]
     queues = Queues(by_thread(records, signals))
     assert queues.is_counted(COND)
     assert queues.first_units(COND) == 1
+
+
+def test_a_repeated_span_adds_as_many_units_as_it_takes() -> None:
+    def sem(tid: int, at_us: float) -> WaitRecord:
+        return replace(hold(tid, 70, at_us, 0), kind=Kind.SEM, hold_ns=None)
+
+    def post(tid: int, at_us: float) -> SignalRecord:
+        return replace(signal(tid, at_us), lock=70, kind=Kind.SEM)
+
+    # The first unit was taken before the span, and another one is still held at its end.
+    held = Queues(by_thread([sem(1, 20), sem(1, 40)], [post(1, 10), post(1, 30)]))
+    assert held.first_units(70) == 0
+    assert not any(held.is_surplus(1, number) for number in range(4))
+    more_taken = Queues(by_thread([sem(1, 20), sem(1, 40)], [post(1, 30)]))
+    assert more_taken.first_units(70) == 1
+    assert [more_taken.is_surplus(1, number) for number in range(3)] == [False, False, True]
+    more_added = Queues(by_thread([sem(1, 20)], [post(1, 10), post(1, 30)]))
+    assert more_added.first_units(70) == 1
+    assert [more_added.is_surplus(1, number) for number in range(3)] == [True, False, False]
