@@ -1,21 +1,18 @@
-"""The shortest output for changed cells: runs of one style, erased blanks, movements."""
+"""The output for changed cells: runs of one style, erased blanks, movements."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from locktop.tui.terminal.description import Abilities
-from locktop.tui.terminal.sgr import DEFAULT, Attributes, blank, change
-from locktop.tui.terminal.short_text import shorten
+from locktop.tui.terminal.sgr import Attributes, blank
 
-_ERASE_ROW = "\x1b[K"
+ERASE_ROW = "\x1b[K"
 #: The sequence that erases some cells, with a movement behind them, has so many bytes.
-_ERASE_CELLS_BYTES = 10
+ERASE_CELLS_BYTES = 10
 #: A movement has at least so many bytes. To send fewer unchanged cells again is shorter.
-_MOVE_BYTES = 4
+MOVE_BYTES = 4
 
 
 class Cell(NamedTuple):
@@ -46,6 +43,12 @@ class Run(Struct):
     end: int | None = None  # the column of the cursor afterwards; None: not known
     is_blank: bool = False  # every style with this background and no line does as well
     is_odd: bool = False  # terminals may differ in its width
+    goes_first: bool = False  # the runs on other backgrounds paint over a part of its cells
+
+    @property
+    def behind(self) -> Position | None:
+        """The position of the cursor afterwards."""
+        return None if self.end is None else (self.y, self.end)
 
     def takes(self, cell: Cell | None) -> bool:
         """Whether the run may go on with the cell; take over the style of its first character."""
@@ -93,42 +96,6 @@ def runs_of(y: int, old: Row, new: Row, erases: bool, may_be_odd: bool) -> list[
     return runs
 
 
-def shortest_output(runs: list[Run], end: Position | None, abilities: Abilities) -> str:
-    """Return the output of runs, in the order that makes it shortest.
-
-    The style is the default afterwards, and the cursor is at ``end`` unless that is None.
-    """
-    for run in runs:
-        if not run.is_odd:
-            run.text = shorten(run.text, abilities)
-    # The later runs paint over the cells that an odd character leaves beside it.
-    by_row = sorted(runs, key=lambda run: not run.is_odd)
-    by_style = sorted(runs, key=lambda run: (not run.is_odd, *_order(run.style), run.y, run.x))
-    feeds = abilities.feeds
-    return min(_output(by_row, end, feeds), _output(by_style, end, feeds), key=len)
-
-
-def _output(runs: Iterable[Run], end: Position | None, feeds: bool) -> str:
-    out: list[str] = []
-    style, position = DEFAULT, None
-    for run in runs:
-        out.append(_move(position, (run.y, run.x), feeds))
-        if run.style != (blank(style) if run.is_blank else style):
-            out.append(change(style, run.style))
-            style = run.style
-        out.append(run.text)
-        position = None if run.end is None else (run.y, run.end)
-    if style != DEFAULT:
-        out.append(change(style, DEFAULT))
-    if end is not None:
-        out.append(_move(position, end, feeds))
-    return "".join(out)
-
-
-def _order(style: Attributes) -> tuple[str, list[int], str]:
-    return style.background, sorted(style.flags), style.foreground
-
-
 def _with_odd(found: list[int], new: Row) -> list[int]:
     """The columns to send, where those found have changed."""
     columns: set[int] = set()
@@ -154,13 +121,13 @@ def _width(row: Row, x: int) -> int:
 
 def _odd_run(y: int, x: int, cell: Cell, width: int) -> Run:
     """A character that some terminals show in fewer cells, which leaves blanks then."""
-    text = " " * width + _move(None, (y, x)) + cell.text
+    text = " " * width + movement(None, (y, x)) + cell.text
     return Run(y, x, cell.style, text, is_odd=True)
 
 
 def _extend(run: Run, row: Row, x: int) -> bool:
     """Let a run go on to column ``x``, over unchanged cells if these are few; False if not."""
-    if run.is_odd or run.end is None or run.text.startswith("\x1b") or x - run.end >= _MOVE_BYTES:
+    if run.is_odd or run.end is None or run.text.startswith("\x1b") or x - run.end >= MOVE_BYTES:
         return False
     style, is_blank = run.style, run.is_blank
     cells = row[run.end : x + 1]
@@ -180,9 +147,9 @@ def _erase(y: int, row: Row, changed: list[int]) -> tuple[Run, int] | None:
         end += 1
     within = [column for column in changed if column < end]
     last = within[-1] + 1
-    if end == len(row) and len(within) > len(_ERASE_ROW):
-        text, last = _ERASE_ROW, end
-    elif len(within) > _ERASE_CELLS_BYTES:
+    if end == len(row) and len(within) > len(ERASE_ROW):
+        text, last = ERASE_ROW, end
+    elif len(within) > ERASE_CELLS_BYTES:
         text = f"\x1b[{last - x}X"
     else:
         return None
@@ -190,7 +157,7 @@ def _erase(y: int, row: Row, changed: list[int]) -> tuple[Run, int] | None:
     return Run(y, x, cell.style, text, end=x, is_blank=True), last
 
 
-def _move(position: Position | None, to: Position, feeds: bool = False) -> str:
+def movement(position: Position | None, to: Position, feeds: bool = False) -> str:
     """The shortest movement from one position to another."""
     y, x = to
     anywhere = f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H" if y else "\x1b[H"

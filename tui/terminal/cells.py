@@ -18,10 +18,11 @@ from locktop.tui.terminal.cell_runs import (
     Run,
     is_second,
     runs_of,
-    shortest_output,
 )
 from locktop.tui.terminal.description import Abilities
+from locktop.tui.terminal.row_erasure import shorter_by_erasure
 from locktop.tui.terminal.row_moves import find_move
+from locktop.tui.terminal.run_order import byte_count, shortest_output
 from locktop.tui.terminal.sgr import DEFAULT, Attributes, apply, blank
 
 #: A part of what Textual paints: a position, a style, the end of a line, text.
@@ -128,16 +129,19 @@ class TerminalCells:
         if abilities.moves_rows and len(output) >= _MOVE_FROM_BYTES:
             move = find_move(before, rows, abilities.erases)
             if move is not None:
-                rest = shortest_output(self._runs(move.of(before), rows), end, abilities)
-                output = min(output, move.output() + rest, key=lambda text: len(text.encode()))
+                runs, style = self._runs(move.of(before), rows), move.fill.style
+                rest = shortest_output(runs, end, abilities, style)
+                output = min(output, move.output() + rest, key=byte_count)
         return output
 
     def _runs(self, old: list[Row], new: list[Row]) -> list[Run]:
         """The output that changes some rows, from the top."""
         runs: list[Run] = []
+        erases = self.abilities.erases
         for y, row in enumerate(new):
             if row is not old[y] and row != old[y]:
-                runs += runs_of(y, old[y], row, self.abilities.erases, y in self._odd_rows)
+                of_row = runs_of(y, old[y], row, erases, y in self._odd_rows)
+                runs += shorter_by_erasure(y, old[y], row, of_row) if erases else of_row
         return runs
 
     def _read(self, data: str) -> _Painting:

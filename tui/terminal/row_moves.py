@@ -26,12 +26,11 @@ class RowMove(NamedTuple):
     fill: Cell
 
     def output(self) -> str:
-        """The output for a terminal. The style is the default before and afterwards."""
-        begin, end = f"\x1b[{self.top + 1};{self.bottom + 1}r\x1b[{self.top + 1}H", "\x1b[r"
+        """The output, from the default style to that of ``fill``."""
+        margins = f"\x1b[{self.top + 1};{self.bottom + 1}r\x1b[{self.top + 1}H"
+        style = change(DEFAULT, self.fill.style) if self.fill.style != DEFAULT else ""
         change_rows = f"\x1b[{self.by}L" if self.by > 0 else f"\x1b[{-self.by}M"
-        if (style := self.fill.style) != DEFAULT:
-            begin, end = begin + change(DEFAULT, style), change(style, DEFAULT) + end
-        return begin + change_rows + end
+        return f"{margins}{style}{change_rows}\x1b[r"
 
     def of(self, rows: Sequence[Row]) -> list[Row]:
         """The rows after the move."""

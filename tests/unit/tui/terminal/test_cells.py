@@ -130,9 +130,9 @@ def test_the_terminal_moves_rows_itself() -> None:
     below = [blank] * (LARGE[1] - 15)
     cells.reduce(painted_rows([*rows, blank, blank, blank, *below]))
     down = cells.reduce(painted_rows([blank, blank, blank, *rows, *below]))
-    assert down == f"\x1b[1;15r\x1b[1H\x1b[{back}m\x1b[3L\x1b[m\x1b[r\x1b[H"
+    assert down == f"\x1b[1;15r\x1b[1H\x1b[{back}m\x1b[3L\x1b[r\x1b[m\x1b[H"
     up = cells.reduce(painted_rows([*rows, blank, blank, blank, *below]))
-    assert up == f"\x1b[1;15r\x1b[1H\x1b[{back}m\x1b[3M\x1b[m\x1b[r\x1b[H"
+    assert up == f"\x1b[1;15r\x1b[1H\x1b[{back}m\x1b[3M\x1b[r\x1b[m\x1b[H"
 
 
 @pytest.mark.parametrize("kind", [Kind.TMUX_3_3, Kind.SCREEN])
