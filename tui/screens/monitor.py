@@ -255,16 +255,16 @@ class MonitorScreen(ListScreen):
             self._body.draw_overview(overview_lines(index, alerts, self.size.width))
         self._draw_details()
 
+    def _draw_after_layout(self) -> None:
+        """Update every panel once it has its new size, but the first lines with the layout."""
+        self._draw_status()
+        self.call_after_refresh(self._draw)
+
     def _status_line(self, width: int) -> Line:
         if self._index is None:
             return ()
-        return status_line(
-            self._index.snapshot,
-            self._newest.pace,
-            width,
-            self.travel.position,
-            self.past.alerts,
-        )
+        snapshot, pace = self._index.snapshot, self._newest.pace
+        return status_line(snapshot, pace, width, self.travel.position, self.past.alerts)
 
     def _draw_details(self) -> None:
         index = self._index
@@ -351,18 +351,18 @@ class MonitorScreen(ListScreen):
             self.action_view("inside")
         else:
             self.call_after_refresh(self._body.show(view).focus)
-            self.call_after_refresh(self._draw)
+            self._draw_after_layout()
 
     def action_details(self) -> None:
         """Go to the details; there from a lock to its holder, and from a thread to its lock."""
         if end := self._body.enter_details(self._index):
             self.show_message(end)
-        self.call_after_refresh(self._draw)
+        self._draw_after_layout()
 
     def action_zoom(self) -> None:
         """Give the details the whole screen, or a part of it again."""
         self._body.zoom()
-        self.call_after_refresh(self._draw)
+        self._draw_after_layout()
 
     def leave_part(self) -> bool:
         """Leave the details, or the last step of a walk there; leave the overview."""
@@ -370,7 +370,7 @@ class MonitorScreen(ListScreen):
             self.go("locks")
             return True
         left = self._body.leave_details()
-        self.call_after_refresh(self._draw)
+        self._draw_after_layout()
         return left
 
     def leave(self) -> None:
@@ -382,7 +382,7 @@ class MonitorScreen(ListScreen):
             return
         if not self._body.show_deadlock(self._index):
             self.show_message(no_deadlock(self._index))
-        self.call_after_refresh(self._draw)
+        self._draw_after_layout()
 
     def action_sort(self) -> None:
         """Sort the list in use by the next column."""
