@@ -127,8 +127,12 @@ def _odd_run(y: int, x: int, cell: Cell, width: int) -> Run:
 
 def _extend(run: Run, row: Row, x: int) -> bool:
     """Let a run go on to column ``x``, over unchanged cells if these are few; False if not."""
-    if run.is_odd or run.end is None or run.text.startswith("\x1b") or x - run.end >= MOVE_BYTES:
+    if run.end is None or x - run.end >= MOVE_BYTES or run.is_odd or run.text.startswith("\x1b"):
         return False
+    if x == run.end and _is_next(run, row[x]):
+        run.text += row[x].text  # type: ignore[union-attr]
+        run.end = x + 1 if x + 1 < len(row) else None
+        return True
     style, is_blank = run.style, run.is_blank
     cells = row[run.end : x + 1]
     if not all(run.takes(cell) for cell in cells):
@@ -137,6 +141,16 @@ def _extend(run: Run, row: Row, x: int) -> bool:
     run.text += "".join(cell.text for cell in cells if cell is not None)
     run.end = x + 1 if x + 1 < len(row) else None
     return True
+
+
+def _is_next(run: Run, cell: Cell | None) -> bool:
+    """Whether the cell has the style of the run itself, as most cells behind one have."""
+    return (
+        cell is not None
+        and cell.style is run.style
+        and len(cell.text) == 1
+        and (not run.is_blank or cell.text == " ")
+    )
 
 
 def _erase(y: int, row: Row, changed: list[int]) -> tuple[Run, int] | None:

@@ -8,6 +8,7 @@ output is known to paint nothing.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from rich.cells import cell_len, split_graphemes
 
@@ -171,7 +172,7 @@ class TerminalCells:
                 self._cells.clear()
             self._cells[style] = _CellsOfStyle(style)
         cells = self._cells[style]
-        if text.isascii() or all(cell_len(character) == 1 for character in text):
+        if text.isascii() or _is_narrow(text):
             return [cells[character] for character in text]
         if painting.position is not None:
             self._odd_rows.add(painting.position[0])
@@ -181,6 +182,12 @@ class TerminalCells:
         if len(row) != cell_len(text):
             raise _NotPaintedError
         return row
+
+
+@lru_cache(4096)
+def _is_narrow(text: str) -> bool:
+    """Whether each character has one cell."""
+    return all(cell_len(character) == 1 for character in text)
 
 
 def _position(parameters: str) -> Position:

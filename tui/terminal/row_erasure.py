@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from locktop.tui.terminal.cell_runs import (
@@ -13,6 +14,9 @@ from locktop.tui.terminal.cell_runs import (
     runs_of,
 )
 
+#: A movement over fewer blanks is no shorter.
+_MANY_BLANKS = re.compile(f" {{{MOVE_BYTES + 1},}}")
+
 
 def shorter_by_erasure(y: int, old: Row, new: Row, plain: list[Run]) -> list[Run]:
     """Return the output that changes a row, the first of which erases all between the changes.
@@ -20,7 +24,7 @@ def shorter_by_erasure(y: int, old: Row, new: Row, plain: list[Run]) -> list[Run
     The result is ``plain`` if this is shorter, or if a row has wide characters or marks. Erased
     cells get the background of the style.
     """
-    if sum(_blank_bytes(run) for run in plain) <= ERASE_CELLS_BYTES:
+    if sum(_saved_bytes(run) for run in plain) <= ERASE_CELLS_BYTES:
         return plain
     changed = [x for x, cell in enumerate(new) if cell is not old[x] and cell != old[x]]
     blanks = Counter(cell for x in changed if (cell := new[x]) is not None and cell.is_blank)
@@ -40,8 +44,11 @@ def shorter_by_erasure(y: int, old: Row, new: Row, plain: list[Run]) -> list[Run
     return min(plain, [erasure, *others], key=_estimated_bytes)
 
 
-def _blank_bytes(run: Run) -> int:
-    return ERASE_CELLS_BYTES if run.text.startswith("\x1b") else run.text.count(" ")
+def _saved_bytes(run: Run) -> int:
+    """The most bytes that an erasure of the row saves in one run."""
+    if run.text.startswith("\x1b"):
+        return ERASE_CELLS_BYTES - MOVE_BYTES
+    return len(run.text) - len(_MANY_BLANKS.sub("", run.text))
 
 
 def _has_odd(row: Row) -> bool:

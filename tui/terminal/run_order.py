@@ -9,6 +9,9 @@ from locktop.tui.terminal.description import Abilities
 from locktop.tui.terminal.sgr import DEFAULT, Attributes, blank, change
 from locktop.tui.terminal.short_text import shorten
 
+#: So many runs are shorter by style, as they have few styles.
+_MANY_RUNS = 30
+
 
 def shortest_output(
     runs: list[Run], end: Position | None, abilities: Abilities, style: Attributes = DEFAULT
@@ -27,12 +30,11 @@ def shortest_output(
         if not run.is_odd:
             run.text = shorten(run.text, abilities)
     # The later runs paint over the cells that an odd character leaves beside it.
-    by_row = sorted(runs, key=lambda run: not run.is_odd)
-    by_style = sorted(runs, key=_style_order)
-    return min(
-        (_output(order, end, abilities.feeds, style) for order in (by_row, by_style)),
-        key=byte_count,
-    )
+    by_style = _output(sorted(runs, key=_style_order), end, abilities.feeds, style)
+    if len(runs) > _MANY_RUNS:
+        return by_style
+    by_row = _output(sorted(runs, key=lambda run: not run.is_odd), end, abilities.feeds, style)
+    return min(by_row, by_style, key=byte_count)
 
 
 def byte_count(output: str) -> int:
