@@ -49,7 +49,10 @@ class Replay:
             self._feed()
             mark = self._fed
             terminal.press(PAINT_ALL)
-            if self._settled() == text:
+            later = self._settled()
+            while terminal.received == mark:
+                later = self._settled()  # the key has not been read yet
+            if later == text:
                 break
         whole = Emulator(*size)
         whole.feed(terminal.since(mark))
