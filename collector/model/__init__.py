@@ -69,7 +69,13 @@ from locktop.collector.model.locks import (
     further_locks,
     unheld_s,
 )
-from locktop.collector.model.moments import Notable, NotableKind, SignalRecord, WaitRecord
+from locktop.collector.model.moments import (
+    MarkRecord,
+    Notable,
+    NotableKind,
+    SignalRecord,
+    WaitRecord,
+)
 from locktop.collector.model.self_profile import ProfileBucket, ProfileRegion, SelfProfile
 from locktop.collector.model.snapshot import Contents, Draft, Process, Snapshot
 from locktop.collector.model.stacks import Frame
@@ -153,6 +159,7 @@ __all__ = [
     "LockUse",
     "LockingStep",
     "Mark",
+    "MarkRecord",
     "Member",
     "Misuse",
     "MisuseKind",

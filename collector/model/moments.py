@@ -59,6 +59,14 @@ class WaitRecord(Struct, frozen=True, gc=False):
         return self.got_ns + (self.hold_ns or 0)
 
 
+class MarkRecord(Struct, frozen=True, gc=False):
+    """A text that a thread of the program recorded (locktop_mark), from a ring."""
+
+    tid: int
+    time_ns: int
+    text: str
+
+
 class SignalRecord(Struct, frozen=True, gc=False):
     """One post of a semaphore, or one signal or broadcast of a condition, from a ring."""
 

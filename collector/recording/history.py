@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Notable, SignalRecord, Snapshot, WaitRecord
+from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FrameType
 from locktop.collector.recording.moments import EarlierWaits
@@ -50,7 +50,7 @@ class PackedSlots(Struct, frozen=True):
     first_ns: int  # when the oldest of them began; 0: not known
     packed: bytes
     unpacked: int
-    count: int = 0  # records
+    count: int = 0  # records and marks
 
 
 class Loss(Struct, frozen=True):
@@ -148,7 +148,7 @@ class History:
 
     def add_slots(self, slots: SlotBatch) -> None:
         """Add the ring records since the batch before, with the number of lost ones."""
-        packed = _packed(slots) if slots.records else None
+        packed = _packed(slots) if slots.records or slots.marks else None
         with self._lock:
             if slots.lost:
                 begin_ns = self._slots_ns if self._slots_ns is not None else slots.time_ns - 1
@@ -267,6 +267,15 @@ class History:
         ]
         return sorted(found, key=lambda signal: signal.time_ns)
 
+    def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
+        """See HasMarks."""
+        found = [
+            mark
+            for batch in self._batches(from_ns, to_ns)
+            for mark in slot_batch.decode_marks(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
+        ]
+        return sorted(found, key=lambda mark: mark.time_ns)
+
     def _batches(self, from_ns: int, to_ns: int) -> Iterator[SlotBatch]:
         """Yield the batches of ring records that touch a span."""
         with self._lock:
@@ -294,5 +303,5 @@ def _packed(slots: SlotBatch) -> PackedSlots:
         first_ns=slot_batch.first_ns(dense),
         packed=frame_format.packed(data),
         unpacked=len(data),
-        count=dense.packed,
+        count=dense.packed + dense.mark_count,
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from locktop.collector.model import Notable, SignalRecord, Snapshot, WaitRecord
+from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
 
 
 class EarlierWaits(Enum):
@@ -51,6 +51,15 @@ class HasSignals(Protocol):
 
     def signals(self, from_ns: int, to_ns: int) -> Sequence[SignalRecord]:
         """Return the signals of a span, the oldest first. Raises LocktopError if damaged."""
+        ...
+
+
+@runtime_checkable
+class HasMarks(Protocol):
+    """A past that has each mark of the program."""
+
+    def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
+        """Return the marks of a span, the oldest first. Raises LocktopError if damaged."""
         ...
 
 

@@ -215,7 +215,7 @@ class Recorder:
 
     def _add_slots(self, drained: Drained) -> None:
         slots = drained.slots
-        if not slots.packed and not slots.lost:
+        if slots.is_empty:
             return
         with self._lock:
             self._write(lambda writer: writer.add_slots(slots))

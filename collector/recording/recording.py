@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError, reason_of
-from locktop.collector.model import Notable, SignalRecord, Snapshot, WaitRecord
+from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
 from locktop.collector.recording import frame_format, frame_scan, snapshot_payload
 from locktop.collector.recording.file_pool import FilePool, PooledFile
 from locktop.collector.recording.frame_format import (
@@ -122,6 +122,14 @@ class Recording:
             self._check_count(len(found))
         return sorted(found, key=lambda signal: signal.time_ns)
 
+    def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
+        """See HasMarks."""
+        found: list[MarkRecord] = []
+        for batch in self._batches(from_ns, to_ns):
+            found += slot_batch.decode_marks(batch, max(from_ns, 0), min(to_ns, _MAX_NS))
+            self._check_count(len(found))
+        return sorted(found, key=lambda mark: mark.time_ns)
+
     def _check_count(self, count: int) -> None:
         if count > _MAX_RECORDS:
             raise self._broken("too many ring records; choose a shorter time")
@@ -154,7 +162,7 @@ class Recording:
         """Return the loss of a batch."""
         data = frame_format.unpack(self._stored(entry), entry.unpacked)
         batch = self._decoded(data, SlotBatch)
-        begin_ns = slot_batch.first_ns(batch) if not batch.records else 0
+        begin_ns = 0 if batch.records or batch.marks else slot_batch.first_ns(batch)
         from_ns = min(begin_ns or entry.time_ns, entry.time_ns - 1)
         return Loss(from_ns, entry.time_ns, max(0, batch.lost))
 

@@ -133,7 +133,7 @@ class RingKeeper:
                 return self._drain.take(within_s, _LONGEST_PAUSE_S)
 
     def _add(self, drained: Drained) -> None:
-        if drained.slots.packed or drained.slots.lost:
+        if not drained.slots.is_empty:
             self._to.add_slots(drained.slots)
         with self._changed:
             self._batches += 1

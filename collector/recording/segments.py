@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError, reason_of
-from locktop.collector.model import Notable, SignalRecord, Snapshot, WaitRecord
+from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
 from locktop.collector.recording.file_pool import FilePool
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
@@ -240,6 +240,11 @@ class SegmentedRecording:
         """See HasSignals."""
         found = [signal for part in self._parts for signal in part.signals(from_ns, to_ns)]
         return sorted(found, key=lambda signal: signal.time_ns)
+
+    def marks(self, from_ns: int, to_ns: int) -> Sequence[MarkRecord]:
+        """See HasMarks."""
+        found = [mark for part in self._parts for mark in part.marks(from_ns, to_ns)]
+        return sorted(found, key=lambda mark: mark.time_ns)
 
 
 def _segment_names(path: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import struct
 import time
 from typing import Any, NamedTuple
 
@@ -19,10 +20,13 @@ _MAX_MARKS = 100
 #: Rings that are copied before the next look at the clock.
 _RINGS_AT_ONCE = 256
 _MARK_FIRST_BYTE = b"\x95"
-#: The bytes between the numbers of a mark, by offset; abi.h draws the mark.
+#: A mark, and the bytes between its numbers; abi.h draws the mark.
+_MARK = struct.Struct(f">3sI1sQ2s{lib.LT_MARK_TEXT}s2s")
 _MARK_CONSTANTS = (
-    *((0, 0x95), (1, lib.LT_RECORD_MARK), (2, 0xCE), (7, 0xCF)),
-    *((16, 0xD9), (17, lib.LT_MARK_TEXT), (62, 0xC4), (63, 0)),
+    bytes((0x95, lib.LT_RECORD_MARK, 0xCE)),
+    b"\xcf",
+    bytes((0xD9, lib.LT_MARK_TEXT)),
+    b"\xc4\0",
 )
 #: The msgpack header of an array of up to 2^32 - 1 elements; a count of four bytes follows.
 _ARRAY32 = b"\xdd"
@@ -106,19 +110,15 @@ def _sound(data: bytes) -> tuple[bytes, int]:
     return b"".join(sound), len(records) - len(sound)
 
 
-def decode_marks(records: list[bytes]) -> tuple[list[RawMark], int]:
-    """Return the marks in ``records`` and how many were damaged."""
-    # Not by msgspec: the text of a mark is a msgpack string, and need not be UTF-8.
-    import msgpack
-
-    sound = [
-        record for record in records if all(record[at] == byte for at, byte in _MARK_CONSTANTS)
+def decode_marks(data: bytes) -> tuple[list[RawMark], int]:
+    """Return the marks in ``data`` (a whole number of slots), and how many were damaged."""
+    marks = [
+        RawMark(tid=tid, start=start, text=text.rstrip(b"\0"))
+        # Not by msgspec: the text of a mark is a msgpack string, and need not be UTF-8.
+        for first, tid, second, start, third, text, fourth in _MARK.iter_unpack(data)
+        if (first, second, third, fourth) == _MARK_CONSTANTS
     ]
-    marks = []
-    for record in sound:
-        _type, tid, start, text, _padding = msgpack.unpackb(record, raw=True)
-        marks.append(RawMark(tid=tid, start=start, text=text.rstrip(b"\0")))
-    return marks, len(records) - len(sound)
+    return marks, len(data) // SIZE - len(marks)
 
 
 def waited(data: bytes, ticks: int) -> bytes:
@@ -134,17 +134,17 @@ def waited(data: bytes, ticks: int) -> bytes:
     return bytes(ffi.buffer(found, count * SIZE))
 
 
-def split(data: bytes) -> tuple[bytes, list[bytes]]:
+def split(data: bytes) -> tuple[bytes, bytes]:
     """Return the records of ``data`` that are no marks, and the marks."""
     first_bytes = data[::SIZE]
     if _MARK_FIRST_BYTE not in first_bytes:
-        return data, []
+        return data, b""
     events: list[bytes] = []
     marks: list[bytes] = []
     for number, first_byte in enumerate(first_bytes):
         record = data[number * SIZE : (number + 1) * SIZE]
         (marks if first_byte == _MARK_FIRST_BYTE[0] else events).append(record)
-    return b"".join(events), marks
+    return b"".join(events), b"".join(marks)
 
 
 def _are_sound(data: bytes) -> bool:

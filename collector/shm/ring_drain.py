@@ -79,7 +79,7 @@ class RingDrain:
         """
         while self._later:
             last = None if self._is_damaged else self._take_present(0.0, longest_pause_s)
-            if last is not None and (last.slots.packed or last.slots.lost):
+            if last is not None and not last.slots.is_empty:
                 return last
             self._rings.close()
             self._rings, self._is_damaged = self._later.popleft(), False
@@ -145,7 +145,9 @@ class _FileRings:
         self._packed = _new_uncleared("uint8_t[]", CAPACITY * lib.LT_PACKED_RECORD_MAX)
         self._args = ffi.new("struct lt_drain *")
         self._args.threads_at = _COUNT_AT
+        self._marks = _new_uncleared("uint8_t[]", CAPACITY * event_ring.SIZE)
         self._args.records, self._args.capacity = self._records, CAPACITY
+        self._args.marks = self._marks
         self._args.enough = _ENOUGH
         self._first: deque[Drained] = deque()  # records from before this moment
         #: Whether another call of ``take`` returns records that are there already.
@@ -154,7 +156,7 @@ class _FileRings:
             self._copy(0.0, LONGEST_PAUSE_S)
             if not counts_from_begin:
                 self._args.lost = 0
-            if self._args.count or self._args.lost:
+            if self._args.count or self._args.marked or self._args.lost:
                 self._first.append(self._drained(_MAX_FIRST_LONG))
             if not self._args.has_more:
                 break
@@ -180,7 +182,7 @@ class _FileRings:
 
     def nothing(self) -> Drained:
         """Return no records."""
-        self._args.count = self._args.damaged = self._args.lost = 0
+        self._args.count = self._args.marked = self._args.damaged = self._args.lost = 0
         return self._drained()
 
     def _copy(self, within_s: float, longest_pause_s: float) -> None:
@@ -206,6 +208,7 @@ class _FileRings:
         number = lib.lt_long_waits(
             self._records, count, clock.ticks(LONG_WAIT_S), long_ones, max_long
         )
+        marks = bytes(ffi.buffer(self._marks, int(self._args.marked) * event_ring.SIZE))
         ticks, time_ns = clock.with_wall_time()
         slots = SlotBatch(
             ticks=ticks,
@@ -213,8 +216,15 @@ class _FileRings:
             hz=clock.hz,
             lost=min(int(self._args.lost) + int(self._args.damaged), _MAX_LOST),
             records=bytes(ffi.buffer(self._packed, size)),
-            first=int(lib.lt_first_start(self._records, count)),
+            first=self._first_start(),
             packed=count,
+            marks=marks,
         )
         raw = bytes(ffi.buffer(long_ones, number * event_ring.SIZE))
         return Drained(slots=slots, long_waits=slot_batch.with_records(slots, raw))
+
+    def _first_start(self) -> int:
+        """Return when the earliest record or mark began, ticks; 0: there is none."""
+        records = int(lib.lt_first_start(self._records, int(self._args.count)))
+        marks = int(lib.lt_first_mark(self._marks, int(self._args.marked)))
+        return min(records, marks) if records and marks else records or marks

@@ -22,8 +22,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import SignalRecord, WaitRecord
+from locktop.collector.model import MarkRecord, SignalRecord, WaitRecord
 from locktop.collector.native import ffi, lib
+from locktop.collector.sanitize import clean
 from locktop.collector.shm import event_ring
 from locktop.collector.shm.kinds import KINDS, SHARED
 
@@ -44,14 +45,31 @@ class SlotBatch(Struct, array_like=True, frozen=True):
     time_ns: int  # nanoseconds since 1970, UTC
     hz: float  # ticks of a second
     lost: int  # records known to be lost since the batch before
-    records: bytes  # slots of 64 bytes (abi.h), of all threads, marks excluded; or packed slots
+    records: bytes  # slots of 64 bytes (abi.h), of all threads, without marks; or packed slots
     packed: int = 0  # number of records that ``records`` has packed; 0: they are not packed
-    first: int = 0  # ticks when the earliest of the records began; 0: not known
+    first: int = 0  # ticks when the earliest of the records and marks began; 0: not known
+    marks: bytes = b""  # slots of marks of the program
+
+    @property
+    def mark_count(self) -> int:
+        """The number of marks."""
+        return len(self.marks) // event_ring.SIZE
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the batch tells nothing."""
+        return not (self.records or self.marks or self.lost)
 
 
 def with_records(batch: SlotBatch, records: bytes) -> SlotBatch:
-    """Return a batch of the same moment with other slots, which are not packed."""
-    return replace(batch, records=records, first=0, packed=0, lost=0)
+    """Return a batch of the same moment with other slots, which are not packed, without marks."""
+    return replace(batch, records=records, first=0, packed=0, lost=0, marks=b"")
+
+
+def without_marks(batch: SlotBatch) -> SlotBatch:
+    """Return the batch without its marks."""
+    # Without records, ``first`` may be the time of a mark.
+    return replace(batch, marks=b"", first=batch.first if batch.records else 0)
 
 
 def packed(batch: SlotBatch) -> SlotBatch:
@@ -64,7 +82,9 @@ def packed(batch: SlotBatch) -> SlotBatch:
     source = ffi.from_buffer("uint8_t[]", sound)
     size = lib.lt_pack_records(source, count, to)
     first = lib.lt_first_start(source, count)
-    return replace(batch, records=bytes(ffi.buffer(to, size)), first=int(first), packed=count)
+    # The batch may have earlier marks.
+    first = min(int(first), batch.first) if batch.first and count else batch.first or int(first)
+    return replace(batch, records=bytes(ffi.buffer(to, size)), first=first, packed=count)
 
 
 def parts(batch: SlotBatch, count: int) -> Iterator[SlotBatch]:
@@ -137,6 +157,23 @@ def decode_signals(batch: SlotBatch, from_ns: int, to_ns: int) -> list[SignalRec
     """
     signals = _signals(_pick_span(batch, from_ns, to_ns))
     return [signal for signal in signals if from_ns <= signal.time_ns < to_ns]
+
+
+def decode_marks(batch: SlotBatch, from_ns: int, to_ns: int) -> list[MarkRecord]:
+    """Return the marks of a batch in a span, nanoseconds since 1970, without damaged ones."""
+    if not batch.marks or not 1 <= batch.hz <= 1e12:
+        return []
+    ns_per_tick = _NS / batch.hz
+    texts: dict[bytes, str] = {}
+    found = []
+    whole = batch.marks[: batch.mark_count * event_ring.SIZE]
+    for raw in event_ring.decode_marks(whole)[0]:
+        time_ns = batch.time_ns - round((batch.ticks - raw.start) * ns_per_tick)
+        if from_ns <= time_ns < to_ns:
+            if raw.text not in texts:
+                texts[raw.text] = clean(raw.text)
+            found.append(MarkRecord(tid=raw.tid, time_ns=time_ns, text=texts[raw.text]))
+    return found
 
 
 def _pick_span(batch: SlotBatch, from_ns: int, to_ns: int) -> SlotBatch:

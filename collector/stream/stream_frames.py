@@ -27,9 +27,16 @@ RECORDS_OF_FRAME, MAX_RECORDS = 1 << 14, 1 << 17
 _MAX_TICKS, _MAX_COUNT = (1 << 64) - 1, (1 << 62)
 
 
-class _StreamedSlots(SlotBatch, frozen=True):
-    """A batch as a stream carries it."""
+class _StreamedSlots(Struct, array_like=True, frozen=True):
+    """A batch as a stream carries it: a SlotBatch without marks."""
 
+    ticks: int
+    time_ns: int
+    hz: float
+    lost: int
+    records: bytes
+    packed: int = 0
+    first: int = 0
     #: Records of the stream before this batch, with the lost ones: a gap tells of a lost frame.
     before: int = 0
 
@@ -192,10 +199,8 @@ class FrameUnpacker:
             or bool(found.packed) is not bool(found.records)
         ):
             raise LocktopError("damaged: a batch of ring records has an impossible number")
-        slot_batch.slots(found)  # so that damage ends this frame, and no time line later
         missing = max(0, found.before - self._records) if self._records is not None else 0
-        self._records = found.before + found.packed + found.lost
-        return SlotBatch(
+        taken = SlotBatch(
             ticks=found.ticks,
             time_ns=found.time_ns,
             hz=found.hz,
@@ -204,6 +209,9 @@ class FrameUnpacker:
             packed=found.packed,
             first=found.first,
         )
+        slot_batch.slots(taken)  # so that damage ends this frame, and no time line later
+        self._records = found.before + found.packed + found.lost
+        return taken
 
 
 def _reason(payload: bytes) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
+from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.stream import stream_frames
 from locktop.collector.stream.destinations import StreamDestination
@@ -62,7 +63,11 @@ class Outbox:
             self._changed.notify()
 
     def add_slots(self, slots: SlotBatch) -> None:
-        """Add ring records. They are sent before the next snapshot."""
+        """Add ring records. They are sent before the next snapshot, without marks."""
+        if slots.marks:
+            slots = slot_batch.without_marks(slots)
+        if slots.is_empty:
+            return
         with self._changed:
             self._records.append(slots)
             self._waiting_bytes += len(slots.records)

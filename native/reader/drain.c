@@ -34,7 +34,18 @@ _Static_assert(offsetof(struct lt_thread, long_waits_dropped) - offsetof(struct 
                    offsetof(struct ring_fields, long_dropped),
                "the fields of the ring follow each other");
 
-/* Keeps the sound records of `count` that are no marks. Returns their number. */
+/* Returns how many more records there is room for, if all of them are of one type. */
+static uint32_t room(const struct lt_drain *drain)
+{
+    uint32_t used = drain->count + LT_LONG_WAITS; /* a thread may have as many long waits */
+
+    if (used < drain->marked)
+        used = drain->marked;
+    return used < drain->capacity ? drain->capacity - used : 0;
+}
+
+/* Keeps the sound records of `count` that are no marks, and copies the marks. Returns how many
+ * records it kept. */
 static uint32_t keep_sound(struct lt_drain *drain, uint8_t *records, uint64_t count)
 {
     uint32_t kept = 0;
@@ -45,7 +56,10 @@ static uint32_t keep_sound(struct lt_drain *drain, uint8_t *records, uint64_t co
             if (kept != i)
                 memcpy(records + (uint64_t)kept * LT_RECORD_SIZE, record, LT_RECORD_SIZE);
             kept++;
-        } else if (*record != SLOT_MARK) {
+        } else if (slot_is_sound_mark(record)) {
+            memcpy(drain->marks + (uint64_t)drain->marked++ * LT_RECORD_SIZE, record,
+                   LT_RECORD_SIZE);
+        } else {
             drain->damaged++;
         }
     }
@@ -123,27 +137,27 @@ static int drain_long_waits(struct lt_drain *drain, struct lt_drained_block *sta
 static int drain_new(struct lt_drain *drain, struct lt_drained_block *state,
                      const struct ring_fields *from, uint64_t head_at)
 {
-    uint64_t count, room, new_ones;
+    uint64_t count, readable, new_ones;
 
     if (from->head < state->next)
         state->next = from->head; /* no library does so */
     count = from->head - state->next;
-    room = from->ring && from->capacity <= LT_RING_MAX ? from->capacity : 0;
-    room = room ? room - 1 : 0; /* the writer may be at work on one of the slots */
-    if (count > room) {
+    readable = from->ring && from->capacity <= LT_RING_MAX ? from->capacity : 0;
+    readable = readable ? readable - 1 : 0; /* the writer may be at work on one of the slots */
+    if (count > readable) {
         state->lost_from = state->next;
-        state->next = state->lost_to = from->head - room;
+        state->next = state->lost_to = from->head - readable;
         drain->lost += state->lost_to - state->lost_from;
     }
     count = new_ones = from->head - state->next;
-    if (count > drain->capacity - LT_LONG_WAITS - drain->count) {
-        count = drain->capacity - LT_LONG_WAITS - drain->count;
+    if (count > room(drain)) {
+        count = room(drain);
         drain->has_more = 1;
     }
     if (count && !drain_ring(drain, state, from, count, head_at))
         return -1;
     state->next += count;
-    return room ? (int)(new_ones * PARTS / room) : 0;
+    return readable ? (int)(new_ones * PARTS / readable) : 0;
 }
 
 /* The same for one thread, with its long waits. */
@@ -154,7 +168,7 @@ static int drain_thread(struct lt_drain *drain, uint32_t index)
     struct ring_fields from;
     int filled = 0;
 
-    if (drain->count + LT_LONG_WAITS >= drain->capacity) {
+    if (!room(drain)) {
         drain->has_more = 1; /* the next call goes on here */
         return 0;
     }
@@ -238,7 +252,7 @@ static int drain_all(struct lt_drain *drain)
 
 int lt_drain_rings(struct lt_drain *drain)
 {
-    drain->count = drain->damaged = 0;
+    drain->count = drain->marked = drain->damaged = 0;
     drain->lost = 0;
     for (;;) {
         uint64_t began, now;
@@ -257,7 +271,7 @@ int lt_drain_rings(struct lt_drain *drain)
         if (drain->has_more)
             return LT_DRAIN_DONE;
         drain->due_ns = now + drain->pause_ns;
-        if (drain->count >= drain->enough ||
+        if (drain->count >= drain->enough || drain->marked >= drain->enough ||
             drain->due_ns >= __atomic_load_n(&drain->deadline_ns, __ATOMIC_RELAXED))
             return LT_DRAIN_DONE;
     }

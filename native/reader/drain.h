@@ -25,11 +25,13 @@ struct lt_drain {
     uint64_t deadline_ns;           /* CLOCK_MONOTONIC; lt_hurry_drain() sets it to 0 */
     uint64_t longest_ns;            /* the longest pause between two rounds */
     uint8_t *records;               /* room for `capacity` records */
+    uint8_t *marks;                 /* room for as many marks of the user */
     uint32_t capacity;
     uint32_t enough; /* records after which the call returns */
 
     uint32_t count;    /* out: sound records that are no marks */
-    uint32_t damaged;  /* out: other records, without marks */
+    uint32_t marked;   /* out: sound marks */
+    uint32_t damaged;  /* out: other records */
     uint64_t lost;     /* out: overwritten before this call could copy them */
     uint64_t dropped;  /* out: waits of a second or more that are lost, of all times */
     uint64_t pause_ns; /* between two rounds; the rounds adapt it */

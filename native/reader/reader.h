@@ -340,6 +340,9 @@ int lt_unpack_records(const uint8_t *packed, uint64_t size, uint8_t *records, ui
 /* Returns the earliest start of `count` records, ticks; 0 for no records. */
 uint64_t lt_first_start(const uint8_t *records, uint32_t count);
 
+/* Returns the earliest time of `count` marks, ticks; 0 for no marks. */
+uint64_t lt_first_mark(const uint8_t *marks, uint32_t count);
+
 /* Copies the records that began before `to` and were over at `from` or later (ticks). `found` has
  * room for `count`. Returns the number of copies. */
 uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,

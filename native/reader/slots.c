@@ -172,16 +172,27 @@ uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, u
     return number;
 }
 
-uint64_t lt_first_start(const uint8_t *records, uint32_t count)
+/* Returns the least of the numbers at one offset of each slot; 0 without slots. */
+static uint64_t first_of(const uint8_t *slots, uint32_t count, uint32_t offset)
 {
     uint64_t first = count ? UINT64_MAX : 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t start = slot_u64(records + (uint64_t)i * LT_RECORD_SIZE + SLOT_START);
+        uint64_t start = slot_u64(slots + (uint64_t)i * LT_RECORD_SIZE + offset);
         if (start < first)
             first = start;
     }
     return first;
+}
+
+uint64_t lt_first_start(const uint8_t *records, uint32_t count)
+{
+    return first_of(records, count, SLOT_START);
+}
+
+uint64_t lt_first_mark(const uint8_t *marks, uint32_t count)
+{
+    return first_of(marks, count, SLOT_MARK_START);
 }
 
 uint32_t lt_pick_span(const uint8_t *records, uint32_t count, uint64_t from, uint64_t to,

@@ -7,7 +7,7 @@
 
 #include "locktop/abi.h"
 
-enum { SLOT_EVENT = 0x9b, SLOT_MARK = 0x95, LT_RING_MAX = 1 << 20 };
+enum { SLOT_EVENT = 0x9b, SLOT_MARK = 0x95, SLOT_MARK_START = 8, LT_RING_MAX = 1 << 20 };
 
 /* Where the numbers of an event lie. Each is big-endian, and a byte with its type is before it. */
 enum {
@@ -64,6 +64,14 @@ static inline int slot_is_sound(const uint8_t *slot)
            slot[SLOT_START - 1] == 0xcf && slot[SLOT_WAIT - 1] == 0xcf &&
            slot[SLOT_HOLD - 1] == 0xcf && slot[SLOT_SITE - 1] == 0xcf &&
            memcmp(slot + SLOT_PADDING, padding, sizeof padding) == 0;
+}
+
+/* The same for a mark of the user. */
+static inline int slot_is_sound_mark(const uint8_t *slot)
+{
+    return slot[0] == SLOT_MARK && slot[SLOT_TYPE] == LT_RECORD_MARK && slot[2] == 0xce &&
+           slot[SLOT_MARK_START - 1] == 0xcf && slot[16] == 0xd9 && slot[17] == LT_MARK_TEXT &&
+           slot[62] == 0xc4 && slot[63] == 0;
 }
 
 #endif

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from msgspec.structs import replace
-from support.shared_file import record
+from support.shared_file import mark, record
 from unit.recording.test_recording import scans
 
 from locktop.collector.errors import LocktopError
@@ -117,6 +117,38 @@ def test_more_records_than_one_reading_may_have_are_an_error(
     with pytest.raises(TooManyRecordsError, match="choose a shorter one") as caught:
         history.records(_at(0), _at(8))
     assert caught.value.span_ns == _SECOND
+
+
+def _marks(second: float, count: int) -> SlotBatch:
+    """Return a batch with so many marks, the last of them now, a nanosecond apart."""
+    ticks = round(second * _SECOND) + _SECOND
+    raw = b"".join(mark(7, ticks - at, b"commit") for at in range(count))
+    first = ticks - count + 1
+    return SlotBatch(ticks, _at(second), 1e9, 0, b"", marks=raw, first=first)
+
+
+def test_marks_come_back_in_the_order_of_time() -> None:
+    history = History()
+    for second in (1, 2, 3):
+        history.add_slots(_marks(second, 5))
+    times = [one.time_ns for one in history.marks(_at(1.5), _at(2.5))]
+    assert times == [_at(2) - at for at in (4, 3, 2, 1, 0)]
+    assert len(history.marks(0, 1 << 62)) == 15
+    assert not history.records(0, 1 << 62)
+    assert history.lost_records(0, 1 << 62) == 0
+
+
+def test_marks_that_the_memory_forgets_count_as_lost() -> None:
+    history = History(LEAST_BYTES)
+    for second in range(40):
+        chosen = random.Random(second)
+        texts = (chosen.randbytes(44) for _ in range(1000))
+        raw = b"".join(mark(7, second * _SECOND + at, text) for at, text in enumerate(texts))
+        ticks, first = (second + 1) * _SECOND, second * _SECOND
+        history.add_slots(SlotBatch(ticks, _at(second), 1e9, 0, b"", marks=raw, first=first))
+    kept = len(history.marks(0, 1 << 62))
+    assert 0 < kept < 40 * 1000
+    assert history.lost_records(0, 1 << 62) == 40 * 1000 - kept
 
 
 def test_records_at_impossible_times_are_left_out() -> None:

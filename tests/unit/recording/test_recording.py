@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec.structs import replace
-from support.shared_file import record
+from support.shared_file import mark, record
 from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
@@ -23,6 +23,7 @@ from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, Index
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
+from locktop.collector.recording.segments import open_recording
 from locktop.collector.shm.slot_batch import SlotBatch
 
 _SECOND = 1_000_000_000
@@ -211,6 +212,27 @@ def test_a_span_has_all_records_that_touch_it(tmp_path: Path, is_ended: bool) ->
     assert tids(5, 5.1) == [6, 200]
     assert tids(150.1, 150.2) == [200, 151]
     assert tids(199.5, 300) == []
+
+
+@pytest.mark.parametrize("is_segmented", [True, False])
+def test_the_marks_of_a_span_come_back(tmp_path: Path, is_segmented: bool) -> None:
+    """Without records, the first time of a batch with marks is no begin of a loss."""
+    path = tmp_path / ("r" if not is_segmented else "000001.locktop")
+    info = RecordingInfo.of(scans(1)[0], "1.0")
+    writer = RecordingWriter(path, info, _BEGIN)
+    writer.add_snapshot(scans(1)[0], _BEGIN)
+    for second in range(1, 9):
+        ticks = second * _SECOND
+        raw = mark(second, ticks - _SECOND // 2, b"commit")
+        first, lost = ticks - _SECOND // 2, 7 if second == 4 else 0
+        slots = SlotBatch(ticks, _BEGIN + ticks, 1e9, lost, b"", marks=raw, first=first)
+        writer.add_slots(slots)
+    writer.finish("over", _BEGIN + 9 * _SECOND)
+    found = open_recording(tmp_path if is_segmented else path)
+    marks = found.marks(_BEGIN + 2 * _SECOND, _BEGIN + 4 * _SECOND)
+    assert [(one.tid, one.text) for one in marks] == [(3, "commit"), (4, "commit")]
+    assert marks[0].time_ns == _BEGIN + 2 * _SECOND + _SECOND // 2
+    found.close()
 
 
 def test_later_ring_records_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_a_damaged_mark_costs_only_itself() -> None:
         data = bytearray(mark(1, 2, b"text"))
         for _ in range(chance.randint(1, 6)):
             data[chance.randrange(1, len(data))] = chance.randrange(256)
-        marks, damaged = decode_marks([good, bytes(data), good])
+        marks, damaged = decode_marks(good + bytes(data) + good)
         assert len(marks) + damaged == 3
         assert marks[0] == marks[-1] == RawMark(1, 2, b"good")
 

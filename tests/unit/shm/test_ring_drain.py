@@ -67,14 +67,63 @@ def test_what_was_overwritten_before_the_drain_is_not_lost(ring: Ring) -> None:
     assert drained.slots.lost == 0
 
 
-def test_marks_and_damaged_slots_are_left_out(ring: Ring) -> None:
+def put(ring: Ring, number: int, slot: bytes) -> None:
+    """Overwrite a record of the ring."""
+    os.pwrite(ring.memory.fd, slot, ring.block.ring + number * lib.LT_RECORD_SIZE)
+
+
+def test_damaged_slots_are_left_out(ring: Ring) -> None:
+    drain = RingDrain(ring.memory)
+    ring.write(6)
+    put(ring, 2, bytes(64))
+    put(ring, 3, mark(1, 5, b"deploy")[:-1] + b"x")
+    drained = drain.take(0.0)
+    assert starts(drained) == [0, 1, 4, 5]
+    assert (drained.slots.lost, drained.slots.marks) == (2, b"")
+
+
+def test_marks_come_beside_the_records(ring: Ring) -> None:
     drain = RingDrain(ring.memory)
     ring.write(4)
-    for number, slot in ((1, mark(1, 5, b"deploy")), (2, bytes(64))):
-        os.pwrite(ring.memory.fd, slot, ring.block.ring + number * lib.LT_RECORD_SIZE)
+    marks = [mark(1, 3, b"deploy"), mark(1, 7, b"x" * 44)]
+    put(ring, 1, marks[0])
+    put(ring, 3, marks[1])
     drained = drain.take(0.0)
-    assert starts(drained) == [0, 3]
-    assert drained.slots.lost == 1
+    assert starts(drained) == [0, 2]
+    assert (drained.slots.lost, drained.slots.marks) == (0, b"".join(marks))
+    ring.write(1)
+    drained = drain.take(0.0)
+    assert (starts(drained), drained.slots.marks) == ([4], b"")
+
+
+def test_marks_alone_are_a_batch_with_the_time_of_the_first_one(ring: Ring) -> None:
+    ring.write(2)
+    put(ring, 0, mark(1, 9, b"late"))
+    put(ring, 1, mark(1, 4, b"early"))
+    slots = RingDrain(ring.memory).take(0.0).slots
+    assert (slots.packed, slots.mark_count, slots.first) == (0, 2, 4)
+    assert not slots.is_empty
+
+
+def test_the_first_of_marks_and_records_is_known(ring: Ring) -> None:
+    drain = RingDrain(ring.memory)
+    ring.write(12)
+    drain.take(0.0)
+    ring.write(2)
+    put(ring, 13, mark(1, 11, b"before"))
+    assert drain.take(0.0).slots.first == 11
+    ring.write(2)
+    put(ring, 15, mark(1, 99, b"later"))
+    assert drain.take(0.0).slots.first == 14
+
+
+def test_overwritten_marks_are_counted(ring: Ring) -> None:
+    drain = RingDrain(ring.memory)
+    ring.write(40)
+    for number in range(16):
+        put(ring, number, mark(1, number, b"commit"))
+    slots = drain.take(0.0).slots
+    assert (slots.packed, slots.mark_count, slots.lost) == (0, 15, 25)
 
 
 def test_long_waits_are_picked_out(ring: Ring) -> None:
@@ -256,4 +305,24 @@ def test_a_drain_says_when_the_rings_are_empty(
     while drain.has_more:
         found.append(starts(drain.take(0.0)))
     assert found == [list(range(8)), list(range(8, 16)), list(range(16, 23))]
+    drain.close()
+
+
+def test_a_batch_has_a_bounded_number_of_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ring_drain, "CAPACITY", 8 + lib.LT_LONG_WAITS)
+    capacity = 8 + lib.LT_LONG_WAITS
+    ring = Ring(tmp_path, 256)
+    drain = RingDrain(ring.memory, first_calls=2)
+    ring.write(3 * capacity)
+    for number in range(3 * capacity):
+        put(ring, number, mark(1, number, b"commit"))
+    found = b""
+    while drain.has_more:
+        slots = drain.take(0.0).slots
+        assert slots.mark_count <= capacity
+        found += slots.marks
+    times = [int.from_bytes(found[at + 8 : at + 16], "big") for at in range(0, len(found), 64)]
+    assert times == list(range(3 * capacity))
     drain.close()

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from support.shared_file import mark, record
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.model import MarkRecord
 from locktop.collector.native import lib
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
@@ -83,6 +84,45 @@ def test_each_cut_and_each_flipped_bit_is_read_or_refused() -> None:
 
 def test_marks_are_no_records() -> None:
     assert slot_batch.packed(batch(mark(1, 5, b"deploy"))).packed == 0
+
+
+def test_marks_have_absolute_times_and_harmless_texts() -> None:
+    marks = mark(7, 10**12 - 5, b"commit") + mark(8, 10**12 - 3, b"a\x1bb\xff")
+    found = slot_batch.decode_marks(replace(batch(b""), marks=marks), 0, 1 << 62)
+    assert found == [
+        MarkRecord(tid=7, time_ns=10**18 - 5, text="commit"),
+        MarkRecord(tid=8, time_ns=10**18 - 3, text="a?b\ufffd"),
+    ]
+
+
+def test_the_marks_of_a_span_include_its_begin_alone() -> None:
+    whole = replace(batch(b""), marks=b"".join(mark(1, 10**12 - n, b"m") for n in range(9)))
+    found = slot_batch.decode_marks(whole, 10**18 - 6, 10**18 - 3)
+    assert sorted(10**18 - one.time_ns for one in found) == [4, 5, 6]
+
+
+def test_damaged_marks_are_left_out() -> None:
+    good = mark(7, 10**12, b"good")
+    for at in (0, 1, 2, 7, 16, 17, 62, 63):
+        bad = good[:at] + bytes([good[at] ^ 0x40]) + good[at + 1 :]
+        whole = replace(batch(b""), marks=bad + good + good[:9])
+        assert [one.text for one in slot_batch.decode_marks(whole, 0, 1 << 62)] == ["good"]
+    assert not slot_batch.decode_marks(replace(batch(b""), marks=good, hz=0.0), 0, 1 << 62)
+
+
+def test_packing_keeps_the_marks_and_the_first_of_all_times() -> None:
+    marks = mark(1, 50, b"m")
+    for start, first, expected in ((90, 50, 50), (30, 50, 30)):
+        whole = replace(batch(record(start=start)), marks=marks, first=first)
+        packed = slot_batch.packed(whole)
+        assert (packed.marks, packed.packed, packed.first) == (marks, 1, expected)
+
+
+def test_a_batch_without_marks_has_the_time_of_its_records() -> None:
+    marks = mark(1, 50, b"m")
+    alone = slot_batch.without_marks(replace(batch(b""), marks=marks, first=50))
+    assert alone.is_empty
+    assert alone.first == 0
 
 
 def test_a_begin_after_the_copy_counts_as_the_moment_of_the_copy() -> None:

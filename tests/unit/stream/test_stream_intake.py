@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 from msgspec.structs import replace
-from support.shared_file import record
+from support.shared_file import mark, record
 from unit.recording.test_recording import scans
 from unit.stream.test_stream_sender import Network
 
@@ -115,6 +115,14 @@ def test_forged_batches_are_one_error(changes: dict[str, object]) -> None:
 
 
 # ---- the sender ----
+
+
+def test_a_stream_has_no_marks() -> None:
+    outbox, raw = Outbox(), mark(1, 5, b"commit")
+    outbox.add_slots(replace(batch(0), marks=raw, first=5))
+    assert outbox.next_slots() is None
+    outbox.add_slots(replace(batch(3), marks=raw))
+    assert outbox.next_slots() == batch(3)
 
 
 def test_records_that_wait_too_long_are_dropped_and_counted() -> None:
