@@ -10,17 +10,28 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from locktop.collector.export.snapshot_fields import Count, LockId, Number, Tid, meaning
-from locktop.collector.model import MAX_PARTS, Change, ChangeKind, WhatIfRefusal
+from locktop.collector.model import (
+    MAX_PARTS,
+    Change,
+    ChangeKind,
+    ThroughputUnit,
+    UnitKind,
+    WhatIfRefusal,
+)
 
 
 class ThroughputEntry(Struct, kw_only=True, gc=False):
-    """The throughput: rounds a second, and the unit."""
+    """The throughput: rounds, acquisitions or marks a second."""
 
-    per_s: Annotated[Number, meaning("Rounds a second.")]
+    per_s: Annotated[Number, meaning("How many a second.")]
+    kind: Annotated[UnitKind, meaning("What is counted: own rounds, a lock, or marks.")] = (
+        UnitKind.ROUNDS
+    )
     lock: Annotated[
-        LockId | None, meaning("The lock whose acquisitions are the rounds; null: own rounds.")
+        LockId | None, meaning("The lock whose acquisitions are counted; null: not a lock.")
     ] = None
-    unit: Annotated[str, meaning("What a round is, in words.")] = ""
+    mark: Annotated[str | None, meaning("The text of the marks; null: not marks.")] = None
+    unit: Annotated[str, meaning("What is counted, in words.")] = ""
 
 
 class PredictionEntry(Struct, kw_only=True, gc=False):
@@ -99,9 +110,11 @@ class WhatIfEntry(
         return self.throughput.per_s
 
     @property
-    def unit(self) -> int:
-        """The lock whose acquisitions are the rounds, as the model has it."""
-        return self.throughput.lock or 0
+    def unit(self) -> ThroughputUnit:
+        """The unit, as the model has it. Older documents have no kind."""
+        found = self.throughput
+        kind = UnitKind.LOCK if found.lock else found.kind
+        return ThroughputUnit(kind=kind, lock=found.lock or 0, mark=found.mark or "")
 
     @property
     def names(self) -> dict[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from locktop.collector.format import whatif as sentences
-from locktop.collector.model import Prediction, Snapshot, WhatIf
+from locktop.collector.model import Prediction, Snapshot, UnitKind, WhatIf
 
 FORMAT = "locktop.whatif"
 VERSION = 1
@@ -24,7 +24,9 @@ def document(found: WhatIf, snapshot: Snapshot) -> dict[str, Any]:
         "parts": found.parts,
         "throughput": {
             "per_s": found.rounds_per_s,
-            "lock": found.unit or None,
+            "kind": str(found.unit.kind),
+            "lock": found.unit.lock or None,
+            "mark": found.unit.mark if found.unit.kind is UnitKind.MARKS else None,
             "unit": sentences.rounds(found, names),
         },
         "replayed": found.replayed,

@@ -9,11 +9,18 @@ from locktop.collector.model import (
     ChangeKind,
     Prediction,
     Snapshot,
+    UnitKind,
     WhatIf,
     WhatIfRefusal,
 )
+from locktop.collector.sanitize import clean
 
 _HALF = 0.5
+_UNITS = {
+    UnitKind.ROUNDS: "rounds",
+    UnitKind.LOCK: "acquisitions",
+    UnitKind.MARKS: "transactions",
+}
 _REFUSALS = {
     WhatIfRefusal.LOST: (
         "records were overwritten before locktop could read them; raise LOCKTOP_RING before the"
@@ -82,10 +89,20 @@ def interval(one: Prediction) -> str:
 
 
 def rounds(found: WhatIf, names: Mapping[int, str]) -> str:
-    """Return what a round is."""
-    if found.unit:
-        return f"acquisitions of {names.get(found.unit, f'lock {found.unit}')}"
-    return "rounds: each thread from one call to the next one of its kind"
+    """Return what is counted."""
+    unit = found.unit
+    match unit.kind:
+        case UnitKind.LOCK:
+            return f"acquisitions of {names.get(unit.lock, f'lock {unit.lock}')}"
+        case UnitKind.MARKS:
+            return f'transactions: marks "{clean(unit.mark)}"'
+        case UnitKind.ROUNDS:
+            return "rounds: each thread from one call to the next one of its kind"
+
+
+def unit(found: WhatIf) -> str:
+    """Return one word for what is counted: ``rounds``."""
+    return _UNITS[found.unit.kind]
 
 
 def refusal(found: WhatIf) -> str:

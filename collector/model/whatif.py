@@ -63,13 +63,29 @@ class LockPressureShare(Struct, frozen=True):
     path_share: float  # of the critical path: holds of the lock
 
 
+class UnitKind(StrEnum):
+    """The kinds of throughput. The value is the word in JSON."""
+
+    ROUNDS = "rounds"  # of each thread: from one call to the next one of its kind
+    LOCK = "lock"  # acquisitions of one lock
+    MARKS = "marks"  # marks of the program, each of them a transaction
+
+
+class ThroughputUnit(Struct, frozen=True):
+    """The unit in which a throughput is counted."""
+
+    kind: UnitKind
+    lock: int = 0  # id; 0: not of a lock
+    mark: str = ""  # the text of the marks, or its begin; "": not of marks
+
+
 class WhatIf(Struct, frozen=True):
     """The answers for one recorded span of a process."""
 
     span_s: float  # seconds that were recorded
     parts: Annotated[int, Meta(ge=0, le=MAX_PARTS)]  # parts of the span that were replayed
-    rounds_per_s: float  # throughput that was recorded
-    unit: int  # id of the lock whose acquisitions are the rounds; 0: each thread's own rounds
+    rounds_per_s: float  # throughput that was recorded, in ``unit``
+    unit: ThroughputUnit
     replayed: float  # replayed throughput without a change, as a multiple of the recorded one
     refusal: WhatIfRefusal | None  # None: there are predictions
     predictions: tuple[Prediction, ...]  # the largest gain first

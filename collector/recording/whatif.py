@@ -15,6 +15,7 @@ from locktop.collector.recording.whatif_question import (
     WantedChanges,
     changes_of,
     check_held,
+    check_marks,
     unit_of,
 )
 from locktop.collector.sources.base import Source
@@ -43,6 +44,7 @@ def of_process(source: Source, pid: int, duration_s: float, wanted: WantedChange
     question = Question(changes_of(wanted, first), unit_of(wanted, first))
     observed = observe(source, pid, duration_s)
     evidence = with_semaphores_as_locks(observed.evidence)
+    check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, observed.snapshot)
     found = replace(answer(evidence, question), recording_cost=observed.recording_cost)
     return _answered(found, observed.snapshot)
@@ -53,6 +55,7 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
     observed, snapshot = recorded(moments, from_ns, to_ns)
     evidence = with_semaphores_as_locks(observed)
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
+    check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)
     return _answered(answer(evidence, question), snapshot)
 
@@ -60,7 +63,7 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
 def _answered(found: WhatIf, snapshot: Snapshot) -> Answered:
     """Return the answers with their time and the names of their locks, as a report needs them."""
     locks = {one.change.lock for one in found.predictions} | {one.lock for one in found.pressure}
-    locks.add(found.unit)
+    locks.add(found.unit.lock)
     names = {lock.id: lock.name for lock in snapshot.locks if lock.id in locks}
     return Answered(replace(found, taken_at=snapshot.taken_at, names=names), snapshot)
 

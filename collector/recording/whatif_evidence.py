@@ -17,8 +17,14 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux import syscalls
 from locktop.collector.linux.target import find_process
 from locktop.collector.linux.threads import KernelThreads
-from locktop.collector.model import SignalRecord, Snapshot, ThreadState, WaitRecord
-from locktop.collector.recording.moments import HasSignals, Moments
+from locktop.collector.model import (
+    MarkRecord,
+    SignalRecord,
+    Snapshot,
+    ThreadState,
+    WaitRecord,
+)
+from locktop.collector.recording.moments import HasMarks, HasSignals, Moments
 from locktop.collector.recording.time_lines import KnowsLosses
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.ring_drain import RingDrain
@@ -34,7 +40,7 @@ _MAX_READ_NS = 100_000
 _BATCH_S, _PAUSE_S = 0.02, 0.002
 #: Seconds at the level before, for the cost of the records.
 _BEFORE_S = 1.0
-#: Records that are decoded, of a span with more the newest are left out.
+#: Records that are decoded, and marks. Of a span with more, the newest are left out.
 _MAX_RECORDS = 400_000
 _READY = frozenset({ThreadState.RUNNING, ThreadState.RUNNABLE})
 _NS = 1_000_000_000
@@ -95,6 +101,7 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         to_ns=to_ns,
         records=drained.records(from_ns, to_ns),
         signals=drained.signals(from_ns, to_ns),
+        marks=drained.marks(from_ns, to_ns),
         samples=kernel.samples,
         times=kernel.times(names),
         losses=drained.losses(from_ns),
@@ -170,6 +177,16 @@ class _Drained:
         found: list[SignalRecord] = []
         for batch in self._batches:
             found += slot_batch.decode_signals(batch, from_ns, to_ns)
+        return sorted(found, key=lambda one: one.time_ns)
+
+    def marks(self, from_ns: int, to_ns: int) -> list[MarkRecord]:
+        """Return the marks of a span, the oldest first."""
+        found: list[MarkRecord] = []
+        for batch in self._batches:
+            found += slot_batch.decode_marks(batch, from_ns, to_ns)
+            if len(found) > _MAX_RECORDS:
+                self._lost.append((batch.time_ns, to_ns))
+                break
         return sorted(found, key=lambda one: one.time_ns)
 
     def losses(self, from_ns: int) -> list[tuple[int, int]]:
@@ -318,6 +335,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
             to_ns=to_ns,
             records=moments.records(from_ns, to_ns),
             signals=signals,
+            marks=moments.marks(from_ns, to_ns) if isinstance(moments, HasMarks) else (),
             samples=samples,
             times={
                 one.tid: ThreadTimes(

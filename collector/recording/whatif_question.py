@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from locktop.collector.analysis.whatif.evidence import Evidence
 from locktop.collector.analysis.whatif.programs import group_of
+from locktop.collector.analysis.whatif.throughput import marks_of
 from locktop.collector.errors import LocktopError
-from locktop.collector.model import Change, ChangeKind, Kind, Lock, Snapshot
+from locktop.collector.model import (
+    Change,
+    ChangeKind,
+    Kind,
+    Lock,
+    MarkRecord,
+    Snapshot,
+    ThroughputUnit,
+    UnitKind,
+)
 from locktop.collector.profile.inside_tree import lock_named
 
 _FACTOR = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)x?")
 _COUNT = re.compile(r"[1-9]\d{0,4}")
+#: Before the text of marks, as --throughput names them; and the texts that an error names.
+_MARK, _MAX_TEXTS = "mark:", 8
 #: The share of acquisitions that read, unless the user names one.
 READ_SHARE = 0.9
 #: Kinds that threads hold. Some programs use semaphores as locks.
@@ -29,7 +42,7 @@ class WantedChanges(Struct, frozen=True):
     rw: Sequence[str] = ()  # LOCK or LOCK=0.9
     threads: Sequence[str] = ()  # GROUP=16
     cpus: Sequence[int] = ()
-    throughput: str | None = None  # LOCK
+    throughput: str | None = None  # LOCK, mark:TEXT or rounds
 
 
 def changes_of(wanted: WantedChanges, snapshot: Snapshot) -> list[Change]:
@@ -64,11 +77,27 @@ def changes_of(wanted: WantedChanges, snapshot: Snapshot) -> list[Change]:
     return found
 
 
-def unit_of(wanted: WantedChanges, snapshot: Snapshot) -> int | None:
-    """Return the id of the lock whose acquisitions are counted. Raises LocktopError."""
-    if wanted.throughput is None:
+def unit_of(wanted: WantedChanges, snapshot: Snapshot) -> ThroughputUnit | None:
+    """Return what is counted; None: nothing was named. Raises LocktopError."""
+    named = wanted.throughput
+    if named is None:
         return None
-    return lock_named(snapshot.locks, wanted.throughput).id
+    if named == str(UnitKind.ROUNDS):
+        return ThroughputUnit(kind=UnitKind.ROUNDS)
+    if named.startswith(_MARK):
+        if named == _MARK:
+            raise LocktopError(f"--throughput {named}: the form is --throughput {_MARK}TEXT")
+        return ThroughputUnit(kind=UnitKind.MARKS, mark=named.removeprefix(_MARK))
+    return ThroughputUnit(kind=UnitKind.LOCK, lock=lock_named(snapshot.locks, named).id)
+
+
+def check_marks(unit: ThroughputUnit | None, marks: Sequence[MarkRecord]) -> None:
+    """Raise LocktopError if the unit counts marks, and none of these marks is one of them."""
+    if unit is None or unit.kind is not UnitKind.MARKS or marks_of(marks, unit.mark):
+        return
+    texts = [text for text, _ in Counter(one.text for one in marks).most_common(_MAX_TEXTS)]
+    there_are = f"the marks were: {', '.join(texts)}" if texts else "the program set no mark"
+    raise LocktopError(f"--throughput {_MARK}{unit.mark}: there was no such mark; {there_are}")
 
 
 def check_held(changes: Iterable[Change], evidence: Evidence, snapshot: Snapshot) -> None:

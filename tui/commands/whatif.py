@@ -59,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cpus", action="append", default=[], type=_cpus, metavar="8", help="so many CPUs"
     )
     parser.add_argument(
-        "--throughput", metavar="LOCK", help="count the acquisitions of LOCK (default: rounds)"
+        "--throughput",
+        metavar="LOCK|mark:TEXT|rounds",
+        help="count acquisitions of LOCK, or marks (default: frequent marks, else rounds)",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default text")
     add_scan_options(parser)

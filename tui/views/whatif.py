@@ -37,7 +37,7 @@ def whatif_line(found: WhatIf | None, is_busy: bool, duration_s: float) -> Line:
     if found.refusal is not None:
         return make_line((f" No prediction: {sentences.refusal(found)}.", "waiting"))
     return make_line(
-        (f" {found.rounds_per_s:,.0f} rounds a second", "text"),
+        (f" {found.rounds_per_s:,.0f} {sentences.unit(found)} a second", "text"),
         (f"   replay {sentences.gain(found.replayed)} without a change", "label"),
         (f"   {found.cpus_used:.2f} of {found.cpus} CPUs", "label"),
     )

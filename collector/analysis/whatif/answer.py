@@ -11,14 +11,16 @@ from locktop.collector.analysis.whatif.background import busy_share, is_starved
 from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, by_thread
 from locktop.collector.analysis.whatif.changes import is_dependent
 from locktop.collector.analysis.whatif.critical_path import path_shares
-from locktop.collector.analysis.whatif.evidence import Evidence, parts
+from locktop.collector.analysis.whatif.evidence import Evidence
 from locktop.collector.analysis.whatif.predict import SpanReplays, predict
 from locktop.collector.analysis.whatif.programs import ProgramBuilder, group_of
+from locktop.collector.analysis.whatif.throughput import counted
 from locktop.collector.model import (
     Change,
     ChangeKind,
     LockPressureShare,
     Prediction,
+    ThroughputUnit,
     WhatIf,
     WhatIfRefusal,
 )
@@ -43,7 +45,7 @@ class Question(NamedTuple):
     """The changes to predict, and the unit of the throughput."""
 
     changes: Sequence[Change]  # none: the likely ones
-    unit: int | None = None  # id of the lock whose acquisitions are the rounds
+    unit: ThroughputUnit | None = None  # None: marks if there are enough, else rounds
 
 
 def answer(evidence: Evidence, question: Question) -> WhatIf:
@@ -53,8 +55,8 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
         evidence: of a span at the level that records all.
         question: the changes, or none.
     """
-    found = parts(evidence, _PARTS, _MAX_RECORDS)
-    builders = [ProgramBuilder(one, question.unit) for one in found]
+    unit, evidence, found = counted(evidence, question.unit, _PARTS, _MAX_RECORDS, _MIN_ROUNDS)
+    builders = [ProgramBuilder(one, unit) for one in found]
     spans = [SpanReplays(builder.build()) for builder in builders]
     recorded = [sum(span.program.rounds_per_s.values()) for span in spans]
     replayed = [sum(span.base.rounds_per_s.values()) for span in spans]
@@ -72,7 +74,7 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
         span_s=evidence.span_ns / 1e9,
         parts=len(spans),
         rounds_per_s=mean,
-        unit=question.unit or 0,
+        unit=unit,
         replayed=ratio,
         refusal=refusal,
         predictions=tuple(sorted(predictions, key=_gain)),
@@ -116,7 +118,7 @@ def _refusal(
         return WhatIfRefusal.FEW
     if evidence.unobserved_share > _MAX_UNOBSERVED:
         return WhatIfRefusal.UNOBSERVED
-    active = {record.tid for record in evidence.records}
+    active = evidence.active
     times = {tid: one for tid, one in evidence.times.items() if tid in active}
     if is_starved(times, busy_share(evidence), evidence.span_ns):
         return WhatIfRefusal.STARVED
@@ -137,7 +139,7 @@ def suggested(evidence: Evidence, pressure: Iterable[LockPressureShare]) -> list
         if one.wait_share >= _MIN_WAIT_SHARE:
             changes.append(Change(kind=ChangeKind.HOLD, amount=0.5, lock=one.lock))
             changes.append(Change(kind=ChangeKind.SPLIT, amount=8, lock=one.lock))
-    active = {record.tid for record in evidence.records}
+    active = evidence.active
     names = sorted(group_of(one.name) for tid, one in evidence.times.items() if tid in active)
     for group, members in groupby(names):
         if len(list(members)) > _MANY_THREADS * evidence.cpus:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
-from locktop.collector.model import Kind, SignalRecord, WaitRecord
+from locktop.collector.model import Kind, MarkRecord, SignalRecord, WaitRecord
 
 #: Kinds whose records have a begin and an end of a hold.
 HELD_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM})
@@ -18,24 +18,27 @@ class At(IntEnum):
     GOT = 0  # a wait is over; or there was none, and the thread asked at this moment
     RELEASED = 1
     SIGNALLED = 2
-    REQUESTED = 3
+    MARKED = 3
+    REQUESTED = 4
 
 
 class Boundary(NamedTuple):  # tuples sort fast
-    """A moment at which a thread calls a lock function, or comes back from one."""
+    """A moment at which a thread calls a lock function, comes back from one, or sets a mark."""
 
     time_ns: int
     at: At
-    lock: int  # id
-    kind: Kind
-    site: int  # return address; 0 for signals
+    lock: int  # id; 0 for marks
+    kind: Kind | None  # None: a mark
+    site: int  # return address; 0 for signals and marks
     is_shared: bool
     timed_out: bool
     wakes_all: bool
 
 
 def by_thread(
-    records: Iterable[WaitRecord], signals: Iterable[SignalRecord]
+    records: Iterable[WaitRecord],
+    signals: Iterable[SignalRecord],
+    marks: Iterable[MarkRecord] = (),
 ) -> dict[int, list[Boundary]]:
     """Return the boundaries of each thread, in the order of time."""
     found: dict[int, list[Boundary]] = {}
@@ -72,9 +75,46 @@ def by_thread(
                 wakes_all=signal.wakes_all,
             )
         )
-    for of_thread in found.values():
+    marked = set()
+    for mark in marks:
+        marked.add(mark.tid)
+        found.setdefault(mark.tid, []).append(
+            Boundary(
+                time_ns=mark.time_ns,
+                at=At.MARKED,
+                lock=0,
+                kind=None,
+                site=0,
+                is_shared=False,
+                timed_out=False,
+                wakes_all=False,
+            )
+        )
+    for tid, of_thread in found.items():
         of_thread.sort(key=_order)
+        if tid in marked:
+            found[tid] = _marks_after_waits(of_thread)
     return found
+
+
+def _marks_after_waits(boundaries: Iterable[Boundary]) -> list[Boundary]:
+    """Return the boundaries with each mark within a wait moved to the end of this wait.
+
+    A signal handler may set such a mark. Of a wait, nothing is the thread's own time.
+    """
+    found: list[Boundary] = []
+    within: list[Boundary] = []
+    is_waiting = False
+    for one in boundaries:
+        if one.at is At.MARKED and is_waiting:
+            within.append(one)
+            continue
+        is_waiting = one.at is At.REQUESTED
+        found.append(one)
+        if not is_waiting:
+            found += [mark._replace(time_ns=one.time_ns) for mark in within]
+            within.clear()
+    return [*found, *within]
 
 
 def _order(boundary: Boundary) -> tuple[int, int]:

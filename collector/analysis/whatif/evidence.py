@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from locktop.collector.model import SignalRecord, WaitRecord
+from locktop.collector.model import MarkRecord, SignalRecord, WaitRecord
 
 
 class StateSample(NamedTuple):  # there are thousands
@@ -46,30 +46,44 @@ class Evidence(Struct, frozen=True):
     #: By tid: when the thread's own time in the span begins and ends, if not with the span. A hold
     #: may go on at the begin, and a wait at the end: these belong to the parts beside.
     edges: Mapping[int, tuple[int, int]] = {}
+    marks: Sequence[MarkRecord] = ()  # the oldest first
 
     @property
     def span_ns(self) -> int:
         """The length of the span."""
         return self.to_ns - self.from_ns
 
+    @property
+    def active(self) -> set[int]:
+        """The threads with records or marks, by tid."""
+        return {one.tid for one in self.records} | {one.tid for one in self.marks}
+
 
 def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
     """Return the evidence of a part of the span. All samples stay: they tell of the whole.
 
-    A record belongs to the part in which the thread got the lock.
+    A record belongs to the part in which the thread got the lock. A mark within a hold belongs to
+    the part of this hold.
     """
     share = (to_ns - from_ns) / evidence.span_ns
     records = []
     begins: dict[int, int] = {}
     ends: dict[int, int] = {}
+    marks_ends: dict[int, int] = {}  # of holds that go on after the part
     for one in evidence.records:
         if one.got_ns < from_ns:
             begins[one.tid] = max(begins.get(one.tid, from_ns), one.end_ns)
         elif one.got_ns < to_ns:
             records.append(one)
+            marks_ends[one.tid] = max(marks_ends.get(one.tid, to_ns), one.end_ns)
         else:
             ends[one.tid] = min(ends.get(one.tid, to_ns), one.began_ns)
-    tids = {one.tid for one in records}
+    marks = [
+        one
+        for one in evidence.marks
+        if begins.get(one.tid, from_ns) <= one.time_ns < marks_ends.get(one.tid, to_ns)
+    ]
+    tids = {one.tid for one in records} | {one.tid for one in marks}
     return replace(
         evidence,
         from_ns=from_ns,
@@ -78,6 +92,7 @@ def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
         signals=[one for one in evidence.signals if from_ns <= one.time_ns < to_ns],
         times={tid: _scaled(one, share) for tid, one in evidence.times.items()},
         losses=[(begin, end) for begin, end in evidence.losses if begin < to_ns and end > from_ns],
+        marks=marks,
         edges={tid: (begins.get(tid, from_ns), ends.get(tid, to_ns)) for tid in tids},
     )
 
@@ -88,18 +103,20 @@ def parts(evidence: Evidence, count: int, max_records: int) -> list[Evidence]:
     Args:
         evidence: of the whole span.
         count: the number of parts, if each of as many equal steps has a part without losses.
-        max_records: the most records of a part; a part with more is cut at its end.
+        max_records: the most records and marks of a part; a part with more is cut at its end.
     """
     step_ns = evidence.span_ns // count
     found = []
     for number in range(count):
         step = evidence.from_ns + number * step_ns, evidence.from_ns + (number + 1) * step_ns
         begin_ns, end_ns = _longest_gap(evidence.losses, *step)
-        whole = part(evidence, begin_ns, end_ns) if begin_ns < end_ns else None
-        if whole is not None and len(whole.records) > max_records:
-            got_ns = sorted(one.got_ns for one in whole.records)[max_records]
-            whole = part(evidence, begin_ns, got_ns)
-        if whole is not None and whole.span_ns > 0 and whole.records:
+        if begin_ns >= end_ns:
+            continue
+        whole = part(evidence, begin_ns, end_ns)
+        moments = [one.got_ns for one in whole.records] + [one.time_ns for one in whole.marks]
+        if len(moments) > max_records:
+            whole = part(evidence, begin_ns, sorted(moments)[max_records])
+        if whole.span_ns > 0 and moments:
             found.append(whole)
     return found
 

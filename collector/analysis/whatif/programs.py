@@ -33,7 +33,8 @@ from locktop.collector.analysis.whatif.simulated_program import (
     Program,
     ThreadModel,
 )
-from locktop.collector.model import Kind
+from locktop.collector.analysis.whatif.throughput import ROUNDS
+from locktop.collector.model import Kind, ThroughputUnit, UnitKind
 
 #: Events are as frequent as another one from this share of its count on.
 _AS_FREQUENT = 0.8
@@ -50,39 +51,39 @@ def group_of(name: str) -> str:
 class ProgramBuilder:
     """Builds one program."""
 
-    def __init__(self, evidence: Evidence, unit: int | None = None) -> None:
+    def __init__(self, evidence: Evidence, unit: ThroughputUnit = ROUNDS) -> None:
         """Args:
-        evidence: of the span.
-        unit: id of a lock whose acquisitions are the rounds; None: each thread has its own
-            rounds. Such a round goes from one call to the next one of its kind.
+        evidence: of the span; its marks are those that the unit counts.
+        unit: what ends a round.
         """
         self._evidence = evidence
         self._unit = unit
         self._times = own_queueing(evidence.times, busy_share(evidence))
-        self._boundaries = by_thread(evidence.records, evidence.signals)
+        self._boundaries = by_thread(evidence.records, evidence.signals, evidence.marks)
         self._queues = Queues(self._boundaries)
         self._shares = ReadyShares(self._boundaries, evidence.samples)
         self._indexes: dict[tuple[int, int], int] = {}  # of locks by id and waiter
-        self._kinds: dict[int, Kind] = {}
+        self._kinds: dict[int, Kind | None] = {}
         self._meeting: dict[int, set[int]] = {}  # threads by barrier
-        self._rounds = Counter[str]()  # by group
         self._repeated = {tid: _repeated(found) for tid, found in self._boundaries.items()}
 
     def build(self) -> Program:
         """Return the program."""
         used = self._time_uses()
         threads = []
+        rounds = Counter[str]()  # by group
         for tid, boundaries in self._boundaries.items():
             group = self._group(tid)
             operations = self._operations(tid, boundaries, used[tid])
             if operations:
                 role = hash(self._repeated[tid])
                 threads.append(ThreadModel(tid=tid, group=group, role=role, operations=operations))
+                rounds[group] += sum(one.do == Do.ROUND for one in operations)
         known = {thread.tid for thread in threads}
         evidence = self._evidence
         threads += busy_threads(self._times, known, evidence.span_ns)
         threads += other_programs(evidence)
-        rates = {group: count * 1e9 / evidence.span_ns for group, count in self._rounds.items()}
+        rates = {group: count * 1e9 / evidence.span_ns for group, count in rounds.items()}
         return Program(
             threads=tuple(threads),
             locks=tuple(self._lock(*key) for key in self._indexes),
@@ -162,9 +163,13 @@ class ProgramBuilder:
     # ---- operations ----
 
     def _is_round(self, boundary: Boundary, repeated: _Event | None, is_holding: bool) -> bool:
-        if self._unit is None:
-            return _event(boundary) == repeated and not is_holding
-        return boundary.lock == self._unit and boundary.at is _last_of(boundary)
+        match self._unit.kind:
+            case UnitKind.MARKS:
+                return boundary.at is At.MARKED
+            case UnitKind.LOCK:
+                return boundary.lock == self._unit.lock and boundary.at is _last_of(boundary)
+            case UnitKind.ROUNDS:
+                return _event(boundary) == repeated and not is_holding
 
     def _operations(
         self,
@@ -180,7 +185,6 @@ class ProgramBuilder:
             operations += self._calls(tid, boundaries, number, held)
             if self._is_round(boundary, repeated, holding[number]):
                 operations.append(Operation(Do.ROUND))
-                self._rounds[self._group(tid)] += 1
             part = used[number]
             if part is not None and number < last:
                 operations += _own(part, 1.0)
@@ -209,6 +213,8 @@ class ProgramBuilder:
     ) -> list[Operation]:
         """Return the operations of one boundary. ``held`` counts the locks of the thread."""
         boundary = boundaries[number]
+        if boundary.at is At.MARKED:
+            return []
         if boundary.kind in QUEUE_KINDS:
             return self._queue_operations(tid, boundaries, number)
         if boundary.at is At.REQUESTED:
@@ -278,10 +284,13 @@ def _repeated(boundaries: Sequence[Boundary]) -> _Event | None:
     """Return the event that a thread passes most often with nothing held; None: there is none.
 
     Of several that are as frequent the lowest one, so that threads of one role have the same one.
+    Marks do not count: they are no calls.
     """
     pairs = zip(boundaries, _holding(boundaries), strict=True)
     counts = Counter(
-        _event(one) for one, is_holding in pairs if one.at is not At.REQUESTED and not is_holding
+        _event(one)
+        for one, is_holding in pairs
+        if one.at not in (At.REQUESTED, At.MARKED) and not is_holding
     )
     # A span may begin and end within a round.
     least = max(counts.values(), default=0) * _AS_FREQUENT - 1

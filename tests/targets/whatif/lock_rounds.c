@@ -10,6 +10,7 @@
  *   P1        put into a queue that has room for 16      G1       get from it
  *   S1/3 V1   take a semaphore that begins with 3 units, and post it
  *   B1        wait at a barrier of all threads of the group
+ *   M1 M2/50  set the mark "mark 1"; or "mark 2" in each 50th round alone
  *
  * "ready"; at each line the program says its rounds by group and how long it runs. LOOPS_PER_US
  * sets the speed of the processor, so that several runs compute the same.
@@ -22,6 +23,7 @@
 #include <stdatomic.h>
 #include <sys/prctl.h>
 
+#include "../../../native/include/locktop.h"
 #include "../target.h"
 
 #ifdef COZ
@@ -35,7 +37,7 @@ enum { LOCKS = 64, GROUPS = 8, STEPS = 64, THREADS = 512, CAPACITY = 16, DEPTH =
 struct step {
     char what;
     int first, last, random; /* lock; or microseconds in first */
-    unsigned units;
+    unsigned number;         /* behind a slash */
 };
 
 struct group {
@@ -142,6 +144,13 @@ static KEPT void release(struct worker *worker)
         pthread_rwlock_unlock(&rwlocks[last.number]);
 }
 
+static KEPT void set_mark(const struct worker *worker, const struct step *step)
+{
+    static const char *const texts[] = {"mark 0", "mark 1", "mark 2", "mark 3"};
+    if (!step->number || atomic_load(&worker->rounds) % step->number == 0)
+        locktop_mark(texts[step->first % 4]);
+}
+
 static void run_step(struct worker *worker, const struct step *step)
 {
     switch (step->what) {
@@ -152,6 +161,7 @@ static void run_step(struct worker *worker, const struct step *step)
     case 'G': get(&queues[step->first]); break;
     case 'S': sem_wait(&semaphores[step->first]); break;
     case 'V': sem_post(&semaphores[step->first]); break;
+    case 'M': set_mark(worker, step); break;
     case 'B': pthread_barrier_wait(&worker->group->barrier); break;
     default: take(worker, step);
     }
@@ -181,10 +191,11 @@ static void parse(struct group *group, char *text)
         if (*text == '-')
             step->last = (int)strtol(text + 1, &text, 10);
         if (*text == '/')
-            must(sem_init(&semaphores[step->first], 0, (unsigned)strtol(text + 1, &text, 10)),
-                 "sem_init");
+            step->number = (unsigned)strtol(text + 1, &text, 10);
         if (step->last >= LOCKS && step->what != 'c' && step->what != 's')
             exit(2);
+        if (step->what == 'S' && step->number)
+            must(sem_init(&semaphores[step->first], 0, step->number), "sem_init");
     }
     if (*text || group->threads < 1 || worker_count + group->threads > THREADS)
         exit(2);

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from unit.builders import scenarios
 
-from locktop.collector.model import Change, ChangeKind, LockPressureShare, Prediction, WhatIf
+from locktop.collector.model import (
+    Change,
+    ChangeKind,
+    LockPressureShare,
+    Prediction,
+    ThroughputUnit,
+    UnitKind,
+    WhatIf,
+)
 
 SNAPSHOT = scenarios.normal()
 LOCK = SNAPSHOT.locks[0]
@@ -12,7 +20,7 @@ FOUND = WhatIf(
     span_s=10.0,
     parts=8,
     rounds_per_s=5821.0,
-    unit=0,
+    unit=ThroughputUnit(kind=UnitKind.ROUNDS),
     replayed=1.01,
     refusal=None,
     predictions=(

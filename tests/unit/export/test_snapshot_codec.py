@@ -36,6 +36,8 @@ from locktop.collector.model import (
     Snapshot,
     Switches,
     ThreadActivity,
+    ThroughputUnit,
+    UnitKind,
     UnobservedWait,
     WaitStack,
     WhatIfRefusal,
@@ -187,6 +189,26 @@ def test_predictions_are_the_object_of_their_own_command() -> None:
     whole = document(snapshot)["whatif"]
     assert whole == json.loads(json.dumps(whatif_json.document(predicted.FOUND, snapshot)))
     assert whole["taken_at"] == predicted.FOUND.taken_at
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        ThroughputUnit(kind=UnitKind.ROUNDS),
+        ThroughputUnit(kind=UnitKind.LOCK, lock=predicted.LOCK.id),
+        ThroughputUnit(kind=UnitKind.MARKS, mark="commit"),
+    ],
+)
+def test_the_unit_of_predictions_is_read_back(unit: ThroughputUnit) -> None:
+    found = replace(predicted.FOUND, unit=unit)
+    saved = document(replace(scenarios.normal(), whatif=found))
+    assert parse(json.dumps(saved).encode(), "x").whatif == found
+    # Older documents have neither a kind nor a mark.
+    del saved["whatif"]["throughput"]["kind"], saved["whatif"]["throughput"]["mark"]
+    older = parse(json.dumps(saved).encode(), "x").whatif
+    assert older is not None
+    of_lock = unit if unit.lock else ThroughputUnit(kind=UnitKind.ROUNDS)
+    assert older.unit == of_lock
 
 
 def test_predictions_are_read_back_with_the_names_of_locks_that_ended() -> None:

@@ -11,7 +11,15 @@ from unit.builders.simulated import US, hold
 
 from locktop.collector.analysis.whatif.answer import Question, answer
 from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
-from locktop.collector.model import Change, ChangeKind, WaitRecord, WhatIfRefusal
+from locktop.collector.model import (
+    Change,
+    ChangeKind,
+    MarkRecord,
+    ThroughputUnit,
+    UnitKind,
+    WaitRecord,
+    WhatIfRefusal,
+)
 
 SPAN_US = 1_000_000
 THREADS = 9
@@ -108,3 +116,38 @@ def test_threads_that_wait_for_requests_keep_their_number() -> None:
     assert ChangeKind.THREADS not in [one.change.kind for one in found.predictions]
     named = answer(servers, Question([Change(ChangeKind.THREADS, 2, group="worker")]))
     assert (named.refusal, named.predictions) == (WhatIfRefusal.REQUESTS, ())
+
+
+def with_marks(evidence: Evidence, count: int, text: str) -> Evidence:
+    """Add marks in holds at even distances, each of the holder."""
+    holds = evidence.records[:: len(evidence.records) // count][:count]
+    marks = [MarkRecord(one.tid, one.got_ns + 50 * US, text) for one in holds]
+    return replace(evidence, marks=marks)
+
+
+def test_frequent_marks_are_the_throughput() -> None:
+    found = answer(with_marks(crowd(), 1000, "commit"), Question(()))
+    assert found.unit == ThroughputUnit(kind=UnitKind.MARKS, mark="commit")
+    assert found.refusal is None
+    assert found.rounds_per_s == pytest.approx(1000, rel=0.02)
+    halved = next(one for one in found.predictions if one.change.kind is ChangeKind.HOLD)
+    assert halved.ratio == pytest.approx(2.0, rel=0.15)
+
+
+def test_rare_marks_leave_the_rounds_as_they_are() -> None:
+    plain = answer(crowd(), Question(()))
+    assert answer(with_marks(crowd(), 90, "reload begins"), Question(())) == plain
+    assert plain.unit.kind is UnitKind.ROUNDS
+
+
+def test_a_wanted_lock_comes_before_marks() -> None:
+    unit = ThroughputUnit(kind=UnitKind.LOCK, lock=65)
+    found = answer(with_marks(crowd(), 1000, "commit"), Question((), unit))
+    assert found == answer(crowd(), Question((), unit))
+    assert (found.unit, found.refusal) == (unit, None)
+
+
+def test_wanted_marks_that_are_too_few_are_refused() -> None:
+    unit = ThroughputUnit(kind=UnitKind.MARKS, mark="reload begins")
+    found = answer(with_marks(crowd(), 90, "reload begins"), Question((), unit))
+    assert (found.unit, found.refusal) == (unit, WhatIfRefusal.FEW)

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 from support.driven import Screen, opened
 from support.eventually import PATIENCE_S
-from unit.builders.predicted import FOUND, SNAPSHOT
+from unit.builders.predicted import FOUND, LOCK, SNAPSHOT
 
-from locktop.collector.model import WhatIf, WhatIfRefusal
+from locktop.collector.model import ThroughputUnit, UnitKind, WhatIf, WhatIfRefusal
 from locktop.collector.recording.whatif import Answered
 from locktop.tui.screens.whatif import WhatIfScreen
 
@@ -29,6 +29,20 @@ async def predicted(screen: Screen, answered: WhatIf) -> None:
     await screen.keys("enter")
     await screen.app.workers.wait_for_complete()
     await screen.pilot.pause()
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [
+        (ThroughputUnit(kind=UnitKind.ROUNDS), "5,821 rounds a second"),
+        (ThroughputUnit(kind=UnitKind.LOCK, lock=LOCK.id), "5,821 acquisitions a second"),
+        (ThroughputUnit(kind=UnitKind.MARKS, mark="commit"), "5,821 transactions a second"),
+    ],
+)
+async def test_the_unit_is_named(unit: ThroughputUnit, said: str) -> None:
+    async with opened(SNAPSHOT) as screen:
+        await predicted(screen, replace(FOUND, unit=unit))
+        assert said in screen.text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
