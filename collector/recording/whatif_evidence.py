@@ -12,6 +12,7 @@ from random import Random
 
 from msgspec import Struct
 
+from locktop.collector.analysis.whatif.answer import PARTS
 from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import syscalls
@@ -40,8 +41,8 @@ _MAX_READ_NS = 100_000
 _BATCH_S, _PAUSE_S = 0.02, 0.002
 #: Seconds at the level before, for the cost of the records.
 _BEFORE_S = 1.0
-#: Records that are decoded, and marks. Of a span with more, the newest are left out.
-_MAX_RECORDS = 400_000
+#: Records that are decoded, about, and the steps of the span that have the same number of them.
+_MAX_RECORDS, _STEPS = 400_000, PARTS
 _READY = frozenset({ThreadState.RUNNING, ThreadState.RUNNABLE})
 _NS = 1_000_000_000
 #: Of so many readings of sleeping threads one also reads the system call.
@@ -95,6 +96,7 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
     if fourth.ended:
         raise LocktopError(f"process {pid} ended while its locks were recorded")
     from_ns, to_ns = kernel.from_ns, kernel.to_ns
+    drained.keep_enough(from_ns, to_ns)
     names = {thread.tid: thread.name for thread in fourth.threads}
     evidence = Evidence(
         from_ns=from_ns,
@@ -160,6 +162,21 @@ class _Drained:
         self._thread.join()
         self._drain.close()
 
+    def keep_enough(self, from_ns: int, to_ns: int) -> None:
+        """Leave out what no replay needs: of each step of the span, all but the first records."""
+        kept: list[SlotBatch] = []
+        counts = Counter[int]()
+        begin_ns = from_ns
+        for batch in self._batches:
+            step = (batch.time_ns - from_ns) * _STEPS // (to_ns - from_ns)
+            if counts[step] > _MAX_RECORDS // _STEPS:
+                self._lost.append((begin_ns, batch.time_ns))
+            else:
+                kept.append(batch)
+            counts[step] += batch.packed
+            begin_ns = batch.time_ns
+        self._batches = kept
+
     def records(self, from_ns: int, to_ns: int) -> list[WaitRecord]:
         """Return the records of a span, in the order of their begin. Raises LocktopError."""
         if self._fault is not None:
@@ -167,9 +184,6 @@ class _Drained:
         found: list[WaitRecord] = []
         for batch in self._batches:
             found += slot_batch.decode_span(batch, from_ns, to_ns)
-            if len(found) > _MAX_RECORDS:
-                self._lost.append((batch.time_ns, to_ns))
-                break
         return sorted(found, key=lambda one: one.began_ns)
 
     def signals(self, from_ns: int, to_ns: int) -> list[SignalRecord]:
@@ -184,9 +198,6 @@ class _Drained:
         found: list[MarkRecord] = []
         for batch in self._batches:
             found += slot_batch.decode_marks(batch, from_ns, to_ns)
-            if len(found) > _MAX_RECORDS:
-                self._lost.append((batch.time_ns, to_ns))
-                break
         return sorted(found, key=lambda one: one.time_ns)
 
     def losses(self, from_ns: int) -> list[tuple[int, int]]:

@@ -26,7 +26,7 @@ from locktop.collector.model import (
 )
 
 #: Parts of the span, the records of each, and the fewest parts without losses.
-_PARTS, _MAX_RECORDS, _MIN_PARTS = 8, 6000, 4
+PARTS, _MAX_RECORDS, _MIN_PARTS = 8, 6000, 4
 #: Fewer rounds in all say too little.
 _MIN_ROUNDS = 100
 #: By so much the replay may differ from the recording, and the parts from their median.
@@ -55,7 +55,7 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
         evidence: of a span at the level that records all.
         question: the changes, or none.
     """
-    unit, evidence, found = counted(evidence, question.unit, _PARTS, _MAX_RECORDS, _MIN_ROUNDS)
+    unit, evidence, found = counted(evidence, question.unit, PARTS, _MAX_RECORDS, _MIN_ROUNDS)
     builders = [ProgramBuilder(one, unit) for one in found]
     spans = [SpanReplays(builder.build()) for builder in builders]
     recorded = [sum(span.program.rounds_per_s.values()) for span in spans]

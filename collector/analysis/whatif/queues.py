@@ -206,6 +206,8 @@ def _taken_ns(boundaries: Sequence[Boundary], number: int, condition: int) -> fl
     mutex, taken_ns = boundaries[number].lock, boundaries[number].time_ns
     has_waited = False
     for one in islice(boundaries, number + 1, None):
+        if one.at is At.MARKED:
+            continue
         if one.at is At.GOT and one.lock == condition:
             has_waited = True
         elif one.lock not in (mutex, condition) or (one.at is At.GOT and not has_waited):
