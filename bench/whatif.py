@@ -10,7 +10,7 @@ the median ratio of the rounds a second.
 
 The table has the error of each prediction, and says whether the interval has the truth. The last
 lines say how often the best of the three changes was named. Changes whose truths differ by less
-than 3 % are equally good.
+than 3 % are equally good. bench/whatif_real.py does the same with real programs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from typing import Any, NamedTuple
 
 from support import tool
 from support.targets import Compiler, Target
+from whatif_table import Result, Table
 
 from locktop.collector.sources.launch import preload_environment
 
 #: The number of the hot lock, and the locks that it is split into.
 _HOT, _PARTS = 40, 4
 _SECONDS, _RECORDED_S = 0.8, 4
-_SAME = 0.03
 _TIME = re.compile(r"([cs]~?)(\d+)")
 
 
@@ -47,21 +47,6 @@ class Made(NamedTuple):
     spec: list[str]
     changed: dict[str, list[str]]  # by change
     by_lock: bool  # the acquisitions of the hot lock are the rounds
-
-
-class Result(NamedTuple):
-    """One prediction and its truth."""
-
-    program: str
-    change: str
-    predicted: float
-    low: float
-    high: float
-    truth: float
-
-    @property
-    def error(self) -> float:
-        return self.predicted / self.truth - 1
 
 
 def generated(seed: int) -> Made:
@@ -204,55 +189,22 @@ def measured(runs: Runs, made: Made, rounds: int) -> Iterator[Result | str]:
         )
 
 
-def is_best_named(found: list[Result]) -> bool:
-    best = max(found, key=lambda one: one.predicted)
-    return best.truth >= max(one.truth for one in found) * (1 - _SAME)
-
-
 def main(programs: int = 40, first: int = 0, rounds: int = 3) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    results: list[Result] = []
-    refused, best = [], []
+    table = Table()
     with tempfile.TemporaryDirectory() as directory:
         runs = Runs(Path(directory))
         for seed in range(first, first + programs):
             made = generated(seed)
+            text = " ".join(made.spec)
             of_program = []
             for one in measured(runs, made, rounds):
                 if isinstance(one, str):
-                    refused.append(f"{made.name}: {one}")
-                    print(f"{made.name:12} {' '.join(made.spec):60} refused: {one}", flush=True)
+                    table.refuse(made.name, one, text)
                 else:
                     of_program.append(one)
-            for one in of_program:
-                covers = "in" if one.low <= one.truth <= one.high else "OUT"
-                print(
-                    f"{made.name:12} {one.change:8} predicted {one.predicted:5.2f}"
-                    f" ({one.low:5.2f} to {one.high:5.2f}) truth {one.truth:5.2f}"
-                    f" error {one.error:+6.1%} {covers:3} {' '.join(made.spec)}",
-                    flush=True,
-                )
-            if of_program:
-                best.append(is_best_named(of_program))
-            results += of_program
-    summary(results, refused, best)
-
-
-def summary(results: list[Result], refused: list[str], best: list[bool]) -> None:
-    errors = sorted(abs(one.error) for one in results)
-    if not errors:
-        raise SystemExit("all programs were refused")
-    inside = sum(one.low <= one.truth <= one.high for one in results)
-    print(f"\npredictions {len(errors)}, programs refused {len(refused)}")
-    print(f"median error {statistics.median(errors):.1%}, nine in ten {_ninth(errors):.1%}")
-    print(f"interval has the truth: {inside} of {len(errors)}")
-    print(f"best change named: {sum(best)} of {len(best)}")
-    for one in refused:
-        print(f"refused {one}")
-
-
-def _ninth(errors: list[float]) -> float:
-    return errors[min(len(errors) - 1, len(errors) * 9 // 10)]
+            table.add(of_program, text)
+    table.print_summary()
 
 
 if __name__ == "__main__":
