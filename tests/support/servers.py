@@ -67,7 +67,8 @@ class MariaDB:
         install = [str(need("mariadb-install-db", "mariadb-server")), "--no-defaults"]
         install += [f"--datadir={data}", "--user=root", "--skip-test-db"]
         install += ["--auth-root-authentication-method=normal"]
-        subprocess.run(install, check=True, capture_output=True, timeout=_LOAD_S)
+        if not (data / "mysql").exists():
+            subprocess.run(install, check=True, capture_output=True, timeout=_LOAD_S)
         self.command = [str(need("mariadbd", "mariadb-server")), "--no-defaults"]
         self.command += [f"--datadir={data}", "--user=root", "--skip-networking"]
         self.command += [f"--socket={self._socket}", f"--log-error={directory / 'log'}"]
@@ -95,9 +96,12 @@ class MariaDB:
 
     def sysbench(self, *arguments: str) -> str:
         """Run oltp_read_write on two tables; return its output."""
+        command = self.sysbench_command(*arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LOAD_S)
+        return done.stdout
+
+    def sysbench_command(self, *arguments: str) -> list[str]:
+        """Return the command that runs oltp_read_write on two tables."""
         command = [str(self._need("sysbench")), "oltp_read_write", "--db-driver=mysql"]
         command += [f"--mysql-socket={self._socket}", "--mysql-user=root", "--tables=2"]
-        done = subprocess.run(
-            [*command, *arguments], capture_output=True, text=True, check=True, timeout=_LOAD_S
-        )
-        return done.stdout
+        return [*command, *arguments]

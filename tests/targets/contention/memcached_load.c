@@ -1,6 +1,6 @@
-/* Load for memcached: memcached_load PORT CONNECTIONS BATCH SECONDS. Each connection has a thread.
- * The thread sends BATCH requests at a time, nine gets to one set. The thread reads all answers
- * before the next batch. Says {"requests": ..., "seconds": ...}.
+/* Load for memcached: memcached_load PORT CONNECTIONS BATCH SECONDS [PAUSE_US]. Each connection has
+ * a thread. The thread sends BATCH requests at a time, nine gets to one set. The thread reads all
+ * answers, and pauses, before the next batch. Says {"requests": ..., "seconds": ...}.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -10,7 +10,7 @@
 
 enum { KEYS = 10000, VALUE = 100, BATCH_MAX = 64, SETS_EVERY = 10 };
 
-static int port, batch;
+static int port, batch, pause_us;
 static atomic_int stop;
 static atomic_ulong requests;
 
@@ -63,6 +63,8 @@ static void *client(void *argument)
         send_all(server, text, (size_t)at);
         read_answers(server, batch);
         atomic_fetch_add_explicit(&requests, (unsigned long)batch, memory_order_relaxed);
+        if (pause_us)
+            usleep((useconds_t)pause_us);
     }
     close(server);
     return NULL;
@@ -76,6 +78,7 @@ int main(int argc, char **argv)
     port = atoi(argv[1]);
     int connections = atoi(argv[2]);
     batch = atoi(argv[3]);
+    pause_us = argc > 5 ? atoi(argv[5]) : 0;
     if (connections > 64 || batch > BATCH_MAX)
         return 2;
     double before = now();
