@@ -1,0 +1,1 @@
+"""Real programs whose changes bench/whatif_real.py predicts and makes."""
