@@ -17,7 +17,7 @@ class MariaDBServer(RealProgram):
 
     name = "mariadb"
     unit = "queries"
-    recorded_s = 2.0
+    recorded_s = 1.0
     base: ClassVar[Setting] = {"connections": 8}
     changes: ClassVar[Sequence[RealChange]] = (
         RealChange("4 threads", "--threads", "mariadbd", "4", {"connections": 4}),
