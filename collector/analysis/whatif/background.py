@@ -7,7 +7,12 @@ from collections.abc import Collection, Mapping
 from msgspec.structs import replace
 
 from locktop.collector.analysis.whatif.evidence import Evidence, ThreadTimes
-from locktop.collector.analysis.whatif.simulated_program import Do, Operation, ThreadModel
+from locktop.collector.analysis.whatif.simulated_program import (
+    Do,
+    Operation,
+    Program,
+    ThreadModel,
+)
 
 #: A thread with a smaller share of a CPU takes nothing from the others.
 _BUSY_SHARE = 0.01
@@ -41,11 +46,34 @@ def other_programs(evidence: Evidence) -> list[ThreadModel]:
     Linux prefers threads that sleep much. So a program whose threads hardly wait for CPUs gets the
     CPUs that it wants. If they do wait, the scheduler prefers the others, which keep what they use.
     """
-    others = evidence.others_cpus
-    shares = [1.0] * int(others)
-    if others - int(others) > _BUSY_SHARE:
-        shares.append(others - int(others))
     is_preferred = _waits_for_cpus(_active(evidence), evidence.span_ns)
+    return _others(evidence.others_cpus, is_preferred)
+
+
+def with_cpus(program: Program, cpus: int) -> Program:
+    """Return a program with another number of CPUs.
+
+    With fewer of them, the other programs go on with the CPUs that this program may no longer use.
+    """
+    others = [thread for thread in program.threads if not thread.tid]
+    used = sum(_used_share(thread) for thread in others)
+    left = max(0.0, used - max(0, program.cpus - cpus))
+    own = [thread for thread in program.threads if thread.tid]
+    is_preferred = any(thread.is_other for thread in others)
+    return replace(program, cpus=cpus, threads=(*own, *_others(left, is_preferred)))
+
+
+def _used_share(thread: ThreadModel) -> float:
+    whole_ns = sum(one.amount for one in thread.operations)
+    used_ns = sum(one.amount for one in thread.operations if one.do == Do.COMPUTE)
+    return used_ns / whole_ns
+
+
+def _others(cpus: float, is_preferred: bool) -> list[ThreadModel]:
+    """Return threads of other programs that use so many CPUs."""
+    shares = [1.0] * int(cpus)
+    if cpus - int(cpus) > _BUSY_SHARE:
+        shares.append(cpus - int(cpus))
     return [_busy_thread(0, share, is_other=is_preferred) for share in shares]
 
 

@@ -8,6 +8,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from locktop.collector.analysis.whatif.background import with_cpus
 from locktop.collector.analysis.whatif.simulated_program import (
     Do,
     LockModel,
@@ -28,7 +29,7 @@ _FEW_SIGNALS = 0.02
 def changed(program: Program, change: Change) -> Program:
     """Return the program after a change."""
     if change.kind is ChangeKind.CPUS:
-        return replace(program, cpus=max(1, round(change.amount)))
+        return with_cpus(program, max(1, round(change.amount)))
     if change.kind is ChangeKind.THREADS:
         return _with_threads(program, change.group, max(1, round(change.amount)))
     index = next((n for n, lock in enumerate(program.locks) if lock.lock == change.lock), None)

@@ -12,8 +12,10 @@ from locktop.collector.analysis.whatif.simulated_program import Do, Program
 from locktop.collector.analysis.whatif.simulator import Simulator
 from locktop.collector.model import Change, Prediction
 
-#: Rounds of one simulation, about, and the shortest simulated time, nanoseconds.
-_ROUNDS, _MIN_SPAN_NS, _MAX_SPAN_NS = 4000, 50_000_000, 20_000_000_000
+#: Rounds and operations of one simulation, about. Some programs have hundreds of calls a round.
+_ROUNDS, _OPERATIONS = 4000, 150_000
+#: The shortest and the longest simulated time, nanoseconds.
+_MIN_SPAN_NS, _MAX_SPAN_NS = 50_000_000, 20_000_000_000
 _WARM_UP = 0.3
 #: Times that the spans are drawn for the interval; its ends.
 _DRAWS, _LOW, _HIGH = 400, 0.05, 0.95
@@ -36,7 +38,9 @@ class SpanReplays:
         rounds = sum(
             operation.do == Do.ROUND for one in program.threads for operation in one.operations
         )
-        span_ns = program.span_ns * _ROUNDS / max(rounds, 1)
+        operations = sum(len(one.operations) for one in program.threads)
+        spans = min(_ROUNDS / max(rounds, 1), _OPERATIONS / max(operations, 1))
+        span_ns = program.span_ns * spans
         self._span_ns = round(min(max(span_ns, _MIN_SPAN_NS), _MAX_SPAN_NS))
         self.base = self.replay(program)
 

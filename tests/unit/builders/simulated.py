@@ -36,7 +36,9 @@ def program(
 ) -> Program:
     """A program of groups: the number of threads and the operations of each."""
     models = [
-        ThreadModel(tid=100 * group + number, group=f"group{group}", role=1, operations=operations)
+        ThreadModel(
+            tid=100 * group + number + 1, group=f"group{group}", role=1, operations=operations
+        )
         for group, (count, operations) in enumerate(threads)
         for number in range(count)
     ]

@@ -11,6 +11,7 @@ from locktop.collector.analysis.whatif.background import (
     is_starved,
     other_programs,
     own_queueing,
+    with_cpus,
 )
 from locktop.collector.analysis.whatif.evidence import Evidence, ThreadTimes
 from locktop.collector.analysis.whatif.simulated_program import ThreadModel
@@ -57,6 +58,15 @@ def test_other_programs_yield_to_one_that_never_waits_for_a_cpu() -> None:
     pause = program((1, (compute(50), sleep(950), ROUND)), cpus=2)
     whole = replace(pause, threads=(*pause.threads, *found))
     assert sum(Simulator(whole).run(200_000_000, SPAN_NS).rounds) == pytest.approx(1000, rel=0.05)
+
+
+@pytest.mark.parametrize(("cpus", "possible"), [(1, 0.8), (2, 0.8), (3, 1.8)])
+def test_other_programs_go_on_with_cpus_that_this_one_leaves(cpus: int, possible: float) -> None:
+    ours = program((8, (compute(500), ROUND)), cpus=2)
+    found = other_programs(evidence(cpu_s=0.1, others_cpus=1.2, queued_s=0.5))
+    whole = with_cpus(replace(ours, threads=(*ours.threads, *found)), cpus)
+    outcome = Simulator(whole).run(200_000_000, SPAN_NS)
+    assert sum(outcome.rounds) == pytest.approx(2000 * possible, rel=0.02)
 
 
 def test_cpus_are_busy_with_this_program_and_those_before_it() -> None:

@@ -68,8 +68,8 @@ def test_threads_with_another_role_stay_as_they_are() -> None:
 
 
 def pair_with_signals(rounds: int) -> Program:
-    """A thread that wakes thread 100 once in so many rounds, which are those of thread 100."""
-    units = (LockModel(66, LockType.UNITS, 0, waiter=100),)
+    """A thread that wakes thread 101 once in so many rounds, which are those of thread 101."""
+    units = (LockModel(66, LockType.UNITS, 0, waiter=101),)
     waker = (*(sleep(100), ROUND) * rounds, Operation(Do.POST, 0, 1))
     woken = (Operation(Do.WAIT, 0), *(sleep(10), ROUND) * rounds)
     return program((1, waker), (1, woken), locks=units)
