@@ -173,7 +173,7 @@ class _Drained:
                 self._lost.append((begin_ns, batch.time_ns))
             else:
                 kept.append(batch)
-            counts[step] += batch.packed
+            counts[step] += batch.packed + batch.mark_count
             begin_ns = batch.time_ns
         self._batches = kept
 
