@@ -3,20 +3,27 @@
 The simulation is one of discrete events. The locks behave as those of glibc:
 
 - A mutex that is released is free. The first waiter is woken and tries again, so another thread
-  may take the mutex before it (nptl/pthread_mutex_unlock.c, lll_futex_wake).
+  may take the mutex before it. That thread knows of no waiters, so its release wakes nobody unless
+  a waiter tried meanwhile (nptl/lowlevellock.c, lll_lock_wait).
 - An rwlock prefers readers: a reader gets the lock while other readers have it. A writer, or the
   last reader, hands the lock over to waiters (nptl/pthread_rwlock_common.c).
 - A post adds a unit, and the woken thread tries to take one (nptl/sem_waitcommon.c).
 
-The CPUs behave as Linux's scheduler, in short (Documentation/scheduler/sched-eevdf.rst). Of the
-ready threads the one with the least CPU time runs next. A thread runs for a slice at most, if
-others are ready. A thread that wakes takes the CPU of a thread with much more CPU time.
+The CPUs behave as Linux's scheduler, in short (Documentation/scheduler/sched-eevdf.rst):
+
+- Each CPU has its own ready threads. The one with the least CPU time runs next, for a slice at most
+  if others are ready. A thread that wakes takes the CPU of a thread with much more CPU time.
+- A thread that wakes goes to a CPU without work, else to the CPU where it ran last. It stays there
+  if it had more than its share of this CPU.
+- A CPU without work pulls a ready thread from another one, but none that ran a moment ago. If the
+  CPU mostly lacks work for a short time only, it waits for the next tick (newidle_balance and
+  task_hot of kernel/sched/fair.c). So CPUs may idle while threads are ready.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from random import Random
 
 from locktop.collector.analysis.whatif.simulated_program import (
@@ -30,6 +37,10 @@ from locktop.collector.analysis.whatif.simulated_program import (
 
 _SLICE_NS = 3_000_000
 _GRANULE_NS = 1_000_000
+#: A CPU with less time without work pulls no thread, and a thread that ran so recently stays.
+_MIGRATION_NS = 500_000
+#: The longest time without work that counts, and the time between two ticks.
+_MAX_IDLE_NS, _TICK_NS = 1_000_000, 4_000_000
 #: The most a thread that slept is favoured.
 _CREDIT_NS = 1_500_000
 #: The CPU time of threads that the scheduler prefers.
@@ -42,9 +53,21 @@ _MAX_OPERATIONS = 1000
 _COMPUTE, _SLEEP, _TAKE, _SHARE, _RELEASE, _WAIT, _POST, _MEET, _ROUND = (int(do) for do in Do)
 
 
+class _Cpu:
+    __slots__ = ("idle_ns", "idle_since_ns", "least_ns", "ready", "running")
+
+    def __init__(self) -> None:
+        self.running: _Thread | None = None
+        self.ready: list[tuple[int, int, _Thread]] = []  # a heap by used_ns
+        self.least_ns = 0  # CPU time of the threads that run next
+        self.idle_ns = _MAX_IDLE_NS  # the mean time without work
+        self.idle_since_ns = 0
+
+
 class _Thread:
     __slots__ = (
         "at",
+        "cpu",
         "got",
         "is_other",
         "left_ns",
@@ -53,6 +76,7 @@ class _Thread:
         "operations",
         "passed_by",
         "queued",
+        "ran_ns",
         "rounds",
         "since_ns",
         "slice_ns",
@@ -62,8 +86,9 @@ class _Thread:
         "waits_ns",
     )
 
-    def __init__(self, number: int, model: ThreadModel, at: int) -> None:
+    def __init__(self, number: int, model: ThreadModel, at: int, cpu: _Cpu) -> None:
         self.number = number
+        self.cpu = cpu  # where the thread runs or ran last
         self.operations = model.operations
         self.is_other = model.is_other
         self.at = at  # the next operation
@@ -71,6 +96,7 @@ class _Thread:
         # of the CPU, for the scheduler
         self.used_ns = _BEFORE_ALL if model.is_other else 0
         self.since_ns = 0  # on the CPU
+        self.ran_ns = -_MIGRATION_NS  # when it left the CPU
         self.slice_ns = 0  # used since it got the CPU
         self.stamp = 0  # events with another stamp are void
         self.on_cpu = False
@@ -83,12 +109,23 @@ class _Thread:
 
 
 class _Lock:
-    __slots__ = ("free", "owner", "readers", "threads", "type", "units", "wait_ns", "waiting")
+    __slots__ = (
+        "free",
+        "has_sleepers",
+        "owner",
+        "readers",
+        "threads",
+        "type",
+        "units",
+        "wait_ns",
+        "waiting",
+    )
 
     def __init__(self, lock: LockModel) -> None:
         self.type = lock.type
         self.free = True
         self.owner: _Thread | None = None  # of a lock that one thread has alone
+        self.has_sleepers = False  # a mutex whose release wakes a thread
         self.readers = 0
         self.units = lock.units
         self.threads = lock.units  # of a barrier
@@ -115,17 +152,15 @@ class Simulator:
         self._random = Random(seed)
         self._program = program
         self._locks = [_Lock(lock) for lock in program.locks]
+        self._cpus = [_Cpu() for _ in range(program.cpus)]
         self._threads = [
-            _Thread(number, thread, self._start(thread))
+            _Thread(number, thread, self._start(thread), self._cpus[number % program.cpus])
             for number, thread in enumerate(program.threads)
         ]
         self._now = 0
-        self._free_cpus = program.cpus
-        self._running: set[_Thread] = set()
-        self._ready: list[tuple[int, int, _Thread]] = []  # a heap by used_ns
+        self._tick_ns = _TICK_NS
         self._events: list[tuple[int, int, int, _Thread]] = []  # time, number, stamp
         self._number = 0
-        self._least_ns = 0  # CPU time of the threads that run next
         self._cpu_ns = 0
 
     def _start(self, thread: ThreadModel) -> int:
@@ -155,6 +190,9 @@ class Simulator:
     def _run_until(self, end_ns: int) -> None:
         events = self._events
         while events and events[0][0] <= end_ns:
+            if events[0][0] >= self._tick_ns:
+                self._tick(events[0][0])
+                continue
             self._now, _, stamp, thread = heappop(events)
             if stamp != thread.stamp:
                 continue
@@ -172,41 +210,54 @@ class Simulator:
     # ---- the CPUs ----
 
     def _becomes_ready(self, thread: _Thread) -> None:
+        thread.cpu = cpu = self._cpu_for(thread)
         if not thread.is_other:
-            thread.used_ns = max(thread.used_ns, self._least_ns - _CREDIT_NS)
-        if self._free_cpus:
-            self._free_cpus -= 1
-            thread.slice_ns = 0
-            self._runs(thread)
-            return
-        victim = max(self._running, key=self._used)
-        if self._used(victim) > thread.used_ns + _GRANULE_NS and victim.left_ns:
-            self._stops(victim)
-            self._queue(victim)
-            thread.slice_ns = 0
-            self._runs(thread)
+            thread.used_ns = max(thread.used_ns, cpu.least_ns - _CREDIT_NS)
+        running = cpu.running
+        if running is None:
+            idle_ns = self._now - cpu.idle_since_ns
+            cpu.idle_ns = min(cpu.idle_ns + (idle_ns - cpu.idle_ns) // 8, _MAX_IDLE_NS)
+            self._gets_cpu(thread)
+        elif self._used(running) > thread.used_ns + _GRANULE_NS and running.left_ns:
+            self._stops(running)
+            self._queue(running)
+            self._gets_cpu(thread)
         else:
             self._queue(thread)
+
+    def _cpu_for(self, thread: _Thread) -> _Cpu:
+        """Return the CPU on which a thread wakes: rather one without work."""
+        # Linux keeps a thread with more than its share on its CPU while it sleeps (DELAY_DEQUEUE).
+        if thread.cpu.running is None or thread.used_ns > thread.cpu.least_ns:
+            return thread.cpu
+        for cpu in self._cpus:
+            if cpu.running is None:
+                return cpu
+        if thread.is_other:
+            for cpu in self._cpus:
+                if cpu.running is not None and not cpu.running.is_other:
+                    return cpu
+        return thread.cpu
 
     def _used(self, thread: _Thread) -> int:
         return thread.used_ns if thread.is_other else thread.used_ns + self._now - thread.since_ns
 
     def _queue(self, thread: _Thread) -> None:
         self._number += 1
-        heappush(self._ready, (thread.used_ns, self._number, thread))
-        if len(self._ready) > 1:
-            return
-        # While nobody was ready, threads ran without an end of their slices.
-        for running in [one for one in self._running if one.left_ns > _SLICE_NS - one.slice_ns]:
+        cpu = thread.cpu
+        heappush(cpu.ready, (thread.used_ns, self._number, thread))
+        running = cpu.running
+        # While nobody was ready, the thread ran without an end of its slice.
+        if running is not None and running.left_ns > _SLICE_NS - running.slice_ns:
             self._stops(running)
             self._starts(running)
 
     def _starts(self, thread: _Thread) -> None:
         thread.since_ns = self._now
-        self._running.add(thread)
+        thread.cpu.running = thread
         thread.on_cpu = True
         part = thread.left_ns
-        if self._ready:
+        if thread.cpu.ready:
             part = min(part, max(0, _SLICE_NS - thread.slice_ns))
         self._later(thread, part)
 
@@ -217,30 +268,63 @@ class Simulator:
             thread.used_ns += ran_ns
         thread.slice_ns += ran_ns
         thread.left_ns = max(0, thread.left_ns - ran_ns)
+        thread.ran_ns = self._now
         self._cpu_ns += ran_ns
         thread.on_cpu = False
         thread.stamp += 1
-        self._running.discard(thread)
+        thread.cpu.running = None
 
     def _slice_ends(self, thread: _Thread) -> None:
         self._stops(thread)
-        if self._ready and thread.slice_ns >= _SLICE_NS:
+        if thread.cpu.ready and thread.slice_ns >= _SLICE_NS:
             self._queue(thread)
-            self._next()
+            self._next(thread.cpu)
         elif thread.left_ns:
             self._starts(thread)
         else:
             self._runs(thread)
 
-    def _next(self) -> None:
+    def _next(self, cpu: _Cpu) -> None:
         """Give a CPU to the thread that used the least."""
-        if not self._ready:
-            self._free_cpus += 1
-            return
-        used_ns, _, thread = heappop(self._ready)
-        self._least_ns = max(self._least_ns, used_ns)
+        if cpu.ready:
+            used_ns, _, thread = heappop(cpu.ready)
+            cpu.least_ns = max(cpu.least_ns, used_ns)
+            self._gets_cpu(thread)
+        elif cpu.idle_ns < _MIGRATION_NS or not self._pulls(cpu, _MIGRATION_NS):
+            cpu.idle_since_ns = self._now
+
+    def _gets_cpu(self, thread: _Thread) -> None:
         thread.slice_ns = 0
+        thread.cpu.running = thread
         self._runs(thread)
+
+    def _pulls(self, cpu: _Cpu, rest_ns: int) -> bool:
+        """Run a thread that is ready for another CPU, and did not run for ``rest_ns``."""
+        busiest = max(self._cpus, key=_ready_threads)
+        latest_ns = self._now - rest_ns
+        movable = [entry for entry in busiest.ready if entry[2].ran_ns <= latest_ns]
+        if not movable:
+            return False
+        entry = min(movable)
+        busiest.ready.remove(entry)
+        heapify(busiest.ready)
+        thread = entry[2]
+        thread.cpu = cpu
+        if not thread.is_other:
+            thread.used_ns += cpu.least_ns - busiest.least_ns
+        self._gets_cpu(thread)
+        return True
+
+    def _tick(self, next_ns: int) -> None:
+        """Let the CPUs without work pull threads, at the last tick before ``next_ns``."""
+        if any(cpu.ready for cpu in self._cpus):
+            self._now = self._tick_ns
+            for cpu in self._cpus:
+                if cpu.running is None:
+                    self._pulls(cpu, 0)
+            self._tick_ns += _TICK_NS
+        else:
+            self._tick_ns += (next_ns - self._tick_ns) // _TICK_NS * _TICK_NS + _TICK_NS
 
     def _runs(self, thread: _Thread) -> None:
         """Take the operations of a thread that has a CPU, until it computes or waits."""
@@ -266,7 +350,8 @@ class Simulator:
             thread.at = (thread.at + 1) % len(operations)
         else:
             self._later(thread, _SLICE_NS)  # operations without any time: never a busy loop
-        self._next()
+        thread.cpu.running = None
+        self._next(thread.cpu)
 
     # ---- the locks ----
 
@@ -283,6 +368,7 @@ class Simulator:
             thread.got = False
             if do == _TAKE:
                 lock.owner = thread
+                lock.has_sleepers = bool(thread.waits_ns)
             if thread.waits_ns:
                 lock.wait_ns += self._now - thread.waits_ns
                 thread.waits_ns = 0
@@ -291,6 +377,7 @@ class Simulator:
         else:
             thread.waits_ns = thread.waits_ns or max(self._now, 1)
             thread.waits_for = lock
+            lock.has_sleepers = True
             lock.waiting.append((thread, do))
             return False
         return True
@@ -344,7 +431,8 @@ class Simulator:
         else:
             lock.free = True
         if lock.type is LockType.MUTEX:
-            self._wake(lock)
+            if lock.has_sleepers:
+                self._wake(lock)
         elif lock.free:
             self._pass_on(lock)
 
@@ -362,6 +450,10 @@ class Simulator:
         elif lock.waiting:
             lock.free = False
             self._hand_over(lock)
+
+
+def _ready_threads(cpu: _Cpu) -> int:
+    return len(cpu.ready)
 
 
 def _closes_cycle(thread: _Thread, lock: _Lock) -> bool:
