@@ -39,6 +39,7 @@ _REFUSALS = {
         "the threads of this group mostly wait for requests; another number of them does not change"
         " how many requests come"
     ),
+    WhatIfRefusal.STOPPED: "after a change, threads of the replay wait for each other for ever",
     WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
 }
 

@@ -51,6 +51,7 @@ class WhatIfRefusal(StrEnum):
     STARVED = "CPU limit"  # threads wait for CPUs while CPUs are free
     DEPENDENT = "dependent threads"  # the threads of a group wake each other one by one
     REQUESTS = "waits for requests"  # the threads of a group mostly wait for requests
+    STOPPED = "stopped replay"  # after a change, threads of the replay wait for each other
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
 
 

@@ -69,7 +69,10 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
     ]
     hindrances = (_hindrance(evidence, spans, one) for one in changes)
     refusal = refusal or next((one for one in hindrances if one is not None), None)
-    predictions = [predict(spans, change) for change in changes] if refusal is None else []
+    tried = [predict(spans, change) for change in changes] if refusal is None else []
+    predictions = [one for one in tried if one is not None]
+    if question.changes and len(predictions) < len(tried):
+        refusal, predictions = WhatIfRefusal.STOPPED, []
     return WhatIf(
         span_s=evidence.span_ns / 1e9,
         parts=len(spans),

@@ -22,6 +22,7 @@ from locktop.collector.model import Change, ChangeKind
 _TIMED = (Do.COMPUTE, Do.SLEEP)
 _TAKEN = (Do.TAKE, Do.SHARE)
 _SIGNALS = (Do.WAIT, Do.POST)
+_OF_LOCKS = (*_TAKEN, Do.RELEASE, *_SIGNALS)
 #: For each round, so few signals to one thread are left out.
 _FEW_SIGNALS = 0.02
 
@@ -126,32 +127,58 @@ def _with_threads(program: Program, group: str, count: int) -> Program:
         return program
     tids = {one.tid for one in present}
     others = [one for one in program.threads if one not in present]
-    copies = (
-        replace(present[number % len(present)], is_copy=True)
-        for number in range(len(present), count)
-    )
+    locks = list(program.locks)
+    own = _locks_of_one(program)
+    copies = [
+        _copy(present[number % len(present)], locks, own) for number in range(len(present), count)
+    ]
     # The few signals from one of these threads to another one are left out.
     threads = [
-        replace(thread, operations=_without_signals(program, thread, tids))
+        replace(thread, operations=_without_signals(locks, thread, tids))
         for thread in (*others, *present[:count], *copies)
     ]
-    return replace(program, threads=tuple(threads), locks=_met(program.locks, threads))
+    return replace(program, threads=tuple(threads), locks=_met(locks, threads))
+
+
+def _locks_of_one(program: Program) -> set[int]:
+    """Return the indexes of the locks that only one thread uses."""
+    users: dict[int, set[int]] = {}
+    for thread in program.threads:
+        for one in thread.operations:
+            if one.do in _OF_LOCKS:
+                users.setdefault(one.lock, set()).add(thread.tid)
+    return {lock for lock, tids in users.items() if len(tids) == 1}
+
+
+def _copy(thread: ThreadModel, locks: list[LockModel], own: Collection[int]) -> ThreadModel:
+    """Return one more thread such as another one. Locks that only that one uses are added anew."""
+    new: dict[int, int] = {}
+    operations = []
+    for one in thread.operations:
+        if one.do in _OF_LOCKS and one.lock in own:
+            if one.lock not in new:
+                new[one.lock] = len(locks)
+                locks.append(locks[one.lock])
+            operations.append(one._replace(lock=new[one.lock]))
+        else:
+            operations.append(one)
+    return replace(thread, operations=tuple(operations), is_copy=True)
 
 
 def _without_signals(
-    program: Program, thread: ThreadModel, tids: Collection[int]
+    locks: Sequence[LockModel], thread: ThreadModel, tids: Collection[int]
 ) -> tuple[Operation, ...]:
     is_one = thread.tid in tids
     return tuple(
         one
         for one in thread.operations
         if one.do not in _SIGNALS
-        or not (waiter := program.locks[one.lock].waiter)
+        or not (waiter := locks[one.lock].waiter)
         or not (is_one or waiter in tids)
     )
 
 
-def _met(locks: tuple[LockModel, ...], threads: Sequence[ThreadModel]) -> tuple[LockModel, ...]:
+def _met(locks: Sequence[LockModel], threads: Sequence[ThreadModel]) -> tuple[LockModel, ...]:
     """Return the locks with barriers for the threads that meet there."""
     return tuple(
         replace(lock, units=sum(_meets(thread.operations, number) for thread in threads))

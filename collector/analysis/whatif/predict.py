@@ -17,6 +17,8 @@ _ROUNDS, _OPERATIONS = 4000, 150_000
 #: The shortest and the longest simulated time, nanoseconds.
 _MIN_SPAN_NS, _MAX_SPAN_NS = 50_000_000, 20_000_000_000
 _WARM_UP = 0.3
+#: So many more threads than before may wait for all the time, of all threads.
+_MAX_STOPPED = 0.05
 #: Times that the spans are drawn for the interval; its ends.
 _DRAWS, _LOW, _HIGH = 400, 0.05, 0.95
 #: The error of the model itself, as a share of the gain and of the throughput.
@@ -27,7 +29,7 @@ class Replay(NamedTuple):
     """One simulation."""
 
     rounds_per_s: dict[str, float]  # by group
-    cpu_share: float  # of the CPUs
+    stopped: int  # threads that waited for all the time
 
 
 class SpanReplays:
@@ -50,22 +52,27 @@ class SpanReplays:
         rates: dict[str, float] = {}
         for thread, rounds in zip(program.threads, outcome.rounds, strict=True):
             rates[thread.group] = rates.get(thread.group, 0.0) + rounds * 1e9 / outcome.span_ns
-        return Replay(rates, outcome.cpu_ns / (outcome.span_ns * program.cpus))
+        return Replay(rates, outcome.stopped)
 
-    def ratio_parts(self, change: Change) -> tuple[float, float]:
-        """Return the rounds a second after a change, and before."""
+    def ratio_parts(self, change: Change) -> tuple[float, float] | None:
+        """Return the rounds a second after a change, and before; None: threads stop after it."""
         after = self.replay(changed(self.program, change))
+        if after.stopped > self.base.stopped + _MAX_STOPPED * len(self.program.threads):
+            return None
         return sum(after.rounds_per_s.values()), sum(self.base.rounds_per_s.values())
 
 
-def predict(spans: Sequence[SpanReplays], change: Change) -> Prediction:
-    """Predict the throughput after a change.
+def predict(spans: Sequence[SpanReplays], change: Change) -> Prediction | None:
+    """Predict the throughput after a change; None: threads of the replay stop after it.
 
     Args:
         spans: at least one.
         change: of their programs.
     """
-    parts = [span.ratio_parts(change) for span in spans]
+    replayed = [span.ratio_parts(change) for span in spans]
+    parts = [one for one in replayed if one is not None]
+    if len(parts) < len(replayed):
+        return None
     ratio = _ratio(parts)
     random = Random(1)
     drawn = sorted(_ratio(random.choices(parts, k=len(parts))) for _ in range(_DRAWS))

@@ -136,11 +136,14 @@ class _Lock:
 class Outcome:
     """The counts of a simulation after its warm-up."""
 
-    __slots__ = ("cpu_ns", "rounds", "span_ns", "wait_ns")
+    __slots__ = ("cpu_ns", "rounds", "span_ns", "stopped", "wait_ns")
 
-    def __init__(self, rounds: list[int], wait_ns: list[int], cpu_ns: int, span_ns: int) -> None:
+    def __init__(
+        self, rounds: list[int], wait_ns: list[int], stopped: int, cpu_ns: int, span_ns: int
+    ) -> None:
         self.rounds = rounds  # by thread
         self.wait_ns = wait_ns  # by lock
+        self.stopped = stopped  # threads that only waited
         self.cpu_ns = cpu_ns  # of all threads
         self.span_ns = span_ns
 
@@ -183,6 +186,7 @@ class Simulator:
         return Outcome(
             rounds=[t.rounds - before for t, before in zip(self._threads, rounds, strict=True)],
             wait_ns=[k.wait_ns - before for k, before in zip(self._locks, waits, strict=True)],
+            stopped=sum(0 < thread.waits_ns <= warm_up_ns for thread in self._threads),
             cpu_ns=self._cpu_ns - cpu_ns,
             span_ns=span_ns,
         )

@@ -23,7 +23,9 @@ CROWD = program((16, (sleep(100), *holding(0, sleep(100)), ROUND)))
 
 def gain(kind: ChangeKind, amount: float, group: str = "") -> float:
     change = Change(kind=kind, amount=amount, lock=0 if group else 65, group=group)
-    return predict([SpanReplays(CROWD)], change).ratio
+    found = predict([SpanReplays(CROWD)], change)
+    assert found is not None
+    return found.ratio
 
 
 def test_half_the_hold_of_a_saturated_lock_doubles_the_throughput() -> None:
@@ -107,3 +109,23 @@ def test_the_interval_has_the_prediction() -> None:
     found = predict([SpanReplays(CROWD)], Change(kind=ChangeKind.HOLD, amount=0.5, lock=65))
     assert found.low < found.ratio <= found.high
     assert found.bound == pytest.approx(2.0, rel=0.02)
+
+
+def test_a_copy_of_a_thread_has_locks_of_its_own() -> None:
+    """A lock that only one thread uses is not fought over by the copies of this thread."""
+    locks = (LockModel(65, LockType.MUTEX), LockModel(66, LockType.MUTEX))
+    alone = program((1, (sleep(100), *holding(1, sleep(900)), ROUND)), locks=locks)
+    after = changed(alone, Change(kind=ChangeKind.THREADS, amount=4, group="group0"))
+    assert len(after.locks) == 5
+    assert sum(Simulator(after).run(0, 10**9).rounds) == pytest.approx(4000, rel=0.01)
+
+
+def test_a_change_that_stops_threads_has_no_prediction() -> None:
+    waiter = (Operation(Do.WAIT, 0), sleep(100), ROUND)
+    locks = (LockModel(65, LockType.UNITS, 0),)
+    queue = program((1, (sleep(100), Operation(Do.POST, 0, 1))), (4, waiter), locks=locks)
+    assert predict([SpanReplays(queue)], Change(ChangeKind.CPUS, 1)) is not None
+    end = replace(queue, threads=queue.threads[1:])
+    replays = SpanReplays(queue)
+    replays.program = end
+    assert predict([replays], Change(ChangeKind.CPUS, 1)) is None
