@@ -18,6 +18,8 @@ from locktop.collector.analysis.whatif.evidence import StateSample
 
 #: By so many samples the mean of the threads counts in each pair.
 _PRIOR = 0.5
+#: A thread that sleeps leaves its CPU, and that alone takes longer than this, nanoseconds.
+_LEAST_SLEEP_NS = 2000
 #: Halvings of an interval in a search.
 _HALVINGS = 40
 
@@ -128,8 +130,12 @@ def split(
         the others of their pair. So a part that is longer than a multiple of the median of its pair
         counts as a usual one. The multiple is the same for all pairs, and makes the sum ``cpu_ns``.
     """
+    sleeps = {
+        pair: [_sleep_ns(duration, ready_shares[pair]) for duration in parts]
+        for pair, parts in durations_ns.items()
+    }
     ready = {
-        pair: [duration * ready_shares[pair] for duration in parts]
+        pair: [one - sleep for one, sleep in zip(parts, sleeps[pair], strict=True)]
         for pair, parts in durations_ns.items()
     }
     cuts = _cuts({pair: _Parts(sorted(parts)) for pair, parts in ready.items()}, cpu_ns)
@@ -137,12 +143,18 @@ def split(
         pair: [
             TimeUse(
                 cpu_ns=round(part if part <= cuts[pair].above else cuts[pair].to),
-                sleep_ns=round(duration * (1 - ready_shares[pair])),
+                sleep_ns=round(sleep),
             )
-            for duration, part in zip(durations_ns[pair], parts, strict=True)
+            for part, sleep in zip(parts, sleeps[pair], strict=True)
         ]
         for pair, parts in ready.items()
     }
+
+
+def _sleep_ns(duration_ns: int, ready_share: float) -> float:
+    """Return for how long a thread slept in a part of its own time; 0.0 if less than a switch."""
+    sleep_ns = duration_ns * (1 - ready_share)
+    return sleep_ns if sleep_ns >= _LEAST_SLEEP_NS else 0.0
 
 
 class _Cut(NamedTuple):

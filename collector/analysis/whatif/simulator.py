@@ -3,8 +3,8 @@
 The simulation is one of discrete events. The locks behave as those of glibc:
 
 - A mutex that is released is free. The first waiter is woken and tries again, so another thread
-  may take the mutex before it. That thread knows of no waiters, so its release wakes nobody unless
-  a waiter tried meanwhile (nptl/lowlevellock.c, lll_lock_wait).
+  may take the mutex before it. Such a thread knows of no waiters. So its release wakes a thread
+  only if a waiter tried meanwhile (nptl/lowlevellock.c, lll_lock_wait).
 - An rwlock prefers readers: a reader gets the lock while other readers have it. A writer, or the
   last reader, hands the lock over to waiters (nptl/pthread_rwlock_common.c).
 - A post adds a unit, and the woken thread tries to take one (nptl/sem_waitcommon.c).
@@ -13,11 +13,11 @@ The CPUs behave as Linux's scheduler, in short (Documentation/scheduler/sched-ee
 
 - Each CPU has its own ready threads. The one with the least CPU time runs next, for a slice at most
   if others are ready. A thread that wakes takes the CPU of a thread with much more CPU time.
-- A thread that wakes goes to a CPU without work, else to the CPU where it ran last. It stays there
-  if it had more than its share of this CPU.
-- A CPU without work pulls a ready thread from another one, but none that ran a moment ago. If the
-  CPU mostly lacks work for a short time only, it waits for the next tick (newidle_balance and
-  task_hot of kernel/sched/fair.c). So CPUs may idle while threads are ready.
+- A thread that wakes goes to a CPU without work, else to the CPU where it ran last. A thread that
+  had more than its share of this CPU stays there.
+- A CPU without work pulls a ready thread from another one, but none that ran a moment ago. A CPU
+  that mostly lacks work for a short time waits for the next tick. So CPUs may idle while threads
+  are ready (newidle_balance and task_hot of kernel/sched/fair.c).
 """
 
 from __future__ import annotations

@@ -73,13 +73,18 @@ def test_a_computation_of_many_slices_does_not_take_from_short_ones() -> None:
 
 
 def test_nothing_is_cut_if_the_threads_always_had_a_cpu() -> None:
-    durations_ns = {HOLD: [10, 20, 30_000], THINK: [5]}
-    used = split(durations_ns, {HOLD: 1.0, THINK: 0.2}, 30_031)
+    durations_ns = {HOLD: [10, 20, 30_000], THINK: [5000]}
+    used = split(durations_ns, {HOLD: 1.0, THINK: 0.2}, 31_030)
     assert used[HOLD] == [TimeUse(10, 0), TimeUse(20, 0), TimeUse(30_000, 0)]
-    assert used[THINK] == [TimeUse(1, 4)]
+    assert used[THINK] == [TimeUse(1000, 4000)]
+
+
+def test_no_thread_sleeps_for_less_time_than_a_switch_takes() -> None:
+    used = split({HOLD: [100], THINK: [20_000]}, {HOLD: 0.9, THINK: 0.8}, 16_100)
+    assert used == {HOLD: [TimeUse(100, 0)], THINK: [TimeUse(16_000, 4000)]}
 
 
 def test_sleep_is_not_cut() -> None:
-    used = split({HOLD: [1000, 1000, 9000]}, {HOLD: 0.5}, 1500)
-    assert [one.sleep_ns for one in used[HOLD]] == [500, 500, 4500]
-    assert [one.cpu_ns for one in used[HOLD]] == [500, 500, 500]
+    used = split({HOLD: [10_000, 10_000, 90_000]}, {HOLD: 0.5}, 15_000)
+    assert [one.sleep_ns for one in used[HOLD]] == [5000, 5000, 45_000]
+    assert [one.cpu_ns for one in used[HOLD]] == [5000, 5000, 5000]
