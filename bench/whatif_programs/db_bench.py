@@ -26,7 +26,7 @@ _LONG_S = 120
 
 
 class RocksDB(RealProgram):
-    """RocksDB of Debian. Its cache has one shard in place of 64; it has large values."""
+    """RocksDB of Debian. Its cache has one shard in place of 64."""
 
     name = "rocksdb"
     unit = "reads"
@@ -37,7 +37,7 @@ class RocksDB(RealProgram):
         RealChange("2 threads", "--threads", "db_bench", "2", {"threads": 2}),
         RealChange("1 CPU", "--cpus", "", "1", {"cpus": 1}),
     )
-    _KEYS, _BYTES = 1500, 200_000
+    _KEYS, _BYTES = 60_000, 5_000
 
     def prepare(self, cache: Path) -> None:
         self._data = cache / "rocksdb"

@@ -52,6 +52,7 @@ class WhatIfRefusal(StrEnum):
     DEPENDENT = "dependent threads"  # the threads of a group wake each other one by one
     REQUESTS = "waits for requests"  # the threads of a group mostly wait for requests
     STOPPED = "stopped replay"  # after a change, threads of the replay wait for each other
+    BRIEF = "brief threads"  # threads begin or end in the span
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
 
 

@@ -31,6 +31,8 @@ PARTS, _MAX_RECORDS, _MIN_PARTS = 8, 6000, 4
 _MIN_ROUNDS = 100
 #: By so much the replay may differ from the recording, and the parts from their median.
 _MAX_REPLAY_ERROR, _MAX_PHASE_CHANGE = 0.05, 1.5
+#: The largest share of records of threads that begin or end in the span.
+_MAX_BRIEF = 0.2
 #: The largest share of threads in waits that the library does not observe.
 _MAX_UNOBSERVED = 0.1
 #: The largest share of their sleep in which threads may wait for requests, if their number changes.
@@ -119,6 +121,9 @@ def _refusal(
     )
     if rounds < _MIN_ROUNDS:
         return WhatIfRefusal.FEW
+    brief = sum(record.tid not in evidence.times for record in evidence.records)
+    if brief > _MAX_BRIEF * len(evidence.records):
+        return WhatIfRefusal.BRIEF
     if evidence.unobserved_share > _MAX_UNOBSERVED:
         return WhatIfRefusal.UNOBSERVED
     active = evidence.active

@@ -93,6 +93,11 @@ def with_unobserved_waits(evidence: Evidence) -> Evidence:
     return replace(evidence, unobserved_share=0.5)
 
 
+def with_brief_threads(evidence: Evidence) -> Evidence:
+    lasting = {tid: one for tid, one in evidence.times.items() if tid <= THREADS // 2}
+    return replace(evidence, times=lasting)
+
+
 @pytest.mark.parametrize(
     ("changed", "refusal"),
     [
@@ -101,6 +106,7 @@ def with_unobserved_waits(evidence: Evidence) -> Evidence:
         (with_a_pause, WhatIfRefusal.PHASES),
         (without_cpus, WhatIfRefusal.STARVED),
         (with_unobserved_waits, WhatIfRefusal.UNOBSERVED),
+        (with_brief_threads, WhatIfRefusal.BRIEF),
     ],
 )
 def test_what_cannot_be_predicted_is_refused(
