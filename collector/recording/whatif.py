@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -28,7 +30,13 @@ class Answered(Struct, frozen=True):
     snapshot: Snapshot
 
 
-def of_process(source: Source, pid: int, duration_s: float, wanted: WantedChanges) -> Answered:
+def of_process(
+    source: Source,
+    pid: int,
+    duration_s: float,
+    wanted: WantedChanges,
+    on_recorded: Callable[[], None] | None = None,
+) -> Answered:
     """Record all holds of a process for some seconds, and answer.
 
     Args:
@@ -36,6 +44,7 @@ def of_process(source: Source, pid: int, duration_s: float, wanted: WantedChange
         pid: the same process.
         duration_s: seconds.
         wanted: the changes; none: the likely ones.
+        on_recorded: is called after the recording, before the replays.
 
     Raises:
         LocktopError: the process cannot be recorded, or a change does not fit it.
@@ -43,6 +52,8 @@ def of_process(source: Source, pid: int, duration_s: float, wanted: WantedChange
     first = source.scan(resolve=True)
     question = Question(changes_of(wanted, first), unit_of(wanted, first))
     observed = observe(source, pid, duration_s)
+    if on_recorded is not None:
+        on_recorded()
     evidence = with_semaphores_as_locks(observed.evidence)
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, observed.snapshot)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import recorded
@@ -88,9 +90,24 @@ def _answered(arguments: argparse.Namespace) -> Answered:
     source = attached(arguments.pid, arguments)
     try:
         duration_s = arguments.duration or DURATION_S
-        return whatif.of_process(source, arguments.pid, duration_s, _wanted(arguments))
+        _show_progress(f"recording all holds for {duration_s:g} s; Ctrl+C ends this")
+        return whatif.of_process(
+            source,
+            arguments.pid,
+            duration_s,
+            _wanted(arguments),
+            lambda: _show_progress("replaying the records with each change"),
+        )
     finally:
         source.close()
+        _show_progress("")
+
+
+def _show_progress(text: str) -> None:
+    """Write over one line of the terminal what goes on; "": clear the line."""
+    if sys.stderr.isatty():
+        with contextlib.suppress(OSError):
+            print(f"\r{text:<60}\r", end="", file=sys.stderr, flush=True)
 
 
 def _of_file(arguments: argparse.Namespace) -> Answered:

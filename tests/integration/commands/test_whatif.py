@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support import tool
 from support.eventually import until
+from support.pty_tool import PtyTool
 from support.recordings import end_of, recording
 from support.targets import StartTarget, Target
 
@@ -145,6 +146,33 @@ def test_wrong_use_is_reported_in_one_line(
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_semaphore_of_one_unit_is_a_lock(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", "8:s2000,S1/1,s1000,V1", flags=("-lm",))
+    target.expect("ready")
+    document = answer("-p", target.pid, "-d", "2", "--hold", "semaphores[1]=0.5x")
+    [found] = document["predictions"]
+    assert found["ratio"] > 1.3
+    assert document["pressure"][0]["name"] == "lock_rounds.c: semaphores[1]"
+
+
+def test_a_semaphore_that_counts_units_has_no_hold(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", "8:s2000,S1/3,s1000,V1", flags=("-lm",))
+    target.expect("ready")
+    done = tool.run("whatif", "-p", target.pid, "-d", "1", "--hold", "semaphores[1]=0.5x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "semaphores[1] counts units: threads do not hold it" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_terminal_shows_what_goes_on(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    command = [str(tool.COMMAND), "whatif", "-p", str(target.pid), "-d", "2"]
+    with PtyTool(command) as terminal:
+        terminal.shows("recording all holds for 2 s")
+        assert "recording all holds" not in terminal.shows("critical path")
 
 
 def test_a_process_without_the_library_is_refused(start_unprepared: StartTarget) -> None:
