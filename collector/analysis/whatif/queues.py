@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from math import inf
 from typing import NamedTuple
 
@@ -166,10 +166,12 @@ class Queues:
             the least number of units at the begin with which no thread waits too long.
         """
         changes = sorted(self._changes(lock), key=_added_first)
-        added = [one for one in changes if one.units > 0]
-        taken = [one for one in changes if one.units < 0]
-        # Those were taken before the span, and these are added after the span.
-        surplus = added[: max(0, len(added) - len(taken))] + taken[len(added) :]
+        surplus = _surplus_of_pool(changes)
+        if surplus is None:
+            added = [one for one in changes if one.units > 0]
+            taken = [one for one in changes if one.units < 0]
+            # Those were taken before the span, and these are added after the span.
+            surplus = added[: max(0, len(added) - len(taken))] + taken[len(added) :]
         self._surplus |= {one.position for one in surplus}
         units = needed = 0
         for one in changes:
@@ -191,6 +193,28 @@ class Queues:
                 if condition is not None and condition.lock == lock:
                     taken_ns = _taken_ns(of_thread, number, lock)
                     yield _Change(taken_ns, -1, _Position(tid, number))
+
+
+def _surplus_of_pool(changes: Sequence[_Change]) -> list[_Change] | None:
+    """Return the units that threads add first, or take last; None: some add others' units.
+
+    Where each thread adds what it took, such as a connection, its units belong together.
+    """
+    by_thread: dict[int, list[_Change]] = {}
+    for one in changes:
+        by_thread.setdefault(one.position.tid, []).append(one)
+    surplus = []
+    for of_thread in by_thread.values():
+        of_thread.sort(key=_number)
+        if any(one.units == other.units for one, other in pairwise(of_thread)):
+            return None
+        surplus += [one for one in of_thread[:1] if one.units > 0]
+        surplus += [one for one in of_thread[-1:] if one.units < 0]
+    return surplus
+
+
+def _number(change: _Change) -> int:
+    return change.position.number
 
 
 def _added_first(change: _Change) -> tuple[float, int]:

@@ -92,13 +92,29 @@ def test_a_repeated_span_adds_as_many_units_as_it_takes() -> None:
     def post(tid: int, at_us: float) -> SignalRecord:
         return replace(signal(tid, at_us), lock=70, kind=Kind.SEM)
 
-    # The first unit was taken before the span, and another one is still held at its end.
-    held = Queues(by_thread([sem(1, 20), sem(1, 40)], [post(1, 10), post(1, 30)]))
-    assert held.first_units(70) == 0
-    assert not any(held.is_surplus(1, number) for number in range(4))
-    more_taken = Queues(by_thread([sem(1, 20), sem(1, 40)], [post(1, 30)]))
+    equal = Queues(by_thread([sem(1, 20), sem(1, 40)], [post(2, 10), post(2, 30)]))
+    assert equal.first_units(70) == 0
+    assert not any(equal.is_surplus(tid, number) for tid in (1, 2) for number in range(2))
+    more_taken = Queues(by_thread([sem(1, 20), sem(1, 40)], [post(2, 30)]))
     assert more_taken.first_units(70) == 1
-    assert [more_taken.is_surplus(1, number) for number in range(3)] == [False, False, True]
-    more_added = Queues(by_thread([sem(1, 20)], [post(1, 10), post(1, 30)]))
+    assert [more_taken.is_surplus(1, number) for number in range(2)] == [False, True]
+    more_added = Queues(by_thread([sem(1, 20)], [post(2, 10), post(2, 30)]))
     assert more_added.first_units(70) == 1
-    assert [more_added.is_surplus(1, number) for number in range(3)] == [True, False, False]
+    assert [more_added.is_surplus(2, number) for number in range(2)] == [True, False]
+
+
+def test_the_units_of_a_pool_belong_to_the_threads_that_take_them() -> None:
+    """Two units, of which one is held at the begin, and another one at the end."""
+
+    def sem(tid: int, at_us: float) -> WaitRecord:
+        return replace(hold(tid, 70, at_us, 0), kind=Kind.SEM, hold_ns=None)
+
+    def post(tid: int, at_us: float) -> SignalRecord:
+        return replace(signal(tid, at_us), lock=70, kind=Kind.SEM)
+
+    takes = [sem(2, 5), sem(1, 20), sem(1, 40)]
+    posts = [post(1, 10), post(2, 25), post(1, 30)]
+    pool = Queues(by_thread(takes, posts))
+    assert [pool.is_surplus(1, number) for number in range(4)] == [True, False, False, True]
+    assert not any(pool.is_surplus(2, number) for number in range(2))
+    assert pool.first_units(70) == 2
