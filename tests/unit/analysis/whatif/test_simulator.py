@@ -51,6 +51,13 @@ def test_cpus_are_shared_by_time_and_not_by_rounds() -> None:
     assert outcome.rounds == [pytest.approx(1000, rel=0.03), pytest.approx(100, rel=0.03)]
 
 
+def test_a_cpu_without_work_pulls_a_thread_that_is_ready_elsewhere() -> None:
+    # Three threads begin on two CPUs. One of them is alone, and ends its work at once.
+    brief = (compute(1), sleep(1_000_000))
+    busy = program((1, (compute(500), ROUND)), (1, brief), (1, (compute(500), ROUND)), cpus=2)
+    assert rate(busy) == pytest.approx(4000, rel=0.01)
+
+
 def test_a_try_for_a_lock_stops_no_thread() -> None:
     """Two threads take two locks in opposite orders. One of them only tries."""
     locks = (LockModel(65, LockType.MUTEX), LockModel(66, LockType.MUTEX))
