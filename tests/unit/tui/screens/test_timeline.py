@@ -37,6 +37,10 @@ class Live(Screen):
             await self.pilot.pause()
         await self.settle()
 
+    def has_read(self) -> bool:
+        """Whether all of the span is on the screen."""
+        return "reading" not in self.status
+
     async def open(self, key: str) -> None:
         await self.keys(key)
         await self.until(lambda: "WAITED" in self.text)
@@ -180,6 +184,7 @@ async def test_the_first_line_has_the_cursor_at_any_width() -> None:
         async with live(relay(60), size=(width, 24)) as screen:
             await screen.open("T")
             await screen.keys("plus", "home")
+            await screen.until(screen.has_read)
             first = screen.status
             assert re.search(r"15\.0s.*  ▼ \d\d:\d\d:\d\d\.\d{3}$", first), first
 
