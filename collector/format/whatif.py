@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from locktop.collector.format.units import counted
 from locktop.collector.model import (
     Change,
     ChangeKind,
@@ -73,9 +74,9 @@ def change(one: Change, names: Mapping[int, str]) -> str:
         case ChangeKind.RW:
             return f"{name}: rwlock, {one.amount * 100:g} % of the acquisitions read"
         case ChangeKind.THREADS:
-            return f"{one.group}: {amount} threads"
+            return f"{one.group}: {counted(round(one.amount), 'thread')}"
         case ChangeKind.CPUS:
-            return f"{amount} CPUs"
+            return counted(round(one.amount), "CPU")
 
 
 def gain(ratio: float) -> str:

@@ -16,6 +16,7 @@ from locktop.collector.analysis.whatif.answer import PARTS
 from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
 from locktop.collector.errors import LocktopError
 from locktop.collector.linux import syscalls
+from locktop.collector.linux.cpu_limit import cpu_limit
 from locktop.collector.linux.target import find_process
 from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import (
@@ -109,6 +110,7 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         losses=drained.losses(from_ns),
         cpus=fourth.process.cpus or os.cpu_count() or 1,
         others_cpus=kernel.others_cpus(),
+        cpu_limit=cpu_limit(pid),
         unobserved_share=_unobserved_share(fourth),
         request_shares=kernel.request_shares(),
     )

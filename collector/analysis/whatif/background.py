@@ -41,32 +41,27 @@ def busy_threads(
 
 
 def other_programs(evidence: Evidence) -> list[ThreadModel]:
-    """Return threads that stand for other programs.
+    """Return threads that stand for other programs, or for what a limit of CPU time forbids.
 
     Linux prefers threads that sleep much. So a program whose threads hardly wait for CPUs gets the
     CPUs that it wants. If they do wait, the scheduler prefers the others, which keep what they use.
     """
     is_preferred = _waits_for_cpus(_active(evidence), evidence.span_ns)
-    return _others(evidence.others_cpus, is_preferred)
+    return _others(evidence.kept_cpus if is_preferred else evidence.others_cpus, is_preferred)
 
 
 def with_cpus(program: Program, cpus: int) -> Program:
-    """Return a program with another number of CPUs.
+    """Return a program that may use another number of CPUs.
 
     With fewer of them, the other programs go on with the CPUs that this program may no longer use.
+    If a limit of CPU time holds, the limit is another one.
     """
-    others = [thread for thread in program.threads if not thread.tid]
-    used = sum(_used_share(thread) for thread in others)
-    left = max(0.0, used - max(0, program.cpus - cpus))
+    left = max(0.0, program.others_cpus - max(0, program.cpus - cpus))
+    if program.is_limited and cpus < program.cpus:
+        left, cpus = max(program.others_cpus, program.cpus - cpus), program.cpus
     own = [thread for thread in program.threads if thread.tid]
-    is_preferred = any(thread.is_other for thread in others)
+    is_preferred = any(thread.is_other for thread in program.threads)
     return replace(program, cpus=cpus, threads=(*own, *_others(left, is_preferred)))
-
-
-def _used_share(thread: ThreadModel) -> float:
-    whole_ns = sum(one.amount for one in thread.operations)
-    used_ns = sum(one.amount for one in thread.operations if one.do == Do.COMPUTE)
-    return used_ns / whole_ns
 
 
 def _others(cpus: float, is_preferred: bool) -> list[ThreadModel]:
@@ -101,12 +96,12 @@ def _busy_thread(tid: int, share: float, is_other: bool = False) -> ThreadModel:
 
 
 def busy_share(evidence: Evidence) -> float:
-    """Return the share of the CPUs' time that this program and preferred ones used, 0 to 1."""
+    """Return the share of the CPUs' time that this program used, or did not get, 0 to 1."""
     if not evidence.span_ns:
         return 0.0
     used_cpus = sum(one.cpu_ns for one in evidence.times.values()) / evidence.span_ns
     if _waits_for_cpus(_active(evidence), evidence.span_ns):
-        used_cpus += evidence.others_cpus
+        used_cpus += evidence.kept_cpus
     return min(1.0, used_cpus / evidence.cpus)
 
 
@@ -125,7 +120,7 @@ def own_queueing(times: Mapping[int, ThreadTimes], busy: float) -> dict[int, Thr
 def is_starved(times: Mapping[int, ThreadTimes], busy: float, span_ns: int) -> bool:
     """Return whether threads often wait for CPUs while CPUs are free.
 
-    A limit of CPU time is such a case: cpu.max of a cgroup.
+    A limit of CPU time that is not known is such a case.
 
     Args:
         times: of the threads with records, by tid.

@@ -39,6 +39,7 @@ class Evidence(Struct, frozen=True):
     losses: Sequence[tuple[int, int]]  # spans in which records were lost
     cpus: int  # that the process may use
     others_cpus: float = 0.0  # CPUs that other programs used
+    cpu_limit: float | None = None  # CPUs that a control group allows; None: no limit
     #: share of the threads that waited at the end of the span, unobserved by the library
     unobserved_share: float = 0.0
     #: by tid: the share of the thread's sleep in which it waits for requests (epoll_wait)
@@ -47,6 +48,12 @@ class Evidence(Struct, frozen=True):
     #: may go on at the begin, and a wait at the end: these belong to the parts beside.
     edges: Mapping[int, tuple[int, int]] = {}
     marks: Sequence[MarkRecord] = ()  # the oldest first
+
+    @property
+    def kept_cpus(self) -> float:
+        """How many CPUs the program does not get: others use them, or a limit forbids them."""
+        limit = self.cpus if self.cpu_limit is None else self.cpu_limit
+        return max(self.others_cpus, self.cpus - limit)
 
     @property
     def span_ns(self) -> int:

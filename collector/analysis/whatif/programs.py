@@ -91,6 +91,8 @@ class ProgramBuilder:
             wakes_ns=wakes(hand_overs(evidence.records), self._times.values()),
             span_ns=evidence.span_ns,
             rounds_per_s=rates,
+            others_cpus=evidence.others_cpus,
+            is_limited=evidence.cpu_limit is not None,
         )
 
     def _group(self, tid: int) -> str:

@@ -72,6 +72,8 @@ class Program(Struct, frozen=True):
     wakes_ns: tuple[int, ...]
     span_ns: int  # of the records that the operations are from
     rounds_per_s: Mapping[str, float]  # by group of threads, as recorded
+    others_cpus: float = 0.0  # CPUs that other programs use
+    is_limited: bool = False  # a limit of CPU time holds, and not the number of CPUs
 
 
 def rests(operations: Sequence[Operation]) -> list[int]:
