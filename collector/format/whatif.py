@@ -41,7 +41,7 @@ _REFUSALS = {
         " how many requests come"
     ),
     WhatIfRefusal.STOPPED: "after a change, threads of the replay wait for each other for ever",
-    WhatIfRefusal.BRIEF: "threads begin and end in the span, and the replay has none that do so",
+    WhatIfRefusal.BRIEF: "threads begin and end in the span, and no thread waits for their ends",
     WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
 }
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.analysis.whatif.answer import Question, answer
+from locktop.collector.analysis.whatif.lanes import with_lanes
 from locktop.collector.analysis.whatif.semaphore_locks import with_semaphores_as_locks
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot, WhatIf
@@ -54,7 +55,7 @@ def of_process(
     observed = observe(source, pid, duration_s)
     if on_recorded is not None:
         on_recorded()
-    evidence = with_semaphores_as_locks(observed.evidence)
+    evidence = with_lanes(with_semaphores_as_locks(observed.evidence))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, observed.snapshot)
     found = replace(answer(evidence, question), recording_cost=observed.recording_cost)
@@ -64,7 +65,7 @@ def of_process(
 def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChanges) -> Answered:
     """Answer from a span of a recording, nanoseconds since 1970. Raises LocktopError."""
     observed, snapshot = recorded(moments, from_ns, to_ns)
-    evidence = with_semaphores_as_locks(observed)
+    evidence = with_lanes(with_semaphores_as_locks(observed))
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)

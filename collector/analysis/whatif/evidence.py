@@ -39,6 +39,7 @@ class Evidence(Struct, frozen=True):
     losses: Sequence[tuple[int, int]]  # spans in which records were lost
     cpus: int  # that the process may use
     others_cpus: float = 0.0  # CPUs that other programs used
+    cpu_ns: int = 0  # CPU time of the whole program in the span, also of threads that ended
     cpu_limit: float | None = None  # CPUs that a control group allows; None: no limit
     #: share of the threads that waited at the end of the span, unobserved by the library
     unobserved_share: float = 0.0
