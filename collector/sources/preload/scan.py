@@ -66,6 +66,8 @@ _NOTES = {
     " PR_SET_TSC)",
     lib.LT_NOTE_LOCKS_FOLDED: 'some locks found no room and are counted as "other locks", those'
     " with waits last: a lock may have had more acquisitions than are shown",
+    lib.LT_NOTE_SHORT_RINGS: "some threads keep fewer records than LOCKTOP_RING says: for so many"
+    " there was no room",
     lib.LT_NOTE_CALLS_UNNAMED: "LOCKTOP_CALLS_MATCH: some code has no symbol table, or too many"
     " functions; its function calls are not counted",
 }

@@ -83,12 +83,12 @@ enum lt_process_state { LT_STARTING = 0, LT_RUNNING = 1, LT_EXITED = 2 };
 enum lt_note {
     LT_NOTE_NO_ROOM = 1,          /* an allocation failed: details are missing */
     LT_NOTE_NO_THREAD_BLOCK = 2,  /* a thread is not watched */
-    LT_NOTE_LOCKS_FOLDED = 4,     /* a lock's counters are lower bounds: acquisitions were counted
-                                    under "other locks" (id 0), and signals not at all */
+    LT_NOTE_LOCKS_FOLDED = 4,     /* some counts of a lock are in "other locks" (id 0), or lost */
     LT_NOTE_CONFINED = 8,         /* the program confined itself: no more room than it had then */
     LT_NOTE_NO_CLOCK = 16,        /* the program gave up the clock: the watch ended there */
     LT_NOTE_ORDERS_LEFT_OUT = 32, /* some lock orders are not in lt_header.orders */
-    LT_NOTE_CALLS_UNNAMED = 64    /* LOCKTOP_CALLS_MATCH: no names were found for some functions */
+    LT_NOTE_CALLS_UNNAMED = 64,   /* LOCKTOP_CALLS_MATCH: no names were found for some functions */
+    LT_NOTE_SHORT_RINGS = 128     /* some rings have fewer records than LOCKTOP_RING says */
 };
 
 struct lt_header {
