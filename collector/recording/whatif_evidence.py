@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from random import Random
 
 from msgspec import Struct
 
 from locktop.collector.analysis.whatif.answer import PARTS
-from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
+from locktop.collector.analysis.whatif.evidence import (
+    Evidence,
+    StateSample,
+    ThreadTimes,
+)
 from locktop.collector.errors import LocktopError
-from locktop.collector.linux import syscalls
 from locktop.collector.linux.cpu_limit import cpu_limit
-from locktop.collector.linux.target import find_process
-from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import (
     MarkRecord,
     SignalRecord,
@@ -27,6 +25,7 @@ from locktop.collector.model import (
     WaitRecord,
 )
 from locktop.collector.recording.moments import HasMarks, HasSignals, Moments
+from locktop.collector.recording.thread_sampling import ThreadSampling
 from locktop.collector.recording.time_lines import KnowsLosses
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.ring_drain import RingDrain
@@ -34,10 +33,6 @@ from locktop.collector.shm.slot_batch import SlotBatch
 from locktop.collector.sources import levels
 from locktop.collector.sources.base import Source
 
-#: Readings of thread states in a second: of all threads, and of one.
-_READS_PER_S, _MAX_HZ = 2000, 50.0
-#: A reading that took longer says too little about the moment.
-_MAX_READ_NS = 100_000
 #: Seconds of one batch, and the longest pause between two copies of the rings.
 _BATCH_S, _PAUSE_S = 0.02, 0.002
 #: Seconds at the level before, for the cost of the records.
@@ -46,13 +41,6 @@ _BEFORE_S = 1.0
 _MAX_RECORDS, _STEPS = 400_000, PARTS
 _READY = frozenset({ThreadState.RUNNING, ThreadState.RUNNABLE})
 _NS = 1_000_000_000
-#: Of so many readings of sleeping threads one also reads the system call.
-_READS_OF_CALLS = 4
-#: System calls in which threads wait for the requests of others.
-_FOR_REQUESTS = frozenset({
-    "accept", "accept4", "epoll_pwait", "epoll_pwait2", "epoll_wait", "poll", "ppoll", "pselect6",
-    "recvfrom", "recvmmsg", "recvmsg", "select",
-})  # fmt: skip
 
 
 class Observed(Struct, frozen=True):
@@ -86,17 +74,17 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
     try:
         with levels.all_recorded(pid):
             third = source.scan()
-            kernel = _Kernel(pid, [thread.tid for thread in third.threads if thread.alive])
+            sampling = ThreadSampling(pid, [thread.tid for thread in third.threads if thread.alive])
             try:
-                kernel.sample(duration_s)
+                sampling.sample(duration_s)
             finally:
-                kernel.close()
+                sampling.close()
             fourth = source.scan()
     finally:
         drained.close()
     if fourth.ended:
         raise LocktopError(f"process {pid} ended while its locks were recorded")
-    from_ns, to_ns = kernel.from_ns, kernel.to_ns
+    from_ns, to_ns = sampling.from_ns, sampling.to_ns
     drained.keep_enough(from_ns, to_ns)
     names = {thread.tid: thread.name for thread in fourth.threads}
     evidence = Evidence(
@@ -105,15 +93,16 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         records=drained.records(from_ns, to_ns),
         signals=drained.signals(from_ns, to_ns),
         marks=drained.marks(from_ns, to_ns),
-        samples=kernel.samples,
-        times=kernel.times(names),
+        samples=sampling.samples,
+        times=sampling.times(names),
         losses=drained.losses(from_ns),
         cpus=fourth.process.cpus or os.cpu_count() or 1,
-        others_cpus=kernel.others_cpus(),
-        cpu_ns=kernel.cpu_ns,
+        others_cpus=sampling.others_cpus(),
+        cpu_ns=sampling.cpu_ns,
         cpu_limit=cpu_limit(pid),
         unobserved_share=_unobserved_share(fourth),
-        request_shares=kernel.request_shares(),
+        request_shares=sampling.request_shares(),
+        begun=sampling.begun,
     )
     before, meanwhile = _acquired_per_s(first, second), _acquired_per_s(third, fourth)
     return Observed(
@@ -208,124 +197,6 @@ class _Drained:
         return [one for one in self._lost if one[1] > from_ns]
 
 
-class _Kernel:
-    """The kernel's view of some threads: their states, their times, and the CPUs of others."""
-
-    def __init__(self, pid: int, tids: Iterable[int]) -> None:
-        """``tids``: of the pid namespace of the process."""
-        self._pid = pid
-        self._random = Random(pid)
-        self.samples: list[StateSample] = []
-        self._files: dict[int, int] = {}  # descriptors of stat by tid
-        self._first: dict[int, tuple[int, int]] = {}
-        self._last: dict[int, tuple[int, int]] = {}
-        tasks = KernelThreads(pid, find_process(pid).own_pid)
-        self._directories = {tid: f"/proc/{pid}/task/{tasks.kernel_tid(tid)}" for tid in tids}
-        tasks.close()
-        for tid, directory in self._directories.items():
-            with contextlib.suppress(OSError):  # the thread ended, or no descriptor is left
-                self._files[tid] = os.open(f"{directory}/stat", os.O_RDONLY)
-        self.from_ns = self.to_ns = 0
-        self._busy_s = 0.0
-        self.cpu_ns = 0  # of the whole program
-        self._sleeps, self._requests = Counter[int](), Counter[int]()
-
-    def close(self) -> None:
-        for file in self._files.values():
-            os.close(file)
-
-    def sample(self, duration_s: float) -> None:
-        """Read the states of the threads again and again, for some seconds."""
-        pause_s = max(1 / _MAX_HZ, len(self._files) / _READS_PER_S)
-        self._first, busy_s = self._scheds(), _busy_s(self._pid)
-        cpu_ns = _cpu_ns(self._pid)
-        self.from_ns = time.time_ns()
-        end = time.monotonic() + duration_s
-        while (left_s := end - time.monotonic()) > 0:
-            for tid, file in self._files.items():
-                self._sample_one(tid, file)
-            # Not at one pace with the program.
-            time.sleep(min(left_s, pause_s * self._random.uniform(0.5, 1.5)))
-        self.to_ns = time.time_ns()
-        self._last, self._busy_s = self._scheds(), _busy_s(self._pid) - busy_s
-        self.cpu_ns = _cpu_ns(self._pid) - cpu_ns
-
-    def _sample_one(self, tid: int, file: int) -> None:
-        before_ns = time.time_ns()
-        try:
-            stat = os.pread(file, 256, 0)
-        except OSError:
-            return  # the thread ended
-        after_ns = time.time_ns()
-        state = stat[stat.rfind(b")") + 2 :][:1]
-        if after_ns - before_ns < _MAX_READ_NS:
-            self.samples.append(StateSample(tid, (before_ns + after_ns) // 2, state == b"R"))
-        if state == b"S" and not self._random.randrange(_READS_OF_CALLS):
-            self._read_call(tid)
-
-    def _read_call(self, tid: int) -> None:
-        """Read in which system call a thread sleeps."""
-        with contextlib.suppress(OSError, ValueError):  # without the right to trace, or it ended
-            with open(f"{self._directories[tid]}/syscall", "rb") as file:
-                call = syscalls.parse(file.read())
-            if call is not None:
-                self._sleeps[tid] += 1
-                self._requests[tid] += syscalls.name(call.number) in _FOR_REQUESTS
-
-    def request_shares(self) -> dict[int, float]:
-        """Return the share of the sleep in which threads wait for requests, by tid."""
-        return {tid: self._requests[tid] / count for tid, count in self._sleeps.items()}
-
-    def _scheds(self) -> dict[int, tuple[int, int]]:
-        """Return the time on a CPU and in the queue of each thread, nanoseconds."""
-        found = {}
-        for tid, directory in self._directories.items():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                with open(f"{directory}/schedstat", "rb") as file:
-                    words = file.read().split()
-                found[tid] = int(words[0]), int(words[1])
-        return found
-
-    def times(self, names: Mapping[int, str]) -> dict[int, ThreadTimes]:
-        """Return the times of each thread in the span."""
-        found = {}
-        for tid, (cpu_ns, queued_ns) in self._last.items():
-            first = self._first.get(tid, (0, 0))
-            found[tid] = ThreadTimes(
-                name=names.get(tid, ""), cpu_ns=cpu_ns - first[0], queued_ns=queued_ns - first[1]
-            )
-        return found
-
-    def others_cpus(self) -> float:
-        """Return how many CPUs other programs used, of those that the process may use."""
-        span_s = (self.to_ns - self.from_ns) / _NS
-        own_s = sum(one.cpu_ns for one in self.times({}).values()) / _NS
-        return max(0.0, (self._busy_s - own_s) / span_s) if span_s else 0.0
-
-
-def _cpu_ns(pid: int) -> int:
-    """Return the CPU time of a program with all its threads, also those that ended.
-
-    The number of the clock is that of clock_getcpuclockid(3).
-    """
-    with contextlib.suppress(OSError):
-        return time.clock_gettime_ns((~pid << 3) | 2)
-    return 0
-
-
-def _busy_s(pid: int) -> float:
-    """Return the time for which the CPUs of a process were busy, seconds (proc(5), /proc/stat)."""
-    allowed = {b"cpu%d" % cpu for cpu in os.sched_getaffinity(pid)}
-    ticks = 0
-    with open("/proc/stat", "rb") as file:
-        for line in file:
-            words = line.split()
-            if words and words[0] in allowed:
-                numbers = [int(word) for word in words[1:9]]
-                ticks += sum(numbers) - numbers[3] - numbers[4]  # without idle and iowait
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snapshot]:
     """Return the evidence of a span of a recording, and its last snapshot.
 
@@ -346,8 +217,10 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
     from_ns, to_ns = times_ns[0], times_ns[-1]
     samples: list[StateSample] = []
     queued: dict[int, float] = {}
+    process_cpu_s = 0.0
     for time_ns in times_ns[1:]:
         snapshot = moments.at(time_ns)
+        process_cpu_s += snapshot.process.cpu_share * snapshot.interval_s
         for thread in snapshot.threads:
             if thread.alive:
                 samples.append(StateSample(thread.tid, time_ns, thread.state in _READY))
@@ -375,6 +248,7 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
             },
             losses=_losses(moments, from_ns, to_ns),
             cpus=last.process.cpus or 1,
+            cpu_ns=round(process_cpu_s * _NS),
             unobserved_share=_unobserved_share(last),
         ),
         last,

@@ -27,6 +27,13 @@ class ThreadTimes(Struct, frozen=True):
     queued_ns: int  # ready, without a CPU
 
 
+class BegunThread(NamedTuple):
+    """A thread that began in the span, as the kernel last counted."""
+
+    time_ns: int  # of the reading, nanoseconds since 1970
+    queued_ns: int  # since the thread's begin: ready, without a CPU
+
+
 class Evidence(Struct, frozen=True):
     """All that is known of a span. Times are nanoseconds since 1970, UTC (``_ns``)."""
 
@@ -49,6 +56,7 @@ class Evidence(Struct, frozen=True):
     #: may go on at the begin, and a wait at the end: these belong to the parts beside.
     edges: Mapping[int, tuple[int, int]] = {}
     marks: Sequence[MarkRecord] = ()  # the oldest first
+    begun: Mapping[int, BegunThread] = {}  # by tid
 
     @property
     def kept_cpus(self) -> float:

@@ -20,20 +20,30 @@ from locktop.collector.model import Kind, MarkRecord, SignalRecord, WaitRecord
 
 _Record = TypeVar("_Record", WaitRecord, SignalRecord, MarkRecord)
 
-#: A thread ends so long after its last record at most, nanoseconds.
-_LATE_NS = 5_000_000
+#: A thread whose end another one waits for ends so long after its last record at most, nanoseconds.
+_LATE_NS = 50_000_000
 #: Ids of the conditions that stand for starts and ends of a lane; no real lock has such a number.
 _STARTS, _ENDS = -1_000_000, -2_000_000
 
 
 class _Life(Struct):
-    """A brief thread: its first and last event, and the join that waited for its end."""
+    """A brief thread: its first and last event, and the join that waited for its end.
+
+    Nobody has waited for a thread that lives on at the end of the span.
+    """
 
     tid: int
     first_ns: int
     last_ns: int
+    started_ns: int = 0  # 0: not known
     join: WaitRecord | None = None
+    starter: int = 0  # the tid of the thread that waits for it
     lane: int = 0
+
+    @property
+    def length_ns(self) -> int:
+        """For how long the thread lived."""
+        return self.end_ns - (self.started_ns or self.first_ns)
 
     @property
     def end_ns(self) -> int:
@@ -47,18 +57,27 @@ def with_lanes(evidence: Evidence) -> Evidence:
     """Return the evidence with lanes in place of the brief threads whose ends others waited for."""
     lives = _lives(evidence)
     joins = sorted((one for one in evidence.records if one.kind is Kind.JOIN), key=_got)
+    if not joins:
+        return evidence
     _match(lives, joins)
-    joined = sorted((life for life in lives if life.join is not None), key=_first)
+    for life in lives:
+        if life.join is None and life.first_ns > joins[-1].got_ns:
+            life.starter = joins[-1].tid
+    joined = sorted((life for life in lives if life.starter), key=_first)
     if not joined:
         return evidence
+    _find_starts(joined, _moments(evidence))
     lanes = _assign(joined)
     lane_of = {life.tid: life.lane for life in joined}
     matched = {id(life.join) for life in joined}
     records = [one for one in evidence.records if id(one) not in matched]
-    starts, signals = _starts(lanes, _moments(evidence))
+    starts, signals = _starts(lanes)
     ends, more = _ends(joined)
-    cpu_ns = max(0, evidence.cpu_ns - sum(one.cpu_ns for one in evidence.times.values()))
-    times = ThreadTimes(name=_name(evidence, joined), cpu_ns=cpu_ns // len(lanes), queued_ns=0)
+    samples = [
+        one._replace(tid=lane_of[one.tid]) if one.tid in lane_of else one
+        for one in evidence.samples
+    ]
+    times = _times(evidence, joined, len(lanes))
     return replace(
         evidence,
         records=sorted([*(_moved(one, lane_of) for one in records), *starts, *ends], key=_began),
@@ -66,6 +85,7 @@ def with_lanes(evidence: Evidence) -> Evidence:
             [*(_moved(one, lane_of) for one in evidence.signals), *signals, *more], key=_time
         ),
         marks=[_moved(one, lane_of) for one in evidence.marks],
+        samples=samples,
         times={**evidence.times, **dict.fromkeys(lanes, times)},
     )
 
@@ -91,10 +111,30 @@ def _first(life: _Life) -> int:
     return life.first_ns
 
 
+def _times(evidence: Evidence, joined: Sequence[_Life], lanes: int) -> ThreadTimes:
+    """Return the times of one lane.
+
+    The kernel forgets the times of a thread that ends. But the process keeps the CPU time of all
+    its threads. Readings at some moments of some lives say which share of the lives was queued.
+    """
+    cpu_ns = max(0, evidence.cpu_ns - sum(one.cpu_ns for one in evidence.times.values()))
+    begun = [
+        (reading.time_ns - life.started_ns, reading.queued_ns)
+        for life in joined
+        if life.started_ns and (reading := evidence.begun.get(life.tid)) is not None
+    ]
+    age_ns, queued_ns = (sum(parts) for parts in zip(*begun, strict=True)) if begun else (0, 0)
+    lived_ns = sum(life.length_ns for life in joined)
+    return ThreadTimes(
+        name=_name(evidence, joined),
+        cpu_ns=cpu_ns // lanes,
+        queued_ns=lived_ns * queued_ns // age_ns // lanes if age_ns > 0 else 0,
+    )
+
+
 def _name(evidence: Evidence, joined: Sequence[_Life]) -> str:
     """Return the name of the lanes: ``started by main``."""
-    join = joined[0].join
-    starter = evidence.times.get(join.tid) if join is not None else None
+    starter = evidence.times.get(joined[0].starter)
     return f"started by {starter.name}" if starter is not None else "started threads"
 
 
@@ -110,14 +150,21 @@ def _lives(evidence: Evidence) -> list[_Life]:
     return sorted(found.values(), key=lambda life: life.last_ns)
 
 
-def _match(lives: Sequence[_Life], joins: Iterable[WaitRecord]) -> None:
-    """Find whose end each join waited for: of the threads that are over, the last one."""
+def _match(lives: Sequence[_Life], joins: Sequence[WaitRecord]) -> None:
+    """Find whose end each join waited for: of the threads that are over, the last one.
+
+    Then find the threads of the joins that did not wait. These threads may be over for long.
+    """
     ends_ns = [life.last_ns for life in lives]
-    for join in joins:
+    waited, others = (
+        [join for join in joins if bool(join.wait_ns) is has_waited] for has_waited in (True, False)
+    )
+    for join in (*waited, *others):
         number = bisect_right(ends_ns, join.got_ns) - 1
-        while number >= 0 and lives[number].last_ns > join.got_ns - _LATE_NS:
+        least_ns = join.got_ns - _LATE_NS if join.wait_ns else 0
+        while number >= 0 and lives[number].last_ns > least_ns:
             if lives[number].join is None:
-                lives[number].join = join
+                lives[number].join, lives[number].starter = join, join.tid
                 break
             number -= 1
 
@@ -141,20 +188,25 @@ def _moments(evidence: Evidence) -> Mapping[int, list[int]]:
     return {tid: sorted(times) for tid, times in found.items()}
 
 
+def _find_starts(joined: Iterable[_Life], moments: Mapping[int, Sequence[int]]) -> None:
+    """Find when the threads were started: after the last end that their starter waited for."""
+    for life in joined:
+        times = moments.get(life.starter, [])
+        number = bisect_right(times, life.first_ns) - 1
+        if number >= 0 and times[number] + 3 < life.first_ns:
+            life.started_ns = times[number] + 2
+
+
 def _starts(
-    lanes: Mapping[int, Sequence[_Life]], moments: Mapping[int, Sequence[int]]
+    lanes: Mapping[int, Sequence[_Life]],
 ) -> tuple[list[WaitRecord], list[SignalRecord]]:
     """Return the waits of lanes for their next thread, and the signals that end these waits."""
     waits, signals = [], []
     for lane, lives in lanes.items():
         for before, life in pairwise(lives):
-            starter = life.join.tid if life.join is not None else 0
-            times = moments.get(starter, [])
-            number = bisect_right(times, life.first_ns) - 1
-            started_ns = times[number] + 2 if number >= 0 else 0
-            if before.end_ns + 1 < started_ns < life.first_ns - 1:
-                waits.append(_wait(lane, _STARTS - lane, before.end_ns + 1, started_ns + 1))
-                signals.append(_signal(starter, _STARTS - lane, started_ns))
+            if before.end_ns + 1 < life.started_ns:
+                waits.append(_wait(lane, _STARTS - lane, before.end_ns + 1, life.started_ns + 1))
+                signals.append(_signal(life.starter, _STARTS - lane, life.started_ns))
     return waits, signals
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import tool
@@ -13,11 +12,10 @@ from support.eventually import until
 from support.pty_tool import PtyTool
 from support.recordings import end_of, recording
 from support.targets import StartTarget, Target
+from support.whatif import answer, ratio_of_rounds
 
 #: Sixteen threads sleep, and a hold is a sleep: the program needs few CPUs. One lock is full.
 CROWD, SPLIT = "16:s2000,L40,s1000,U", "16:s2000,L40-43,s1000,U"
-#: A busy host may stop the replay from being like the recording. Then the command refuses.
-TRIES = 8
 
 
 def level(target: Target) -> str:
@@ -27,36 +25,13 @@ def level(target: Target) -> str:
     return found[1]
 
 
-def answer(*arguments: str | int) -> dict[str, Any]:
-    """Return the first answer that is no refusal."""
-    for _ in range(TRIES):
-        done = tool.run("whatif", *arguments, "--format", "json")
-        assert done.returncode in (0, 3), done.stderr
-        document: dict[str, Any] = json.loads(done.stdout)
-        assert bool(document["refusal"]) == (done.returncode == 3)
-        if not document["refusal"]:
-            return document
-    raise AssertionError(document)
-
-
-def rounds_per_s(target: Target) -> float:
-    target.go_on()
-    first = target.truth()
-    for _ in range(20):  # the program itself gives the time between the two lines
-        tool.run("list")
-    target.go_on()
-    last = target.truth()
-    rounds = sum(last["rounds"]) - sum(first["rounds"])
-    return float(rounds / (last["seconds"] - first["seconds"]))
-
-
 def test_a_prediction_is_like_the_change_really_made(start_target: StartTarget) -> None:
     target = start_target("lock_rounds", CROWD, flags=("-lm",))
     other = start_target("lock_rounds", SPLIT, flags=("-lm",))
     target.expect("ready")
     other.expect("ready")
     document = answer("-p", target.pid, "-d", "2", "--split", "mutexes[40]=4")
-    truth = rounds_per_s(other) / rounds_per_s(target)
+    truth = ratio_of_rounds(other, target)
     [found] = document["predictions"]
     assert found["kind"] == "split"
     assert truth / 1.5 < found["ratio"] < truth * 1.5

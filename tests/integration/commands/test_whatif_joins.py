@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import time
+from pathlib import Path
 
+import psutil
+import pytest
 from support import tool
-from support.targets import StartTarget, Target
-
-#: A busy host may stop the replay from being like the recording. Then the command refuses.
-TRIES = 8
-
-
-def answer(target: Target, *options: str) -> dict[str, Any]:
-    """Return the first answer that is no refusal."""
-    for _ in range(TRIES):
-        done = tool.run("whatif", "-p", target.pid, "-d", "2", "--format", "json", *options)
-        assert done.returncode in (0, 3), done.stderr
-        document: dict[str, Any] = json.loads(done.stdout)
-        if not document["refusal"]:
-            return document
-    raise AssertionError(document)
+from support.recordings import end_of, recording
+from support.targets import StartTarget
+from support.whatif import answer, ratio_of_rounds
 
 
-def rounds_per_s(target: Target) -> float:
-    target.go_on()
-    first = target.truth()
-    for _ in range(10):  # the program itself gives the time between the two lines
-        tool.run("list")
-    target.go_on()
-    last = target.truth()
-    return float((last["rounds"][0] - first["rounds"][0]) / (last["seconds"] - first["seconds"]))
-
-
-def test_a_change_is_predicted_through_starts_and_joins(start_target: StartTarget) -> None:
-    target = start_target("starts_and_joins", "4", "600")
-    other = start_target("starts_and_joins", "4", "300")
+@pytest.mark.parametrize("work", ["sleep", "compute"])
+def test_a_change_is_predicted_through_starts_and_joins(
+    start_target: StartTarget, work: str
+) -> None:
+    target = start_target("starts_and_joins", "4", "1000", work)
+    other = start_target("starts_and_joins", "4", "500", work)
     target.expect("ready")
     other.expect("ready")
-    document = answer(target, "--hold", "mutex=0.55x")
-    truth = rounds_per_s(other) / rounds_per_s(target)
+    document = answer("-p", target.pid, "-d", "2", "--hold", "mutex=0.5x")
+    truth = ratio_of_rounds(other, target)
     [found] = document["predictions"]
-    assert truth / 1.35 < found["ratio"] < truth * 1.35
-    assert found["ratio"] > 1.2
+    assert truth / 1.5 < found["ratio"] < truth * 1.5
+
+
+def test_a_recording_knows_the_cpu_time_of_the_threads_that_ended(
+    start_target: StartTarget, tmp_path: Path
+) -> None:
+    target = start_target("starts_and_joins", "2", "1000", "compute", level="all")
+    target.expect("ready")
+    path = tmp_path / "recording"
+    before_s, before = time.monotonic(), sum(psutil.Process(target.pid).cpu_times()[:2])
+    with recording(target.pid, path, "-d", "3", "--every", "100ms") as recorder:
+        end_of(recorder)
+    used_s = sum(psutil.Process(target.pid).cpu_times()[:2]) - before
+    truth = used_s / (time.monotonic() - before_s)
+    done = tool.run("whatif", str(path), "--format", "json")
+    assert done.returncode in (0, 3), done.stderr
+    # No thread lasts: the two that do only wait.
+    assert truth / 1.5 < json.loads(done.stdout)["cpus_used"] < truth * 1.5

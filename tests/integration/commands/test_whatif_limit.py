@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support import tool
 from support.eventually import until
-from support.targets import StartTarget, Target
+from support.targets import StartTarget
+from support.whatif import answer
 
 _TREE = Path("/sys/fs/cgroup")
-#: A busy host may stop the replay from being like the recording. Then the command refuses.
-TRIES = 8
 
 
 @pytest.fixture
@@ -39,22 +35,14 @@ def half_a_cpu() -> Iterator[Path]:
     directory.rmdir()
 
 
-def answer(target: Target, *options: str) -> dict[str, Any]:
-    """Return the first answer that is no refusal."""
-    for _ in range(TRIES):
-        done = tool.run("whatif", "-p", target.pid, "-d", "2", "--format", "json", *options)
-        assert done.returncode in (0, 3), done.stderr
-        document: dict[str, Any] = json.loads(done.stdout)
-        if not document["refusal"]:
-            return document
-    raise AssertionError(document)
-
-
 def test_a_limit_of_cpu_time_is_simulated(start_target: StartTarget, half_a_cpu: Path) -> None:
     with start_target("lock_rounds", "4:c300,L40,c100,U", flags=("-lm",)) as target:
         target.expect("ready")
         (half_a_cpu / "cgroup.procs").write_text(str(target.pid))
-        document = answer(target, "--hold", "mutexes[40]=0.5x", "--split", "mutexes[40]=4")
+        document = answer(
+            *("-p", target.pid, "-d", "2"),
+            *("--hold", "mutexes[40]=0.5x", "--split", "mutexes[40]=4"),
+        )
     ratios = {one["kind"]: one["ratio"] for one in document["predictions"]}
     # The CPU time of a round is 400 us, and then 350 us. The lock is no limit.
     assert 1.05 < ratios["hold"] < 1.25

@@ -1,10 +1,13 @@
 /* A thread starts others again and again, and waits for their ends.
  *
- * starts_and_joins THREADS HOLD_US
+ * starts_and_joins THREADS HOLD_US sleep|compute|both
  *
- * Each started thread sleeps for a millisecond, takes a mutex, sleeps for HOLD_US and releases the
- * mutex, five times. "ready"; at each line the program says how many rounds of starts it has made.
- * The line also says for how long the program runs.
+ * Each started thread works for a millisecond, takes a mutex, works for HOLD_US and releases the
+ * mutex, five times. To work is to sleep or to compute. With "both", threads sleep without the
+ * mutex and compute with it.
+ *
+ * "ready". At each line the program says how many rounds of starts it has made, and for how long it
+ * runs.
  */
 #include <stdatomic.h>
 #include <sys/prctl.h>
@@ -16,6 +19,7 @@ enum { MOST = 64, TIMES = 5 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_ulong rounds;
 static int threads, hold_us;
+static int computes, computes_in_hold;
 
 static void sleep_us(long us)
 {
@@ -24,13 +28,30 @@ static void sleep_us(long us)
         continue;
 }
 
+static long cpu_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+static void work_us(long us, int by_computing)
+{
+    if (!by_computing) {
+        sleep_us(us);
+        return;
+    }
+    for (long end = cpu_us() + us; cpu_us() < end;)
+        continue;
+}
+
 static void *work(void *unused)
 {
     prctl(PR_SET_TIMERSLACK, 1);
     for (int i = 0; i < TIMES; i++) {
-        sleep_us(1000);
+        work_us(1000, computes);
         pthread_mutex_lock(&mutex);
-        sleep_us(hold_us);
+        work_us(hold_us, computes_in_hold);
         pthread_mutex_unlock(&mutex);
     }
     return unused;
@@ -51,10 +72,12 @@ static void *repeat(void *unused)
 
 int main(int count, char **arguments)
 {
-    if (count != 3)
+    if (count != 4)
         return 2;
     threads = atoi(arguments[1]);
     hold_us = atoi(arguments[2]);
+    computes = strcmp(arguments[3], "compute") == 0;
+    computes_in_hold = strcmp(arguments[3], "sleep") != 0;
     start(repeat, NULL, "starter");
     double began = now();
     say("ready");

@@ -6,7 +6,12 @@ import pytest
 from msgspec.structs import replace
 from unit.builders.simulated import US, hold
 
-from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes
+from locktop.collector.analysis.whatif.evidence import (
+    BegunThread,
+    Evidence,
+    StateSample,
+    ThreadTimes,
+)
 from locktop.collector.analysis.whatif.lanes import with_lanes
 from locktop.collector.analysis.whatif.programs import ProgramBuilder
 from locktop.collector.analysis.whatif.simulator import Simulator
@@ -53,6 +58,44 @@ def test_a_round_takes_as_long_as_recorded() -> None:
     outcome = Simulator(program).run(100_000_000, 1_000_000_000)
     recorded = sum(program.rounds_per_s.values())
     assert sum(outcome.rounds) == pytest.approx(recorded, rel=0.03)
+
+
+def test_readings_in_some_lives_say_which_share_of_all_was_queued() -> None:
+    # A thread of the second round was started after the last join of the first one, at 750 us.
+    begun = {102: BegunThread(time_ns=1500 * US, queued_ns=75 * US)}
+    found = with_lanes(replace(rounds(), begun=begun))
+    lived_us = (STARTS - 1) * (770 + 1000) + 220 + 450
+    for lane in (100, 101):
+        assert found.times[lane].queued_ns == pytest.approx(0.1 * lived_us * US / 2, rel=0.001)
+
+
+def test_a_join_that_does_not_wait_is_for_a_thread_that_ended_long_ago() -> None:
+    records = [
+        # The thread that is joined first lives on for 200 ms.
+        hold(2, 65, 1000, 100),
+        hold(3, 65, 1200, 100),
+        hold(2, 65, 201_300, 100),
+        replace(hold(STARTER, 9, 201_500, 0, 201_000), kind=Kind.JOIN, hold_ns=None),
+        replace(hold(STARTER, 9, 201_501, 0, 0), kind=Kind.JOIN, hold_ns=None),
+    ]
+    whole = replace(rounds(), records=sorted(records, key=lambda one: one.began_ns))
+    found = with_lanes(whole)
+    assert not [one for one in found.records if one.kind is Kind.JOIN]
+    assert {2, 3} <= set(found.times)
+
+
+def test_a_thread_that_lives_on_at_the_end_is_in_a_lane() -> None:
+    whole = rounds()
+    last = hold(999, 65, STARTS * ROUND_US - 100, 50)
+    found = with_lanes(replace(whole, records=[*whole.records, last]))
+    assert {one.tid for one in found.records} == {STARTER, 100, 101}
+
+
+def test_samples_of_brief_threads_are_those_of_their_lanes() -> None:
+    whole = rounds()
+    samples = [*whole.samples, StateSample(102, 1400 * US, True)]
+    found = with_lanes(replace(whole, samples=samples))
+    assert [one for one in found.samples if one.is_ready] == [StateSample(100, 1400 * US, True)]
 
 
 def test_without_joins_the_threads_stay_as_they_are() -> None:
