@@ -25,6 +25,8 @@ from locktop.collector.model import (
     WaitRecord,
 )
 from locktop.collector.recording.moments import HasMarks, HasSignals, Moments
+from locktop.collector.recording.open_records import open_records
+from locktop.collector.recording.scan_time import scan_time_ns
 from locktop.collector.recording.thread_sampling import ThreadSampling
 from locktop.collector.recording.time_lines import KnowsLosses
 from locktop.collector.shm import slot_batch
@@ -84,32 +86,43 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         drained.close()
     if fourth.ended:
         raise LocktopError(f"process {pid} ended while its locks were recorded")
-    from_ns, to_ns = sampling.from_ns, sampling.to_ns
-    drained.keep_enough(from_ns, to_ns)
-    names = {thread.tid: thread.name for thread in fourth.threads}
-    evidence = Evidence(
-        from_ns=from_ns,
-        to_ns=to_ns,
-        records=drained.records(from_ns, to_ns),
-        signals=drained.signals(from_ns, to_ns),
-        marks=drained.marks(from_ns, to_ns),
-        samples=sampling.samples,
-        times=sampling.times(names),
-        losses=drained.losses(from_ns),
-        cpus=fourth.process.cpus or os.cpu_count() or 1,
-        others_cpus=sampling.others_cpus(),
-        cpu_ns=sampling.cpu_ns,
-        cpu_limit=cpu_limit(pid),
-        unobserved_share=_unobserved_share(fourth),
-        request_shares=sampling.request_shares(),
-        begun=sampling.begun,
-    )
+    evidence = _evidence(pid, drained, sampling, fourth)
     before, meanwhile = _acquired_per_s(first, second), _acquired_per_s(third, fourth)
     return Observed(
         evidence=evidence,
         snapshot=source.scan(resolve=True),
         recording_cost=meanwhile / before if before and meanwhile else None,
     )
+
+
+def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Snapshot) -> Evidence:
+    from_ns, to_ns = sampling.from_ns, sampling.to_ns
+    drained.keep_enough(from_ns, to_ns)
+    names = {thread.tid: thread.name for thread in at_end.threads}
+    records = drained.records(from_ns, to_ns)
+    still = open_records(at_end, scan_time_ns(at_end, time.time_ns()), records, to_ns)
+    return Evidence(
+        from_ns=from_ns,
+        to_ns=to_ns,
+        records=sorted([*records, *still.holds], key=_began),
+        open_waits=still.waits,
+        signals=drained.signals(from_ns, to_ns),
+        marks=drained.marks(from_ns, to_ns),
+        samples=sampling.samples,
+        times=sampling.times(names),
+        losses=drained.losses(from_ns),
+        cpus=at_end.process.cpus or os.cpu_count() or 1,
+        others_cpus=sampling.others_cpus(),
+        cpu_ns=sampling.cpu_ns,
+        cpu_limit=cpu_limit(pid),
+        unobserved_share=_unobserved_share(at_end),
+        request_shares=sampling.request_shares(),
+        begun=sampling.begun,
+    )
+
+
+def _began(record: WaitRecord) -> int:
+    return record.began_ns
 
 
 def _unobserved_share(snapshot: Snapshot) -> float:
@@ -176,7 +189,7 @@ class _Drained:
         found: list[WaitRecord] = []
         for batch in self._batches:
             found += slot_batch.decode_span(batch, from_ns, to_ns)
-        return sorted(found, key=lambda one: one.began_ns)
+        return sorted(found, key=_began)
 
     def signals(self, from_ns: int, to_ns: int) -> list[SignalRecord]:
         """Return the signals of a span, the oldest first."""
@@ -228,12 +241,15 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
                 part_s = runnable * snapshot.interval_s
                 queued[thread.tid] = queued.get(thread.tid, 0.0) + part_s
     used_s = {thread.tid: thread.cpu_s for thread in first.threads}
+    records = moments.records(from_ns, to_ns)
+    still = open_records(last, to_ns, records, to_ns)
     signals = moments.signals(from_ns, to_ns) if isinstance(moments, HasSignals) else ()
     return (
         Evidence(
             from_ns=from_ns,
             to_ns=to_ns,
-            records=moments.records(from_ns, to_ns),
+            records=sorted([*records, *still.holds], key=_began),
+            open_waits=still.waits,
             signals=signals,
             marks=moments.marks(from_ns, to_ns) if isinstance(moments, HasMarks) else (),
             samples=samples,

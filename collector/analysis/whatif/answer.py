@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from locktop.collector.analysis.whatif.background import busy_share, is_starved
-from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, by_thread
+from locktop.collector.analysis.whatif.boundaries import by_thread
 from locktop.collector.analysis.whatif.changes import is_dependent
 from locktop.collector.analysis.whatif.critical_path import path_shares
-from locktop.collector.analysis.whatif.evidence import Evidence
+from locktop.collector.analysis.whatif.evidence import HELD_KINDS, Evidence
 from locktop.collector.analysis.whatif.predict import SpanReplays, predict
 from locktop.collector.analysis.whatif.programs import ProgramBuilder, group_of
 from locktop.collector.analysis.whatif.throughput import counted
@@ -158,8 +159,8 @@ def suggested(evidence: Evidence, pressure: Iterable[LockPressureShare]) -> list
 
 def _pressure(evidence: Evidence, found: Sequence[Evidence]) -> tuple[LockPressureShare, ...]:
     """Return the share of all threads' time that went into waits for each lock, in each part."""
-    threads = len({record.tid for record in evidence.records}) or 1
-    waits = [_waited(part) for part in found]
+    threads = len({one.tid for one in (*evidence.records, *evidence.open_waits)}) or 1
+    waits = _waited(evidence, found)
     paths: dict[int, float] = {}
     for part in found:
         shares = path_shares(by_thread(part.records, part.signals), part.from_ns, part.to_ns)
@@ -180,11 +181,16 @@ def _pressure(evidence: Evidence, found: Sequence[Evidence]) -> tuple[LockPressu
     return tuple(sorted(rows, key=lambda row: (-row.wait_share, -row.path_share, row.lock)))
 
 
-def _waited(part: Evidence) -> Counter[int]:
-    """Return the nanoseconds of the part that threads waited for each lock."""
-    found = Counter[int]()
-    for one in part.records:
-        if one.kind in HELD_KINDS:
-            begin, end = max(one.began_ns, part.from_ns), min(one.got_ns, part.to_ns)
-            found[one.lock] += max(0, end - begin)
-    return found
+def _waited(evidence: Evidence, found: Sequence[Evidence]) -> list[Counter[int]]:
+    """Return the nanoseconds of each part that threads waited for each lock."""
+    waits = [Counter[int]() for _ in found]
+    ends_ns = [part.to_ns for part in found]
+    for one in (*evidence.records, *evidence.open_waits):
+        if not one.wait_ns or one.kind not in HELD_KINDS:
+            continue
+        for number in range(bisect_right(ends_ns, one.began_ns), len(found)):
+            begin_ns = max(one.began_ns, found[number].from_ns)
+            if begin_ns >= one.got_ns:
+                break
+            waits[number][one.lock] += min(one.got_ns, ends_ns[number]) - begin_ns
+    return waits

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
+from locktop.collector.analysis.whatif.evidence import HELD_KINDS
 from locktop.collector.model import Kind, MarkRecord, SignalRecord, WaitRecord
-
-#: Kinds whose records have a begin and an end of a hold.
-HELD_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM})
 
 
 class At(IntEnum):
@@ -43,58 +41,79 @@ def by_thread(
     """Return the boundaries of each thread, in the order of time."""
     found: dict[int, list[Boundary]] = {}
     for one in records:
-        of_thread = found.setdefault(one.tid, [])
-        times = [(one.got_ns, At.GOT)]
-        if one.wait_ns:
-            times.append((one.began_ns, At.REQUESTED))
-        if one.hold_ns is not None and one.kind in HELD_KINDS and not one.timed_out:
-            times.append((one.end_ns, At.RELEASED))
-        for time_ns, at in times:
-            of_thread.append(
-                Boundary(
-                    time_ns=time_ns,
-                    at=at,
-                    lock=one.lock,
-                    kind=one.kind,
-                    site=one.site,
-                    is_shared=one.is_shared,
-                    timed_out=one.timed_out,
-                    wakes_all=False,
-                )
-            )
+        found.setdefault(one.tid, []).extend(_of_record(one))
     for signal in signals:
-        found.setdefault(signal.tid, []).append(
-            Boundary(
-                time_ns=signal.time_ns,
-                at=At.SIGNALLED,
-                lock=signal.lock,
-                kind=signal.kind,
-                site=0,
-                is_shared=False,
-                timed_out=False,
-                wakes_all=signal.wakes_all,
-            )
-        )
+        found.setdefault(signal.tid, []).append(_of_signal(signal))
     marked = set()
     for mark in marks:
         marked.add(mark.tid)
-        found.setdefault(mark.tid, []).append(
-            Boundary(
-                time_ns=mark.time_ns,
-                at=At.MARKED,
-                lock=0,
-                kind=None,
-                site=0,
-                is_shared=False,
-                timed_out=False,
-                wakes_all=False,
-            )
-        )
+        found.setdefault(mark.tid, []).append(_of_mark(mark))
     for tid, of_thread in found.items():
         of_thread.sort(key=_order)
+        _end_waits_first(of_thread)
         if tid in marked:
             found[tid] = _marks_after_waits(of_thread)
     return found
+
+
+def _of_record(record: WaitRecord) -> Iterator[Boundary]:
+    times = [(record.got_ns, At.GOT)]
+    if record.wait_ns:
+        times.append((record.began_ns, At.REQUESTED))
+    if record.hold_ns is not None and record.kind in HELD_KINDS and not record.timed_out:
+        times.append((record.end_ns, At.RELEASED))
+    for time_ns, at in times:
+        yield Boundary(
+            time_ns=time_ns,
+            at=at,
+            lock=record.lock,
+            kind=record.kind,
+            site=record.site,
+            is_shared=record.is_shared,
+            timed_out=record.timed_out,
+            wakes_all=False,
+        )
+
+
+def _of_signal(signal: SignalRecord) -> Boundary:
+    return Boundary(
+        time_ns=signal.time_ns,
+        at=At.SIGNALLED,
+        lock=signal.lock,
+        kind=signal.kind,
+        site=0,
+        is_shared=False,
+        timed_out=False,
+        wakes_all=signal.wakes_all,
+    )
+
+
+def _of_mark(mark: MarkRecord) -> Boundary:
+    return Boundary(
+        time_ns=mark.time_ns,
+        at=At.MARKED,
+        lock=0,
+        kind=None,
+        site=0,
+        is_shared=False,
+        timed_out=False,
+        wakes_all=False,
+    )
+
+
+def _end_waits_first(boundaries: list[Boundary]) -> None:
+    """Put the end of a wait before the begin of the next one, where rounding mixed them up.
+
+    A thread whose wait for a condition is over waits for the mutex from the same moment on.
+    """
+    for number in range(1, len(boundaries) - 1):
+        before, one, after = boundaries[number - 1 : number + 2]
+        if (
+            one.at is At.REQUESTED
+            and after.at is At.GOT
+            and (before.at, before.lock) == (At.REQUESTED, after.lock) != (At.REQUESTED, one.lock)
+        ):
+            boundaries[number : number + 2] = after._replace(time_ns=one.time_ns), one
 
 
 def _marks_after_waits(boundaries: Iterable[Boundary]) -> list[Boundary]:

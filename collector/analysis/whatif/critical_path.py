@@ -11,7 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, At, Boundary
+from locktop.collector.analysis.whatif.boundaries import At, Boundary
+from locktop.collector.analysis.whatif.evidence import HELD_KINDS
 
 #: Hand-overs that are followed.
 _MAX_EDGES = 100_000

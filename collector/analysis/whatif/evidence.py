@@ -8,7 +8,10 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from locktop.collector.model import MarkRecord, SignalRecord, WaitRecord
+from locktop.collector.model import Kind, MarkRecord, SignalRecord, WaitRecord
+
+#: Kinds whose records have a begin and an end of a hold.
+HELD_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM})
 
 
 class StateSample(NamedTuple):  # there are thousands
@@ -55,6 +58,10 @@ class Evidence(Struct, frozen=True):
     #: By tid: when the thread's own time in the span begins and ends, if not with the span. A hold
     #: may go on at the begin, and a wait at the end: these belong to the parts beside.
     edges: Mapping[int, tuple[int, int]] = {}
+    #: The waits that go on at the end of the span. As records, they end just after it.
+    open_waits: Sequence[WaitRecord] = ()
+    #: By tid: the last wait, if it goes on at the end, and not for a lock that threads hold.
+    last_waits: Mapping[int, WaitRecord] = {}
     marks: Sequence[MarkRecord] = ()  # the oldest first
     begun: Mapping[int, BegunThread] = {}  # by tid
 
@@ -86,14 +93,16 @@ def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
     begins: dict[int, int] = {}
     ends: dict[int, int] = {}
     marks_ends: dict[int, int] = {}  # of holds that go on after the part
-    for one in evidence.records:
+    last_waits: dict[int, WaitRecord] = {}
+    for one in (*evidence.records, *evidence.open_waits):
         if one.got_ns < from_ns:
             begins[one.tid] = max(begins.get(one.tid, from_ns), one.end_ns)
         elif one.got_ns < to_ns:
             records.append(one)
             marks_ends[one.tid] = max(marks_ends.get(one.tid, to_ns), one.end_ns)
-        else:
-            ends[one.tid] = min(ends.get(one.tid, to_ns), one.began_ns)
+        elif one.began_ns < ends.get(one.tid, to_ns):
+            ends[one.tid] = one.began_ns
+            last_waits[one.tid] = one
     marks = [
         one
         for one in evidence.marks
@@ -110,6 +119,7 @@ def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
         losses=[(begin, end) for begin, end in evidence.losses if begin < to_ns and end > from_ns],
         marks=marks,
         edges={tid: (begins.get(tid, from_ns), ends.get(tid, to_ns)) for tid in tids},
+        last_waits={tid: one for tid, one in last_waits.items() if one.kind not in HELD_KINDS},
     )
 
 

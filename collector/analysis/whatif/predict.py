@@ -78,7 +78,7 @@ def predict(spans: Sequence[SpanReplays], change: Change) -> Prediction | None:
     drawn = sorted(_ratio(random.choices(parts, k=len(parts))) for _ in range(_DRAWS))
     error = _MODEL_ERROR * ratio + _MODEL_ERROR_OF_GAIN * abs(ratio - 1)
     limits = [
-        bound(changed(span.program, change)) / max(sum(span.base.rounds_per_s.values()), 1e-9)
+        bound(changed(span.program, change)) / max(sum(span.program.rounds_per_s.values()), 1e-9)
         for span in spans
     ]
     most = sum(limits) / len(limits)

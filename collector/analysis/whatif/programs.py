@@ -13,8 +13,8 @@ from locktop.collector.analysis.whatif.background import (
     other_programs,
     own_queueing,
 )
-from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, At, Boundary, by_thread
-from locktop.collector.analysis.whatif.evidence import Evidence
+from locktop.collector.analysis.whatif.boundaries import At, Boundary, by_thread
+from locktop.collector.analysis.whatif.evidence import HELD_KINDS, Evidence
 from locktop.collector.analysis.whatif.hand_overs import hand_overs, wakes
 from locktop.collector.analysis.whatif.own_time import (
     CallPair,
@@ -195,7 +195,26 @@ class ProgramBuilder:
             return tuple(operations)
         # All threads begin at the begin of the span, and go round in it.
         head = self._head_share(tid)
-        return (*_own(closing, head), *operations, *_own(closing, 1.0 - head))
+        waited = self._last_wait(tid)
+        return (*_own(closing, head), *operations, *_own(closing, 1.0 - head), *waited)
+
+    def _last_wait(self, tid: int) -> list[Operation]:
+        """Return the wait that goes on at the end of the span, as a sleep; []: there is none.
+
+        The thread goes round in the span. Without the sleep, it would never wait. Where a wait went
+        on at the begin, or where the thread takes a unit, the replay waits already.
+        """
+        wait = self._evidence.last_waits.get(tid)
+        if wait is None:
+            return []
+        first, from_ns = self._boundaries[tid][0], self._evidence.from_ns
+        if self._queues.is_counted(wait.lock):
+            is_replayed = self._queues.takes_last_unit(tid, wait.lock)
+        else:
+            is_replayed = first.at is At.REQUESTED and first.time_ns < from_ns
+        if is_replayed:
+            return []
+        return [Operation(Do.SLEEP, amount=self._evidence.to_ns - max(wait.began_ns, from_ns))]
 
     def _head_share(self, tid: int) -> float:
         """Return the share of the last part of a thread's own time that lies at the begin."""
@@ -263,12 +282,12 @@ class ProgramBuilder:
         queue = self._queues.visited(boundary)
         return [] if queue is None else [Operation(Do.WAIT, self._index(queue))]
 
-    @staticmethod
-    def _waited(boundaries: Sequence[Boundary], number: int) -> list[Operation]:
+    def _waited(self, boundaries: Sequence[Boundary], number: int) -> list[Operation]:
         """Return a wait of which nobody knows who ends it, as a sleep."""
         if not number or boundaries[number - 1].at is not At.REQUESTED:
             return []
-        waited_ns = boundaries[number].time_ns - boundaries[number - 1].time_ns
+        began_ns = max(boundaries[number - 1].time_ns, self._evidence.from_ns)
+        waited_ns = boundaries[number].time_ns - began_ns
         return [Operation(Do.SLEEP, amount=waited_ns)] if waited_ns else []
 
 

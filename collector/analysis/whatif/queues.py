@@ -18,7 +18,8 @@ from itertools import islice, pairwise
 from math import inf
 from typing import NamedTuple
 
-from locktop.collector.analysis.whatif.boundaries import HELD_KINDS, At, Boundary
+from locktop.collector.analysis.whatif.boundaries import At, Boundary
+from locktop.collector.analysis.whatif.evidence import HELD_KINDS
 from locktop.collector.model import Kind
 
 QUEUE_KINDS = frozenset({Kind.SEM, Kind.COND})
@@ -188,11 +189,25 @@ class Queues:
                 yield _Change(wait.ended_ns, -1, wait.end)
             return
         for tid, of_thread in self._boundaries.items():
-            for number, one in enumerate(of_thread):
-                condition = self.visited(one) if one.at is At.GOT else None
-                if condition is not None and condition.lock == lock:
-                    taken_ns = _taken_ns(of_thread, number, lock)
-                    yield _Change(taken_ns, -1, _Position(tid, number))
+            visits = list(self._visits(tid, lock))
+            # A wait that went on at the begin is over, and the thread waits again at the end.
+            first_ns = _first_wait_ns(of_thread, lock, visits[0]) if visits else inf
+            for number in visits:
+                taken_ns = _taken_ns(of_thread, number, lock)
+                is_open = number == visits[-1] and taken_ns == inf
+                yield _Change(first_ns if is_open else taken_ns, -1, _Position(tid, number))
+
+    def _visits(self, tid: int, lock: int) -> Iterator[int]:
+        """Yield the boundaries at which a thread takes the mutex for a unit of a condition."""
+        for number, one in enumerate(self._boundaries[tid]):
+            condition = self.visited(one) if one.at is At.GOT else None
+            if condition is not None and condition.lock == lock:
+                yield number
+
+    def takes_last_unit(self, tid: int, lock: int) -> bool:
+        """Return whether the last visit of a thread takes a unit of a condition in the replay."""
+        last = max(self._visits(tid, lock), default=None)
+        return last is not None and not self.is_surplus(tid, last)
 
 
 def _surplus_of_pool(changes: Sequence[_Change]) -> list[_Change] | None:
@@ -238,6 +253,23 @@ def _taken_ns(boundaries: Sequence[Boundary], number: int, condition: int) -> fl
             return taken_ns
         elif one.at is At.GOT:
             has_waited, taken_ns = False, one.time_ns
+    return inf
+
+
+def _first_wait_ns(boundaries: Sequence[Boundary], condition: int, visit: int) -> float:
+    """Return when a wait for a condition ended that began before the span.
+
+    Args:
+        boundaries: of the thread.
+        condition: the id.
+        visit: the number of the first visit in the span.
+
+    Returns:
+        nanoseconds; infinity if there was no such wait.
+    """
+    for one in boundaries[:visit]:
+        if one.at is At.GOT and one.lock == condition and not one.timed_out:
+            return one.time_ns
     return inf
 
 

@@ -45,6 +45,10 @@ def with_semaphores_as_locks(evidence: Evidence) -> Evidence:
     return replace(
         evidence,
         records=sorted(records, key=_began),
+        open_waits=[
+            replace(one, kind=Kind.MUTEX) if one.lock in found else one
+            for one in evidence.open_waits
+        ],
         signals=[one for one in evidence.signals if one.lock not in found],
     )
 

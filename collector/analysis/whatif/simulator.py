@@ -47,6 +47,8 @@ _CREDIT_NS = 1_500_000
 _BEFORE_ALL = -(1 << 62)
 #: Owners that are followed from one to the next.
 _MAX_CHAIN = 64
+#: Events of the warm-up, and of the time that counts.
+_MAX_EVENTS = 500_000
 #: Steps without time that a thread may take one after the other.
 _MAX_OPERATIONS = 1000
 
@@ -155,9 +157,10 @@ class Simulator:
         self._random = Random(seed)
         self._program = program
         self._locks = [_Lock(lock) for lock in program.locks]
-        self._cpus = [_Cpu() for _ in range(program.cpus)]
+        # There is never work for more CPUs than threads.
+        self._cpus = [_Cpu() for _ in range(max(1, min(program.cpus, len(program.threads))))]
         self._threads = [
-            _Thread(number, thread, self._start(thread), self._cpus[number % program.cpus])
+            _Thread(number, thread, self._start(thread), self._cpus[number % len(self._cpus)])
             for number, thread in enumerate(program.threads)
         ]
         self._now = 0
@@ -175,25 +178,33 @@ class Simulator:
         return 0 if is_recorded else self._random.choice(rests(thread.operations))
 
     def run(self, warm_up_ns: int, span_ns: int) -> Outcome:
-        """Simulate ``warm_up_ns``, then count for ``span_ns``."""
+        """Simulate ``warm_up_ns``, then count for ``span_ns``.
+
+        A change may make much more happen in the same time. So a simulation also ends after some
+        number of events. Then the outcome has the shorter span.
+        """
         for thread in self._threads:
             self._becomes_ready(thread)
         self._run_until(warm_up_ns)
+        begin_ns = self._now
         rounds = [thread.rounds for thread in self._threads]
         waits = [lock.wait_ns for lock in self._locks]
         cpu_ns = self._cpu_ns
-        self._run_until(warm_up_ns + span_ns)
+        self._run_until(begin_ns + span_ns)
         return Outcome(
             rounds=[t.rounds - before for t, before in zip(self._threads, rounds, strict=True)],
             wait_ns=[k.wait_ns - before for k, before in zip(self._locks, waits, strict=True)],
-            stopped=sum(0 < thread.waits_ns <= warm_up_ns for thread in self._threads),
+            stopped=sum(0 < thread.waits_ns <= begin_ns for thread in self._threads),
             cpu_ns=self._cpu_ns - cpu_ns,
-            span_ns=span_ns,
+            span_ns=max(1, self._now - begin_ns),
         )
 
     def _run_until(self, end_ns: int) -> None:
         events = self._events
+        last = self._number + _MAX_EVENTS
         while events and events[0][0] <= end_ns:
+            if self._number > last:
+                return
             if events[0][0] >= self._tick_ns:
                 self._tick(events[0][0])
                 continue
@@ -283,32 +294,39 @@ class Simulator:
         if thread.cpu.ready and thread.slice_ns >= _SLICE_NS:
             self._queue(thread)
             self._next(thread.cpu)
-        elif thread.left_ns:
-            self._starts(thread)
-        else:
-            self._runs(thread)
+        elif not self._runs(thread):
+            self._next(thread.cpu)
 
     def _next(self, cpu: _Cpu) -> None:
-        """Give a CPU to the thread that used the least."""
+        """Let the ready threads run, until one of them keeps the CPU."""
+        while (thread := self._picked(cpu)) is not None:
+            thread.slice_ns = 0
+            cpu.running = thread
+            if self._runs(thread):
+                return
+        cpu.idle_since_ns = self._now
+
+    def _picked(self, cpu: _Cpu) -> _Thread | None:
+        """Take the next thread from those that are ready: the one that used the least."""
         if cpu.ready:
             used_ns, _, thread = heappop(cpu.ready)
             cpu.least_ns = max(cpu.least_ns, used_ns)
-            self._gets_cpu(thread)
-        elif cpu.idle_ns < _MIGRATION_NS or not self._pulls(cpu, _MIGRATION_NS):
-            cpu.idle_since_ns = self._now
+            return thread
+        return self._pulled(cpu, _MIGRATION_NS) if cpu.idle_ns >= _MIGRATION_NS else None
 
     def _gets_cpu(self, thread: _Thread) -> None:
         thread.slice_ns = 0
         thread.cpu.running = thread
-        self._runs(thread)
+        if not self._runs(thread):
+            self._next(thread.cpu)
 
-    def _pulls(self, cpu: _Cpu, rest_ns: int) -> bool:
-        """Run a thread that is ready for another CPU, and did not run for ``rest_ns``."""
+    def _pulled(self, cpu: _Cpu, rest_ns: int) -> _Thread | None:
+        """Take a thread that is ready for another CPU, and did not run for ``rest_ns``."""
         busiest = max(self._cpus, key=_ready_threads)
         latest_ns = self._now - rest_ns
         movable = [entry for entry in busiest.ready if entry[2].ran_ns <= latest_ns]
         if not movable:
-            return False
+            return None
         entry = min(movable)
         busiest.ready.remove(entry)
         heapify(busiest.ready)
@@ -316,25 +334,27 @@ class Simulator:
         thread.cpu = cpu
         if not thread.is_other:
             thread.used_ns += cpu.least_ns - busiest.least_ns
-        self._gets_cpu(thread)
-        return True
+        return thread
 
     def _tick(self, next_ns: int) -> None:
         """Let the CPUs without work pull threads, at the last tick before ``next_ns``."""
         if any(cpu.ready for cpu in self._cpus):
             self._now = self._tick_ns
             for cpu in self._cpus:
-                if cpu.running is None:
-                    self._pulls(cpu, 0)
+                if cpu.running is None and (thread := self._pulled(cpu, 0)) is not None:
+                    self._gets_cpu(thread)
             self._tick_ns += _TICK_NS
         else:
             self._tick_ns += (next_ns - self._tick_ns) // _TICK_NS * _TICK_NS + _TICK_NS
 
-    def _runs(self, thread: _Thread) -> None:
-        """Take the operations of a thread that has a CPU, until it computes or waits."""
+    def _runs(self, thread: _Thread) -> bool:
+        """Take the operations of a thread that has a CPU, until it computes or waits.
+
+        Return whether it keeps the CPU.
+        """
         if thread.left_ns:
             self._starts(thread)
-            return
+            return True
         operations = thread.operations
         for _ in range(_MAX_OPERATIONS):
             do, lock, amount = operations[thread.at]
@@ -342,7 +362,7 @@ class Simulator:
                 thread.at = (thread.at + 1) % len(operations)
                 thread.left_ns = amount
                 self._starts(thread)
-                return
+                return True
             if do == _SLEEP:
                 thread.at = (thread.at + 1) % len(operations)
                 self._later(thread, amount)
@@ -355,7 +375,7 @@ class Simulator:
         else:
             self._later(thread, _SLICE_NS)  # operations without any time: never a busy loop
         thread.cpu.running = None
-        self._next(thread.cpu)
+        return False
 
     # ---- the locks ----
 

@@ -71,6 +71,20 @@ def test_the_pressure_and_the_path_are_those_of_the_lock() -> None:
     assert found.path_share > 0.9
 
 
+def test_a_wait_of_several_parts_counts_in_each() -> None:
+    whole = crowd()
+    longer = hold(THREADS + 1, 65, SPAN_US, 1, wait_us=SPAN_US / 2)
+    still = hold(THREADS + 2, 65, SPAN_US + 1, 1, wait_us=SPAN_US / 4)
+    plain = answer(whole, Question(())).pressure[0].wait_shares
+    changed = replace(whole, records=[*whole.records, longer], open_waits=[still])
+    [found] = answer(changed, Question(())).pressure
+    more = [
+        after * (THREADS + 2) - before * THREADS
+        for after, before in zip(found.wait_shares, plain, strict=True)
+    ]
+    assert more == pytest.approx([0, 0, 0, 0, 1, 1, 2, 2], abs=0.05)
+
+
 def with_losses(evidence: Evidence) -> Evidence:
     return replace(evidence, losses=[(0, evidence.to_ns * 3 // 4)])
 

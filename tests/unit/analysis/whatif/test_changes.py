@@ -106,7 +106,9 @@ def test_a_lock_that_is_not_there_changes_nothing() -> None:
 
 
 def test_the_interval_has_the_prediction() -> None:
-    found = predict([SpanReplays(CROWD)], Change(kind=ChangeKind.HOLD, amount=0.5, lock=65))
+    rates = SpanReplays(CROWD).base.rounds_per_s
+    recorded = SpanReplays(replace(CROWD, rounds_per_s=rates))
+    found = predict([recorded], Change(kind=ChangeKind.HOLD, amount=0.5, lock=65))
     assert found.low < found.ratio <= found.high
     assert found.bound == pytest.approx(2.0, rel=0.02)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from unit.builders.simulated import ROUND, compute, holding, program, sleep
 
 from locktop.collector.analysis.whatif.bounds import bound
@@ -110,6 +111,28 @@ def test_a_barrier_waits_for_the_slowest() -> None:
         (sleep(1000), Operation(Do.MEET, 0), ROUND),
     )
     assert rate(program((2, quick), (1, slow), locks=barrier)) == pytest.approx(3000, rel=0.01)
+
+
+def test_a_thousand_threads_may_wait_behind_one_that_computes() -> None:
+    crowd = program(
+        (1, (compute(20_000), ROUND)),
+        (1000, (*holding(0, compute(50)), ROUND)),
+        cpus=1,
+    )
+    outcome = Simulator(crowd).run(0, 100_000_000)
+    assert sum(outcome.rounds) > 100
+
+
+def test_a_simulation_of_too_many_events_is_shorter() -> None:
+    busy = program((1, (compute(0.01), ROUND)))
+    outcome = Simulator(busy).run(0, 3_600_000_000_000)
+    assert 0 < outcome.span_ns < 3_600_000_000_000
+    assert sum(outcome.rounds) / outcome.span_ns == pytest.approx(0.1, rel=0.01)
+
+
+def test_more_cpus_than_threads_change_nothing() -> None:
+    crowd = program((4, (compute(100), ROUND)), cpus=9999)
+    assert rate(crowd) == rate(replace(crowd, cpus=4))
 
 
 def test_operations_without_time_do_not_hang() -> None:
