@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from support import servers
 
-from whatif_programs.base import RealChange, RealProgram, Run, Setting, need, process
+from whatif_programs.base import RealChange, RealProgram, Run, Setting, need, on_cpus, process
 
 
 class MariaDBServer(RealProgram):
@@ -18,8 +18,9 @@ class MariaDBServer(RealProgram):
     name = "mariadb"
     unit = "queries"
     recorded_s = 1.0
-    base: ClassVar[Setting] = {"connections": 8}
+    base: ClassVar[Setting] = {"connections": 8, "cpus": 0}
     changes: ClassVar[Sequence[RealChange]] = (
+        RealChange("1 CPU", "--cpus", "", "1", {"cpus": 1}),
         RealChange("4 threads", "--threads", "mariadbd", "4", {"connections": 4}),
         RealChange("2 threads", "--threads", "mariadbd", "2", {"connections": 2}),
     )
@@ -37,8 +38,8 @@ class MariaDBServer(RealProgram):
                 self._database.sysbench(self._ROWS, "prepare")
 
     @contextmanager
-    def _served(self, environment: Mapping[str, str]) -> Iterator[int]:
-        with process(self._server, environment) as server:
+    def _served(self, environment: Mapping[str, str], cpus: int = 0) -> Iterator[int]:
+        with process(on_cpus(self._server, cpus), environment) as server:
             while not self._database.answers():
                 assert server.poll() is None, "mariadbd did not start"
             yield server.pid
@@ -47,7 +48,7 @@ class MariaDBServer(RealProgram):
     def running(self, setting: Setting, environment: Mapping[str, str]) -> Iterator[Run]:
         options = [self._ROWS, f"--threads={setting['connections']}", f"--time={self._LONG_S}"]
         with (
-            self._served(environment) as pid,
+            self._served(environment, setting["cpus"]) as pid,
             process(self._database.sysbench_command(*options, "run"), {}),
         ):
             yield Run(pid, lambda: _queries(self._database))

@@ -12,7 +12,15 @@ from typing import ClassVar
 from support import servers
 from support.targets import Compiler
 
-from whatif_programs.base import RealChange, RealProgram, Run, Setting, need, process
+from whatif_programs.base import (
+    RealChange,
+    RealProgram,
+    Run,
+    Setting,
+    need,
+    on_cpus,
+    process,
+)
 from whatif_programs.debian_source import source
 from whatif_programs.patching import replace_in
 
@@ -23,9 +31,10 @@ class Memcached(RealProgram):
     name = "memcached"
     unit = "requests"
     recorded_s = 2.0
-    base: ClassVar[Setting] = {"threads": 4, "power": 0}
+    base: ClassVar[Setting] = {"threads": 4, "power": 0, "cpus": 0}
     changes: ClassVar[Sequence[RealChange]] = (
         RealChange("1024 locks", "--split", "memcached_thread_init", "1024", {"power": 10}),
+        RealChange("1 CPU", "--cpus", "", "1", {"cpus": 1}),
         RealChange("2 threads", "--threads", "mc-worker", "2", {"threads": 2}),
     )
     _CONNECTIONS, _BATCH, _LONG_S, _PAUSE_US = 16, 4, 120, 2000
@@ -64,7 +73,7 @@ class Memcached(RealProgram):
         command += ["-p", str(port), "-U", "0", "-t", str(setting["threads"])]
         numbers = (port, self._CONNECTIONS, self._BATCH, self._LONG_S, self._PAUSE_US)
         load = [self._load, *map(str, numbers)]
-        with process(command, environment) as server:
+        with process(on_cpus(command, setting["cpus"]), environment) as server:
             while not servers.listens(port):
                 assert server.poll() is None, "memcached did not start"
             with process(load, {}):

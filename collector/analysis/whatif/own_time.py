@@ -20,6 +20,10 @@ from locktop.collector.analysis.whatif.evidence import StateSample
 _PRIOR = 0.5
 #: A thread that sleeps leaves its CPU, and that alone takes longer than this, nanoseconds.
 _LEAST_SLEEP_NS = 2000
+#: Where CPUs are short, so many of the parts of a pair did not meet that.
+_LOW = 0.25
+#: Threads that sleep for such a share of a pair's time may have waited for a CPU after each sleep.
+_SLEEPS = 0.1
 #: Halvings of an interval in a search.
 _HALVINGS = 40
 
@@ -78,20 +82,27 @@ class ReadyShares:
             counts[0] += sample.is_ready
             counts[1] += 1
 
-    def of(self, durations_ns: Mapping[CallPair, float], ready_ns: float) -> dict[CallPair, float]:
+    def of(
+        self, durations_ns: Mapping[CallPair, float], cpu_ns: float, queued_ns: float
+    ) -> dict[CallPair, float]:
         """Return the share of each pair of some threads, 0 to 1.
 
         Args:
             durations_ns: the time of these threads in each pair, nanoseconds.
-            ready_ns: the time in which they were ready, by the kernel, nanoseconds.
+            cpu_ns: the time for which they had a CPU, by the kernel, nanoseconds.
+            queued_ns: the time for which they waited for one, nanoseconds. Some of it is part of
+                their waits: a thread whose wait is over may need a CPU to come back.
 
-        The kernel's time is exact. The samples have a bias, for the one who takes them needs a CPU.
-        So the odds of each share are multiplied by what makes the sum the kernel's.
+        The kernel's times are exact. The samples have a bias, for the one who takes them needs a
+        CPU. So the kernel gives the limits for the sum of the samples. The odds of each share are
+        multiplied by what makes the sum keep them.
         """
         whole_ns = sum(durations_ns.values())
-        mean = min(1.0, ready_ns / whole_ns) if whole_ns else 1.0
+        mean = min(1.0, (cpu_ns + queued_ns) / whole_ns) if whole_ns else 1.0
         shares = {pair: self._sampled(pair, mean) for pair in durations_ns}
-        if not whole_ns:
+        sampled_ns = sum(shares[pair] * part for pair, part in durations_ns.items())
+        ready_ns = min(max(sampled_ns, cpu_ns), cpu_ns + queued_ns)
+        if not whole_ns or ready_ns == sampled_ns:
             return shares
         low, high = -20.0, 20.0  # of the logarithm of the factor
         for _ in range(_HALVINGS):
@@ -138,7 +149,13 @@ def split(
         pair: [one - sleep for one, sleep in zip(parts, sleeps[pair], strict=True)]
         for pair, parts in durations_ns.items()
     }
-    cuts = _cuts({pair: _Parts(sorted(parts)) for pair, parts in ready.items()}, cpu_ns)
+    cuts = _cuts(
+        {
+            pair: _Parts(sorted(parts), *_undisturbed(durations_ns[pair], sleeps[pair]))
+            for pair, parts in ready.items()
+        },
+        cpu_ns,
+    )
     return {
         pair: [
             TimeUse(
@@ -157,6 +174,22 @@ def _sleep_ns(duration_ns: int, ready_share: float) -> float:
     return sleep_ns if sleep_ns >= _LEAST_SLEEP_NS else 0.0
 
 
+class _Undisturbed(NamedTuple):
+    """The short parts of a pair."""
+
+    low: float  # for how long threads were ready there, nanoseconds
+    sleeps: bool  # threads also sleep there
+
+
+def _undisturbed(durations_ns: Sequence[int], sleeps: Sequence[float]) -> _Undisturbed:
+    """Return for how long the threads were ready in the short parts of a pair."""
+    low = sorted(durations_ns)[int(len(durations_ns) * _LOW)]
+    slept_ns = sum(sleeps)
+    return _Undisturbed(
+        low=max(0.0, low - slept_ns / len(sleeps)), sleeps=slept_ns > _SLEEPS * sum(durations_ns)
+    )
+
+
 class _Cut(NamedTuple):
     """Parts longer than ``above`` count as ``to``."""
 
@@ -167,7 +200,9 @@ class _Cut(NamedTuple):
 class _Parts:
     """The parts of one pair, sorted."""
 
-    def __init__(self, parts: Sequence[float]) -> None:
+    def __init__(self, parts: Sequence[float], low: float, sleeps: bool) -> None:
+        self.sleeps = sleeps
+        self.low = min(low, parts[len(parts) // 2])
         self.median = parts[len(parts) // 2]
         self.longest = parts[-1]
         self._parts = parts
@@ -191,7 +226,6 @@ class _Parts:
 
 def _cuts(parts: Mapping[CallPair, _Parts], wanted: float) -> dict[CallPair, _Cut]:
     """Return how to cut the parts of each pair. The cut parts add up to ``wanted``."""
-    medians = {pair: _Cut(one.median, one.median) for pair, one in parts.items()}
 
     def surplus(cuts: Mapping[CallPair, _Cut]) -> float:
         return sum(parts[pair].sum(cut) for pair, cut in cuts.items()) - wanted
@@ -201,12 +235,26 @@ def _cuts(parts: Mapping[CallPair, _Parts], wanted: float) -> dict[CallPair, _Cu
 
     def levelled(level: float) -> dict[CallPair, _Cut]:
         # Most parts of some pair met the end of a slice. These are the longest parts of all.
-        cuts = {pair: min(one.median, level) for pair, one in parts.items()}
+        cuts = {pair: 0.0 if one.sleeps else min(one.low, level) for pair, one in parts.items()}
+        return {pair: _Cut(cut, cut) for pair, cut in cuts.items()}
+
+    def reduced(share: float) -> dict[CallPair, _Cut]:
+        # Threads that woke waited for a CPU each time.
+        cuts = {pair: one.low * (share if one.sleeps else 1.0) for pair, one in parts.items()}
+        return {pair: _Cut(cut, cut) for pair, cut in cuts.items()}
+
+    def between(share: float) -> dict[CallPair, _Cut]:
+        cuts = {pair: one.low + share * (one.median - one.low) for pair, one in parts.items()}
         return {pair: _Cut(cut, cut) for pair, cut in cuts.items()}
 
     cuts_at: Callable[[float], dict[CallPair, _Cut]]
-    if surplus(medians) > 0:
-        cuts_at, low, high = levelled, 0.0, max(one.median for one in parts.values())
+    low, high = 0.0, 1.0
+    if surplus(reduced(0.0)) > 0:
+        cuts_at, high = levelled, max(one.low for one in parts.values())
+    elif surplus(reduced(1.0)) > 0:
+        cuts_at = reduced
+    elif surplus(between(1.0)) > 0:
+        cuts_at = between
     else:
         multiples = [one.longest / one.median for one in parts.values() if one.median]
         cuts_at, low, high = usual, 1.0, max(multiples, default=1.0)

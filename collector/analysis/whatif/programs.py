@@ -139,9 +139,9 @@ class ProgramBuilder:
                 segments.setdefault(pair, []).append(duration_ns)
         times = [self._times[tid] for tid in tids if tid in self._times]
         cpu_ns = sum(one.cpu_ns for one in times)
-        ready_ns = cpu_ns + sum(one.queued_ns for one in times)
+        queued_ns = sum(one.queued_ns for one in times)
         durations_ns = {pair: sum(parts) for pair, parts in segments.items()}
-        shares = self._shares.of(durations_ns, ready_ns)
+        shares = self._shares.of(durations_ns, cpu_ns, queued_ns)
         for pair, used in split(segments, shares, cpu_ns).items():
             for (tid, number), part in zip(positions[pair], used, strict=True):
                 found[tid][number] = part

@@ -14,7 +14,7 @@ from support.targets import StartTarget
 from support.whatif import answer, ratio_of_rounds
 
 
-@pytest.mark.parametrize("work", ["sleep", "compute"])
+@pytest.mark.parametrize("work", ["sleep", "compute", "both"])
 def test_a_change_is_predicted_through_starts_and_joins(
     start_target: StartTarget, work: str
 ) -> None:

@@ -6,8 +6,10 @@ from random import Random
 
 import pytest
 
-from locktop.collector.analysis.whatif.boundaries import At
-from locktop.collector.analysis.whatif.own_time import CallPair, TimeUse, split
+from locktop.collector.analysis.whatif.boundaries import At, Boundary
+from locktop.collector.analysis.whatif.evidence import StateSample
+from locktop.collector.analysis.whatif.own_time import CallPair, ReadyShares, TimeUse, split
+from locktop.collector.model import Kind
 
 HOLD = CallPair(At.GOT, 1, At.RELEASED, 1)
 THINK = CallPair(At.RELEASED, 1, At.GOT, 1)
@@ -26,6 +28,10 @@ def preempted(
         ]
         for pair, parts in true_ns.items()
     }
+
+
+def boundary(time_ns: int, at: At) -> Boundary:
+    return Boundary(time_ns, at, 65, Kind.MUTEX, 1, False, False, False)
 
 
 def losses(rng: Random, computed_ns: int, slice_ns: float) -> int:
@@ -63,6 +69,21 @@ def test_computing_is_found_beside_waits_for_cpus(
     assert found == pytest.approx(cpu_ns, rel=0.01)
 
 
+def test_the_wait_for_a_cpu_after_each_sleep_is_no_work() -> None:
+    """Beside other programs, threads sleep without the lock and compute with it."""
+    rng = Random(1)
+    sleep_ns, hold_ns = 1_000_000, 900_000
+    queued_ns = [round(rng.expovariate(1 / 800_000)) for _ in range(1000)]
+    durations_ns = {
+        HOLD: [hold_ns + rng.choice([0, 0, 0, 0, 3_000_000]) for _ in queued_ns],
+        THINK: [sleep_ns + 20_000 + one for one in queued_ns],
+    }
+    ready_share = 1 - sleep_ns * len(queued_ns) / sum(durations_ns[THINK])
+    cpu_ns = (hold_ns + 20_000) * len(queued_ns)
+    used = split(durations_ns, {HOLD: 1.0, THINK: ready_share}, cpu_ns)
+    assert mean_cpu_ns(used[HOLD]) == pytest.approx(hold_ns, rel=0.05)
+
+
 def test_a_computation_of_many_slices_does_not_take_from_short_ones() -> None:
     rng = Random(1)
     true_ns = {HOLD: [100_000] * 500, THINK: [9_000_000] * 500}
@@ -82,6 +103,15 @@ def test_nothing_is_cut_if_the_threads_always_had_a_cpu() -> None:
 def test_no_thread_sleeps_for_less_time_than_a_switch_takes() -> None:
     used = split({HOLD: [100], THINK: [20_000]}, {HOLD: 0.9, THINK: 0.8}, 16_100)
     assert used == {HOLD: [TimeUse(100, 0)], THINK: [TimeUse(16_000, 4000)]}
+
+
+def test_the_kernel_limits_what_the_samples_say() -> None:
+    boundaries = {1: [boundary(0, At.GOT), boundary(1000, At.RELEASED)]}
+    samples = [StateSample(1, 10 * number, number % 2 == 0) for number in range(1, 100)]
+    shares = ReadyShares(boundaries, samples)
+    for cpu_ns, queued_ns, expected in ((100, 100, 0.2), (700, 100, 0.7), (300, 500, 0.5)):
+        [found] = shares.of({HOLD: 1000}, cpu_ns, queued_ns).values()
+        assert found == pytest.approx(expected, abs=0.02)
 
 
 def test_sleep_is_not_cut() -> None:
