@@ -91,7 +91,7 @@ class ReadyShares:
             durations_ns: the time of these threads in each pair, nanoseconds.
             cpu_ns: the time for which they had a CPU, by the kernel, nanoseconds.
             queued_ns: the time for which they waited for one, nanoseconds. Some of it is part of
-                their waits: a thread whose wait is over may need a CPU to come back.
+                their waits: a woken thread needs a CPU to come back.
 
         The kernel's times are exact. The samples have a bias, for the one who takes them needs a
         CPU. So the kernel gives the limits for the sum of the samples. The odds of each share are
