@@ -178,6 +178,8 @@ def measured(runs: Runs, made: Made, rounds: int) -> Iterator[Result | str]:
         yield f"{answer['refusal']}, replay {answer['replayed']:.3f}"
         return
     ratios = truths(runs, made, rounds)
+    for one in answer["refused"]:
+        yield f"{one['reason']}, {one['text']}"
     for one in answer["predictions"]:
         yield Result(
             program=made.name,

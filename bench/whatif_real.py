@@ -6,8 +6,7 @@ The programs are in bench/whatif_programs/. The command predicts all changes of 
 recording under load. Then the program runs unchanged and with each change, in turns, without the
 library. The truth of a change is the median ratio of the program's own counters.
 
-If the command refuses, it is asked again without the changes of the number of threads. Each refusal
-counts.
+Each refusal counts: of all changes of a program, or of a single one.
 
 Debian packages: rocksdb-tools, libevent-dev, pigz, mariadb-server, sysbench,
 libsqlite3-dev, g++, make, dpkg-dev, patch. Sources come from Debian, too. They are unpacked and
@@ -97,7 +96,9 @@ def _with_truth(
     by_kind = {(one["kind"], one["amount"]): one for one in answer["predictions"]}
     found = []
     for change in changes:
-        one = by_kind[change.option.removeprefix("--"), float(change.amount)]
+        one = by_kind.get((change.option.removeprefix("--"), float(change.amount)))
+        if one is None:  # refused
+            continue
         found.append(
             Result(
                 program=program.name,
@@ -113,18 +114,14 @@ def _with_truth(
 
 def compare(program: RealProgram, table: Table) -> None:
     """Add the predictions and truths of a program, or the refusal, to the table."""
-    changes = program.changes
-    answer = predicted(program, changes)
-    others = [change for change in changes if change.option != "--threads"]
-    if answer["refusal"] and 0 < len(others) < len(changes):
-        # The reason may be the number of threads alone.
-        table.refuse(program.name, answer["refusal"], _note(program, answer))
-        changes = others
-        answer = predicted(program, changes)
-    if answer["refusal"]:
-        table.refuse(program.name, answer["refusal"], _note(program, answer))
-    else:
-        table.add(_with_truth(program, changes, answer), _note(program, answer))
+    answer = predicted(program, program.changes)
+    note = _note(program, answer)
+    for one in answer["refused"]:
+        table.refuse(program.name, one["reason"], f"{one['text']}, {note}")
+    if not answer["refusal"]:
+        table.add(_with_truth(program, program.changes, answer), note)
+    elif not answer["refused"]:
+        table.refuse(program.name, answer["refusal"], note)
 
 
 def _note(program: RealProgram, answer: dict[str, Any]) -> str:

@@ -48,7 +48,29 @@ class PredictionEntry(Struct, kw_only=True, gc=False):
     ratio: Annotated[Number, meaning("The predicted multiple; 1: no gain.")]
     low: Annotated[Number, meaning("The lower end of the interval of 90 %.")]
     high: Annotated[Number, meaning("The upper end of this interval.")]
-    bound: Annotated[Number, meaning("The multiple that no machine exceeds.")]
+    bound: Annotated[Number, meaning("The multiple that the measured times allow at most.")]
+
+    @property
+    def change(self) -> Change:
+        """The change, as the model has it."""
+        return Change(
+            kind=self.kind, amount=self.amount, lock=self.lock or 0, group=self.group or ""
+        )
+
+
+class RefusedChangeEntry(Struct, kw_only=True, gc=False):
+    """A change without a prediction."""
+
+    kind: Annotated[ChangeKind, meaning("The type of the change.")]
+    amount: Annotated[
+        Number, meaning("The factor of the holds, the share that reads, or the new number.")
+    ]
+    lock: Annotated[LockId | None, meaning("The lock that changes; null: none.")] = None
+    name: Annotated[str | None, meaning("The name of this lock.")] = None
+    group: Annotated[str | None, meaning("The name of the threads that change.")] = None
+    text: Annotated[str, meaning("The change in words.")] = ""
+    reason: Annotated[WhatIfRefusal, meaning("Why the change has no prediction.")]
+    sentence: Annotated[str, meaning("The same as a sentence.")] = ""
 
     @property
     def change(self) -> Change:
@@ -90,7 +112,7 @@ class WhatIfEntry(
         Number, meaning("The replayed throughput without a change, as a multiple of the recorded.")
     ]
     refusal: Annotated[
-        WhatIfRefusal | None, meaning("Why there are no predictions; null: there are.")
+        WhatIfRefusal | None, meaning("Why no change has a prediction; null: some have one.")
     ] = None
     why: Annotated[str | None, meaning("The same as a sentence.")] = None
     cpus: Annotated[Count, meaning("CPUs that the process may use.")]
@@ -100,6 +122,9 @@ class WhatIfEntry(
     ] = None
     predictions: Annotated[
         list[PredictionEntry], meaning("The predictions, the largest gain first.")
+    ] = []
+    refused: Annotated[
+        list[RefusedChangeEntry], meaning("The changes without a prediction, if they were tried.")
     ] = []
     pressure: Annotated[list[LockPressureEntry], meaning("The locks, the most waiting first.")] = []
     notes: Annotated[list[str], meaning("What limits the predictions.")] = []
@@ -120,5 +145,6 @@ class WhatIfEntry(
     def names(self) -> dict[int, str]:
         """The names of the locks by id."""
         found = {one.lock: one.name for one in self.pressure if one.name}
-        found |= {one.lock: one.name for one in self.predictions if one.lock and one.name}
+        for changes in (self.predictions, self.refused):
+            found |= {one.lock: one.name for one in changes if one.lock and one.name}
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from locktop.collector.format import whatif as sentences
-from locktop.collector.model import Prediction, Snapshot, UnitKind, WhatIf
+from locktop.collector.model import Change, Snapshot, UnitKind, WhatIf
 
 FORMAT = "locktop.whatif"
 VERSION = 1
@@ -35,7 +35,16 @@ def document(found: WhatIf, snapshot: Snapshot) -> dict[str, Any]:
         "cpus": found.cpus,
         "cpus_used": found.cpus_used,
         "recording_cost": found.recording_cost,
-        "predictions": [_prediction(one, names) for one in found.predictions],
+        "predictions": [
+            _change(one.change, names)
+            | {"ratio": one.ratio, "low": one.low, "high": one.high, "bound": one.bound}
+            for one in found.predictions
+        ],
+        "refused": [
+            _change(one.change, names)
+            | {"reason": str(one.reason), "sentence": sentences.reason(one.reason, found)}
+            for one in found.refused
+        ],
         "pressure": [
             {
                 "lock": one.lock,
@@ -50,16 +59,12 @@ def document(found: WhatIf, snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _prediction(one: Prediction, names: dict[int, str]) -> dict[str, Any]:
+def _change(one: Change, names: dict[int, str]) -> dict[str, Any]:
     return {
-        "kind": str(one.change.kind),
-        "amount": one.change.amount,
-        "lock": one.change.lock or None,
-        "name": names.get(one.change.lock) if one.change.lock else None,
-        "group": one.change.group or None,
-        "text": sentences.change(one.change, names),
-        "ratio": one.ratio,
-        "low": one.low,
-        "high": one.high,
-        "bound": one.bound,
+        "kind": str(one.kind),
+        "amount": one.amount,
+        "lock": one.lock or None,
+        "name": names.get(one.lock) if one.lock else None,
+        "group": one.group or None,
+        "text": sentences.change(one, names),
     }

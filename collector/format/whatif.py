@@ -9,6 +9,7 @@ from locktop.collector.model import (
     Change,
     ChangeKind,
     Prediction,
+    RefusedChange,
     Snapshot,
     UnitKind,
     WhatIf,
@@ -22,12 +23,17 @@ _UNITS = {
     UnitKind.LOCK: "acquisitions",
     UnitKind.MARKS: "transactions",
 }
-_REFUSALS = {
+#: The sentences of FEW by unit.
+_SELDOM = {
+    UnitKind.ROUNDS: "the process used its locks too seldom in this time",
+    UnitKind.LOCK: "threads took this lock too seldom in this time",
+    UnitKind.MARKS: "the process set these marks too seldom in this time",
+}
+_REASONS = {
     WhatIfRefusal.LOST: (
         "records were overwritten before locktop could read them; raise LOCKTOP_RING before the"
         " program starts"
     ),
-    WhatIfRefusal.FEW: "the span has too few rounds; record for longer (-d)",
     WhatIfRefusal.PHASES: (
         "the throughput changes within the span; record one phase of the program alone"
     ),
@@ -40,7 +46,9 @@ _REFUSALS = {
         "the threads of this group mostly wait for requests; another number of them does not change"
         " how many requests come"
     ),
-    WhatIfRefusal.STOPPED: "after a change, threads of the replay wait for each other for ever",
+    WhatIfRefusal.STOPPED: (
+        "after the change, too many threads of the replay wait for all of its time"
+    ),
     WhatIfRefusal.BRIEF: "threads begin and end in the span, and no thread waits for their ends",
     WhatIfRefusal.UNOBSERVED: "threads wait in calls that the library does not see",
 }
@@ -72,7 +80,7 @@ def change(one: Change, names: Mapping[int, str]) -> str:
         case ChangeKind.SPLIT:
             return f"{name}: split by {amount}"
         case ChangeKind.RW:
-            return f"{name}: rwlock, {one.amount * 100:g} % of the acquisitions read"
+            return f"{name}: rwlock, {one.amount * 100:g} % reads"
         case ChangeKind.THREADS:
             return f"{one.group}: {counted(round(one.amount), 'thread')}"
         case ChangeKind.CPUS:
@@ -110,14 +118,46 @@ def unit(found: WhatIf) -> str:
 
 def refusal(found: WhatIf) -> str:
     """Return why there are no predictions; "" if there are."""
-    if found.refusal is None:
-        return ""
-    if found.refusal is WhatIfRefusal.REPLAY:
-        return (
-            f"without a change the replay has {gain(found.replayed)} of the recorded throughput,"
-            " and at most 5 % is allowed"
-        )
-    return _REFUSALS[found.refusal]
+    return reason(found.refusal, found) if found.refusal is not None else ""
+
+
+def reason(one: WhatIfRefusal, found: WhatIf) -> str:
+    """Return a reason for no prediction, without a full stop.
+
+    Args:
+        one: the reason.
+        found: the answers, of which it is one.
+    """
+    match one:
+        case WhatIfRefusal.FEW:
+            return f"{_SELDOM[found.unit.kind]}; record for longer (-d)"
+        case WhatIfRefusal.REPLAY:
+            return _replay_differs(found)
+        case _:
+            return _REASONS[one]
+
+
+def _replay_differs(found: WhatIf) -> str:
+    # A difference of 5.01 % is more than 5 %, so the text says 5.1 %.
+    differs = max(5.1, round(abs(found.replayed - 1) * 100, 1))
+    how = "more" if found.replayed > 1 else "less"
+    is_of_lock = found.unit.kind is UnitKind.LOCK
+    advice = "record again" if is_of_lock else "record again, or name a lock with --throughput"
+    return (
+        f"without a change, the replay has {differs:g} % {how} throughput than was recorded; at"
+        f" most 5 % more or less is allowed; {advice}"
+    )
+
+
+def no_prediction(found: WhatIf) -> str:
+    """Return the sentence for a refusal, with its short name in docs/whatif.md."""
+    return f"No prediction ({found.refusal}): {refusal(found)}."
+
+
+def refused_change(one: RefusedChange, found: WhatIf, names: Mapping[int, str]) -> str:
+    """Return the sentence for a change without a prediction; ``names``: of the locks by id."""
+    said = reason(one.reason, found)
+    return f"{change(one.change, names)}: no prediction ({one.reason}): {said}."
 
 
 def notes(found: WhatIf) -> list[str]:
@@ -126,8 +166,8 @@ def notes(found: WhatIf) -> list[str]:
     cpus = [one.change.amount for one in found.predictions if one.change.kind is ChangeKind.CPUS]
     if any(count > found.cpus for count in cpus):
         said.append(
-            f"This machine has {found.cpus} CPUs. Predictions for more CPUs were checked with"
-            " threads that sleep, not with threads that compute."
+            f"The process may use {counted(found.cpus, 'CPU')}. Predictions for more CPUs were"
+            " checked with threads that sleep, not with threads that compute."
         )
     if any(one.change.kind is ChangeKind.SPLIT for one in found.predictions):
         said.append("A split assumes that threads take each of the new locks equally often.")

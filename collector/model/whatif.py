@@ -38,22 +38,31 @@ class Prediction(Struct, frozen=True):
     ratio: float  # 1.0: no gain
     low: float  # the interval of ``ratio``: 9 of 10 repeated predictions lie in it
     high: float
-    bound: float  # no machine does more: CPUs, the busiest lock, threads without any wait
+    #: The measured times allow no more: CPUs, the busiest lock, threads without any wait. The
+    #: interval has the model's error on top.
+    bound: float
 
 
 class WhatIfRefusal(StrEnum):
     """A reason for no predictions. The value is the word in JSON."""
 
     LOST = "lost records"  # too many records were overwritten before they could be read
-    FEW = "few rounds"  # the span has too few rounds
+    FEW = "few rounds"  # the program used its locks too seldom in the span
     PHASES = "phases"  # the throughput changes within the span
     REPLAY = "replay"  # without a change the replay has another throughput than the recording
     STARVED = "CPU limit"  # threads wait for CPUs while CPUs are free
     DEPENDENT = "dependent threads"  # the threads of a group wake each other one by one
     REQUESTS = "waits for requests"  # the threads of a group mostly wait for requests
-    STOPPED = "stopped replay"  # after a change, threads of the replay wait for each other
+    STOPPED = "stopped replay"  # after a change, threads of the replay wait for all of its time
     BRIEF = "brief threads"  # threads begin or end in the span
     UNOBSERVED = "unobserved waits"  # threads wait where the library sees nothing
+
+
+class RefusedChange(Struct, frozen=True):
+    """A change without a prediction, beside others that may have one."""
+
+    change: Change
+    reason: WhatIfRefusal
 
 
 class LockPressureShare(Struct, frozen=True):
@@ -88,8 +97,9 @@ class WhatIf(Struct, frozen=True):
     parts: Annotated[int, Meta(ge=0, le=MAX_PARTS)]  # parts of the span that were replayed
     rounds_per_s: float  # throughput that was recorded, in ``unit``
     unit: ThroughputUnit
-    replayed: float  # replayed throughput without a change, as a multiple of the recorded one
-    refusal: WhatIfRefusal | None  # None: there are predictions
+    #: replayed throughput without a change, as a multiple of the recorded one; 0: no part
+    replayed: float
+    refusal: WhatIfRefusal | None  # why no change has a prediction; None: some have one
     predictions: tuple[Prediction, ...]  # the largest gain first
     pressure: tuple[LockPressureShare, ...]  # the largest first
     cpus: int  # that the process may use
@@ -98,3 +108,4 @@ class WhatIf(Struct, frozen=True):
     recording_cost: float | None = None
     taken_at: str = ""  # the end of the span, ISO 8601, UTC; "" unknown
     names: Mapping[int, str] = {}  # of the locks here, by id: they may end before a later snapshot
+    refused: tuple[RefusedChange, ...] = ()  # the changes that have none, in the order of the user

@@ -75,7 +75,7 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
 def _answered(found: WhatIf, snapshot: Snapshot) -> Answered:
     """Return the answers with their time and the names of their locks, as a report needs them."""
     locks = {one.change.lock for one in found.predictions} | {one.lock for one in found.pressure}
-    locks.add(found.unit.lock)
+    locks |= {one.change.lock for one in found.refused} | {found.unit.lock}
     names = {lock.id: lock.name for lock in snapshot.locks if lock.id in locks}
     return Answered(replace(found, taken_at=snapshot.taken_at, names=names), snapshot)
 

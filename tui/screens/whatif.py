@@ -18,7 +18,7 @@ from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import WHATIF
 from locktop.tui.views.styled_line import cut, make_line, wrap
 from locktop.tui.views.table import lay_out
-from locktop.tui.views.whatif import prediction_columns, whatif_line
+from locktop.tui.views.whatif import prediction_columns, refused_lines, whatif_line
 from locktop.tui.widgets.one_list_screen import OneListScreen
 
 #: Seconds of records.
@@ -63,8 +63,10 @@ class WhatIfScreen(OneListScreen):
         title = make_line((f" {process.comm} {process.pid}  what a change would gain", "strong"))
         self.first_line.show((cut(title, width),))
         line = whatif_line(found.whatif if found else None, self._is_busy, DURATION_S)
-        self.headline_lines.show(wrap(line, width, _INDENT))
         names = sentences.lock_names(found.whatif, found.snapshot) if found else {}
+        refused = refused_lines(found.whatif, names) if found and not self._is_busy else []
+        lines = [piece for one in (line, *refused) for piece in wrap(one, width, _INDENT)]
+        self.headline_lines.show(lines)
         words = self.filter_words.lower()
         rows = {
             number: one

@@ -35,9 +35,16 @@ def whatif_line(found: WhatIf | None, is_busy: bool, duration_s: float) -> Line:
             (f" Enter records all holds for {duration_s:g} s (level all), and predicts", "label")
         )
     if found.refusal is not None:
-        return make_line((f" No prediction: {sentences.refusal(found)}.", "waiting"))
+        return make_line((f" {sentences.no_prediction(found)}", "waiting"))
     return make_line(
         (f" {found.rounds_per_s:,.0f} {sentences.unit(found)} a second", "text"),
         (f"   replay {sentences.gain(found.replayed)} without a change", "label"),
         (f"   {found.cpus_used:.2f} of {found.cpus} CPUs", "label"),
     )
+
+
+def refused_lines(found: WhatIf, names: Mapping[int, str]) -> list[Line]:
+    """A line for each change without a prediction, beside others that have one."""
+    refused = found.refused if found.predictions else ()
+    said = [sentences.refused_change(one, found, names) for one in refused]
+    return [make_line((f" {one}", "dim")) for one in said]

@@ -21,6 +21,7 @@ from locktop.collector.model import (
     ChangeKind,
     LockPressureShare,
     Prediction,
+    RefusedChange,
     ThroughputUnit,
     WhatIf,
     WhatIfRefusal,
@@ -70,12 +71,11 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
     changes = question.changes or [
         one for one in suggested(evidence, pressure) if _hindrance(evidence, spans, one) is None
     ]
-    hindrances = (_hindrance(evidence, spans, one) for one in changes)
-    refusal = refusal or next((one for one in hindrances if one is not None), None)
-    tried = [predict(spans, change) for change in changes] if refusal is None else []
-    predictions = [one for one in tried if one is not None]
-    if question.changes and len(predictions) < len(tried):
-        refusal, predictions = WhatIfRefusal.STOPPED, []
+    tried = [_tried(evidence, spans, one) for one in changes] if refusal is None else []
+    predictions = [one for one in tried if isinstance(one, Prediction)]
+    refused = tuple(one for one in tried if isinstance(one, RefusedChange))
+    if refused and not predictions:
+        refusal = refused[0].reason
     return WhatIf(
         span_s=evidence.span_ns / 1e9,
         parts=len(spans),
@@ -87,7 +87,19 @@ def answer(evidence: Evidence, question: Question) -> WhatIf:
         pressure=pressure,
         cpus=evidence.cpus,
         cpus_used=sum(one.cpu_ns for one in evidence.times.values()) / evidence.span_ns,
+        refused=refused,
     )
+
+
+def _tried(
+    evidence: Evidence, spans: Sequence[SpanReplays], change: Change
+) -> Prediction | RefusedChange:
+    """Return the prediction of one change, or why there is none."""
+    hindrance = _hindrance(evidence, spans, change)
+    if hindrance is not None:
+        return RefusedChange(change=change, reason=hindrance)
+    stopped = RefusedChange(change=change, reason=WhatIfRefusal.STOPPED)
+    return predict(spans, change) or stopped
 
 
 def _hindrance(
@@ -116,7 +128,7 @@ def _refusal(
 ) -> WhatIfRefusal | None:
     """Return why nothing can be predicted; None: all is well."""
     if len(spans) < _MIN_PARTS:
-        return WhatIfRefusal.LOST
+        return WhatIfRefusal.LOST if evidence.losses else WhatIfRefusal.FEW
     rounds = sum(
         rate * span.program.span_ns / 1e9 for rate, span in zip(recorded, spans, strict=True)
     )

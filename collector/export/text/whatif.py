@@ -15,6 +15,8 @@ from locktop.collector.sanitize import clean
 _MAX_LOCKS, _LEAST_SHARE = 10, 0.001
 _MAX_NAME, _MIN_NAME = 48, 12
 _INDENT = 2
+#: The heading of the shares of all threads' time that are waits for a lock.
+_WAITS = "waits, of all threads' time"
 
 
 def render(found: WhatIf, snapshot: Snapshot, width: int = 100) -> str:
@@ -50,10 +52,14 @@ def _body(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
     for text in _facts(found, names):
         yield from wrapped(text, width)
     yield ""
-    if found.refusal is not None:
-        yield from wrapped(f"No prediction: {sentences.refusal(found)}.", width)
-    else:
+    if found.predictions or not (found.refusal or found.refused):
         yield from _predictions(found, names, width)
+    elif not found.refused:
+        yield from wrapped(sentences.no_prediction(found), width)
+    for number, one in enumerate(found.refused):
+        if found.predictions and not number:
+            yield ""
+        yield from wrapped(sentences.refused_change(one, found, names), width)
     rows = list(_pressure(found, names, width))
     if len(rows) > 1:
         yield ""
@@ -65,10 +71,11 @@ def _body(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
 
 def _facts(found: WhatIf, names: dict[int, str]) -> Iterator[str]:
     yield f"throughput   {found.rounds_per_s:,.0f} a second; {sentences.rounds(found, names)}"
-    yield (
-        f"replay       {sentences.gain(found.replayed)} without a change, in {found.parts} parts"
-        " of the span"
-    )
+    if found.parts and found.rounds_per_s:
+        yield (
+            f"replay       {sentences.gain(found.replayed)} without a change, in"
+            f" {units.counted(found.parts, 'part')} of the span"
+        )
     yield f"CPUs         {found.cpus_used:.2f} of {found.cpus} used"
     if found.recording_cost is not None:
         yield (
@@ -101,7 +108,7 @@ def _predictions(found: WhatIf, names: dict[int, str], width: int) -> Iterator[s
 
 def _pressure(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
     phases_width = max(found.parts, len("phases"))
-    heads = f"  waits of all threads  {'phases':{phases_width}}  critical path"
+    heads = f"  {_WAITS}  {'phases':{phases_width}}  critical path"
     room = min(_MAX_NAME, max(_MIN_NAME, width - len(heads)))
     yield f"{'lock':{room}}{heads}"
     listed = [one for one in found.pressure if max(one.wait_share, one.path_share) > _LEAST_SHARE]
@@ -109,6 +116,6 @@ def _pressure(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]
         name = names.get(one.lock, f"lock {one.lock}")[-room:]
         phases = f"{sparkline(one.wait_shares):{phases_width}}"
         yield (
-            f"{name:{room}}  {units.percent(one.wait_share):>20}  {phases}"
+            f"{name:{room}}  {units.percent(one.wait_share):>{len(_WAITS)}}  {phases}"
             f"  {units.percent(one.path_share):>13}"
         )

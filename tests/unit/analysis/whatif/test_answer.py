@@ -15,6 +15,7 @@ from locktop.collector.model import (
     Change,
     ChangeKind,
     MarkRecord,
+    RefusedChange,
     ThroughputUnit,
     UnitKind,
     WaitRecord,
@@ -89,6 +90,15 @@ def with_losses(evidence: Evidence) -> Evidence:
     return replace(evidence, losses=[(0, evidence.to_ns * 3 // 4)])
 
 
+def without_records(evidence: Evidence) -> Evidence:
+    return replace(evidence, records=[])
+
+
+def with_records_at_the_begin(evidence: Evidence) -> Evidence:
+    first = [one for one in evidence.records if one.got_ns < evidence.to_ns // 8]
+    return replace(evidence, records=first)
+
+
 def with_few_rounds(evidence: Evidence) -> Evidence:
     return replace(evidence, records=evidence.records[::200])
 
@@ -116,6 +126,8 @@ def with_brief_threads(evidence: Evidence) -> Evidence:
     ("changed", "refusal"),
     [
         (with_losses, WhatIfRefusal.LOST),
+        (without_records, WhatIfRefusal.FEW),
+        (with_records_at_the_begin, WhatIfRefusal.FEW),
         (with_few_rounds, WhatIfRefusal.FEW),
         (with_a_pause, WhatIfRefusal.PHASES),
         (without_cpus, WhatIfRefusal.STARVED),
@@ -136,6 +148,23 @@ def test_threads_that_wait_for_requests_keep_their_number() -> None:
     assert ChangeKind.THREADS not in [one.change.kind for one in found.predictions]
     named = answer(servers, Question([Change(ChangeKind.THREADS, 2, group="worker")]))
     assert (named.refusal, named.predictions) == (WhatIfRefusal.REQUESTS, ())
+
+
+def test_a_refused_change_leaves_the_others_as_they_are() -> None:
+    servers = replace(crowd(), request_shares=dict.fromkeys(range(1, THREADS + 1), 0.9))
+    few, half = Change(ChangeKind.THREADS, 2, group="worker"), Change(ChangeKind.HOLD, 0.5, lock=65)
+    found = answer(servers, Question([few, half]))
+    assert found.refusal is None
+    assert found.predictions == answer(servers, Question([half])).predictions
+    assert found.refused == (RefusedChange(few, WhatIfRefusal.REQUESTS),)
+    alone = answer(servers, Question([few]))
+    assert (alone.refusal, alone.refused) == (WhatIfRefusal.REQUESTS, found.refused)
+
+
+def test_changes_are_not_tried_if_nothing_can_be_predicted() -> None:
+    change = Change(ChangeKind.HOLD, 0.5, lock=65)
+    found = answer(with_few_rounds(crowd()), Question([change]))
+    assert (found.refusal, found.refused) == (WhatIfRefusal.FEW, ())
 
 
 def with_marks(evidence: Evidence, count: int, text: str) -> Evidence:

@@ -12,7 +12,15 @@ from support.driven import Screen, opened
 from support.eventually import PATIENCE_S
 from unit.builders.predicted import FOUND, LOCK, SNAPSHOT
 
-from locktop.collector.model import ThroughputUnit, UnitKind, WhatIf, WhatIfRefusal
+from locktop.collector.model import (
+    Change,
+    ChangeKind,
+    RefusedChange,
+    ThroughputUnit,
+    UnitKind,
+    WhatIf,
+    WhatIfRefusal,
+)
 from locktop.collector.recording.whatif import Answered
 from locktop.tui.screens.whatif import WhatIfScreen
 
@@ -61,7 +69,16 @@ async def test_a_refusal_says_why() -> None:
     async with opened(SNAPSHOT) as screen:
         refused = replace(FOUND, refusal=WhatIfRefusal.PHASES, predictions=())
         await predicted(screen, refused)
-        assert "No prediction: the throughput changes within the span" in screen.text
+        assert "No prediction (phases): the throughput changes within the span" in screen.text
+
+
+async def test_a_change_that_is_refused_has_its_own_line() -> None:
+    async with opened(SNAPSHOT) as screen:
+        change = Change(ChangeKind.THREADS, 8.0, group="pool")
+        refused = RefusedChange(change, WhatIfRefusal.STOPPED)
+        await predicted(screen, replace(FOUND, refused=(refused,)))
+        assert "pool: 8 threads: no prediction (stopped replay): after the change" in screen.text
+        assert row(screen, "split by 8")[:2] == ["+250", "%"]
 
 
 async def test_a_process_that_cannot_be_recorded_is_refused_in_one_line() -> None:
