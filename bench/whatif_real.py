@@ -92,13 +92,12 @@ def truths(program: RealProgram, changes: Sequence[RealChange]) -> dict[str, flo
 def _with_truth(
     program: RealProgram, changes: Sequence[RealChange], answer: dict[str, Any]
 ) -> list[Result]:
-    truth = truths(program, changes)
     by_kind = {(one["kind"], one["amount"]): one for one in answer["predictions"]}
+    answered = [change for change in changes if _key(change) in by_kind]
+    truth = truths(program, answered)
     found = []
-    for change in changes:
-        one = by_kind.get((change.option.removeprefix("--"), float(change.amount)))
-        if one is None:  # refused
-            continue
+    for change in answered:
+        one = by_kind[_key(change)]
         found.append(
             Result(
                 program=program.name,
@@ -110,6 +109,10 @@ def _with_truth(
             )
         )
     return found
+
+
+def _key(change: RealChange) -> tuple[str, float]:
+    return change.option.removeprefix("--"), float(change.amount)
 
 
 def compare(program: RealProgram, table: Table) -> None:

@@ -19,6 +19,7 @@ from locktop.collector.recording.whatif_question import (
     changes_of,
     check_held,
     check_marks,
+    check_used,
     unit_of,
 )
 from locktop.collector.sources.base import Source
@@ -58,6 +59,7 @@ def of_process(
     evidence = with_lanes(with_semaphores_as_locks(observed.evidence))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, observed.snapshot)
+    check_used(question.changes, evidence, observed.snapshot)
     found = replace(answer(evidence, question), recording_cost=observed.recording_cost)
     return _answered(found, observed.snapshot)
 
@@ -69,6 +71,7 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
     question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)
+    check_used(question.changes, evidence, snapshot)
     return _answered(answer(evidence, question), snapshot)
 
 

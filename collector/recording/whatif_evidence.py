@@ -69,7 +69,8 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         raise LocktopError(f"whatif needs the library; process {pid} runs without it")
     time.sleep(min(_BEFORE_S, duration_s / 4))
     second = source.scan()
-    drain = source.drain(0)
+    # Losses from before the recording do not count.
+    drain = source.drain()
     if drain is None or second.ended:
         raise LocktopError(f"process {pid} has ended")
     drained = _Drained(drain)

@@ -23,11 +23,14 @@ from locktop.collector.model import (
     UnitKind,
 )
 from locktop.collector.profile.inside_tree import lock_named
+from locktop.collector.sanitize import clean
 
 _FACTOR = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)x?")
+#: The end of a name such as "request-#" or "request*", with which users name a group.
+_NUMBERS = re.compile(r"[-_:#/. ]*[#*]+$")
 _COUNT = re.compile(r"[1-9]\d{0,4}")
-#: Before the text of marks, as --throughput names them; and the texts that an error names.
-_MARK, _MAX_TEXTS = "mark:", 8
+#: Before the text of marks, as --throughput names them; and the texts or groups in an error.
+_MARK, _MAX_NAMED = "mark:", 8
 #: The share of acquisitions that read, unless the user names one.
 READ_SHARE = 0.9
 #: Kinds that threads hold. Some programs use semaphores as locks.
@@ -65,7 +68,8 @@ def changes_of(wanted: WantedChanges, snapshot: Snapshot) -> list[Change]:
         count = _count(value, f"--split {text}")
         found.append(Change(kind=ChangeKind.SPLIT, amount=count, lock=lock))
     for text in wanted.rw:
-        name, value = _parts(text, "--rw", "LOCK=0.9") if "=" in text else (text, "")
+        is_named_alone = bool(text) and "=" not in text
+        name, value = (text, "") if is_named_alone else _parts(text, "--rw", "LOCK=0.9")
         lock = _lock(snapshot, name, "--rw")
         found.append(Change(kind=ChangeKind.RW, amount=_share(value, text), lock=lock))
     for text in wanted.threads:
@@ -82,6 +86,8 @@ def unit_of(wanted: WantedChanges, snapshot: Snapshot) -> ThroughputUnit | None:
     named = wanted.throughput
     if named is None:
         return None
+    if not named:
+        raise LocktopError(f"--throughput: the form is --throughput LOCK, {_MARK}TEXT or rounds")
     if named == str(UnitKind.ROUNDS):
         return ThroughputUnit(kind=UnitKind.ROUNDS)
     if named.startswith(_MARK):
@@ -95,7 +101,7 @@ def check_marks(unit: ThroughputUnit | None, marks: Sequence[MarkRecord]) -> Non
     """Raise LocktopError if the unit counts marks, and none of these marks is one of them."""
     if unit is None or unit.kind is not UnitKind.MARKS or marks_of(marks, unit.mark):
         return
-    texts = [text for text, _ in Counter(one.text for one in marks).most_common(_MAX_TEXTS)]
+    texts = [text for text, _ in Counter(one.text for one in marks).most_common(_MAX_NAMED)]
     there_are = f"the marks were: {', '.join(texts)}" if texts else "the program set no mark"
     raise LocktopError(f"--throughput {_MARK}{unit.mark}: there was no such mark; {there_are}")
 
@@ -114,6 +120,33 @@ def check_held(changes: Iterable[Change], evidence: Evidence, snapshot: Snapshot
         if lock.id in changed & counted:
             raise LocktopError(
                 f"{lock.name} counts units: threads do not hold it, so there is no hold to change"
+            )
+
+
+def check_used(changes: Iterable[Change], evidence: Evidence, snapshot: Snapshot) -> None:
+    """Raise LocktopError for a change that meets nothing: of a lock or of threads without a record.
+
+    Args:
+        changes: of the snapshot.
+        evidence: of the recorded time.
+        snapshot: with the names of the locks.
+    """
+    if evidence.losses and not evidence.records:
+        return  # nobody knows what was used
+    taken = {one.lock for one in evidence.records}
+    threads = {thread.tid: thread.name for thread in snapshot.threads}
+    threads |= {tid: one.name for tid, one in evidence.times.items()}
+    tids = evidence.active | {one.tid for one in evidence.signals}
+    active = {group_of(threads.get(tid, "")) for tid in tids}
+    names = {lock.id: lock.name for lock in snapshot.locks}
+    for change in changes:
+        if change.lock and change.lock not in taken:
+            name = clean(names.get(change.lock, f"lock {change.lock}"))
+            raise LocktopError(f"nobody took {name} in the recorded time")
+        # Nobody knows the group of a thread that ended without a name.
+        if change.group and not active & {change.group, ""}:
+            raise LocktopError(
+                f"no thread of the group {clean(change.group)} used a lock in the recorded time"
             )
 
 
@@ -151,14 +184,20 @@ def _share(value: str, text: str) -> float:
 
 
 def _group(snapshot: Snapshot, name: str) -> str:
-    groups = _names(group_of(thread.name) for thread in snapshot.threads if thread.alive)
-    wanted = name.rstrip("*")
-    fitting = [group for group in groups if group in (wanted, group_of(wanted))]
-    if not fitting:
-        known = ", ".join(groups[:8])
-        raise LocktopError(f"there is no group of threads {name!r}; groups: {known}")
-    return fitting[0]
+    groups = sorted({group_of(thread.name) for thread in snapshot.threads if thread.alive})
+    wanted = _NUMBERS.sub("", name) or name
+    for exact in (name, wanted, group_of(wanted)):
+        if exact in groups:
+            return exact
+    fitting = [group for group in groups if wanted in group]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise LocktopError(
+            f"{len(fitting)} groups of threads are called like {name!r}: {_listed(fitting)}"
+        )
+    raise LocktopError(f"there is no group of threads {name!r}; groups: {_listed(groups)}")
 
 
-def _names(names: Iterable[str]) -> list[str]:
-    return sorted(set(names))
+def _listed(groups: Sequence[str]) -> str:
+    return ", ".join(clean(group) for group in groups[:_MAX_NAMED])

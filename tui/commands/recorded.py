@@ -24,15 +24,24 @@ _MAX_PARTS = 100
 _TIMES = ("at", "begin", "end")
 
 
-def add_file(parser: argparse.ArgumentParser, says: str) -> None:
-    """Declare -p PID or FILE, and the times of a recording; ``says``: the help of FILE."""
+_AT = "of a recording: the newest snapshot at T (default the last)"
+
+
+def add_file(parser: argparse.ArgumentParser, says: str, at: str = _AT) -> None:
+    """Declare -p PID or FILE, and the times of a recording.
+
+    Args:
+        parser: of the command.
+        says: the help of FILE.
+        at: the help of --at, without the forms of T.
+    """
     options.add_pid_or(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help=says)
     parser.add_argument(
         "--at",
         metavar="T",
-        help="of a recording: the newest snapshot at T (default the last). T is 12:03:04, -35s"
-        " (before the end), +10m (after the begin), alert:2, mark:1 or an ISO 8601 time",
+        help=f"{at}. T is 12:03:04, -35s (before the end), +10m (after the begin), alert:2, mark:1"
+        " or an ISO 8601 time",
     )
     add_span(parser, "of a recording: the figures from T on", "of a recording: the figures up to T")
 

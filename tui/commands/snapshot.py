@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands import options, recorded
+from locktop.tui.commands import options, predictions, recorded
 from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
     add_scan_options,
@@ -16,10 +16,9 @@ from locktop.tui.commands.options import (
     seconds,
 )
 from locktop.tui.commands.output import add_output, destination, text_width, write
-from locktop.tui.commands.whatif import DURATION_S
 
 if TYPE_CHECKING:
-    from locktop.collector.model import Snapshot, WhatIf
+    from locktop.collector.model import Snapshot
     from locktop.collector.sources.attach import Source
 
 NAME = "snapshot"
@@ -122,6 +121,7 @@ def _check_whatif(arguments: argparse.Namespace) -> None:
         raise LocktopError("--whatif excludes --inside and --session: make two snapshots")
     if arguments.file is not None and not recorded.is_recording(arguments.file):
         raise LocktopError("--whatif needs -p PID or a recording; a saved snapshot stays as it is")
+    predictions.check_duration(arguments.duration)
 
 
 def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
@@ -155,11 +155,9 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
 def _with_whatif(source: Source, arguments: argparse.Namespace) -> Snapshot:
     from msgspec.structs import replace
 
-    from locktop.collector.recording import whatif
     from locktop.collector.recording.whatif_question import WantedChanges
 
-    duration_s = arguments.duration or DURATION_S
-    found = whatif.of_process(source, arguments.pid, duration_s, WantedChanges())
+    found = predictions.of_process(source, arguments.pid, arguments.duration, WantedChanges())
     time.sleep(_SHARES_S)
     return replace(source.scan(resolve=True), whatif=found.whatif)
 
@@ -174,15 +172,8 @@ def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     # A reader of the document may ask whether the process still exists.
     found = replace(span.snapshot, source="recording")
     if arguments.whatif:
-        found = replace(found, whatif=_of_recording(arguments))
+        from locktop.collector.recording.whatif_question import WantedChanges
+
+        answered = predictions.of_file(arguments, WantedChanges())
+        found = replace(found, whatif=answered.whatif)
     return found, span.before
-
-
-def _of_recording(arguments: argparse.Namespace) -> WhatIf:
-    from locktop.collector.recording import chosen_moment, whatif
-    from locktop.collector.recording.whatif_question import WantedChanges
-
-    with recorded.opened(arguments.file) as recording:
-        end = arguments.end if arguments.at is None else arguments.at
-        from_ns, to_ns = chosen_moment.span_ns(recording, arguments.begin, end)
-        return whatif.of_recording(recording, from_ns, to_ns, WantedChanges()).whatif

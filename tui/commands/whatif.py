@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
-import sys
 from typing import TYPE_CHECKING
 
-from locktop.tui.commands import recorded
+from locktop.tui.commands import predictions, recorded
 from locktop.tui.commands.options import add_scan_options, attached, seconds
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
@@ -26,9 +24,7 @@ in place of a mutex, other numbers of threads or CPUs. The command records all h
 Without a change the command tries the likely ones, and ranks them. FILE is a recording of a process
 at the level all.
 
-The exit status is 3 if the command refuses, because the replay does not match the recording."""
-#: Seconds to record.
-DURATION_S = 10.0
+The exit status is 0 if at least one change is predicted, and 3 if the command refuses."""
 #: No prediction can be given.
 _REFUSED = 3
 
@@ -41,13 +37,15 @@ def _cpus(text: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    recorded.add_file(parser, "or a recording at the level all")
+    recorded.add_file(
+        parser, "or a recording at the level all", "of a recording: the figures up to T, as --to"
+    )
     parser.add_argument(
         "-d",
         "--duration",
         type=seconds,
         metavar="SECONDS",
-        help="how long to record (default 10)",
+        help="how long to record (default 10, at most 3600)",
     )
     changes = parser.add_argument_group("changes, each may be given several times")
     for option, form, text in (
@@ -83,42 +81,19 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _answered(arguments: argparse.Namespace) -> Answered:
-    from locktop.collector.recording import whatif
+    from locktop.collector.errors import LocktopError
 
+    wanted = _wanted(arguments)
     if arguments.file is not None:
-        return _of_file(arguments)
+        if not recorded.is_recording(arguments.file):
+            raise LocktopError(f"{arguments.file} is no recording; `locktop record` makes one")
+        return predictions.of_file(arguments, wanted)
+    predictions.check_duration(arguments.duration)
     source = attached(arguments.pid, arguments)
     try:
-        duration_s = arguments.duration or DURATION_S
-        _show_progress(f"recording all holds for {duration_s:g} s; Ctrl+C ends this")
-        return whatif.of_process(
-            source,
-            arguments.pid,
-            duration_s,
-            _wanted(arguments),
-            lambda: _show_progress("replaying the records with each change"),
-        )
+        return predictions.of_process(source, arguments.pid, arguments.duration, wanted)
     finally:
         source.close()
-        _show_progress("")
-
-
-def _show_progress(text: str) -> None:
-    """Write over one line of the terminal what goes on; "": clear the line."""
-    if sys.stderr.isatty():
-        with contextlib.suppress(OSError):
-            print(f"\r{text:<60}\r", end="", file=sys.stderr, flush=True)
-
-
-def _of_file(arguments: argparse.Namespace) -> Answered:
-    from locktop.collector.errors import LocktopError
-    from locktop.collector.recording import chosen_moment, whatif
-
-    if not recorded.is_recording(arguments.file):
-        raise LocktopError(f"{arguments.file} is no recording; `locktop record` makes one")
-    with recorded.opened(arguments.file) as recording:
-        from_ns, to_ns = chosen_moment.span_ns(recording, arguments.begin, arguments.end)
-        return whatif.of_recording(recording, from_ns, to_ns, _wanted(arguments))
 
 
 def _wanted(arguments: argparse.Namespace) -> WantedChanges:

@@ -59,7 +59,7 @@ def test_text_says_what_was_counted(start_target: StartTarget) -> None:
     done = tool.run("whatif", "-p", target.pid, "-d", "1", "--throughput", "mutexes[40]")
     assert done.returncode in (0, 3), done.stderr
     assert "acquisitions of lock_rounds.c: mutexes[40]" in done.stdout
-    assert ("No prediction (" in done.stdout) == (done.returncode == 3)
+    assert ("o prediction (" in done.stdout) == (done.returncode == 3)
 
 
 def test_a_killed_command_leaves_the_level_as_it_was(start_target: StartTarget) -> None:
@@ -146,8 +146,28 @@ def test_a_terminal_shows_what_goes_on(start_target: StartTarget) -> None:
     target.expect("ready")
     command = [str(tool.COMMAND), "whatif", "-p", str(target.pid), "-d", "2"]
     with PtyTool(command) as terminal:
-        terminal.shows("recording all holds for 2 s")
+        terminal.shows("recording all holds for 2 s, ")
         assert "recording all holds" not in terminal.shows("critical path")
+
+
+@pytest.mark.parametrize("command", [["whatif"], ["snapshot", "--whatif"]])
+def test_a_terminal_counts_the_seconds_down(start_target: StartTarget, command: list[str]) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    options = ["-p", str(target.pid), "-d", "600"]
+    with PtyTool([str(tool.COMMAND), *command, *options]) as terminal:
+        terminal.shows("recording all holds for 600 s, ")
+        is_later = re.compile(r"\b5\d\d s left; Ctrl\+C ends this")
+        terminal.until(lambda text: is_later.search(text) is not None, "fewer seconds")
+
+
+def test_a_snapshot_with_predictions_shows_what_goes_on(start_target: StartTarget) -> None:
+    target = start_target("lock_rounds", CROWD, flags=("-lm",))
+    target.expect("ready")
+    options = ["-p", str(target.pid), "--whatif", "-d", "1"]
+    with PtyTool([str(tool.COMMAND), "snapshot", *options]) as terminal:
+        assert terminal.comes(lambda _: b"recording all holds for 1 s, " in terminal.since(0))
+        assert terminal.comes(lambda _: b"replaying the records with each" in terminal.since(0))
 
 
 def test_a_process_without_the_library_is_refused(start_unprepared: StartTarget) -> None:

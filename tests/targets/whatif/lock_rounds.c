@@ -10,6 +10,7 @@
  *   P1        put into a queue that has room for 16      G1       get from it
  *   S1/3 V1   take a semaphore that begins with 3 units, and post it
  *   B1        wait at a barrier of all threads of the group
+ *   A1        the same with a mutex and a condition, which the last thread broadcasts
  *   M1 M2/50  set the mark "mark 1"; or "mark 2" in each 50th round alone
  *
  * "ready"; at each line the program says its rounds by group and how long it runs. LOOPS_PER_US
@@ -64,6 +65,12 @@ static struct queue {
     pthread_cond_t filled, emptied;
     int count;
 } queues[LOCKS];
+static struct meeting {
+    pthread_mutex_t mutex;
+    pthread_cond_t all_arrived;
+    int arrived;
+    unsigned long turn;
+} meetings[LOCKS];
 static pthread_mutex_t mutexes[LOCKS];
 static pthread_rwlock_t rwlocks[LOCKS];
 static sem_t semaphores[LOCKS];
@@ -122,6 +129,20 @@ static KEPT void get(struct queue *queue)
     pthread_mutex_unlock(&queue->mutex);
 }
 
+static KEPT void meet(const struct group *group, struct meeting *meeting)
+{
+    pthread_mutex_lock(&meeting->mutex);
+    unsigned long turn = meeting->turn;
+    if (++meeting->arrived == group->threads) {
+        meeting->arrived = 0;
+        meeting->turn++;
+        pthread_cond_broadcast(&meeting->all_arrived);
+    }
+    while (meeting->turn == turn)
+        pthread_cond_wait(&meeting->all_arrived, &meeting->mutex);
+    pthread_mutex_unlock(&meeting->mutex);
+}
+
 static KEPT void take(struct worker *worker, const struct step *step)
 {
     int choices = step->last - step->first + 1;
@@ -162,6 +183,7 @@ static void run_step(struct worker *worker, const struct step *step)
     case 'S': sem_wait(&semaphores[step->first]); break;
     case 'V': sem_post(&semaphores[step->first]); break;
     case 'M': set_mark(worker, step); break;
+    case 'A': meet(worker->group, &meetings[step->first]); break;
     case 'B': pthread_barrier_wait(&worker->group->barrier); break;
     default: take(worker, step);
     }
@@ -254,6 +276,8 @@ int main(int count, char **arguments)
         pthread_mutex_init(&queues[i].mutex, NULL);
         pthread_cond_init(&queues[i].filled, NULL);
         pthread_cond_init(&queues[i].emptied, NULL);
+        pthread_mutex_init(&meetings[i].mutex, NULL);
+        pthread_cond_init(&meetings[i].all_arrived, NULL);
     }
     for (; group_count < count - 1; group_count++) {
         parse(&groups[group_count], arguments[group_count + 1]);
