@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import recorded
+from locktop.tui.commands.level_report import level_reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def of_process(
 
     duration_s = duration_s or DURATION_S
     progress = _Progress(duration_s)
-    with progress.displayed():
+    with level_reported(pid), progress.displayed():
         return whatif.of_process(source, pid, duration_s, wanted, progress.replays)
 
 

@@ -1,0 +1,61 @@
+"""The line in which an interrupted command says the level of a process."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
+
+#: Signals that end the command as Ctrl+C does, if the command would die of them.
+_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def level_reported(pid: int) -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a recording in order; then say which level the process has.
+
+    Raises:
+        SystemExit: for such a signal, with the exit status that a shell gives for it.
+    """
+    before = _level(pid)
+    former = {one: signal.getsignal(one) for one in _END_SIGNALS}
+    replaced = [one for one, handler in former.items() if handler is signal.SIG_DFL]
+    for one in replaced:
+        signal.signal(one, _end)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        with contextlib.suppress(OSError):
+            print(f"locktop: interrupted{_level_text(pid, before)}", file=sys.stderr, flush=True)
+        raise
+    finally:
+        for one in replaced:
+            signal.signal(one, former[one])
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    for one in _END_SIGNALS:
+        signal.signal(one, signal.SIG_IGN)  # the level comes back now
+    raise SystemExit(128 + number)
+
+
+def _level_text(pid: int, before: str) -> str:
+    now = _level(pid)
+    if not now:
+        return ""
+    as_before = " as before" if now == before else f", and was {before} before"
+    return f"; the level of process {pid} is {now}{as_before}"
+
+
+def _level(pid: int) -> str:
+    """Return the level of a process; "" if it runs without the library or has ended."""
+    from locktop.collector.errors import LocktopError
+    from locktop.collector.sources import levels
+
+    try:
+        return levels.read_level(pid).level
+    except LocktopError:
+        return ""
