@@ -106,6 +106,8 @@ class WhatIf(Struct, frozen=True):
     cpus_used: float
     #: the throughput at the level that records all, as a multiple of that before; None: not known
     recording_cost: float | None = None
+    level_before: str = ""  # of the library, before the recording; "" not known
+    level_after: str = ""  # the same, read after the recording
     taken_at: str = ""  # the end of the span, ISO 8601, UTC; "" unknown
     names: Mapping[int, str] = {}  # of the locks here, by id: they may end before a later snapshot
     refused: tuple[RefusedChange, ...] = ()  # the changes that have none, in the order of the user

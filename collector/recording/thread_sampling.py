@@ -6,10 +6,11 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
 from locktop.collector.analysis.whatif.evidence import BegunThread, StateSample, ThreadTimes
+from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs, syscalls
 from locktop.collector.linux.target import find_process
 from locktop.collector.linux.threads import KernelThreads
@@ -19,6 +20,7 @@ _READS_PER_S, _MAX_HZ = 2000, 50.0
 #: A reading that took longer says too little about the moment.
 _MAX_READ_NS = 100_000
 _NS = 1_000_000_000
+_ENDED = frozenset({b"Z", b"X"})
 #: Of so many readings of sleeping threads one also reads the system call.
 _READS_OF_CALLS = 4
 #: System calls in which threads wait for the requests of others.
@@ -73,8 +75,16 @@ class ThreadSampling:
                     self._directories[tid] = directory
                     self._open(tid)
 
-    def sample(self, duration_s: float) -> None:
-        """Read the states of the threads again and again, for some seconds."""
+    def sample(self, duration_s: float, check: Callable[[], None]) -> None:
+        """Read the states of the threads again and again, for some seconds.
+
+        Args:
+            duration_s: seconds.
+            check: is called after each reading; what it raises ends the sampling.
+
+        Raises:
+            LocktopError: the process has ended.
+        """
         pause_s = max(1 / _MAX_HZ, len(self._files) / _READS_PER_S)
         self._first, busy_s = self._scheds(), _busy_s(self._pid)
         cpu_ns = _cpu_ns(self._pid)
@@ -86,6 +96,9 @@ class ThreadSampling:
                 self._sample_one(tid, file)
             # Not at one pace with the program.
             time.sleep(min(left_s, pause_s * self._random.uniform(0.5, 1.5)))
+            if not self._files and has_ended(self._pid):
+                raise ended(self._pid)
+            check()
         self.to_ns = time.time_ns()
         self._last, self._busy_s = self._scheds(), _busy_s(self._pid) - busy_s
         self.cpu_ns = _cpu_ns(self._pid) - cpu_ns
@@ -99,6 +112,9 @@ class ThreadSampling:
             return
         after_ns = time.time_ns()
         state = stat[stat.rfind(b")") + 2 :][:1]
+        if state in _ENDED:  # the first thread of a process keeps its files
+            os.close(self._files.pop(tid))
+            return
         if after_ns - before_ns < _MAX_READ_NS:
             self.samples.append(StateSample(tid, (before_ns + after_ns) // 2, state == b"R"))
         if tid not in self._lasting:
@@ -145,6 +161,27 @@ class ThreadSampling:
         return max(0.0, (self._busy_s - self.cpu_ns / _NS) / span_s) if span_s else 0.0
 
 
+def ended(pid: int) -> LocktopError:
+    """Return the error for a process that ended too early."""
+    return LocktopError(f"process {pid} ended while its locks were recorded")
+
+
+def has_ended(pid: int) -> bool:
+    """Tell whether a process has no living thread."""
+    for tid in _tids(pid):
+        with contextlib.suppress(OSError, ValueError):  # the thread ended
+            if procfs.thread_stat(pid, tid).state.encode() not in _ENDED:
+                return False
+    return True
+
+
+def _tids(pid: int) -> list[int]:
+    try:
+        return procfs.tids(pid)
+    except OSError:
+        return []
+
+
 def _sched(directory: str) -> tuple[int, int]:
     """Return a thread's time on a CPU and in the queue, nanoseconds (proc(5), schedstat)."""
     with open(f"{directory}/schedstat", "rb") as file:
@@ -163,10 +200,16 @@ def _cpu_ns(pid: int) -> int:
 
 
 def _busy_s(pid: int) -> float:
-    """Return the time for which the CPUs of a process were busy, seconds (proc(5), /proc/stat)."""
-    allowed = {b"cpu%d" % cpu for cpu in os.sched_getaffinity(pid)}
+    """Return the time for which the CPUs of a process were busy, seconds (proc(5), /proc/stat).
+
+    Without that file, the time is 0. Raises LocktopError if the process has ended.
+    """
+    try:
+        allowed = {b"cpu%d" % cpu for cpu in os.sched_getaffinity(pid)}
+    except ProcessLookupError:
+        raise ended(pid) from None
     ticks = 0
-    with open("/proc/stat", "rb") as file:
+    with contextlib.suppress(OSError), open("/proc/stat", "rb") as file:
         for line in file:
             words = line.split()
             if words and words[0] in allowed:

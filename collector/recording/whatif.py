@@ -60,7 +60,12 @@ def of_process(
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, observed.snapshot)
     check_used(question.changes, evidence, observed.snapshot)
-    found = replace(answer(evidence, question), recording_cost=observed.recording_cost)
+    found = replace(
+        answer(evidence, question),
+        recording_cost=observed.recording_cost,
+        level_before=observed.level_before,
+        level_after=observed.level_after,
+    )
     return _answered(found, observed.snapshot)
 
 

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from locktop.collector.analysis.whatif.evidence import (
     StateSample,
     ThreadTimes,
 )
-from locktop.collector.errors import LocktopError
+from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.linux.cpu_limit import cpu_limit
 from locktop.collector.model import (
     MarkRecord,
@@ -27,7 +28,7 @@ from locktop.collector.model import (
 from locktop.collector.recording.moments import HasMarks, HasSignals, Moments
 from locktop.collector.recording.open_records import open_records
 from locktop.collector.recording.scan_time import scan_time_ns
-from locktop.collector.recording.thread_sampling import ThreadSampling
+from locktop.collector.recording.thread_sampling import ThreadSampling, ended, has_ended
 from locktop.collector.recording.time_lines import KnowsLosses
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.ring_drain import RingDrain
@@ -51,6 +52,8 @@ class Observed(Struct, frozen=True):
     evidence: Evidence
     snapshot: Snapshot  # from the end, with all names
     recording_cost: float | None  # throughput while all was recorded, as a multiple of before
+    level_before: str
+    level_after: str  # read after the end
 
 
 def observe(source: Source, pid: int, duration_s: float) -> Observed:
@@ -62,11 +65,12 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         duration_s: seconds.
 
     Raises:
-        LocktopError: the process runs without the library, or has ended.
+        LocktopError: the process runs without the library, has ended, or did not record all.
     """
     first = source.scan()
     if first.is_sampled:
         raise LocktopError(f"whatif needs the library; process {pid} runs without it")
+    levels.check_free(pid)
     time.sleep(min(_BEFORE_S, duration_s / 4))
     second = source.scan()
     # Losses from before the recording do not count.
@@ -75,24 +79,20 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         raise LocktopError(f"process {pid} has ended")
     drained = _Drained(drain)
     try:
-        with levels.all_recorded(pid):
-            third = source.scan()
-            sampling = ThreadSampling(pid, [thread.tid for thread in third.threads if thread.alive])
-            try:
-                sampling.sample(duration_s)
-            finally:
-                sampling.close()
-            fourth = source.scan()
+        recorded_all = _record_all(source, pid, duration_s)
     finally:
         drained.close()
+    sampling, third, fourth = recorded_all.sampling, recorded_all.begin, recorded_all.end
     if fourth.ended:
-        raise LocktopError(f"process {pid} ended while its locks were recorded")
+        raise ended(pid)
     evidence = _evidence(pid, drained, sampling, fourth)
     before, meanwhile = _acquired_per_s(first, second), _acquired_per_s(third, fourth)
     return Observed(
         evidence=evidence,
         snapshot=source.scan(resolve=True),
         recording_cost=meanwhile / before if before and meanwhile else None,
+        level_before=recorded_all.level_before,
+        level_after=recorded_all.level_after,
     )
 
 
@@ -124,6 +124,38 @@ def _evidence(pid: int, drained: _Drained, sampling: ThreadSampling, at_end: Sna
 
 def _began(record: WaitRecord) -> int:
     return record.began_ns
+
+
+class _RecordedAll(NamedTuple):
+    """The samples and the scans of the time in which a process recorded all."""
+
+    sampling: ThreadSampling
+    begin: Snapshot
+    end: Snapshot
+    level_before: str
+    level_after: str
+
+
+def _record_all(source: Source, pid: int, duration_s: float) -> _RecordedAll:
+    recording = levels.AllRecorded(pid)
+    try:
+        recording.begin()
+        begin = source.scan()
+        sampling = ThreadSampling(pid, [thread.tid for thread in begin.threads if thread.alive])
+        try:
+            sampling.sample(duration_s, recording.check)
+        finally:
+            sampling.close()
+        end = source.scan()
+    except (LocktopError, OSError) as error:
+        if has_ended(pid):
+            raise ended(pid) from error
+        if isinstance(error, OSError):
+            raise LocktopError(f"cannot record process {pid}: {reason_of(error)}") from error
+        raise
+    finally:
+        recording.end()
+    return _RecordedAll(sampling, begin, end, recording.level_before, recording.level_after)
 
 
 def _unobserved_share(snapshot: Snapshot) -> float:

@@ -1,13 +1,11 @@
-"""The control page: the level of the hooks, and a reader's claim on a higher level."""
+"""The control page: the level of the hooks, and a reader's claim on a dormant process."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import struct
 import threading
-import time
 
 from locktop.collector import native
 from locktop.collector.errors import LocktopError, reason_of
@@ -48,7 +46,7 @@ def counts_from_the_start(control: Control) -> bool:
     return lib.LT_LEVEL_DORMANT not in levels and control.mode >> 8 <= 1
 
 
-def _mode(control: Control, level: int) -> int:
+def mode_of(control: Control, level: int) -> int:
     """Return the mode for a level.
 
     Dormant hooks may miss releases. A new epoch therefore begins where the dormant level begins or
@@ -99,14 +97,12 @@ def set_level(memory: SharedMemory, name: str) -> str:
     try:
         page = ControlPage(memory)
     except OSError as error:
-        raise LocktopError(
-            f"cannot set the level: {_not_writable_reason(memory, error)}"
-        ) from error
+        raise LocktopError(f"cannot set the level: {not_writable_reason(memory, error)}") from error
     try:
         control = page.read()
         page.put("claim_pid", 0)  # a claim on a dormant process would raise the level again
         page.put("base_level", level)
-        page.put("mode", _mode(control, level))  # last: the hooks read the mode
+        page.put("mode", mode_of(control, level))  # last: the hooks read the mode
     except OSError as error:
         raise LocktopError(f"cannot set the level: {memory.path}: {reason_of(error)}") from error
     finally:
@@ -123,9 +119,7 @@ def set_calls(memory: SharedMemory, wanted: bool) -> bool:
     try:
         page = ControlPage(memory)
     except OSError as error:
-        raise LocktopError(
-            f"cannot set the calls: {_not_writable_reason(memory, error)}"
-        ) from error
+        raise LocktopError(f"cannot set the calls: {not_writable_reason(memory, error)}") from error
     try:
         before = page.read().calls
         if counts_calls(before) is not wanted:
@@ -142,47 +136,44 @@ def counts_calls(calls: int) -> bool:
     return bool(calls & lib.LT_CALLS_ON)
 
 
-def _not_writable_reason(memory: SharedMemory, error: OSError) -> str:
+def not_writable_reason(memory: SharedMemory, error: OSError) -> str:
+    """Return why the page could not be opened, as a part of a message."""
     if error.errno not in (errno.EACCES, errno.EPERM):
         return f"{memory.path}: {reason_of(error)}"
     owner = user_name(os.fstat(memory.fd).st_uid)
     return f"{memory.path} belongs to user {owner}; run locktop as that user or as root"
 
 
+def claim_age_s(control: Control, clock: Clock) -> float:
+    """Return the seconds since a reader last renewed its claim."""
+    return clock.seconds(clock.now() - control.claim_ticks)
+
+
 class Claim:
-    """Raises a lower level to "contended" or to ``level``, and keeps that level until ``close()``.
+    """Keeps a dormant process at the level "contended" until ``close()``.
 
     A thread renews the claim, however rare the scans are. ``close()`` does not lower the level,
     because another reader may still scan. A claim that no reader renews lapses by itself. If a user
     sets a level meanwhile, the claim ends and the level of the user stays.
 
-    "contended" is claimed of a dormant process alone. ``note`` says why the level could not be
-    raised; "" if that was not so.
+    A claim of another reader on a higher level stays as it is: only that reader renews it.
+    ``note`` says why the level could not be raised; "" if that was not so.
     """
 
-    def __init__(
-        self, memory: SharedMemory, clock: Clock, level: int = lib.LT_LEVEL_CONTENDED
-    ) -> None:
+    def __init__(self, memory: SharedMemory, clock: Clock) -> None:
         self.note = ""
         self._clock = clock
-        self._level = level
-        self._renewed_at = float("-inf")  # time.monotonic()
+        self._is_first = True
         self._closed = threading.Event()
         self._keeper: threading.Thread | None = None
-        base = memory.control().base_level
-        if (base != lib.LT_LEVEL_DORMANT and level == lib.LT_LEVEL_CONTENDED) or base >= level:
+        if memory.control().base_level != lib.LT_LEVEL_DORMANT:
             return
         try:
             self._page = ControlPage(memory)
         except OSError as error:
-            reason = _not_writable_reason(memory, error)
-            self.note = (
-                f"the process is dormant and cannot be woken: {reason}"
-                if level == lib.LT_LEVEL_CONTENDED
-                else f"cannot set the level: {reason}"
-            )
+            reason = not_writable_reason(memory, error)
+            self.note = f"the process is dormant and cannot be woken: {reason}"
             return
-        self._memory, self._before = memory, self._page.read().mode
         self._renew()
         self._keeper = threading.Thread(target=self._keep, name="claim", daemon=True)
         self._keeper.start()
@@ -198,17 +189,19 @@ class Claim:
 
     def _renew(self) -> bool:
         """Renew the claim. Return False if another reader has set a level since."""
-        control, now = self._page.read(), time.monotonic()
-        if not control.claim_pid and now - self._renewed_at < SURELY_VALID_S:
+        control, wanted = self._page.read(), lib.LT_LEVEL_CONTENDED
+        is_removed = not control.claim_pid and claim_age_s(control, self._clock) < SURELY_VALID_S
+        if is_removed and not self._is_first:
             return False
-        self._renewed_at = now
-        wanted = self._level
+        self._is_first = False
+        if control.claim_pid and control.claim_level > wanted:
+            return True
         self._page.put("claim_ticks", self._clock.now())
         if not control.claim_pid:
             self._page.put("claim_level", wanted)
             self._page.put("claim_pid", os.getpid())
         if control.mode & _LEVEL_MASK < wanted:
-            self._page.put("mode", _mode(control, wanted))  # last: the hooks read the mode
+            self._page.put("mode", mode_of(control, wanted))  # last: the hooks read the mode
         return True
 
     def close(self) -> None:
@@ -217,20 +210,6 @@ class Claim:
         if self._keeper is not None:
             self._keeper.join()
             self._keeper = None
-
-    def put_back(self) -> None:
-        """Let the claim lapse, and set the level before at once, unless another level was set."""
-        if self._keeper is None:
-            return
-        self.close()
-        with contextlib.suppress(OSError):  # the file was cut off: the program has ended
-            page = ControlPage(self._memory)
-            try:
-                control = page.read()
-                if control.mode & _LEVEL_MASK == self._level:
-                    page.put("mode", _mode(control, self._before & _LEVEL_MASK))
-            finally:
-                page.close()
 
 
 class WantedHolds:
@@ -249,7 +228,7 @@ class WantedHolds:
         except OSError as error:
             self.note = (
                 "holds that began without a wait are known in part:"
-                f" {_not_writable_reason(memory, error)}"
+                f" {not_writable_reason(memory, error)}"
             )
 
     def renew(self) -> None:

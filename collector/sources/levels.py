@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from locktop.collector.linux.target import Target
+    from locktop.collector.shm.recording_claim import RecordingClaim
     from locktop.collector.shm.segment import SharedMemory
 
 
@@ -66,28 +67,57 @@ def set_level(pid: int, name: str) -> ProcessLevel:
         return ProcessLevel(str(target), control.set_level(memory, name))
 
 
-@contextmanager
-def all_recorded(pid: int) -> Iterator[None]:
-    """Let a process record each hold and signal meanwhile, then work at the level before.
-
-    If locktop is killed, the level before comes back after some seconds.
-
-    Raises:
-        LocktopError: the level cannot be set.
-    """
-    from locktop.collector.errors import LocktopError
-    from locktop.collector.native import lib
-    from locktop.collector.shm import control
+def check_free(pid: int) -> None:
+    """Raise LocktopError if another reader records all holds of a process."""
+    from locktop.collector.shm import recording_claim
     from locktop.collector.shm.clock import Clock
 
     with _opened(pid) as (_, memory):
-        claim = control.Claim(memory, Clock(memory.header()), lib.LT_LEVEL_ALL)
-        if claim.note:
-            raise LocktopError(claim.note)
-        try:
-            yield
-        finally:
-            claim.put_back()
+        recording_claim.check_free(memory, Clock(memory.header()), pid)
+
+
+class AllRecorded:
+    """Lets a process record each hold and signal between ``begin()`` and ``end()``.
+
+    The level before comes back, but a level that a user sets meanwhile stays. If locktop is killed,
+    the level before comes back after some seconds. A signal handler may raise an exception at any
+    time, so ``begin()`` belongs inside the block that ``end()`` ends.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._memory: SharedMemory | None = None
+        self._claim: RecordingClaim | None = None
+        self.level_before = ""  # one of NAMES
+        self.level_after = ""  # one of NAMES, read after the end; "" before
+
+    def begin(self) -> None:
+        """Set the level. Raises LocktopError if that fails, or if another reader has done so."""
+        from locktop.collector.linux.target import find_process
+        from locktop.collector.shm.clock import Clock
+        from locktop.collector.shm.recording_claim import RecordingClaim
+        from locktop.collector.sources import discover
+
+        self._memory = memory = discover.open_memory(find_process(self._pid))
+        self._claim = claim = RecordingClaim(memory, Clock(memory.header()), self._pid)
+        self.level_before = claim.level()
+        claim.take()
+
+    def check(self) -> None:
+        """Raise LocktopError if the process does not record all now."""
+        if self._claim is not None:
+            self._claim.check()
+
+    def end(self) -> None:
+        """Set the level before again, and read the level. Never raises LocktopError."""
+        from locktop.collector.errors import LocktopError
+
+        if self._claim is not None:
+            self._claim.put_back()
+            with suppress(LocktopError, OSError):
+                self.level_after = self._claim.level()
+        if self._memory is not None:
+            self._memory.close()
 
 
 def counts_calls(pid: int) -> bool:

@@ -13,7 +13,6 @@ from locktop.tui.commands.output import add_output, destination, text_width, wri
 if TYPE_CHECKING:
     from locktop.collector.recording.whatif import Answered
     from locktop.collector.recording.whatif_question import WantedChanges
-    from locktop.collector.sources.attach import Source
 
 NAME = "whatif"
 HELP = "what a change of the locks would gain"

@@ -77,11 +77,21 @@ def _facts(found: WhatIf, names: dict[int, str]) -> Iterator[str]:
             f" {units.counted(found.parts, 'part')} of the span"
         )
     yield f"CPUs         {found.cpus_used:.2f} of {found.cpus} used"
+    facts = [_level(found)]
     if found.recording_cost is not None:
-        yield (
-            f"cost         {sentences.gain(found.recording_cost)} acquisitions a second while all"
-            " was recorded; the level is back"
-        )
+        gain = sentences.gain(found.recording_cost)
+        facts.insert(0, f"{gain} acquisitions a second while all was recorded")
+    if any(facts):
+        yield f"cost         {'; '.join(fact for fact in facts if fact)}"
+
+
+def _level(found: WhatIf) -> str:
+    """Return what became of the level; "" if the recording did not change it."""
+    if not found.level_after or found.level_before == found.level_after == "all":
+        return ""
+    if found.level_after == found.level_before:
+        return "the level is back"
+    return f"the level is {found.level_after} now"
 
 
 def _predictions(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:

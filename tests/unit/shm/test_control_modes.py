@@ -103,11 +103,19 @@ def test_a_claim_raises_a_lower_level_alone(page: Page, level: int, mode: int) -
 
 
 def test_the_claim_of_another_reader_stays_and_is_renewed(page: Page) -> None:
-    page.set(3, ALL, DORMANT, claim_pid=7, claim_level=ALL)
+    page.set(3, CONTENDED, DORMANT, claim_pid=7, claim_level=CONTENDED)
+    page.claim().close()
+    now = page.get()
+    assert (now.claim_pid, now.claim_level, now.mode) == (7, CONTENDED, 3 << 8 | CONTENDED)
+    assert now.claim_ticks > 0
+
+
+def test_only_its_own_reader_renews_a_claim_on_a_higher_level(page: Page) -> None:
+    page.set(3, ALL, DORMANT, claim_pid=7, claim_level=ALL, claim_ticks=5)
     page.claim().close()
     now = page.get()
     assert (now.claim_pid, now.claim_level, now.mode) == (7, ALL, 3 << 8 | ALL)
-    assert now.claim_ticks > 0
+    assert now.claim_ticks == 5
 
 
 def test_a_closed_claim_lets_its_thread_end(page: Page) -> None:

@@ -139,3 +139,26 @@ def test_the_locks_of_the_time_of_the_predictions_are_named() -> None:
     lines = section(replace(SNAPSHOT, locks=(), whatif=FOUND))
     assert any(LOCK.name in line for line in lines)
     assert not any(f"lock {LOCK.id}" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("contended", "contended", "; the level is back"),
+        ("contended", "counting", "; the level is counting now"),
+        ("counting", "all", "; the level is all now"),
+        ("all", "all", ""),
+        ("contended", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_the_page_says_what_became_of_the_level(before: str, after: str, said: str) -> None:
+    found = replace(FOUND, recording_cost=0.97, level_before=before, level_after=after)
+    cost = "cost         -3 % acquisitions a second while all was recorded"
+    assert f"{cost}{said}" in whatif.render(found, SNAPSHOT).splitlines()
+
+
+def test_the_page_has_the_level_without_a_cost() -> None:
+    found = replace(FOUND, level_before="contended", level_after="contended")
+    assert "cost         the level is back" in whatif.render(found, SNAPSHOT).splitlines()
+    assert "cost" not in whatif.render(FOUND, SNAPSHOT)
