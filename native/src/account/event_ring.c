@@ -74,7 +74,7 @@ static NOINLINE bool ring_make(struct lt_thread *t)
     uint32_t records = lt_settings.ring_records;
     uint64_t offset = shm_alloc((uint64_t)records * LT_RECORD_SIZE);
     while (!offset && records / 2 > RING_RECORDS_MIN) /* a short ring is better than none */
-        offset = shm_alloc((uint64_t)(records /= 2) * LT_RECORD_SIZE);
+        offset = shm_alloc_spare((uint64_t)(records /= 2) * LT_RECORD_SIZE);
     if (!offset)
         offset = shm_alloc_last((uint64_t)(records = RING_RECORDS_MIN) * LT_RECORD_SIZE);
     if (records < lt_settings.ring_records)

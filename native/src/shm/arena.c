@@ -10,6 +10,8 @@
 enum {
     SEAL_ROOM = 4 << 20, /* reserved for the time after the program confined itself */
     CACHE_LINE = 64,
+    SPARE_PARTS = 4,    /* shm_alloc_spare(): of so many parts of the room, one is taken */
+    RESERVED_PARTS = 4, /* the same of the limit: one is kept free */
     REFUSALS_BEFORE_RETRY = 1024
 };
 
@@ -180,6 +182,15 @@ uint64_t shm_alloc_sparse(uint64_t size)
 uint64_t shm_alloc(uint64_t size)
 {
     return alloc(size, CACHE_LINE);
+}
+
+uint64_t shm_alloc_spare(uint64_t size)
+{
+    if (!lt_shm || __atomic_load_n(&too_large, __ATOMIC_RELAXED) != UINT64_MAX)
+        return 0;
+    uint64_t used = __atomic_load_n(&lt_shm->used, __ATOMIC_RELAXED);
+    bool leaves_room = used + SPARE_PARTS * size <= lt_shm->limit - lt_shm->limit / RESERVED_PARTS;
+    return leaves_room ? shm_alloc(size) : 0;
 }
 
 uint64_t shm_alloc_last(uint64_t size)

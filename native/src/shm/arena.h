@@ -22,6 +22,11 @@ void arena_init(struct lt_header *header, uint64_t limit);
 /* Returns the file offset of a new range, 0 if there is no room. */
 uint64_t shm_alloc(uint64_t size);
 
+/* The same for what works in a smaller size, too. The last quarter of the limit stays free for
+ * tables and later threads. A range takes at most a quarter of the rest. There is no room after the
+ * file system refused pages. */
+uint64_t shm_alloc_spare(uint64_t size);
+
 /* The same for the data of a wait. If there is no room, the arena takes from the last room, which
  * it set aside at the start. So a lock that is waited for finds room even if uncontended locks took
  * all the rest. */

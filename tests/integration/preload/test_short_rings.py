@@ -1,9 +1,9 @@
-"""Rings for which there is no room: the next smaller ones are taken, with a note."""
+"""Rings for which there is no room: smaller ones leave room for others, and a note says so."""
 
 from __future__ import annotations
 
 import pytest
-from support.eventually import until
+from support import tool
 from support.targets import StartTarget, Target
 
 from locktop.collector import native
@@ -14,7 +14,7 @@ from locktop.collector.sources import discover
 from locktop.collector.sources.attach import attach
 
 RECORDS = 65536
-THREADS, CROWD = 8, "8:s500,L40,s100,U"
+THREADS = 8
 
 
 def ring_sizes(target: Target) -> list[int]:
@@ -36,15 +36,15 @@ def notes(target: Target) -> tuple[str, ...]:
         source.close()
 
 
-@pytest.mark.parametrize(("memory", "is_enough"), [("12M", False), ("256M", True)])
+@pytest.mark.parametrize(("memory", "is_enough"), [("16M", False), ("256M", True)])
 def test_smaller_rings_are_taken_with_a_note(
     start_target: StartTarget, memory: str, is_enough: bool
 ) -> None:
     environment = {"LOCKTOP_RING": str(RECORDS), "LOCKTOP_MEMORY": memory, "LOCKTOP_LEVEL": "all"}
-    target = start_target("lock_rounds", CROWD, flags=("-lm",), environment=environment)
+    target = start_target("rings_before_locks", str(THREADS), "1", "1", environment=environment)
     target.expect("ready")
-    until(lambda: len(ring_sizes(target)) >= THREADS, "all threads have a ring")
     sizes = ring_sizes(target)
+    assert len(sizes) == THREADS + 1
     found = [note for note in notes(target) if "fewer records than LOCKTOP_RING" in note]
     assert sizes[-1] <= RECORDS
     assert bool(found) == (not is_enough)
@@ -52,3 +52,17 @@ def test_smaller_rings_are_taken_with_a_note(
         assert set(sizes) == {RECORDS}
     else:
         assert any(16 < size < RECORDS for size in sizes)
+
+
+def test_smaller_rings_leave_room_for_locks_and_threads(start_target: StartTarget) -> None:
+    environment = {"LOCKTOP_RING": str(RECORDS), "LOCKTOP_MEMORY": "16M", "LOCKTOP_LEVEL": "all"}
+    writers, takers, locks = 12, 10, 3000
+    numbers = map(str, (writers, takers, locks))
+    target = start_target("rings_before_locks", *numbers, environment=environment)
+    target.expect("ready")
+    assert any(16 < size < RECORDS for size in ring_sizes(target))
+    document = tool.snapshot(target.pid)
+    listed = [lock for lock in document["locks"] if lock["acquisitions"]]
+    assert len(listed) == locks + 1
+    assert len([one for one in document["threads"] if one["alive"]]) == 1 + writers + takers
+    assert not [note for note in document["notes"] if "unwatched" in note]
