@@ -122,20 +122,32 @@ class Palette(ClosingScreen[str | None], ModalScreen[str | None]):
         self._curtain.close()
 
     def _draw(self) -> None:
-        words = self._typed.casefold().split()
-        self._found = [
-            number
-            for number, name in enumerate(self._names)
-            if all(word in self._searched(name) for word in words)
-        ]
+        self._found = self._matches(self._typed.casefold().split())
         typed = make_line((" Action: ", "label"), (self._typed, "strong"), ("▏", "key"))
         self._words.show((typed,))
         self._list.set_heads("Actions", self._title)
         self._list.show(self._found, self._line)
         self._keys_below.show((make_line(*_KEYS),))
 
-    def _searched(self, name: str) -> str:
-        return f"{name.replace('_', ' ')} {ACTIONS[name].help}".casefold()
+    def _matches(self, words: list[str]) -> list[int]:
+        """Return the numbers of the actions with all ``words``.
+
+        First come names that begin with the words, then names that have them. Last come actions
+        that have a word in their description alone. Enter runs the first one.
+        """
+        ranked = []
+        for number, action in enumerate(self._names):
+            name = action.replace("_", " ")
+            if name.startswith(" ".join(words)):
+                rank = 0
+            elif all(word in name for word in words):
+                rank = 1
+            elif all(word in f"{name} {ACTIONS[action].help}".casefold() for word in words):
+                rank = 2
+            else:
+                continue
+            ranked.append((rank, number))
+        return [number for _, number in sorted(ranked)]
 
     def _line(self, number: int) -> Line:
         name = self._names[number]
