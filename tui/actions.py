@@ -113,7 +113,7 @@ ACTIONS: dict[str, Action] = {
     "offsets": Action("offsets", "parts of a second as rows: of this lock, of all", "seconds"),
     "choose_span": Action("choose_span", "begin of a span; again: its end", "span"),
     "span_callers": Action("span_callers", "the callers of the chosen span", "callers"),
-    "predict": Action("predict", "record all holds for some seconds, and predict", "predict"),
+    "predict": Action("predict", "record all holds, and predict; in a replay: predict", "predict"),
     "show_profile": Action("show_profile", "the buckets; beside A: compare", "show"),
     "choose_profile": Action("choose_profile", "choose profile A, to compare with", "A"),
     "save_profile": Action("save('json')", "save this profile, for `locktop profile`", "save"),

@@ -73,10 +73,15 @@ class SnapshotFeed(Protocol):
     def end_profile(self) -> None:
         """Take no more of these samples. The call may block."""
 
-    def what_if(self, duration_s: float) -> Answered:
+    @property
+    def no_what_if(self) -> str:
+        """Why nothing can be recorded for predictions, whatever the process is; "" if it can."""
+
+    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
         """Record all holds for some seconds, and predict the gain of the likely changes.
 
-        The call blocks. Raises LocktopError.
+        ``on_recorded`` is called after the recording, before the replays. The call blocks. Raises
+        LocktopError.
         """
 
     def stop(self) -> None:
@@ -164,13 +169,18 @@ class PollerFeed:
         """See SnapshotFeed."""
         self._source.end_profile()
 
-    def what_if(self, duration_s: float) -> Answered:
+    @property
+    def no_what_if(self) -> str:
+        """See SnapshotFeed."""
+        return ""
+
+    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
         """See SnapshotFeed."""
         from locktop.collector.recording import whatif
         from locktop.collector.recording.whatif_question import WantedChanges
 
         pid = self._source.scan().process.pid
-        return whatif.of_process(self._source, pid, duration_s, WantedChanges())
+        return whatif.of_process(self._source, pid, duration_s, WantedChanges(), on_recorded)
 
     def stop(self) -> None:
         """See SnapshotFeed."""
@@ -248,11 +258,16 @@ class ReplayFeed:
     def end_profile(self) -> None:
         """See SnapshotFeed."""
 
-    def what_if(self, duration_s: float) -> Answered:
+    @property
+    def no_what_if(self) -> str:
         """See SnapshotFeed. The screen predicts from the recording itself."""
+        return "there is nothing to record: this is a recording"
+
+    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
+        """See SnapshotFeed."""
         from locktop.collector.errors import LocktopError
 
-        raise LocktopError("there is nothing to record: this is a recording")
+        raise LocktopError(self.no_what_if)
 
     def stop(self) -> None:
         """See SnapshotFeed."""

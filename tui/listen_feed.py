@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from locktop.collector.errors import LocktopError
@@ -85,9 +85,14 @@ class ListenFeed:
             "samples are taken where the process runs: `locktop callers -p PID --inside LOCK`"
         )
 
-    def what_if(self, duration_s: float) -> Answered:
+    @property
+    def no_what_if(self) -> str:
         """See SnapshotFeed."""
-        raise LocktopError("predictions are made where the process runs: `locktop whatif -p PID`")
+        return "predictions are made where the process runs: `locktop whatif -p PID`"
+
+    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
+        """See SnapshotFeed."""
+        raise LocktopError(self.no_what_if)
 
     def end_profile(self) -> None:
         """See SnapshotFeed."""

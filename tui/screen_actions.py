@@ -100,6 +100,7 @@ MONITOR = ScreenActions(
         "step_back",
         "jump_back",
         "timeline",
+        "whatif",
         "copy_row",
         "edit",
         "find",
@@ -302,8 +303,15 @@ PROFILES = ScreenActions(
 )
 WHATIF = ScreenActions(
     "what if",
-    ("predict", *(action for action in _ABOVE if action not in _VIEWS), *_FINDING, *_ENDS),
-    ("help", "predict", "back", "filter", "palette", "theme"),
+    (
+        "predict",
+        "save",
+        "save_text",
+        *(action for action in _ABOVE if action not in _VIEWS),
+        *_FINDING,
+        *_ENDS,
+    ),
+    ("help", "predict", "back", "filter", "save", "palette", "theme"),
 )
 PICKER = ScreenActions(
     "list of processes",

@@ -88,15 +88,22 @@ def _answered(found: WhatIf, snapshot: Snapshot) -> Answered:
     return Answered(replace(found, taken_at=snapshot.taken_at, names=names), snapshot)
 
 
-def of_whole_recording(moments: Moments, duration_s: float) -> Answered:
-    """Answer from the last seconds of a recording, about the likely changes. Raises LocktopError.
+def span_until(moments: Moments, end_ns: int, duration_s: float) -> tuple[int, int]:
+    """Return the span of a recording that ends at a moment, nanoseconds since 1970.
+
+    Near its begin the recording has no such span. There the span is the first one of this length.
 
     Args:
         moments: the recording.
+        end_ns: the moment.
         duration_s: at most so many seconds.
+
+    Raises:
+        LocktopError: the recording has no snapshot.
     """
     times_ns = moments.times_ns()
     if not times_ns:
         raise LocktopError("the recording has no snapshot")
-    from_ns = max(times_ns[0], times_ns[-1] - round(duration_s * 1e9))
-    return of_recording(moments, from_ns, times_ns[-1], WantedChanges())
+    length_ns = round(duration_s * 1e9)
+    to_ns = min(times_ns[-1], max(end_ns, times_ns[0] + length_ns))
+    return max(times_ns[0], to_ns - length_ns), to_ns

@@ -56,6 +56,23 @@ class Observed(Struct, frozen=True):
     level_after: str  # read after the end
 
 
+def recording_s(duration_s: float) -> float:
+    """Return how long observe() records, about: for ``duration_s``, and before at the old level."""
+    return _before_s(duration_s) + duration_s
+
+
+def _before_s(duration_s: float) -> float:
+    return min(_BEFORE_S, duration_s / 4)
+
+
+def why_not_observed(snapshot: Snapshot) -> str:
+    """Return why a process cannot be recorded; "" if it can."""
+    pid = snapshot.process.pid
+    if snapshot.is_sampled:
+        return f"whatif needs the library; process {pid} runs without it"
+    return f"process {pid} has ended" if snapshot.ended else ""
+
+
 def observe(source: Source, pid: int, duration_s: float) -> Observed:
     """Record all holds and signals of a process for some time.
 
@@ -68,10 +85,10 @@ def observe(source: Source, pid: int, duration_s: float) -> Observed:
         LocktopError: the process runs without the library, has ended, or did not record all.
     """
     first = source.scan()
-    if first.is_sampled:
-        raise LocktopError(f"whatif needs the library; process {pid} runs without it")
+    if reason := why_not_observed(first):
+        raise LocktopError(reason)
     levels.check_free(pid)
-    time.sleep(min(_BEFORE_S, duration_s / 4))
+    time.sleep(_before_s(duration_s))
     second = source.scan()
     # Losses from before the recording do not count.
     drain = source.drain()
@@ -243,6 +260,16 @@ class _Drained:
         return [one for one in self._lost if one[1] > from_ns]
 
 
+def why_not_replayed(snapshot: Snapshot) -> str:
+    """Return why a recording that ends with this snapshot has no predictions; "" if it may."""
+    if snapshot.level == "all":
+        return ""
+    return (
+        f"the recording has the level {snapshot.level}; whatif needs one with the level all:"
+        " `locktop ctl -p PID --level all` before `locktop record`"
+    )
+
+
 def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snapshot]:
     """Return the evidence of a span of a recording, and its last snapshot.
 
@@ -255,11 +282,8 @@ def recorded(moments: Moments, from_ns: int, to_ns: int) -> tuple[Evidence, Snap
     if len(times_ns) < 2:
         raise LocktopError("whatif needs a recording of several snapshots")
     first, last = moments.at(times_ns[0]), moments.at(times_ns[-1])
-    if last.level != "all":
-        raise LocktopError(
-            f"the recording has the level {last.level}; whatif needs one with the level all:"
-            " `locktop ctl -p PID --level all` before `locktop record`"
-        )
+    if reason := why_not_replayed(last):
+        raise LocktopError(reason)
     from_ns, to_ns = times_ns[0], times_ns[-1]
     samples: list[StateSample] = []
     queued: dict[int, float] = {}

@@ -27,6 +27,7 @@ class HandFeed:
         self.sessions: list[bool] = []  # True: one was begun, False: one was ended
         self.profiled: list[tuple[int, ...]] = []  # locks of each profile, () at its end
         self.answered: Answered | None = None  # None: no prediction, for the reason above
+        self.no_what_if = ""
         self.followed = 0  # tid
         self.wants_calls = False
         self.reads_names = True
@@ -69,9 +70,10 @@ class HandFeed:
             raise LocktopError(self.refusal)
         self.profiled.append(tuple(locks))
 
-    def what_if(self, duration_s: float) -> Answered:
+    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
         if self.answered is None:
             raise LocktopError(self.refusal)
+        on_recorded()
         return self.answered
 
     def end_profile(self) -> None:

@@ -105,9 +105,8 @@ class MonitorScreen(ListScreen):
         self.above = ScreenAbove(self, feed, slot, self.past, below, now)
         self._time_entry = MomentEntry(self.active_list, self.travel.go_to)
         self._index: SnapshotIndex | None = None
-        self._paused = False
+        self._paused, self._show_idle = False, False
         self._reads_names = True
-        self._show_idle = False
         self.typed = TypedFilter()
         self._new_notes = NewNotes()
         self._sources = SourceReader(self, self._draw_details)
@@ -175,6 +174,7 @@ class MonitorScreen(ListScreen):
 
     @on(NewestSnapshots.Arrived)
     def _take(self) -> None:
+        self.above.tick()
         if self.past.is_active:
             self.travel.scan_arrived(self.has_ended)
         elif not self._paused and self._newest.may_draw(is_first=self._index is None):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, Snapshot
@@ -14,12 +11,12 @@ from locktop.tui.feed import PollerFeed, Slot, SnapshotFeed
 from locktop.tui.past import Past
 from locktop.tui.screens.calls_control import CallsControl
 from locktop.tui.screens.past_travel import PastTravel
+from locktop.tui.screens.whatif_run import WhatIfRun
 from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.recording.time_lines import TimeLineReader
-    from locktop.collector.recording.whatif import Answered
     from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
     from locktop.tui.screens.profiles import ProfilesScreen
     from locktop.tui.screens.time_screen import TimeScreen
@@ -71,7 +68,7 @@ class ScreenAbove:
         self._calls = CallsControl(feed, below.travel, self.open_calls)
         self._screen: CallTreeScreen | TimeScreen | ProfilesScreen | WhatIfScreen | None = None
         self._next_view = ""  # where to go when the screen has closed
-        self._answered: Answered | None = None  # the newest predictions
+        self._whatif = WhatIfRun(monitor, lambda: self._screen or monitor, now)
         #: Reads the past; None until the time line or the heat map was opened.
         self.reader: TimeLineReader | None = None
 
@@ -167,27 +164,28 @@ class ScreenAbove:
 
     def _open_whatif(self, snapshot: Snapshot) -> None:
         from locktop.tui.screens.whatif import WhatIfScreen
+        from locktop.tui.screens.whatif_predictors import LivePredictor, ReplayPredictor
 
-        moments = self._past.moments
-        if self._past.is_replay and moments is not None:
-            from locktop.collector.recording.whatif import of_whole_recording
+        past, run = self._past, self._whatif
+        is_recorded = past.is_replay and past.moments is not None
+        predictor = ReplayPredictor(past) if is_recorded else LivePredictor(self._feed)
+        screen = run.screen = WhatIfScreen(snapshot, run, predictor)
 
-            predict: Callable[[float], Answered] = partial(of_whole_recording, moments)
-        else:
-            predict = self._feed.what_if
-        self._push(WhatIfScreen(snapshot, predict, self._keep), "")
+        def closed() -> None:
+            if run.screen is screen:
+                run.screen = None
+            self._back()
+            run.tell_going_on()
 
-    def _keep(self, answered: Answered) -> None:
-        self._answered = answered
+        self._push(screen, "", closed)
 
     def with_whatif(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot with the newest predictions, if they are of the same program."""
-        if self._answered is None:
-            return snapshot
-        then, now = self._answered.snapshot.process, snapshot.process
-        if (then.pid, then.counted_since) != (now.pid, now.counted_since):
-            return snapshot  # the process has become another program by exec
-        return replace(snapshot, whatif=self._answered.whatif)
+        return self._whatif.with_whatif(snapshot)
+
+    def tick(self) -> None:
+        """Show the progress of predictions; called at each scan, also while the screen stands."""
+        self._whatif.tick()
 
     def open_inside(self, snapshot: Snapshot, lock: Lock) -> None:
         """Open what runs inside a lock of a snapshot."""

@@ -2,130 +2,181 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
-from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
 
+from locktop.collector.export.rendered_files import save_snapshot
 from locktop.collector.format import whatif as sentences
-from locktop.collector.model import Snapshot
+from locktop.collector.model import Snapshot, WhatIf
 from locktop.collector.recording.whatif import Answered
 from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import WHATIF
-from locktop.tui.views.styled_line import cut, make_line, wrap
+from locktop.tui.screens.whatif_predictors import Predictor
+from locktop.tui.screens.whatif_run import WhatIfRun
+from locktop.tui.views.styled_line import Line, cut, make_line, wrap
 from locktop.tui.views.table import lay_out
-from locktop.tui.views.whatif import prediction_columns, refused_lines, whatif_line
+from locktop.tui.views.whatif import (
+    answer_line,
+    detail_lines,
+    prediction_columns,
+    progress_line,
+    refusal_line,
+    taken_line,
+)
+from locktop.tui.widgets.fixed_lines import FixedLines
 from locktop.tui.widgets.one_list_screen import OneListScreen
 
-#: Seconds of records.
-DURATION_S = 10.0
 _INDENT, _NOTES_S = 2, 15.0
+#: Rows of the title and of the keys.
+_FRAME = 2
 
 
 class WhatIfScreen(OneListScreen):
-    """A list of predictions, the largest gain first."""
+    """A list of predictions, the largest gain first; below it the lines of the text form."""
 
     SCREEN = WHATIF
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(*WHATIF.actions)]
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        predict: Callable[[float], Answered],
-        keep: Callable[[Answered], None],
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, run: WhatIfRun, predictor: Predictor) -> None:
         """Make the screen.
 
         Args:
             snapshot: names the process.
-            predict: records for some seconds, and answers; the call blocks.
-            keep: gets each answer, for the snapshots that the user saves.
+            run: has the predictions, and makes new ones.
+            predictor: makes them.
         """
         super().__init__("whatif")
+        self._details = FixedLines(id="whatif-details")
         self._snapshot = snapshot
-        self._predict = predict
-        self._keep = keep
-        self._answered: Answered | None = None
-        self._is_busy = False
+        self._run = run
+        self._predictor = predictor
+
+    def compose_body(self) -> ComposeResult:
+        """The list, and the details below."""
+        with Vertical(id="whatif-body"):
+            yield from super().compose_body()
+            yield self._details
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """The predictions stay: they are of the span that was recorded."""
+        """Keep a snapshot to save; the predictions stay: they are of the span that was recorded."""
+        self._snapshot = snapshot
+        self._show_headline()
+
+    def show_progress(self) -> None:
+        """Show how long the recording still takes."""
+        if self.is_mounted:
+            self._show_headline()
+
+    def show_end(self) -> None:
+        """Show new predictions, or why there are none."""
+        if not self.is_mounted:
+            return
+        self.apply_filter()
+        found = self._found
+        if found is not None and not self._run.error:
+            notes = sentences.notes(found)
+            if notes and not self._has_room(self._detail_lines()):
+                self.show_message(*notes, seconds=_NOTES_S)
+
+    @property
+    def _answered(self) -> Answered | None:
+        return self._run.answered(self._snapshot)
+
+    @property
+    def _found(self) -> WhatIf | None:
+        answered = self._answered
+        return answered.whatif if answered is not None else None
 
     def apply_filter(self) -> None:
         """See ListScreen."""
-        width, found = self.size.width, self._answered
+        answered, found = self._answered, self._found
         process = self._snapshot.process
         self.show_keys()
         title = make_line((f" {process.comm} {process.pid}  what a change would gain", "strong"))
-        self.first_line.show((cut(title, width),))
-        line = whatif_line(found.whatif if found else None, self._is_busy, DURATION_S)
-        names = sentences.lock_names(found.whatif, found.snapshot) if found else {}
-        refused = refused_lines(found.whatif, names) if found and not self._is_busy else []
-        lines = [piece for one in (line, *refused) for piece in wrap(one, width, _INDENT)]
-        self.headline_lines.show(lines)
+        self.first_line.show((cut(title, self.size.width),))
+        self._show_headline()
+        names = sentences.lock_names(answered.whatif, answered.snapshot) if answered else {}
         words = self.filter_words.lower()
         rows = {
             number: one
-            for number, one in enumerate(found.whatif.predictions if found else ())
+            for number, one in enumerate(found.predictions if found else ())
             if words in sentences.change(one.change, names).lower()
         }
         table = lay_out(prediction_columns(names), self._list.size.width)
         self._list.set_heads("Changes", "by predicted throughput", table.heading("GAIN"))
+        self._show_details()
         self._list.show(list(rows), lambda number: table.line(rows[number]))
+
+    def _headline(self) -> list[Line]:
+        """The progress, the predictions, and the effect of Enter."""
+        run, found = self._run, self._found
+        reason = "" if run.is_busy else self._predictor.why_not(self._snapshot)
+        next_step = "" if run.is_busy or reason else f"Enter {self._predictor.begin()}"
+        lines = []
+        if run.is_busy:
+            lines.append(progress_line(run.left_s))
+        elif run.error:
+            lines.append(refusal_line(run.error))
+        elif reason and found is None:
+            lines.append(refusal_line(reason))
+        if found is not None:
+            lines += [answer_line(found), taken_line(found, next_step or reason)]
+        elif next_step:
+            lines.append(make_line((f" {next_step}", "label")))
+        return [piece for line in lines for piece in wrap(line, self.size.width, _INDENT)]
+
+    def _show_headline(self) -> None:
+        rows = len(self.headline_lines.lines)
+        self.headline_lines.show(self._headline())
+        if len(self.headline_lines.lines) != rows:
+            self._show_details()
+
+    # The details
+
+    def _detail_lines(self) -> list[Line]:
+        answered = self._answered
+        if answered is None:
+            return []
+        return detail_lines(answered.whatif, answered.snapshot, self.size.width)
+
+    @property
+    def _list_height(self) -> int:
+        """Rows of the list: its heads, and a row for each prediction, whatever the filter."""
+        found = self._found
+        return self._list.heads + (len(found.predictions) if found is not None else 0)
+
+    def _room(self) -> int:
+        """Rows that the headline and the list leave."""
+        above = _FRAME + len(self.headline_lines.lines) + self._list_height
+        return max(0, self.size.height - above)
+
+    def _has_room(self, lines: list[Line]) -> bool:
+        return len(lines) <= self._room()
+
+    def _show_details(self) -> None:
+        """Show as many details as there is room for."""
+        lines = self._detail_lines()
+        if not self._has_room(lines):
+            rest = make_line((" … W saves all lines; a higher window shows them", "dim"))
+            lines = [*lines[: self._room() - 1], rest] if self._room() else []
+        self._list.styles.max_height = self._list_height if lines else None
+        self._details.show(lines)
+
+    # Actions, as named in actions.py
 
     def action_predict(self) -> None:
         """Record, and predict, unless that goes on."""
-        if not self._is_busy:
-            self._is_busy = True
-            self.apply_filter()
-            self.start(self._answer, "what if")
+        self._run.start(self._predictor)
+        self.apply_filter()
 
-    async def _answer(self) -> None:
-        try:
-            self._answered = await _in_thread(partial(self._predict, DURATION_S))
-            self._keep(self._answered)
-        finally:
-            self._is_busy = False
-            if self.is_mounted:
-                self.apply_filter()
-        notes = sentences.notes(self._answered.whatif)
-        if notes:
-            self.show_message(*notes, seconds=_NOTES_S)
+    def action_save(self, form: str) -> None:
+        """Save the snapshot with the newest predictions."""
+        self.save(partial(save_snapshot, self._run.with_whatif(self._snapshot), form))
 
     def action_help(self) -> None:
         """Show the keys."""
         self.show_help(only_keys=True)
-
-
-async def _in_thread(predict: Callable[[], Answered]) -> Answered:
-    """Return what ``predict`` returns, or raise what it raises.
-
-    Not by asyncio.to_thread: locktop would wait for the end of the recording before it ends. The
-    level comes back by itself if the recording is cut off.
-    """
-    loop = asyncio.get_running_loop()
-    answered: asyncio.Future[Answered] = loop.create_future()
-
-    def end(found: Answered | None, error: Exception | None) -> None:
-        if answered.done():  # cancelled
-            return
-        if found is not None:
-            answered.set_result(found)
-        elif error is not None:
-            answered.set_exception(error)
-
-    def run() -> None:
-        found, fault = None, None
-        try:
-            found = predict()
-        except Exception as error:
-            fault = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the screen has ended
-            loop.call_soon_threadsafe(end, found, fault)
-
-    threading.Thread(target=run, name="what if", daemon=True).start()
-    return await answered

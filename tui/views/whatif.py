@@ -1,11 +1,14 @@
-"""The rows of predictions."""
+"""The rows of predictions, and the lines above and below."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
+from locktop.collector.export.text import whatif
+from locktop.collector.format import units
 from locktop.collector.format import whatif as sentences
-from locktop.collector.model import Prediction, WhatIf
+from locktop.collector.model import Prediction, Snapshot, WhatIf
 from locktop.tui.views.cells import fit_right
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.views.table import Cell, Column
@@ -26,14 +29,38 @@ def _gain(one: Prediction) -> Cell:
     return sentences.gain(one.ratio), style
 
 
-def whatif_line(found: WhatIf | None, is_busy: bool, duration_s: float) -> Line:
-    """The line above the list: what was counted, or how to begin."""
-    if is_busy:
-        return make_line((f" Recording all holds for {duration_s:g} s, then replaying …", "label"))
-    if found is None:
-        return make_line(
-            (f" Enter records all holds for {duration_s:g} s (level all), and predicts", "label")
-        )
+def progress_line(left_s: int | None) -> Line:
+    """The progress. ``left_s``: seconds until the end of the recording; None: it has ended."""
+    if left_s is None:
+        now = " Replaying the records with each change …"
+    else:
+        now = f" Recording all holds: {left_s} s left, then replaying."
+    return make_line((now, "label"), ("  Esc leaves, this goes on.", "dim"))
+
+
+def refusal_line(reason: str) -> Line:
+    """The reason that there are no predictions."""
+    return make_line((f" No prediction: {reason.rstrip('.')}.", "waiting"))
+
+
+def taken_line(found: WhatIf, next_step: str) -> Line:
+    """The time of the predictions, and what the user may do next."""
+    until = f" until {_clock(found.taken_at)}" if found.taken_at else ""
+    return make_line(
+        (f" From {units.duration(found.span_s)}{until}.", "text"), (f"  {next_step}", "label")
+    )
+
+
+def _clock(taken_at: str) -> str:
+    """The local time of day of an ISO 8601 time; "?" if it is none."""
+    try:
+        return datetime.fromisoformat(taken_at).astimezone().strftime("%H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "?"
+
+
+def answer_line(found: WhatIf) -> Line:
+    """The throughput, or the reason that there are no predictions."""
     if found.refusal is not None:
         return make_line((f" {sentences.no_prediction(found)}", "waiting"))
     return make_line(
@@ -43,8 +70,13 @@ def whatif_line(found: WhatIf | None, is_busy: bool, duration_s: float) -> Line:
     )
 
 
-def refused_lines(found: WhatIf, names: Mapping[int, str]) -> list[Line]:
-    """A line for each change without a prediction, beside others that have one."""
-    refused = found.refused if found.predictions else ()
-    said = [sentences.refused_change(one, found, names) for one in refused]
-    return [make_line((f" {one}", "dim")) for one in said]
+def detail_lines(found: WhatIf, snapshot: Snapshot, width: int) -> list[Line]:
+    """The lines of the text form below the list: the changes without a prediction come first.
+
+    Args:
+        found: the predictions.
+        snapshot: of their time.
+        width: of the screen, in cells.
+    """
+    texts = whatif.details(found, snapshot, width - 1)
+    return [(), *(make_line((f" {text}" if text else "", "text")) for text in texts)]

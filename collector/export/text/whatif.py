@@ -17,6 +17,7 @@ _MAX_NAME, _MIN_NAME = 48, 12
 _INDENT = 2
 #: The heading of the shares of all threads' time that are waits for a lock.
 _WAITS = "waits, of all threads' time"
+_NO_CHANGE = "No thread waits for a lock for long, so no change of a lock is worth a prediction."
 
 
 def render(found: WhatIf, snapshot: Snapshot, width: int = 100) -> str:
@@ -35,6 +36,23 @@ def summary(snapshot: Snapshot, width: int) -> Iterator[str]:
     for line in _body(found, _names(found, snapshot), width - _INDENT):
         if line:
             yield f"{' ' * _INDENT}{line}"
+
+
+def details(found: WhatIf, snapshot: Snapshot, width: int) -> Iterator[str]:
+    """Yield the lines of the page beside the predictions and the refusal of all.
+
+    The changes without a prediction come first.
+    """
+    names = _names(found, snapshot)
+    if found.predictions and found.refused:
+        yield from _refused(found, names, width)
+        yield ""
+    for text in _facts(found, names):
+        yield from wrapped(text, width)
+    if not (found.predictions or found.refusal or found.refused):
+        yield ""
+        yield from wrapped(_NO_CHANGE, width)
+    yield from _pressure_and_notes(found, names, width)
 
 
 def _names(found: WhatIf, snapshot: Snapshot) -> dict[int, str]:
@@ -56,10 +74,18 @@ def _body(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
         yield from _predictions(found, names, width)
     elif not found.refused:
         yield from wrapped(sentences.no_prediction(found), width)
-    for number, one in enumerate(found.refused):
-        if found.predictions and not number:
-            yield ""
+    if found.predictions and found.refused:
+        yield ""
+    yield from _refused(found, names, width)
+    yield from _pressure_and_notes(found, names, width)
+
+
+def _refused(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
+    for one in found.refused:
         yield from wrapped(sentences.refused_change(one, found, names), width)
+
+
+def _pressure_and_notes(found: WhatIf, names: dict[int, str], width: int) -> Iterator[str]:
     rows = list(_pressure(found, names, width))
     if len(rows) > 1:
         yield ""
@@ -105,7 +131,7 @@ def _predictions(found: WhatIf, names: dict[int, str], width: int) -> Iterator[s
         for one in found.predictions
     ]
     if not rows:
-        yield "No thread waits for a lock for long, so no change of a lock is worth a prediction."
+        yield _NO_CHANGE
         return
     heads = ("change", "throughput", "9 of 10 in", "at most")
     widths = [max(len(row[column]) for row in (heads, *rows)) for column in range(len(heads))]
