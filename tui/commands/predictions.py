@@ -35,7 +35,11 @@ def check_duration(duration_s: float | None) -> None:
 
 
 def of_process(
-    source: Source, pid: int, duration_s: float | None, wanted: WantedChanges
+    source: Source,
+    pid: int,
+    duration_s: float | None,
+    wanted: WantedChanges,
+    on_recorded: Callable[[], None] = lambda: None,
 ) -> Answered:
     """Record a process, and answer; a terminal shows how long that takes.
 
@@ -44,6 +48,7 @@ def of_process(
         pid: the same process.
         duration_s: seconds to record; None: the usual time.
         wanted: the changes.
+        on_recorded: is called after the recording, before the replays.
 
     Raises:
         LocktopError: see whatif.of_process().
@@ -52,8 +57,13 @@ def of_process(
 
     duration_s = duration_s or DURATION_S
     progress = _Progress(duration_s)
+
+    def replays() -> None:
+        progress.replays()
+        on_recorded()
+
     with level_reported(pid), progress.displayed():
-        return whatif.of_process(source, pid, duration_s, wanted, progress.replays)
+        return whatif.of_process(source, pid, duration_s, wanted, replays)
 
 
 def of_file(arguments: argparse.Namespace, wanted: WantedChanges) -> Answered:

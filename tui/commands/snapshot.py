@@ -32,8 +32,8 @@ writes the last snapshot, or the one at --at T. With --from T and --to T there i
 with the part of that span."""
 
 FORMATS = ("json", "msgpack", "text")
-#: Seconds between predictions and the snapshot. The shares of a snapshot are of the time since the
-#: scan before. The last two scans of a prediction are only some milliseconds apart.
+#: Seconds between the recording and the snapshot. The shares of a snapshot are of the time since
+#: the scan before. The last two scans of a recording are only some milliseconds apart.
 _SHARES_S = 1.0
 
 
@@ -157,9 +157,16 @@ def _with_whatif(source: Source, arguments: argparse.Namespace) -> Snapshot:
 
     from locktop.collector.recording.whatif_question import WantedChanges
 
-    found = predictions.of_process(source, arguments.pid, arguments.duration, WantedChanges())
-    time.sleep(_SHARES_S)
-    return replace(source.scan(resolve=True), whatif=found.whatif)
+    taken = []
+
+    def scan() -> None:
+        time.sleep(_SHARES_S)
+        taken.append(source.scan(resolve=True))
+
+    # The scan is before the replays, so that the interval has no time of them.
+    duration_s = arguments.duration
+    found = predictions.of_process(source, arguments.pid, duration_s, WantedChanges(), scan)
+    return replace(taken[0], whatif=found.whatif)
 
 
 def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
