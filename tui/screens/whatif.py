@@ -175,7 +175,10 @@ class WhatIfScreen(OneListScreen):
 
     def action_save(self, form: str) -> None:
         """Save the snapshot with the newest predictions."""
-        self.save(partial(save_snapshot, self._run.with_whatif(self._snapshot), form))
+        if self._snapshot.process.pid:
+            self.save(partial(save_snapshot, self._run.with_whatif(self._snapshot), form))
+        else:
+            self.show_message("Not saved: there is no snapshot yet")
 
     def action_help(self) -> None:
         """Show the keys."""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from locktop.tui.screens.whatif_predictors import Predictor
 
 _READY = "What if: the predictions are ready; U shows them."
-_GOES_ON = "The prediction goes on, and the level comes back by itself; U shows it."
+_GOES_ON = "The prediction goes on; U shows it."
+_RECORDING = "The recording at the level all goes on for {} s, then the level is back; U shows it."
 _SECONDS = 15.0
 
 
@@ -126,7 +127,9 @@ class WhatIfRun:
     def tell_going_on(self) -> None:
         """Say that the work goes on, after its screen has closed."""
         if self.is_busy:
-            self._top().show_message(_GOES_ON)
+            left_s = self.left_s
+            said = _GOES_ON if left_s is None else _RECORDING.format(left_s)
+            self._top().show_message(said)
 
 
 async def _in_thread(predict: Callable[[], Answered]) -> Answered:

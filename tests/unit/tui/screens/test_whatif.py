@@ -184,12 +184,15 @@ async def test_escape_lets_the_recording_go_on() -> None:
         slow = SlowPrediction(screen)
         await screen.keys("U", "enter", "escape")
         slow.has_begun()
-        assert "The prediction goes on" in screen.text
+        assert "The recording at the level all goes on for 11 s" in screen.text
         screen.clock[0] += 4.0
         await screen.keys("U")
         assert "Recording all holds: 7 s left" in screen.text
         await screen.keys("enter")  # goes on alone
+        slow.end_recording()
+        await screen.says("Replaying the records")
         await screen.keys("escape")
+        assert "The prediction goes on; U shows it." in screen.text
         await slow.end()
         assert "What if: the predictions are ready; U shows them." in screen.text
         await screen.keys("U")
