@@ -114,17 +114,18 @@ class WhatIfScreen(OneListScreen):
     def _headline(self) -> list[Line]:
         """The progress, the predictions, and the effect of Enter."""
         run, found = self._run, self._found
-        reason = "" if run.is_busy else self._predictor.why_not(self._snapshot)
+        is_replaying = run.is_busy and run.left_s is None
+        reason = "" if is_replaying else self._predictor.why_not(self._snapshot)
         next_step = "" if run.is_busy or reason else f"Enter {self._predictor.begin()}"
+        if reason and found is not None and not run.is_busy and not run.error:
+            next_step, reason = f"No newer ones: {reason}.", ""
         lines = []
-        if run.is_busy:
+        if run.is_busy and not reason:
             lines.append(progress_line(run.left_s))
-        elif run.error:
-            lines.append(refusal_line(run.error))
-        elif reason and found is None:
-            lines.append(refusal_line(reason))
+        elif error := run.error or reason:
+            lines.append(refusal_line(error))
         if found is not None:
-            lines += [answer_line(found), taken_line(found, next_step or reason)]
+            lines += [answer_line(found), taken_line(found, next_step)]
         elif next_step:
             lines.append(make_line((f" {next_step}", "label")))
         return [piece for line in lines for piece in wrap(line, self.size.width, _INDENT)]

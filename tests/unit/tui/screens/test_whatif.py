@@ -215,9 +215,10 @@ async def test_an_end_of_the_process_has_a_line_beside_the_predictions_before() 
         slow = SlowPrediction(screen)
         await screen.keys("enter")
         await screen.show(replace(SNAPSHOT, ended=True))
+        assert "No prediction: process 4711 has ended." in screen.text
+        assert "Recording all holds" not in screen.text
         await slow.end(ProcessLookupError(3, "No such process"))
         assert "No prediction: no such process." in screen.text
-        assert "process 4711 has ended" in screen.text
         assert "Enter records" not in screen.text
         assert "split by 8" in screen.text
 
@@ -232,6 +233,15 @@ async def test_the_newest_predictions_stay_with_their_time() -> None:
         screen.feed.answered = Answered(replace(FOUND, rounds_per_s=17.0), SNAPSHOT)
         await screen.keys("enter")
         await screen.says("17 rounds a second")
+
+
+async def test_predictions_of_an_ended_process_stay() -> None:
+    async with opened(SNAPSHOT) as screen:
+        await predicted(screen, FOUND)
+        await screen.show(replace(SNAPSHOT, ended=True))
+        assert "No newer ones: process 4711 has ended." in screen.text
+        assert "No prediction" not in screen.text
+        assert "split by 8" in screen.text
 
 
 async def test_predictions_of_another_program_are_hidden() -> None:
