@@ -14,7 +14,7 @@ from locktop.tui.commands import recorded
 from locktop.tui.commands.level_report import level_reported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from locktop.collector.recording.whatif import Answered
     from locktop.collector.recording.whatif_question import WantedChanges
