@@ -60,6 +60,10 @@ _DERIVED = frozenset({
     "wait_p50_s", "wait_p99_s", "hold_p50_s", "hold_p99_s",
 })  # fmt: skip
 
+#: msgspec looks at a class when it is first used. Two threads that do so at one time can crash. So
+#: the import does it, and Python lets one thread import a module.
+_DECODERS = tuple(msgspec.json.Decoder(kind) for kind in (Document, Snapshot))
+
 
 class NumberOutOfRange:
     """Stands for a number that no field can have; the error message has the name of this class."""

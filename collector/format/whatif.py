@@ -169,6 +169,12 @@ def notes(found: WhatIf) -> list[str]:
             f"The process may use {counted(found.cpus, 'CPU')}. Predictions for more CPUs were"
             " checked with threads that sleep, not with threads that compute."
         )
+    kinds = {one.change.kind for one in found.predictions}
+    if found.is_recorded and kinds & {ChangeKind.THREADS, ChangeKind.CPUS}:
+        said.append(
+            "A recording does not say which threads wait for requests, or what other programs and"
+            " a limit of CPU time took."
+        )
     if any(one.change.kind is ChangeKind.SPLIT for one in found.predictions):
         said.append("A split assumes that threads take each of the new locks equally often.")
     return said

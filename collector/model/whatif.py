@@ -110,4 +110,5 @@ class WhatIf(Struct, frozen=True):
     level_after: str = ""  # the same, read after the recording
     taken_at: str = ""  # the end of the span, ISO 8601, UTC; "" unknown
     names: Mapping[int, str] = {}  # of the locks here, by id: they may end before a later snapshot
+    is_recorded: bool = False  # from a recording, which knows less than a live process shows
     refused: tuple[RefusedChange, ...] = ()  # the changes that have none, in the order of the user

@@ -77,7 +77,7 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)
     check_used(question.changes, evidence, snapshot)
-    return _answered(answer(evidence, question), snapshot)
+    return _answered(replace(answer(evidence, question), is_recorded=True), snapshot)
 
 
 def _answered(found: WhatIf, snapshot: Snapshot) -> Answered:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from msgspec.structs import replace
 from unit.builders.predicted import FOUND, LOCK, SNAPSHOT
 
@@ -53,3 +54,10 @@ def test_documents_of_earlier_versions_have_no_refused_changes() -> None:
     del saved["whatif"]["refused"]
     read = snapshot_codec.parse(json.dumps(saved).encode(), "x").whatif
     assert read == replace(PARTLY, refused=())
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_a_note_says_what_a_recording_does_not_have(is_recorded: bool) -> None:
+    found = replace(FOUND, is_recorded=is_recorded)
+    notes = whatif_json.document(found, SNAPSHOT)["notes"]
+    assert any("A recording does not say" in note for note in notes) is is_recorded
