@@ -98,7 +98,10 @@ class _Source:
 
     def _negated(self, test: ast.expr) -> Change:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return Change(self._path, self._start(test), self._start(test.operand), "")
+            # Brackets around the operand are no part of it.
+            start, operand = self._start(test), self._text[self._start(test) + len("not") :]
+            end = len(self._text) - len(operand.lstrip())
+            return Change(self._path, start, end, "")
         start, end = self._start(test), self._end(test)
         return Change(self._path, start, end, f"(not ({self._text[start:end]}))")
 

@@ -38,6 +38,7 @@ def in_c(text: str) -> list[str]:
         ("a -= 1", ["a += 1"]),
         ("if a: pass", ["if (not (a)): pass"]),
         ("if not a: pass", ["if a: pass"]),
+        ("if not (a or b): pass", ["if (a or b): pass", "if not (a and b): pass"]),
         ("if a == b: pass", ["if a != b: pass"]),
         ("[a for a in b if a]", ["[a for a in b if (not (a))]"]),
         ("a if b else c", ["a if (not (b)) else c"]),
