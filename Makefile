@@ -200,7 +200,8 @@ unit-c-sanitized: setup
 pytest: setup
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-first pytest-second
 
-FIRST_HALF = tests/unit tests/snapshot tests/terminal
+FIRST_HALF = tests/unit tests/snapshot tests/terminal \
+  $(addprefix tests/integration/,python recording stream watch)
 pytest-first:
 	$(BIN)/pytest $(FIRST_HALF)
 
