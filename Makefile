@@ -135,7 +135,7 @@ inside-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/inside.py $(INSIDE_ROUNDS)
 
 # Predictions of `locktop whatif` beside the changes really made (docs/whatif.md): some 15 minutes for
-# 40 generated programs, 10 for the real ones, and 2 for joins. REAL_PROGRAMS names some of them.
+# 40 generated programs, 10 for the real ones, 4 for the rest. REAL_PROGRAMS names some of them.
 PROGRAMS ?= 40
 REAL_PROGRAMS ?=
 .PHONY: whatif-bench
@@ -143,6 +143,7 @@ whatif-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/whatif.py $(PROGRAMS)
 	PYTHONPATH=tests $(BIN)/python bench/whatif_real.py $(REAL_PROGRAMS)
 	PYTHONPATH=tests $(BIN)/python bench/whatif_joins.py
+	PYTHONPATH=tests $(BIN)/python bench/whatif_cpus.py
 
 # `locktop whatif` beside the profiler coz (docs/whatif.md): 10 minutes, with the package coz-profiler.
 .PHONY: whatif-coz

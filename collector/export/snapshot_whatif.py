@@ -34,8 +34,8 @@ class ThroughputEntry(Struct, kw_only=True, gc=False):
     unit: Annotated[str, meaning("What is counted, in words.")] = ""
 
 
-class PredictionEntry(Struct, kw_only=True, gc=False):
-    """The throughput after a change, as a multiple of the throughput now."""
+class ChangeEntry(Struct, kw_only=True, gc=False):
+    """A change of a lock, of a group of threads, or of the CPUs."""
 
     kind: Annotated[ChangeKind, meaning("The type of the change.")]
     amount: Annotated[
@@ -45,39 +45,29 @@ class PredictionEntry(Struct, kw_only=True, gc=False):
     name: Annotated[str | None, meaning("The name of this lock.")] = None
     group: Annotated[str | None, meaning("The name of the threads that change.")] = None
     text: Annotated[str, meaning("The change in words.")] = ""
+
+    @property
+    def change(self) -> Change:
+        """The change, as the model has it."""
+        return Change(
+            kind=self.kind, amount=self.amount, lock=self.lock or 0, group=self.group or ""
+        )
+
+
+class PredictionEntry(ChangeEntry, kw_only=True, gc=False):
+    """The throughput after a change, as a multiple of the throughput now."""
+
     ratio: Annotated[Number, meaning("The predicted multiple; 1: no gain.")]
     low: Annotated[Number, meaning("The lower end of the interval of 90 %.")]
     high: Annotated[Number, meaning("The upper end of this interval.")]
     bound: Annotated[Number, meaning("The multiple that the measured times allow at most.")]
 
-    @property
-    def change(self) -> Change:
-        """The change, as the model has it."""
-        return Change(
-            kind=self.kind, amount=self.amount, lock=self.lock or 0, group=self.group or ""
-        )
 
-
-class RefusedChangeEntry(Struct, kw_only=True, gc=False):
+class RefusedChangeEntry(ChangeEntry, kw_only=True, gc=False):
     """A change without a prediction."""
 
-    kind: Annotated[ChangeKind, meaning("The type of the change.")]
-    amount: Annotated[
-        Number, meaning("The factor of the holds, the share that reads, or the new number.")
-    ]
-    lock: Annotated[LockId | None, meaning("The lock that changes; null: none.")] = None
-    name: Annotated[str | None, meaning("The name of this lock.")] = None
-    group: Annotated[str | None, meaning("The name of the threads that change.")] = None
-    text: Annotated[str, meaning("The change in words.")] = ""
     reason: Annotated[WhatIfRefusal, meaning("Why the change has no prediction.")]
     sentence: Annotated[str, meaning("The same as a sentence.")] = ""
-
-    @property
-    def change(self) -> Change:
-        """The change, as the model has it."""
-        return Change(
-            kind=self.kind, amount=self.amount, lock=self.lock or 0, group=self.group or ""
-        )
 
 
 class LockPressureEntry(Struct, kw_only=True, gc=False):

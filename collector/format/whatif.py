@@ -167,7 +167,7 @@ def notes(found: WhatIf) -> list[str]:
     if any(count > found.cpus for count in cpus):
         said.append(
             f"The process may use {counted(found.cpus, 'CPU')}. Predictions for more CPUs were"
-            " checked with threads that sleep, not with threads that compute."
+            " right for threads that sleep alone, and too high for threads that compute."
         )
     kinds = {one.change.kind for one in found.predictions}
     if found.is_recorded and kinds & {ChangeKind.THREADS, ChangeKind.CPUS}:

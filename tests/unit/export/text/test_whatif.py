@@ -106,7 +106,7 @@ def test_more_cpus_than_the_process_may_use_have_a_note() -> None:
     [*_, one] = FOUND.predictions
     more = replace(one, change=Change(ChangeKind.CPUS, 2.0))
     text = words(replace(FOUND, cpus=1, predictions=(more,)))
-    assert "The process may use 1 CPU. Predictions for more CPUs were checked with threads" in text
+    assert "The process may use 1 CPU. Predictions for more CPUs were right for threads" in text
     assert "The process may use" not in words(replace(FOUND, cpus=2, predictions=(more,)))
 
 
