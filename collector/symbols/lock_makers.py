@@ -12,6 +12,10 @@ from functools import lru_cache
 
 from locktop.collector.model import Frame
 from locktop.collector.model.frames import is_library_wrapper
+from locktop.collector.symbols.python.interpreter import (
+    is_interpreter_module,
+    makes_lock_for_a_wait,
+)
 
 #: More libraries of locks. They call no function that initialises a lock for its own sake.
 _LIBRARIES = (
@@ -37,7 +41,7 @@ _FILLERS = frozenset((
     "section", "handle", "attr", "with", "attributes", "np", "checked", "debug", "adaptive",
     "normal", "plain", "simple", "thread", "traits", "policy", "wrapper",
 ))  # fmt: skip
-#: Every lock of Python is made here, and Python functions say whose the lock is.
+#: Every lock of Python is made here up to 3.12, and Python functions say whose the lock is.
 _PYTHON_MAKER = "PyThread_allocate_lock"
 _ONCE = re.compile(r"(?:call|run|do|exec|execute)_?once|^(?:uv_)?once$", re.IGNORECASE)
 
@@ -49,20 +53,27 @@ def maker(frames: Iterable[Frame]) -> Frame | None:
         frames: The stack of the initialisation, innermost first. Frames behind the result are not
             read, because each name costs time.
 
-    A frame without a function name counts as the maker. If the stack has nothing but wrappers, the
-    result is the outermost constructor of a lock's type.
+    A frame without a function name counts as the maker, except in CPython: a stripped interpreter
+    makes Python's locks there. If the stack has nothing but wrappers, the result is the outermost
+    constructor of a lock's type.
     """
     constructor = None
     for frame in frames:
         if not (frame.function or frame.module) or is_library_wrapper(frame):
             continue
-        if frame.function == _PYTHON_MAKER:
+        if _makes_python_lock(frame):
             return None
         if not is_wrapper(frame.function):
             return frame
         if _is_constructor(_parts(frame.function)):
             constructor = frame
     return constructor
+
+
+def _makes_python_lock(frame: Frame) -> bool:
+    if not frame.function:
+        return is_interpreter_module(frame.module)
+    return frame.function == _PYTHON_MAKER or makes_lock_for_a_wait(frame)
 
 
 @lru_cache(1 << 12)

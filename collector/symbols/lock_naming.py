@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.symbols import lock_makers
+from locktop.collector.symbols.python.interpreter import makes_lock_for_a_wait, waits_for_lock
 from locktop.collector.symbols.python.merge_stacks import PYTHON
 from locktop.collector.symbols.resolver import Resolver
 
-#: Every lock of Python is taken here; the Python functions say whose the lock is,
-_PYTHON_LOCK = "PyThread_acquire_lock"
-#: but not those of its own library.
+#: Python functions say whose a lock of Python is, but not those of its own library.
 _PYTHON_WRAPPERS = ("threading.py", "queue.py")
 
 
@@ -64,10 +63,11 @@ class LockNames:
             return plain
         made, is_final = self._maker(made_at())
         frame, keeps = made or innermost_own_frame(stack()), True
-        if frame is not None and frame.function.startswith(_PYTHON_LOCK):
+        if frame is not None and kind is Kind.SEM and waits_for_lock(frame):
             waiting = waiter()  # Python functions may still come
+            one_wait = makes_lock_for_a_wait(frame) or _is_made_for_a_wait(waiting)
             frame = _python_owner(waiting)
-            keeps = self._generations or not _is_made_for_a_wait(waiting)
+            keeps = self._generations or not one_wait
         if frame is None:
             return plain
         where = "made in" if made else "in"

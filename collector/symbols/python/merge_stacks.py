@@ -7,32 +7,38 @@ from collections.abc import Sequence
 
 from locktop.collector.model import Frame
 from locktop.collector.symbols.python.frame_reader import Run, Runs
+from locktop.collector.symbols.python.interpreter import (
+    is_evaluation,
+    is_instruction,
+    is_interpreter,
+    only_waits,
+)
 
 #: The module of a frame that is a Python function.
 PYTHON = "python"
-_EVALUATION = "_PyEval_EvalFrameDefault"
 #: Functions by which the interpreter calls Python functions, starts, and takes its own locks. They
 #: are left out. Functions that a program calls (builtin_sorted) stay, and so do other functions in
 #: which the interpreter waits (take_gil).
 _MACHINERY = re.compile(
-    r"_Py|PyEval_|PyObject_|PyVectorcall_|PyFunction_|PyCFunction_|PyRun_|Py_RunMain|Py_BytesMain"
-    r"|PyThread_acquire_lock|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire"
+    r"_Py|_TAIL_CALL_|PyEval_|PyObject_|PyVectorcall_|PyFunction_|PyCFunction_|PyRun_|Py_RunMain|Py_BytesMain"
+    r"|PyThread_acquire_lock|PyEvent_|ThreadHandle_|PyThreadHandle|acquire_timed|lock_PyThread_acquire_lock|rlock_acquire"
     r"|run_mod$|run_eval_code_obj$|pymain_|thread_run$|t_bootstrap$|pythread_wrapper$"
-    r"|cfunction_call$|function_code_fastcall$|do_call_core$|call_function$|slot_tp_call$"
+    r"|cfunction_call|function_code_fastcall$|do_call_core$|call_function$|slot_tp_call$"
     r"|method_call$|type_call$|object_vacall$|gen_send_ex|.*vectorcall"
 )
 
 
 def runs_python(frames: Sequence[Frame]) -> bool:
-    """Tell whether a stack executes Python code."""
-    return any(map(_evaluates, frames))
+    """Tell whether a stack may execute Python code; a merged stack shows that code already."""
+    return any(map(is_interpreter, frames)) and all(frame.module != PYTHON for frame in frames)
 
 
 def merged(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Frame, ...] | None:
     """Return a stack of Python's functions and the native functions that they call.
 
     Each frame of the evaluation function is replaced by the Python functions that it executes.
-    Frames of the interpreter's machinery are left out.
+    Frames of the interpreter's machinery are left out. In a stripped interpreter the evaluation
+    may have no name: see `_merged_by_module()`.
 
     Args:
         native: The native stack, innermost first.
@@ -43,22 +49,79 @@ def merged(native: Sequence[Frame], runs: Runs, whole: bool = True) -> tuple[Fra
     Returns:
         The stack; None if the two do not belong together.
     """
-    modules = {frame.module for frame in native if _evaluates(frame)}
-    missing = len(runs) - sum(map(_evaluates, native))
-    if not modules or missing < 0 or (whole and missing):
-        return None
-    found: list[Frame] = []
+    evaluates = _evaluations(native)
+    modules = {frame.module for frame, is_one in zip(native, evaluates, strict=True) if is_one}
+    missing = len(runs) - sum(evaluates)
+    if missing < 0 or not modules or (whole and missing):
+        return _merged_by_module(native, runs)
+    result: list[Frame] = []
     left = iter(runs)
-    for frame in native:
-        if _evaluates(frame):
-            while found and found[-1].inlined and found[-1].address == frame.address:
-                found.pop()  # inlined into the replaced frame
-            found += _functions(next(left), frame.address)
+    for frame, is_one in zip(native, evaluates, strict=True):
+        if is_one:
+            while result and result[-1].inlined and result[-1].address == frame.address:
+                result.pop()  # inlined into the replaced frame
+            result += _functions(next(left), frame.address)
         elif frame.module not in modules or not _is_machinery(frame.function):
-            found.append(frame)
+            result.append(frame)
     for run in left:
-        found += _functions(run, 0)
-    return tuple(found)
+        result += _functions(run, 0)
+    return tuple(result)
+
+
+def _evaluations(native: Sequence[Frame]) -> list[bool]:
+    """Return for each frame whether it stands for one call of the evaluation function."""
+    called = [is_evaluation(frame) for frame in native]
+    # The evaluation function calls the first instruction, and each one jumps to the next.
+    return [
+        is_called or (is_instruction(frame) and called[number : number + 1] != [True])
+        for number, (frame, is_called) in enumerate(zip(native, called, strict=True), 1)
+    ]
+
+
+def _merged_by_module(native: Sequence[Frame], runs: Runs) -> tuple[Frame, ...] | None:
+    """Return the merged stack of an interpreter whose evaluation has no name.
+
+    The frames of the interpreter lie in groups, between frames of other modules. One group has all
+    runs, or each has one. Where that cannot be told, the frames between the groups are left out.
+
+    Returns:
+        The stack; None if no frame of the interpreter is nameless.
+    """
+    is_own = [is_interpreter(frame) for frame in native]
+    if not runs or not any(
+        own and not frame.function for frame, own in zip(native, is_own, strict=True)
+    ):
+        return None
+    bounds = _groups(native, is_own)
+    if len(bounds) not in (1, len(runs)):
+        bounds = [(bounds[0][0], bounds[-1][1])]
+    shares = [runs] if len(bounds) == 1 else [(run,) for run in runs]
+    result: list[Frame] = []
+    done = 0
+    for (begin, end), share in zip(bounds, shares, strict=True):
+        result += _foreign(native[done:begin], is_own[done:begin])
+        for run in share:
+            result += _functions(run, native[begin].address)
+        done = end
+    result += _foreign(native[done:], is_own[done:])
+    return tuple(result)
+
+
+def _groups(native: Sequence[Frame], is_own: Sequence[bool]) -> list[tuple[int, int]]:
+    """Return the begin and end of the groups that may run Python functions; of all, if none may."""
+    bounds: list[tuple[int, int]] = []
+    for number, own in enumerate(is_own):
+        if own and number and is_own[number - 1]:
+            bounds[-1] = bounds[-1][0], number + 1
+        elif own:
+            bounds.append((number, number + 1))
+    # Other modules call an exported function, which has a name.
+    running = [(begin, end) for begin, end in bounds if not only_waits(native[end - 1])]
+    return running or bounds
+
+
+def _foreign(frames: Sequence[Frame], is_own: Sequence[bool]) -> list[Frame]:
+    return [frame for frame, own in zip(frames, is_own, strict=True) if not own]
 
 
 def _functions(run: Run, address: int) -> list[Frame]:
@@ -74,11 +137,6 @@ def _functions(run: Run, address: int) -> list[Frame]:
         )
         for one in run
     ]
-
-
-def _evaluates(frame: Frame) -> bool:
-    # A part that the compiler separated, or a copy, has a suffix: ".cold".
-    return frame.function.partition(".")[0] == _EVALUATION
 
 
 def _is_machinery(function: str) -> bool:

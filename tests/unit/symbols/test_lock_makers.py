@@ -134,3 +134,11 @@ def test_frames_behind_the_maker_are_not_read() -> None:
     stack = iter([frame("uv_mutex_init"), frame("conn_new"), frame("main")])
     maker(stack)
     assert next(stack).function == "main"
+
+
+def test_no_function_of_a_stripped_python_makes_a_lock() -> None:
+    """Python functions say whose the lock is."""
+    nameless = Frame(1, "", None, None, "python3.11", 1)
+    assert maker([nameless, frame("main")]) is None
+    assert maker([frame("_PySemaphore_Init", "python3.14"), nameless]) is None
+    assert maker([Frame(1, "", None, None, "server", 1)]) is not None

@@ -65,6 +65,41 @@ def test_a_truncated_native_stack_continues_in_python() -> None:
     assert merged(stack, runs("a"), whole=False) is None
 
 
-def test_only_the_evaluation_function_runs_python() -> None:
-    assert runs_python(native("x", EVALUATION))
-    assert not runs_python(native("_PyEval_EvalFrameDefaults", "PyEval_EvalCode", ""))
+def test_an_interpreter_is_known_by_its_function_or_its_file() -> None:
+    assert runs_python(native("x", "server:" + EVALUATION))
+    assert runs_python(native("libc.so.6:read", "python3.14:", "python3.14:PyEval_EvalCode"))
+    assert not runs_python(native("server:_PyEval_EvalFrameDefaults", "python-config:main"))
+    stack = native("PyThread_acquire_lock_timed", EVALUATION)
+    assert not runs_python(merged(stack, runs("a")) or ())
+
+
+def stripped(*names: str) -> tuple[Frame, ...]:
+    """A stack of an interpreter whose evaluation has no name: "" is one of its functions."""
+    return native(*(name if ":" in name else f"python3.14:{name}" for name in names))
+
+
+def test_a_nameless_evaluation_is_replaced_with_the_whole_interpreter() -> None:
+    stack = stripped("_PySemaphore_Wait", "", "PyEval_EvalCode", "", "libc.so.6:start_thread")
+    assert functions(merged(stack, runs("a,b", "c"))) == ["a", "b", "c", "start_thread"]
+    assert functions(merged(stack, runs("a"), whole=False)) == ["a", "start_thread"]
+
+
+def test_a_module_that_takes_a_lock_is_called_by_the_python_function() -> None:
+    waits = ["_PySemaphore_Wait", "", "_PyParkingLot_Park", "_queue.so:", "_queue.so:"]
+    stack = stripped(*waits, "", "PyEval_EvalCode", "libc.so.6:start_thread")
+    assert functions(merged(stack, runs("get", "run"))) == ["", "", "get", "run", "start_thread"]
+
+
+def test_a_module_that_calls_back_stands_between_python_functions() -> None:
+    stack = stripped("libc.so.6:poll", "", "PyObject_Call", "_json.so:scan", "", "libc.so.6:main")
+    assert functions(merged(stack, runs("a", "b"))) == ["poll", "a", "scan", "b", "main"]
+
+
+def test_a_module_at_an_unknown_place_is_left_out() -> None:
+    stack = stripped("libc.so.6:poll", "", "PyObject_Call", "_json.so:scan", "", "libc.so.6:main")
+    assert functions(merged(stack, runs("a", "b", "c"))) == ["poll", "a", "b", "c", "main"]
+
+
+def test_instructions_of_tail_calls_stand_for_their_evaluation() -> None:
+    stack = native("_TAIL_CALL_CALL.lto_priv.0", EVALUATION, *CALL, "list_sort", "_TAIL_CALL_X")
+    assert functions(merged(stack, runs("a", "b"))) == ["a", "list_sort", "b"]

@@ -1,0 +1,63 @@
+"""Which frames of a native stack belong to CPython, and which of these run Python functions."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from locktop.collector.model import Frame
+
+#: The base names of CPython's files: ``python3.14``, ``python3.13t``, ``libpython3.11.so.1.0``. The
+#: symbols of a stripped interpreter do not tell where Python code runs, its file does.
+_MODULE = re.compile(r"(?:lib)?python3(?:\.\d+)?[a-z]*(?:-[a-z]+)?(?:\.so(?:\.[\d.]+)?)?$")
+_EVALUATION = "_PyEval_EvalFrameDefault"
+#: An interpreter of tail calls runs each instruction in a function of its own (3.14, ceval.c).
+_TAIL_CALL = "_TAIL_CALL_"
+#: Functions in which a thread waits for a lock of Python. They run no Python function themselves.
+#: From 3.13 on, each wait for a PyMutex has a semaphore of its own (parking_lot.c).
+_PER_WAIT = ("_PyParkingLot_Park", "_PySemaphore_", "_PyMutex_Lock", "PyEvent_Wait")
+_LOCK = ("PyThread_acquire_lock", *_PER_WAIT)
+_INTERPRETER_LOCK = ("PyEval_RestoreThread", "PyEval_AcquireThread", "PyGILState_Ensure")
+
+
+@lru_cache(maxsize=1024)
+def is_interpreter_module(module: str) -> bool:
+    """Return whether a module, by its base name, is CPython or its library."""
+    return _MODULE.match(module) is not None
+
+
+def is_interpreter(frame: Frame) -> bool:
+    """Return whether a frame belongs to CPython, which may also be part of another program."""
+    return is_interpreter_module(frame.module) or is_evaluation(frame) or is_instruction(frame)
+
+
+def is_evaluation(frame: Frame) -> bool:
+    """Return whether a frame is the function that runs Python functions."""
+    # A part that the compiler separated, or a copy, has a suffix: ".cold".
+    return frame.function.partition(".")[0] == _EVALUATION
+
+
+def is_instruction(frame: Frame) -> bool:
+    """Return whether a frame is an instruction of an interpreter of tail calls."""
+    return frame.function.startswith(_TAIL_CALL)
+
+
+def waits_for_lock(frame: Frame) -> bool:
+    """Return whether a thread waits in this function for a lock of Python.
+
+    The compiler may take off the name of such a function; then it is a nameless one of the
+    interpreter.
+    """
+    if frame.function:
+        return frame.function.startswith(_LOCK)
+    return is_interpreter_module(frame.module)
+
+
+def makes_lock_for_a_wait(frame: Frame) -> bool:
+    """Return whether this function of CPython 3.13 or later makes a semaphore for one wait."""
+    return frame.function.startswith(_PER_WAIT)
+
+
+def only_waits(frame: Frame) -> bool:
+    """Return whether a function of the interpreter waits, and calls no Python function."""
+    return frame.function.startswith((*_LOCK, *_INTERPRETER_LOCK))
