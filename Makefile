@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Kept bytecode: without it each start of locktop would compile its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Users do not set it, and it hides what fails at the last flush.
+unexport PYTHONUNBUFFERED
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
 C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
@@ -188,26 +190,40 @@ format: setup
 unit-c: setup
 	$(BIN)/cmake -S . -B build/unit -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLOCKTOP_TESTS=ON
 	$(BIN)/cmake --build build/unit
-	$(BIN)/ctest --test-dir build/unit --output-on-failure -j $(JOBS)
+	$(BIN)/ctest --test-dir build/unit --output-on-failure -j $(JOBS) $(if $(REPEAT),--repeat until-pass:2)
 
 unit-c-sanitized: setup
 	$(BIN)/cmake -S . -B build/sanitized -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLOCKTOP_TESTS=ON \
 	  -DLOCKTOP_SANITIZE=address,undefined
 	$(BIN)/cmake --build build/sanitized
-	$(BIN)/ctest --test-dir build/sanitized --output-on-failure -j $(JOBS)
+	$(BIN)/ctest --test-dir build/sanitized --output-on-failure -j $(JOBS) $(if $(REPEAT),--repeat until-pass:2)
 
 # Two halves that take about as long, side by side: most tests wait for an event, and no test may mind
-# a busy neighbour.
+# a busy neighbour. With REPEAT=1 what failed runs once more, alone. The last line names the packages
+# whose absence made tests skip.
+RUNS_OF_PYTEST = build/pytest/first build/pytest/second
 pytest: setup
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target pytest-first pytest-second
+	@rm -rf build/pytest
+	@mkdir -p $(RUNS_OF_PYTEST)
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target pytest-first pytest-second \
+	  || $(if $(REPEAT),$(BIN)/python tests/repeat.py $(RUNS_OF_PYTEST),exit 1)
+	@missing=$$(sort -u build/pytest/*/missing-packages | tr '\n' ' '); [ -z "$$missing" ] || \
+	  echo "Some tests were skipped. What they need: apt-get install $$missing"
+
+# $(1): the name of a run; $(2): what it runs
+define run-pytest
+	@LOCKTOP_MISSING_PACKAGES=build/pytest/$(1)/missing-packages \
+	  $(BIN)/pytest -o cache_dir=build/pytest/$(1) $(2); \
+	  status=$$?; echo $$status > build/pytest/$(1)/status; exit $$status
+endef
 
 FIRST_HALF = tests/unit tests/snapshot tests/terminal \
   $(addprefix tests/integration/,python recording stream watch)
 pytest-first:
-	$(BIN)/pytest $(FIRST_HALF)
+	$(call run-pytest,first,$(FIRST_HALF))
 
 pytest-second:
-	$(BIN)/pytest $(foreach part,$(FIRST_HALF),--ignore=$(part))
+	$(call run-pytest,second,$(foreach part,$(FIRST_HALF),--ignore=$(part)))
 
 # glibc's own thread tests (package glibc-source), with the library at LEVEL and without, LOCKTOP_ORDER as
 # ORDER says: the same must come of each. Takes some minutes.

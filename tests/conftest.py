@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from support import requirements
 from support.comparison import CompareWithUnprepared, comparison_with
 from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
 
@@ -88,17 +88,7 @@ def need() -> Callable[..., Path]:
 
     A test is skipped if its program is missing; in CI it fails.
     """
-
-    def find(command: str, package: str = "") -> Path:
-        path = shutil.which(command, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-        missing = f"{command} is missing: apt-get install {package or command}"
-        if path is None and os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        if path is None:
-            pytest.skip(missing)
-        return Path(path)
-
-    return find
+    return requirements.command
 
 
 @pytest.fixture
@@ -120,3 +110,14 @@ def tmpfs(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
         yield resized
     finally:
         subprocess.run(["umount", "-l", str(directory)], check=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what would bring the tools of skipped tests, here and for the end of `make test`."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = [str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple)]
+    packages = requirements.packages(reasons)
+    if packages:
+        terminalreporter.write_line(f"for skipped tests: apt-get install {' '.join(packages)}")
+    if noted := os.environ.get("LOCKTOP_MISSING_PACKAGES"):
+        Path(noted).write_text("".join(f"{name}\n" for name in packages))

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from support import requirements
+
 TARGETS = Path(__file__).resolve().parent.parent / "targets"
 CFLAGS = ["-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
 #: Optimised, yet with every function in its stack, and with line numbers.
@@ -74,7 +76,9 @@ class Compiler:
         output = self.directory / "".join([name, *flags]).replace("/", "_")
         if not output.exists():
             source = source_of(name)
-            command = [*_COMPILERS[source.suffix], str(source), "-o", str(output), *flags]
+            compiler = _COMPILERS[source.suffix]
+            requirements.command(compiler[0])
+            command = [*compiler, str(source), "-o", str(output), *flags]
             subprocess.run(command, check=True)
         return output
 

@@ -7,7 +7,6 @@ import fcntl
 import os
 import pty
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import requirements
 from support.pty_output import PtyOutput
 from support.terminal import HERE, LONG_ENOUGH_S, Terminal
 
@@ -131,8 +131,7 @@ def setting(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def tmux(tmp_path: Path, runtime: Path, setting: str) -> Iterator[tuple[Multiplexer, list[str]]]:
-    if shutil.which("tmux") is None:
-        pytest.skip("tmux is not installed")
+    requirements.command("tmux")
     config = tmp_path / "tmux.conf"
     config.write_text(
         f"set -s set-clipboard {setting}\nset -s escape-time 0\nset -g status off\n"
@@ -173,8 +172,7 @@ def test_tmux_takes_copies_in_one_of_its_settings_and_the_file_always(
 
 
 def test_screen_passes_a_copy_on_to_its_terminal(tmp_path: Path, runtime: Path) -> None:
-    if shutil.which("screen") is None:
-        pytest.skip("screen is not installed")
+    requirements.command("screen")
     (tmp_path / "screens").mkdir(mode=0o700)
     config = tmp_path / "screenrc"
     config.write_text("startup_message off\ndefutf8 on\n")

@@ -164,7 +164,7 @@ def test_the_end_of_the_shell_ends_the_screen(process: Target, tmp_path: Path) -
         assert signalled, "the screen outlived its terminal"
 
 
-@pytest.mark.skipif(shutil.which("screen") is None, reason="GNU screen is not installed")
+@pytest.mark.skipif(shutil.which("screen") is None, reason="apt-get install screen")
 @pytest.mark.parametrize("utf8", [True, False])
 def test_the_screen_is_in_use_in_gnu_screen(utf8: bool, process: Target, tmp_path: Path) -> None:
     environ = {

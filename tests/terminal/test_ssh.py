@@ -50,7 +50,7 @@ VIEWS = {
 
 pytestmark = pytest.mark.skipif(
     SSHD is None or shutil.which("ssh") is None,
-    reason="openssh-server or openssh-client is not installed",
+    reason="no ssh or sshd: apt-get install openssh-client openssh-server",
 )
 
 

@@ -32,7 +32,7 @@ GROWING = {
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("CI") and not (shutil.which(COMPILER) and shutil.which(EMULATOR[0])),
-    reason=f"needs {COMPILER} and {EMULATOR[0]} (gcc-aarch64-linux-gnu, qemu-user)",
+    reason="no emulator: apt-get install gcc-aarch64-linux-gnu qemu-user",
 )
 
 

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from glibc.build import Built, NoSourceError, build
 from glibc.run import Runner, library_environment
+from support import requirements
 
 #: Some tests of each family, by the rest of their names.
 FAMILIES = {
@@ -59,9 +59,7 @@ def built() -> Built:
     try:
         return build(QUICK)
     except NoSourceError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{error}; .ci/run installs it")
-        pytest.skip(str(error))
+        requirements.missing(str(error), "glibc-source")
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +87,8 @@ def test_a_test_of_glibc_has_the_same_result(name: str, built: Built, runner: Ru
 
 
 def check_result(name: str, built: Built, runner: Runner) -> None:
-    if built.errors.get(name) == "c++ is missing" and os.environ.get("CI") != "true":
-        pytest.skip("c++ is missing")
+    if built.errors.get(name) == "c++ is missing":
+        requirements.missing("c++", "g++")
     assert name not in built.errors, built.errors[name]
     comparison = runner.compare(name)
     if comparison.differs:

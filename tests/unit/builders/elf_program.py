@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import struct
 import subprocess
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
+from support import requirements
 
 from locktop.collector.symbols.dwarf.unit_index import SourceLocation
 from locktop.collector.symbols.elf.bounded_file import InMemory
@@ -47,9 +45,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 def need(program: str) -> None:
     """Skip the test if a tool is missing; in CI every tool must be installed."""
-    if shutil.which(program) is None:
-        assert not os.environ.get("CI"), f"{program} is missing"
-        pytest.skip(f"{program} is missing")
+    requirements.command(program)
 
 
 class Built:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support import requirements
 
 from locktop.collector.linux import process_memory, procfs
 from locktop.collector.symbols.elf.bounded_file import InMemory
@@ -121,8 +121,7 @@ def compare(path: Path, names: list[str], table: FrameTable | None = None) -> No
 
 
 def built(directory: Path, *flags: str, compiler: str = "cc") -> Path:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is missing")
+    requirements.command(compiler, optional=True)
     (directory / "program.c").write_text(SOURCE)
     command = [compiler, "-O2", *flags, "-o", "program", "program.c"]
     subprocess.run(command, cwd=directory, check=True)

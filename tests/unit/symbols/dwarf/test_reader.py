@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import requirements
 
 import locktop
 from locktop.collector.model import Frame
@@ -82,8 +83,7 @@ WAYS = {
 
 def build(directory: Path, source: str, command: Sequence[str]) -> Path:
     """Compile a program at -O2; skip if the compiler is not installed."""
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
+    requirements.command(command[0], optional=True)
     suffix = ".cc" if "-xc++" in command else ".c"
     (directory / f"nested{suffix}").write_text(source)
     subprocess.run(
@@ -136,8 +136,7 @@ def test_functions_inlined_into_each_other_are_frames(way: str, tmp_path: Path) 
 @pytest.fixture(scope="session")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A C++ program of many small functions within each other."""
-    if shutil.which("c++") is None:
-        pytest.skip("c++ is not installed")
+    requirements.command("c++")
     directory = tmp_path_factory.mktemp("templates")
     (directory / "templates.cc").write_text(
         "#include <algorithm>\n#include <map>\n#include <mutex>\n#include <string>\n"
@@ -159,8 +158,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def rust(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("rustc") is None:
-        pytest.skip("rustc is not installed")
+    requirements.command("rustc", optional=True)
     directory = tmp_path_factory.mktemp("rust")
     (directory / "shared.rs").write_text(
         "use std::collections::HashMap;\nuse std::sync::{Arc, Mutex};\nuse std::thread;\n"
@@ -186,8 +184,7 @@ def test_addr2line_agrees(which: str, request: pytest.FixtureRequest) -> None:
     addr2line of binutils 2.40 may print the file of the unit instead of the header. Without a
     mangled name in DWARF, addr2line may give the innermost function the name of the symbol.
     """
-    if shutil.which("addr2line") is None:
-        pytest.skip("addr2line is not installed")
+    requirements.command("addr2line")
     path = library() if which == "library" else request.getfixturevalue("templates")
     dwarf = open_dwarf(path)
     addresses = some_addresses(dwarf, 600)
@@ -327,8 +324,8 @@ def test_split_debug_information_is_read_from_a_package_or_reported_missing(
 ) -> None:
     """The dwp of binutils knows DWARF 4, that of LLVM also 5."""
     packer = kept.rpartition(" ")[2]
-    if kept != "nothing" and shutil.which(packer) is None:
-        pytest.skip(f"{packer} is not installed")
+    if kept != "nothing":
+        requirements.command(packer, optional=True)
     version = "5" if packer == "llvm-dwp" else "4"
     program = build(tmp_path, NESTED, ["cc", f"-gdwarf-{version}", "-gsplit-dwarf"])
     (split,) = tmp_path.glob("*.dwo")

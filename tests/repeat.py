@@ -1,0 +1,52 @@
+"""Runs once more, alone, what failed beside other tests; the second answer counts.
+
+    python tests/repeat.py FIRST SECOND ...
+
+Each argument is a directory that a run of pytest left: its cache, and its exit status in the file
+`status`. A run that ended in another way than by failed tests is a failure at once. The last lines
+name the tests that needed the repetition, which somebody has to mend first.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+#: pytest's exit status if tests failed, and if all passed.
+_FAILED, _PASSED = 1, 0
+
+
+def failed_tests(directory: Path) -> list[str] | None:
+    """Return the tests that failed in a run; None if the run itself failed."""
+    try:
+        status = int((directory / "status").read_text())
+        if status == _PASSED:
+            return []
+        tests = list(json.loads((directory / "v/cache/lastfailed").read_text()))
+    except (OSError, ValueError):
+        return None
+    return tests if status == _FAILED and tests else None
+
+
+def main(directories: list[str]) -> int:
+    """Repeat the failed tests of all runs; return the exit status of the whole."""
+    tests: list[str] = []
+    for directory in directories:
+        failed = failed_tests(Path(directory))
+        if failed is None:
+            print(f"the run of {directory} did not end as it should", file=sys.stderr)
+            return 1
+        tests += failed
+    if not tests:
+        return 1  # then something else failed
+    print(f"once more, alone: {len(tests)} failed tests", flush=True)
+    status = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests])
+    verb = "needed a repetition" if status.returncode == 0 else "failed, some of them twice"
+    print(f"These tests {verb}; mend them first:", *tests, sep="\n  ", flush=True)
+    return status.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
