@@ -14,9 +14,15 @@ LIBC_DEBUG = "libc6-dbg"
 _PREFIX = "apt-get install "
 #: Debian's packages of programs that have another name.
 _PACKAGES = {
-    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "addr2line": "binutils", "c++": "g++", "cc": "gcc", "dot": "graphviz", "dwp": "binutils",
-    "llvm-dwp": "llvm", "nm": "binutils", "objcopy": "binutils", "readelf": "binutils",
-}  # fmt: skip
+    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+    "addr2line": "binutils",
+    "c++": "g++",
+    "cc": "gcc",
+    "dwp": "binutils",
+    "llvm-dwp": "llvm",
+    "nm": "binutils",
+    "objcopy": "binutils",
+}
 
 
 def command(name: str, package: str = "", optional: bool = False) -> Path:
