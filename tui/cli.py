@@ -6,13 +6,12 @@ Neither this module nor the top of a command imports anything large: `locktop --
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
 import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn
 
 from locktop.tui.commands import (
     attach,
@@ -39,7 +38,8 @@ from locktop.tui.commands import (
     watch,
     whatif,
 )
-from locktop.tui.exit_status import EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
+from locktop.tui.exit_status import EXIT_HANG_UP, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
+from locktop.tui.terminal.lost_output import discard, discard_if_lost, is_lost_terminal
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -134,16 +134,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status: 2 for wrong use or an unusable target."""
     gc.set_threshold(_NEW_OBJECTS_BEFORE_COLLECTION)
     try:
+        return _status(argv)
+    finally:
+        discard_if_lost(sys.stderr)
+
+
+def _status(argv: Sequence[str] | None) -> int:
+    try:
         _check_streams()
         return _run(argv)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _forget(sys.stdout)
+        discard(sys.stdout)
         return EXIT_PIPE_CLOSED
     except OSError as error:
+        is_hang_up = any(is_lost_terminal(error, file) for file in (sys.stdout, sys.stderr))
         if error.filename is None:
-            _forget(sys.stdout)
+            discard(sys.stdout)
+        if is_hang_up:
+            return EXIT_HANG_UP
         return _complain(_os_error_text(error))
     except Exception as error:
         from locktop.collector.errors import LocktopError
@@ -200,13 +210,5 @@ def _complain(message: str) -> int:
     try:
         print(f"locktop: {message}", file=sys.stderr, flush=True)
     except OSError:
-        _forget(sys.stderr)
+        discard(sys.stderr)
     return EXIT_WRONG
-
-
-def _forget(stream: TextIO) -> None:
-    """Discard what is still to be written, so that Python's flush at the end does not fail."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)

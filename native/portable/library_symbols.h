@@ -7,12 +7,20 @@
 
 /* The first glibc for aarch64 is 2.17. */
 #if defined(__x86_64__)
-#define OLDEST(name, version) __asm__(".symver " #name "," #name "@GLIBC_" #version);
+#define RENAMED(name, old, version) __asm__(".symver " #name "," #old "@GLIBC_" #version);
 #elif defined(__aarch64__)
-#define OLDEST(name, version) __asm__(".symver " #name "," #name "@GLIBC_2.17");
+#define RENAMED(name, old, version) __asm__(".symver " #name "," #old "@GLIBC_2.17");
 #else
-#define OLDEST(name, version)
+#define RENAMED(name, old, version)
 #endif
+#define OLDEST(name, version) RENAMED(name, name, version)
+
+/* With _GNU_SOURCE the headers of glibc 2.38 and later call these in place of the old functions.
+ * They also read binary numbers such as 0b1, which nobody passes here. */
+RENAMED(__isoc23_sscanf, sscanf, 2.2.5)
+RENAMED(__isoc23_strtol, strtol, 2.2.5)
+RENAMED(__isoc23_strtoul, strtoul, 2.2.5)
+RENAMED(__isoc23_strtoull, strtoull, 2.2.5)
 
 OLDEST(dladdr, 2.2.5)
 OLDEST(dlsym, 2.2.5)

@@ -33,6 +33,7 @@ from locktop.tui.terminal.ascii_only import first_environment, shows_utf8, to_as
 from locktop.tui.terminal.cells import TerminalCells
 from locktop.tui.terminal.description import described_abilities
 from locktop.tui.terminal.input_decoder import InputDecoder
+from locktop.tui.terminal.lost_output import discard
 from locktop.tui.terminal.short_text import ASCII_SET
 
 #: Seconds that the terminal has for the output when the app ends.
@@ -100,6 +101,7 @@ class _MeteredFile:
                 output()
         except OSError:
             self._gone = True
+            discard(self._file)
             _report_lost_terminal()
         finally:
             self.busy = False

@@ -19,9 +19,10 @@ from locktop.collector.symbols import resolver as resolver_module
 from locktop.collector.symbols.lock_naming import LockNames
 from locktop.collector.symbols.resolver import Resolver
 
-#: Return addresses within functions of libc.
+#: Return addresses within functions of libc. Of a Python that is not position-independent,
+#: CDLL(None) would give entries of its own table of calls.
 IN_LIBC = tuple(
-    (ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0) + 1
+    (ctypes.cast(getattr(ctypes.CDLL("libc.so.6"), name), ctypes.c_void_p).value or 0) + 1
     for name in ("getpid", "malloc", "free", "read")
 )
 

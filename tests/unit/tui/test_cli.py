@@ -356,6 +356,25 @@ def test_a_closed_output_is_no_error(arguments: list[str], unbuffered: str) -> N
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", SAYS)
+def test_a_lost_terminal_is_a_hang_up(arguments: list[str], unbuffered: str) -> None:
+    """The terminal does not control locktop, so the kernel sends no signal."""
+    master, slave = pty.openpty()
+    os.close(master)
+    done = subprocess.run(
+        [*LOCKTOP, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        timeout=60,
+        check=False,
+    )
+    os.close(slave)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGHUP, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("then", ["2>/dev/full", "2>&-"])
 def test_an_error_without_a_reader_keeps_its_status(then: str, unbuffered: str) -> None:
     """Every other status would be an answer of ``check``."""
