@@ -282,8 +282,8 @@ endef
 dist: setup .venv/.dist
 	rm -rf dist build/wheel build/wheel-aarch64
 	$(call wheel,x86_64)
-	$(call wheel,aarch64,_PYTHON_HOST_PLATFORM=linux-aarch64,-C build-dir=build/wheel-aarch64 \
-	  -C cmake.args=-DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/release/aarch64-linux-gnu.cmake)
+	$(call wheel,aarch64,_PYTHON_HOST_PLATFORM=linux-aarch64,--config-settings=build-dir=build/wheel-aarch64 \
+	  --config-settings=cmake.args=-DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/release/aarch64-linux-gnu.cmake)
 	$(BIN)/python release/single_file.py dist/locktop-*x86_64.whl dist/locktop.pyz
 	$(BIN)/python -c 'from scikit_build_core.build import build_sdist; build_sdist("dist")'
 

@@ -111,9 +111,18 @@ def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
     """
     try:
         known = facts(pid)
+        found = obstacle(known, to_trace)
+        if found is Obstacle.OTHER and not _has_memory(pid):
+            return "is ending"
     except OSError:
         return "has exited"
-    return describe(known, obstacle(known, to_trace), owner, watched)
+    return describe(known, found, owner, watched)
+
+
+def _has_memory(pid: int) -> bool:
+    """Return whether a process still has memory. A process that ends gives it up first, and the
+    kernel lets no user but root look at what is left."""
+    return not procfs.read(f"/proc/{pid}/statm").startswith(b"0 ")
 
 
 def lost_insight(pid: int, owner: Callable[[], str], call: Callable[[], object]) -> str:

@@ -157,7 +157,7 @@ class Unwinder:
                 entry = frame.function_named(name)
                 if entry is None:
                     continue
-                leads_there = entry == frame.start or pthread_once.is_left_for(
+                leads_there = entry == frame.start or pthread_once.leads_to(
                     self._code.frame_at(entry).code(pthread_once.MAX_CODE), entry, frame.start
                 )
                 if leads_there:

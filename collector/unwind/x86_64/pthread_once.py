@@ -1,7 +1,7 @@
 """The machine code of glibc's pthread_once (x86-64). The code shows in which function threads wait.
 The code also shows where the thread that runs the routine keeps the address of the control.
 
-The function has no name in a stripped library, but pthread_once, which has one, jumps to it. A
+The function has no name in a stripped library, but pthread_once has one and leads to it. A
 thread runs the routine if its stack returns behind the call of the routine. Before that call the
 function stores the address of the control on the stack, for a cancellation. The offset of that
 slot is read here. Code of another form gives no slot.
@@ -36,6 +36,8 @@ _KEPT = frozenset({
     Register.RBX, Register.RBP, Register.R12, Register.R13, Register.R14, Register.R15,
 })  # fmt: skip
 _BRANCHES = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH})
+#: pthread_once jumps to the function that waits; that of glibc 2.41 calls it.
+_LEADS_ON = _BRANCHES | {FlowControl.CALL}
 _ENDS = frozenset({
     FlowControl.UNCONDITIONAL_BRANCH, FlowControl.INDIRECT_BRANCH, FlowControl.RETURN,
     FlowControl.EXCEPTION,
@@ -51,10 +53,10 @@ class OnceCode(NamedTuple):
     slots: Mapping[int, int]
 
 
-def is_left_for(code: bytes, start: int, other: int) -> bool:
-    """Tell whether the function at ``start`` goes on as the one at ``other``."""
+def leads_to(code: bytes, start: int, other: int) -> bool:
+    """Tell whether the function at ``start`` jumps to the one at ``other``, or calls it."""
     return any(
-        one.flow_control in _BRANCHES and one.near_branch_target == other
+        one.flow_control in _LEADS_ON and one.near_branch_target == other
         for one in Decoder(64, code, ip=start)
     )
 

@@ -8,18 +8,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from support import tool
+from support.pythons import PYTHONS, need_semaphores
 from support.scans import settle
 from support.targets import PATIENCE_S, Target, source_of
 
 from locktop.collector.model import BlockReason, Deadlock, Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
-
-PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
 
 StartPython = Callable[..., Target]
 
@@ -30,6 +28,7 @@ def start_python() -> Iterator[StartPython]:
     started: list[Target] = []
 
     def start(way: str, python: str = sys.executable) -> Target:
+        need_semaphores(python)
         command = [python, str(source_of("python_locks_deadlock")), way]
         started.append(Target(command, preload_environment(None)))
         return started[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -146,3 +148,14 @@ def test_root_is_never_advised_to_become_root() -> None:
     for known, _ in BARS.values():
         assert AS_ROOT not in said_of(replace(known, ours=ROOT)), known
         assert AS_ROOT not in said_of(replace(known, ours=CONTAINED)), known
+
+
+def test_a_process_without_memory_is_ending() -> None:
+    """The kernel refuses to show its files, which is nobody's rule."""
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    assert ptrace_access.refusal(ended.pid, "somebody", to_trace=True) in (
+        "is ending",
+        "has exited",
+    )
+    ended.wait()

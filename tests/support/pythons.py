@@ -1,0 +1,50 @@
+"""The Python interpreters of this machine, and what their locks are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+#: The interpreter of the tests, and the system's: stripped, without a shared libpython.
+PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
+#: Where other interpreters lie: Debian's, pyenv's, conda's.
+_PLACES = (
+    (Path("/usr/bin"), "python3.[0-9]*[0-9t]"),
+    (Path.home() / ".pyenv/versions", "3.*/bin/python3"),
+    (Path("/opt"), "*conda*/bin/python3"),
+)
+#: A lock of one byte, a PyMutex, in place of a pointer to a semaphore and more (_threadmodule.c).
+_TELL = "import sys, _thread; print(*sys.version_info[:2], _thread.LockType.__basicsize__)"
+_MUTEX_SIZE = 24
+
+
+def all_pythons() -> list[str]:
+    """Return the paths of all interpreters of CPython 3.8 and later that lie where they should."""
+    found = {str(path.resolve()) for place, glob in _PLACES for path in place.glob(glob)}
+    return sorted(python for python in {*found, sys.executable} if version(python) >= (3, 8))
+
+
+@cache
+def _facts(python: str) -> tuple[int, ...]:
+    done = subprocess.run([python, "-c", _TELL], capture_output=True, text=True, check=False)
+    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else (0, 0, 0)
+
+
+def version(python: str) -> tuple[int, ...]:
+    """Return major and minor version of an interpreter, (0, 0) if it does not run."""
+    return _facts(python)[:2]
+
+
+def has_mutexes(python: str) -> bool:
+    """Return whether ``threading.Lock`` is a PyMutex, which has no owner and no semaphore."""
+    return _facts(python)[2] == _MUTEX_SIZE
+
+
+def need_semaphores(python: str) -> None:
+    """Skip a test of holders: nobody knows the holder of a PyMutex (docs/runtimes.md)."""
+    if has_mutexes(python):
+        pytest.skip(f"the locks of {python} are no semaphores")
