@@ -13,21 +13,26 @@ C_FILES = $(shell find native tests/targets -name '*.[ch]' -o -name '*.cc')
 NATIVE := $(shell find native -type f) CMakeLists.txt
 
 .PHONY: setup demo test lint format unit-c unit-c-sanitized pytest bench bench-table programs \
-  pytest-first pytest-second programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
+  pytest-first pytest-second pytest-system-python programs-bench symbols-bench readers-bench stacks-bench outside-bench scan-bench \
   soak false-alarms fuzz fuzz-recordings fuzz-streams \
   glibc-tests sizes clean
 
 setup: .venv/.built
+
+# pip says nothing for minutes, or a page.
+PIP_INSTALL = $(PYTHON) release/pip_progress.py
+PIP_OPTIONS = --disable-pip-version-check --progress-bar off
 
 # The interpreter and what pyproject.toml asks for to build.
 .venv/.requirements: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "locktop needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
 	       "Try: make PYTHON=python3.12" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	@echo "setting up .venv and build: some minutes the first time, later none"
+	@$(PYTHON) -m venv .venv
 	@mkdir -p build
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > build/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -r build/requirements.txt
+	@$(PIP_INSTALL) "tools that build" $(BIN)/pip install $(PIP_OPTIONS) -r build/requirements.txt
 	@touch $@
 
 # The editable install maps each module to its file, so a new or moved module needs a new install.
@@ -42,8 +47,8 @@ $(MODULES): list-modules
 # An editable install: Python files are used where they lie. The compiled parts are built again
 # when one of their files changed.
 .venv/.built: .venv/.requirements $(NATIVE) $(MODULES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check \
-	  --no-build-isolation -e '.[dev]'
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP_INSTALL) "locktop and its tools" $(BIN)/pip install \
+	  $(PIP_OPTIONS) --no-build-isolation -e '.[dev]'
 	@touch $@
 
 demo: setup
@@ -201,18 +206,20 @@ unit-c-sanitized: setup
 # Two halves that take about as long, side by side: most tests wait for an event, and no test may mind
 # a busy neighbour. With REPEAT=1 what failed runs once more, alone. The last line names the packages
 # whose absence made tests skip.
-RUNS_OF_PYTEST = build/pytest/first build/pytest/second
+RUNS_OF_PYTEST = build/pytest/first build/pytest/second build/pytest/system-python
 pytest: setup
 	@rm -rf build/pytest
 	@mkdir -p $(RUNS_OF_PYTEST)
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target pytest-first pytest-second \
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target \
+	  pytest-first pytest-second pytest-system-python \
 	  || $(if $(REPEAT),$(BIN)/python tests/repeat.py $(RUNS_OF_PYTEST),exit 1)
 	@missing=$$(sort -u build/pytest/*/missing-packages | tr '\n' ' '); [ -z "$$missing" ] || \
 	  echo "Some tests were skipped. What they need: apt-get install $$missing"
 
-# $(1): the name of a run; $(2): what it runs
+# $(1): the name of a run; $(2): what it runs; $(3): variables
 define run-pytest
-	@LOCKTOP_MISSING_PACKAGES=build/pytest/$(1)/missing-packages \
+	@echo $(3) > build/pytest/$(1)/environment
+	@LOCKTOP_MISSING_PACKAGES=build/pytest/$(1)/missing-packages $(3) \
 	  $(BIN)/pytest -o cache_dir=build/pytest/$(1) $(2); \
 	  status=$$?; echo $$status > build/pytest/$(1)/status; exit $$status
 endef
@@ -224,6 +231,13 @@ pytest-first:
 
 pytest-second:
 	$(call run-pytest,second,$(foreach part,$(FIRST_HALF),--ignore=$(part)))
+
+# Programs of the system's Python, which has no symbols inside. The other tests use the Python of .venv.
+pytest-system-python:
+	$(call run-pytest,system-python,tests/integration/python/test_frames.py \
+	  tests/integration/python/test_holders.py tests/integration/probes/test_thread_activity.py \
+	  'tests/terminal/test_incidents.py::test_a_user_with_few_keys_sees_the_answer[python]', \
+	  LOCKTOP_TEST_PYTHON=/usr/bin/python3)
 
 # glibc's own thread tests (package glibc-source), with the library at LEVEL and without, LOCKTOP_ORDER as
 # ORDER says: the same must come of each. Takes some minutes.

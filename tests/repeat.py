@@ -2,9 +2,10 @@
 
     python tests/repeat.py FIRST SECOND ...
 
-Each argument is a directory that a run of pytest left: its cache, and its exit status in the file
-`status`. A run that ended in another way than by failed tests is a failure at once. The last lines
-name the tests that needed the repetition, which somebody has to mend first.
+Each argument is a directory that a run of pytest left. The directory has the cache of the run. The
+file `status` has the exit status, and the file `environment` the variables. A run that ended in
+another way than by failed tests is a failure at once. The last lines name the tests that needed
+the repetition, which somebody has to mend first.
 """
 
 from __future__ import annotations
@@ -32,20 +33,28 @@ def failed_tests(directory: Path) -> list[str] | None:
 
 def main(directories: list[str]) -> int:
     """Repeat the failed tests of all runs; return the exit status of the whole."""
-    tests: list[str] = []
-    for directory in directories:
-        failed = failed_tests(Path(directory))
+    runs: dict[Path, list[str]] = {}
+    for directory in map(Path, directories):
+        failed = failed_tests(directory)
         if failed is None:
             print(f"the run of {directory} did not end as it should", file=sys.stderr)
             return 1
-        tests += failed
-    if not tests:
+        if failed:
+            runs[directory] = failed
+    if not runs:
         return 1  # then something else failed
-    print(f"once more, alone: {len(tests)} failed tests", flush=True)
-    status = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests])
-    verb = "needed a repetition" if status.returncode == 0 else "failed, some of them twice"
-    print(f"These tests {verb}; mend them first:", *tests, sep="\n  ", flush=True)
-    return status.returncode
+    status = max(_repeat(directory, tests) for directory, tests in runs.items())
+    verb = "needed a repetition" if status == 0 else "failed, some of them twice"
+    names = [test for tests in runs.values() for test in tests]
+    print(f"These tests {verb}; mend them first:", *names, sep="\n  ", flush=True)
+    return status
+
+
+def _repeat(directory: Path, tests: list[str]) -> int:
+    print(f"once more, alone: {len(tests)} failed tests of {directory}", flush=True)
+    variables = (directory / "environment").read_text().split()
+    command = ["env", *variables, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
+    return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

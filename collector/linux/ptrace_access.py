@@ -120,8 +120,10 @@ def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
 
 
 def _has_memory(pid: int) -> bool:
-    """Return whether a process still has memory. A process that ends gives it up first, and the
-    kernel lets no user but root look at what is left."""
+    """Return whether a process still has memory.
+
+    A process that ends gives its memory up first. Then the kernel shows the rest to root alone.
+    """
     return not procfs.read(f"/proc/{pid}/statm").startswith(b"0 ")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from msgspec import Struct
 
 from locktop.collector.sources.launch import preload_environment
+from support.pythons import PYTHON
 from support.targets import TARGETS, Compiler, Target
 
 
@@ -64,7 +64,7 @@ INCIDENTS = (
 def started(incident: Incident, compiler: Compiler) -> Iterator[Target]:
     """Start the program of an incident, and wait until the incident is there."""
     if incident.target.endswith(".py"):
-        command = [sys.executable, str(TARGETS / "incidents" / incident.target)]
+        command = [PYTHON, str(TARGETS / "incidents" / incident.target)]
     else:
         command = [str(compiler.program(incident.target))]
     environment = preload_environment() if incident.is_prepared else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import cache
@@ -9,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-#: The interpreter of the tests, and the system's: stripped, without a shared libpython.
-PYTHONS = [python for python in (sys.executable, "/usr/bin/python3") if Path(python).exists()]
+_SYSTEMS = "/usr/bin/python3"
+#: Runs the Python programs of the tests: the interpreter of the tests, or another one.
+PYTHON = os.environ.get("LOCKTOP_TEST_PYTHON", sys.executable)
+#: The same, and the system's interpreter: stripped, without a shared libpython.
+PYTHONS = [python for python in dict.fromkeys((PYTHON, _SYSTEMS)) if Path(python).exists()]
 #: Where other interpreters lie: Debian's, pyenv's, conda's.
-_PLACES = (
+_DIRECTORIES = (
     (Path("/usr/bin"), "python3.[0-9]*[0-9t]"),
     (Path.home() / ".pyenv/versions", "3.*/bin/python3"),
     (Path("/opt"), "*conda*/bin/python3"),
@@ -24,7 +28,9 @@ _MUTEX_SIZE = 24
 
 def all_pythons() -> list[str]:
     """Return the paths of all interpreters of CPython 3.8 and later that lie where they should."""
-    found = {str(path.resolve()) for place, glob in _PLACES for path in place.glob(glob)}
+    found = {
+        str(path.resolve()) for directory, glob in _DIRECTORIES for path in directory.glob(glob)
+    }
     return sorted(python for python in {*found, sys.executable} if version(python) >= (3, 8))
 
 

@@ -1,4 +1,4 @@
-"""What tests need of the machine: programs, and packages with debug information."""
+"""Requirements of tests: programs, and packages with debug information."""
 
 from __future__ import annotations
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 
 import pytest
 from support import tool
+from support.pythons import PYTHON
 from support.targets import PATIENCE_S, StartTarget, Target, source_of
 
 from locktop.collector.export.text import report
@@ -37,7 +37,7 @@ def test_a_thread_that_may_hold_a_python_lock_shows_its_call_and_its_functions(
     prepared: bool,
 ) -> None:
     """A lock of Python has no known holder. The activity of the other threads helps the user."""
-    command = [sys.executable, str(source_of("python_holder_receives"))]
+    command = [PYTHON, str(source_of("python_holder_receives"))]
     with Target(command, preload_environment(None) if prepared else None) as target:
         truth = target.truth()
 
@@ -109,7 +109,7 @@ def test_a_computing_thread_has_activity_running(
 
 
 def test_a_json_snapshot_has_the_activity() -> None:
-    with Target([sys.executable, str(source_of("python_holder_receives"))]) as target:
+    with Target([PYTHON, str(source_of("python_holder_receives"))]) as target:
         truth = target.truth()
         document = tool.snapshot(target.pid)
     activities = {one["tid"]: one["now"] for one in document["threads"]}

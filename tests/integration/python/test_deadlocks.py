@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
 from support import tool
-from support.pythons import PYTHONS, need_semaphores
+from support.pythons import PYTHON, PYTHONS, need_semaphores
 from support.scans import settle
 from support.targets import PATIENCE_S, Target, source_of
 
@@ -27,7 +26,7 @@ def start_python() -> Iterator[StartPython]:
     """Starts tests/targets/languages/python_locks_deadlock.py."""
     started: list[Target] = []
 
-    def start(way: str, python: str = sys.executable) -> Target:
+    def start(way: str, python: str = PYTHON) -> Target:
         need_semaphores(python)
         command = [python, str(source_of("python_locks_deadlock")), way]
         started.append(Target(command, preload_environment(None)))
@@ -125,7 +124,7 @@ def test_an_unused_lock_that_its_thread_wants_again_may_be_a_signal(
 
 def test_without_the_library_check_cannot_tell_and_shows_the_functions() -> None:
     """Nobody knows the holder. The wait is known from the first scan of the command on."""
-    command = [sys.executable, str(source_of("python_locks_deadlock")), "crossed"]
+    command = [PYTHON, str(source_of("python_locks_deadlock")), "crossed"]
     with Target(command) as target:
         tids = {int(target.line()), int(target.line())}
         probe = tool.run("check", "--certain-only", "-p", target.pid)

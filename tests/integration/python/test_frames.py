@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import tool
+from support import requirements, tool
+from support.pythons import PYTHON, PYTHONS, need_semaphores
 from support.targets import PATIENCE_S, Target, source_of
 from support.watched import Need
 
@@ -26,8 +27,6 @@ from locktop.collector.sources.launch import preload_environment
 from locktop.collector.symbols.bounded_worker import BoundedWorker
 from locktop.collector.symbols.python.frame_reader import PythonReader, new_worker
 
-#: The interpreter of the tests, and the system's: stripped, without a shared libpython.
-PYTHONS = [sys.executable, "/usr/bin/python3"]
 StartPython = Callable[..., Target]
 
 
@@ -40,7 +39,7 @@ def start_python() -> Iterator[StartPython]:
     """Starts a Python program of tests/targets."""
     started: list[Target] = []
 
-    def start(name: str, python: str = sys.executable, prepared: bool = True) -> Target:
+    def start(name: str, python: str = PYTHON, prepared: bool = True) -> Target:
         if not Path(python).exists():
             pytest.skip(f"{python} is not installed")
         command = [python, str(source_of(name))]
@@ -78,6 +77,7 @@ def test_the_functions_are_those_that_python_knows(
 def test_c_functions_stay_in_the_stack_without_those_of_the_interpreter(
     start_python: StartPython,
 ) -> None:
+    requirements.libc_debug()  # names start_thread
     target = start_python("python_known_stacks")
     target.expect("ready")
     document = tool.snapshot(target.pid)
@@ -155,6 +155,7 @@ def test_a_lock_with_many_short_waits_has_a_name_and_is_a_lock(
 def test_a_wait_never_has_the_functions_of_another(
     prepared: bool, start_python: StartPython
 ) -> None:
+    need_semaphores(PYTHON)  # else all waits of a thread have one address
     target = start_python("python_alternating_waits", prepared=prepared)
     tid = int(target.line())
     seen: dict[int, set[str]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from support import tool
-from support.pythons import need_semaphores
+from support.pythons import PYTHON, need_semaphores
 from support.targets import PATIENCE_S, Target, source_of
 
 from locktop.collector.export.text import report
@@ -28,8 +27,8 @@ def start_hands() -> Iterator[StartHands]:
     started: list[Target] = []
 
     def start(way: str, prepared: bool = True) -> Target:
-        need_semaphores(sys.executable)
-        command = [sys.executable, str(source_of("python_locks_change_hands")), way]
+        need_semaphores(PYTHON)
+        command = [PYTHON, str(source_of("python_locks_change_hands")), way]
         started.append(Target(command, preload_environment(None) if prepared else None))
         return started[-1]
 

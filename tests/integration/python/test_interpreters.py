@@ -42,8 +42,10 @@ both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", 
 
 
 def described(snapshot: Snapshot, ways: dict[int, str]) -> dict[str, tuple[bool, str]]:
-    """Return by way whether the thread waits for a lock, and the expected function if it is in the
-    thread's stack."""
+    """Return by way whether the thread waits for a lock, and the expected function.
+
+    The function is that of EXPECTED only if the thread's stack has it.
+    """
     result = {}
     for thread in snapshot.threads:
         way = ways.get(thread.tid)
@@ -66,7 +68,7 @@ def wrong_names(snapshot: Snapshot, ways: dict[int, str]) -> list[str]:
 
 @both_ways
 @pytest.mark.parametrize("python", PYTHONS)
-def test_waits_for_locks_are_told_from_waits_for_work(python: str, prepared: bool) -> None:
+def test_waits_for_locks_and_for_work_are_distinguished(python: str, prepared: bool) -> None:
     command = [python, str(source_of("python_waits_of_all_kinds"))]
     with Target(command, preload_environment(None) if prepared else None) as target:
         ways = {int(tid): way for tid, way in target.truth().items()}

@@ -1,4 +1,4 @@
-"""What failed runs once more; what fails twice fails, and so does a run that broke off."""
+"""A failed test runs once more. A test that fails twice fails, and so does a run that broke off."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 
 REPEAT = Path(__file__).parents[2] / "repeat.py"
 TESTS = """
+import os
 from pathlib import Path
 
 def test_first_fails():
     marker = Path(__file__).with_name("ran")
-    ran = marker.exists()
+    ran = marker.exists() and os.environ["WITH_ONE"] == "1"
     marker.touch()
     assert ran
 
@@ -34,6 +35,7 @@ def run(directory: Path, passes: bool) -> Path:
     done = subprocess.run(command, cwd=directory, capture_output=True)
     assert done.returncode == 1
     (cache / "status").write_text(f"{done.returncode}\n")
+    (cache / "environment").write_text("WITH_ONE=1\n")
     return cache
 
 

@@ -95,7 +95,7 @@ def test_a_module_that_calls_back_stands_between_python_functions() -> None:
     assert functions(merged(stack, runs("a", "b"))) == ["poll", "a", "scan", "b", "main"]
 
 
-def test_a_module_at_an_unknown_place_is_left_out() -> None:
+def test_a_module_at_an_unknown_depth_is_left_out() -> None:
     stack = stripped("libc.so.6:poll", "", "PyObject_Call", "_json.so:scan", "", "libc.so.6:main")
     assert functions(merged(stack, runs("a", "b", "c"))) == ["poll", "a", "b", "c", "main"]
 
