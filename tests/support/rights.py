@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import stat
 import threading
 import time
 import traceback
@@ -12,11 +13,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from support.targets import PATIENCE_S
+import pytest
+
+from support.targets import PATIENCE_S, TARGETS
 
 NOBODY = 65534
 #: Readings in a row without a change.
 _IDLE_READINGS = 4
+
+
+def need_open_checkout() -> None:
+    """Skip a test in which another user runs locktop, if that user may not read the checkout."""
+    if not all(directory.stat().st_mode & stat.S_IXOTH for directory in TARGETS.parents):
+        pytest.skip("other users may not read this checkout")
 
 
 def as_nobody(work: Callable[[], Any]) -> Any:

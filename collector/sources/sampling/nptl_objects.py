@@ -38,7 +38,10 @@ _ROUND_AT = 4
 # wseq, g1 start, two refs, two sizes, original size, refs, two signals.
 _COND = struct.Struct("=QQIIIIIIII")
 _SIGNALS_AT = 40
-_LAST_OF_THAT_LAYOUT = 40  # glibc 2.40: later versions have no refs
+# wseq, g1 start, two sizes, original size, refs, two signals, unused.
+_LATER_COND = struct.Struct("=QQIIIIIIQ")
+_LATER_SIGNALS_AT = 32
+_LAST_WITH_REFS = 40  # glibc 2.40: the last version whose groups have references
 #: The upper half of the cookie that the library may write into locks (order/lock_cookie.c).
 _COOKIE = 0x6C6F636B
 #: More threads than any process has.
@@ -89,9 +92,9 @@ def recognised(
     if _may_be_once(wait, context) and is_once(wait.pc):
         return SyncObject(kind=Kind.ONCE, address=wait.address)
     found = next(filter(None, (scan(wait, context, tids) for scan in _SCANS)), None)
-    if found is None and 0 < glibc <= _LAST_OF_THAT_LAYOUT:
-        return _cond(wait, context)
-    return found
+    if found is not None or not glibc:
+        return found
+    return _cond(wait, context) if glibc <= _LAST_WITH_REFS else _later_cond(wait, context)
 
 
 def _word(context: bytes) -> int:
@@ -285,6 +288,31 @@ def _cond(wait: FutexWait, context: bytes) -> SyncObject | None:
     coming, leaving = (size1, size0) if sequence & 1 else (size0, size1)
     came = (sequence >> 1) - (start >> 1) - began_with
     if came < 0 or (came + coming) & 0xFFFFFFFF > waiters or leaving > began_with:
+        return None
+    return SyncObject(kind=Kind.COND, address=wait.address - at, shared=bool(refs & 1))
+
+
+def _later_cond(wait: FutexWait, context: bytes) -> SyncObject | None:
+    """The same in glibc 2.41 and later, without references and flags of groups.
+
+    The sequence alone says which group is which. A word of signals counts on from the start of G1,
+    so it is above that start only while a signal is there to take.
+    """
+    at = _LATER_SIGNALS_AT + (4 if wait.address % 8 else 0)
+    sequence, start, size0, size1, original, refs, _, _, unused = _LATER_COND.unpack_from(
+        context, BEFORE - at
+    )
+    waiters, began_with = refs >> 3, original >> 2
+    if wait.plain or unused or not 0 < waiters <= _MAX_WAITERS or wait.private is bool(refs & 1):
+        return None
+    coming, leaving = (size1, size0) if sequence & 1 else (size0, size1)
+    came = (sequence >> 1) - start - began_with
+    if came < 0 or (came + coming) & 0xFFFFFFFF > waiters or leaving > began_with:
+        return None
+    # The word may have a new start since the thread fell asleep, without a signal for it.
+    if any(
+        0 < (signals - start) & 0xFFFFFFFF < 1 << 31 for signals in (_word(context), wait.value)
+    ):
         return None
     return SyncObject(kind=Kind.COND, address=wait.address - at, shared=bool(refs & 1))
 

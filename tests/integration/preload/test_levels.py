@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import tool
+from support import rights, tool
 from support.screen import Screen
 from support.targets import StartTarget, Target, start_time
 
@@ -156,6 +156,7 @@ def test_the_screen_sets_the_level_and_shows_changes_of_others(
 def test_another_user_may_not_set_the_level(
     start_target: StartTarget, need: Callable[[str], Path]
 ) -> None:
+    rights.need_open_checkout()
     target = start_target("one_contended_hold_of_three")
     target.expect("ready")
     Path(f"/dev/shm/locktop-{target.pid}-{start_time(target.pid)}").chmod(0o644)

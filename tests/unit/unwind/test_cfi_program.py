@@ -81,6 +81,7 @@ def same(row: UnwindRow | None, wanted: ReadelfRow, names: list[str]) -> bool:
         return False
     numbers = {name: number for number, name in enumerate(names)}
     numbers["ra"] = row.return_register
+    numbers["vg"] = 46  # of aarch64, as binutils 2.44 calls it
     rules = {numbers[name]: text for name, text in wanted.rules.items()}
     return same_cfa(row.cfa, wanted.cfa, names) and all(
         same_rule(row.rules.get(number), text, names) for number, text in rules.items()
