@@ -306,6 +306,12 @@ dist: setup .venv/.dist
 dist-test: dist
 	$(BIN)/pytest tests/install -m "big or not big"
 
+# The README's commands in new systems of Debian 12, 13 and sid, as root and as a user: some hours. Needs
+# root and the package debootstrap. FRESH chooses, as in FRESH="--releases trixie --parts demo".
+.PHONY: fresh-machines
+fresh-machines: setup
+	PYTHONPATH=tests $(BIN)/python -m install.fresh_machines $(FRESH)
+
 clean:
 	rm -rf build dist .venv
 

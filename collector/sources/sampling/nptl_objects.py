@@ -295,8 +295,8 @@ def _cond(wait: FutexWait, context: bytes) -> SyncObject | None:
 def _later_cond(wait: FutexWait, context: bytes) -> SyncObject | None:
     """The same in glibc 2.41 and later, without references and flags of groups.
 
-    The sequence alone says which group is which. A word of signals counts on from the start of G1,
-    so it is above that start only while a signal is there to take.
+    The sequence alone says which group is which. A word of signals counts on from the start of G1.
+    So the word is above that start only while a signal is there to take.
     """
     at = _LATER_SIGNALS_AT + (4 if wait.address % 8 else 0)
     sequence, start, size0, size1, original, refs, _, _, unused = _LATER_COND.unpack_from(
