@@ -4,7 +4,7 @@
         [--parts demo,test,dist]
 
 Each release of Debian gets a root file system with the packages that the README names, and nothing
-else. debootstrap makes it, and it is kept in build/fresh-machines. Each part runs in a fresh clone,
+else. The directory build/fresh-machines keeps these systems. Each part runs in a fresh clone,
 as a user of its own, without PYTHONUNBUFFERED. The table at the end says what passed. The output of
 each part is in a file beside it. This needs root, debootstrap and a network.
 """
