@@ -112,7 +112,7 @@ def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
     try:
         known = facts(pid)
         found = obstacle(known, to_trace)
-        if found is Obstacle.OTHER and not _has_memory(pid):
+        if found in (Obstacle.OTHER, Obstacle.UNDUMPABLE) and not _has_memory(pid):
             return "is ending"
     except OSError:
         return "has exited"
@@ -122,7 +122,8 @@ def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
 def _has_memory(pid: int) -> bool:
     """Return whether a process still has memory.
 
-    A process that ends gives its memory up first. Then the kernel shows the rest to root alone.
+    A process that ends gives its memory up first. Then its files belong to root, as if the process
+    were undumpable.
     """
     return not procfs.read(f"/proc/{pid}/statm").startswith(b"0 ")
 

@@ -13,6 +13,7 @@ from locktop.collector.sources.attach import attach
 from locktop.collector.sources.doctor.check import WATCH, Check, Diagnosis, full, limited, none
 from locktop.collector.sources.doctor.machine_checks import machine_checks
 from locktop.collector.sources.doctor.module_checks import module_checks
+from locktop.collector.sources.doctor.python_check import python_check
 from locktop.collector.unwind.arch import architecture
 from locktop.collector.unwind.perf_sample import RefusedError
 from locktop.collector.unwind.perf_stream import open_stream, sampled_registers
@@ -51,6 +52,7 @@ def _process_checks(target: Target) -> Iterator[Check]:
     yield _samples(target)
     try:
         yield from module_checks(target.pid)
+        yield from python_check(target.pid)
     except OSError as error:
         yield limited("program", f"its files are not visible: {os.strerror(error.errno or 0)}")
 

@@ -373,6 +373,15 @@ class ElfFile:
         table = self._symbol_table
         return table.address_of(name) if table is not None else None
 
+    def object_named(self, name: str) -> int | None:
+        """Return the link-time address of a data object; None if the file has none of that name.
+
+        Raises:
+            ValueError: The symbol table is damaged.
+        """
+        table = self._symbol_table
+        return table.address_of(name, OBJECTS) if table is not None else None
+
     @cached_property
     def functions(self) -> Symbols | None:
         """The functions; None if the file has no symbol table. ValueError if it is damaged."""

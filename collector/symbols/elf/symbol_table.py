@@ -72,8 +72,13 @@ class SymbolTable:
         self._strings = strings
         self._ends = ends
 
-    def address_of(self, name: str) -> int | None:
-        """Return the address of the function of that name; None if it is not defined here."""
+    def address_of(self, name: str, kinds: frozenset[int] = FUNCTIONS) -> int | None:
+        """Return the address of the symbol of that name; None if it is not defined here.
+
+        Args:
+            name: of a function or an object.
+            kinds: STT_* numbers.
+        """
         wanted = name.encode() + b"\0"
         at = row = -1
         for _ in range(_MAX_OF_A_NAME):
@@ -83,7 +88,7 @@ class SymbolTable:
             if at < 0:
                 break
             row = _index(self._names, at, row + 1)
-            if row >= 0 and self.is_defined(row) and self._infos[row] & 0xF in FUNCTIONS:
+            if row >= 0 and self.is_defined(row) and self._infos[row] & 0xF in kinds:
                 return self._starts[row]
         return None
 

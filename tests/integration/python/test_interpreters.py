@@ -5,6 +5,7 @@ docs/runtimes.md has a table of the interpreters; what it says of one is checked
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from contextlib import closing
@@ -104,6 +105,18 @@ def test_the_table_says_what_the_locks_are(python: str) -> None:
     rows = re.findall(r"^\| (3\.[^|]*?) \| [^|]* \| (semaphore|`PyMutex`) ", PAGE.read_text(), re.M)
     kinds = [kind for versions, kind in rows if is_among(version(python), versions)]
     assert ("`PyMutex`" if has_mutexes(python) else "semaphore") in kinds, rows
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_doctor_says_what_is_visible_of_an_interpreter(python: str) -> None:
+    command = [python, str(source_of("python_waits_of_all_kinds"))]
+    with Target(command) as target:
+        target.truth()
+        done = tool.run("doctor", "-p", target.pid, "--format", "json")
+    checks = [check for check in json.loads(done.stdout)["checks"] if check["name"] == "python"]
+    names = [re.match(r"CPython (\d+)\.(\d+)", check["fact"]) for check in checks]
+    assert [tuple(map(int, name.groups())) for name in names if name] == [version(python)]
+    assert ("who holds" in checks[0]["fact"]) == has_mutexes(python), checks
 
 
 def is_among(number: tuple[int, ...], text: str) -> bool:
