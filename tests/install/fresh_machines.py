@@ -35,9 +35,11 @@ _COLUMNS, _LINES = 80, 24
 _DRAWN = "waited"
 _LIMIT_S = 3600.0
 
+#: The root is changed by pivot_root: after a mere chroot no program can make its mounts private.
 _INSIDE = """
 set -e
 root=$1 user=$2; shift 2
+mount --bind "$root" "$root"
 mount -t proc none "$root/proc"
 mount -t sysfs none "$root/sys"
 mount -t tmpfs none "$root/dev"
@@ -49,7 +51,11 @@ ln -s /proc/self/fd "$root/dev/fd"
 for device in null zero full urandom tty; do
     touch "$root/dev/$device"; mount --bind /dev/$device "$root/dev/$device"
 done
-exec chroot --userspec="$user" "$root" env -C "$DIRECTORY" "$@"
+cd "$root"
+pivot_root . .
+umount -l .
+cd "$DIRECTORY"
+exec setpriv --reuid="$user" --regid="$user" --clear-groups "$@"
 """
 
 
@@ -67,6 +73,8 @@ def made(release: str) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.unlink(missing_ok=True)
             shutil.copy(Path("/") / name, target)
+        add_user = ["useradd", "--create-home", f"--uid={_USER_ID}", "user"]
+        subprocess.run(["chroot", str(unfinished), *add_user], check=True)
         unfinished.rename(directory)
     return directory
 
@@ -89,7 +97,7 @@ def command_in(
     root: Path, directory: str, user: str, *command: str
 ) -> tuple[list[str], dict[str, str]]:
     """Return a command that runs in a root file system, and its environment."""
-    identity = "0:0" if user == "root" else f"{_USER_ID}:{_USER_ID}"
+    identity = "0" if user == "root" else str(_USER_ID)
     environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     environment |= {
         "DIRECTORY": directory,
