@@ -111,6 +111,7 @@ EXPORT int cnd_wait(cnd_t *c, mtx_t *m)
 
 EXPORT int cnd_timedwait(cnd_t *c, mtx_t *m, const struct timespec *until)
 {
-    return watched() ? thrd_result(cond_wait(cond_of(c), mutex_of(m), until, FRAME()))
-                     : real_cnd_timedwait(c, m, until);
+    /* A missing time limit is no wait without one. */
+    return until && watched() ? thrd_result(cond_wait(cond_of(c), mutex_of(m), until, FRAME()))
+                              : real_cnd_timedwait(c, m, until);
 }

@@ -39,6 +39,14 @@ static inline bool is_shared(const sem_t *s)
     return ((const int *)(const void *)s)[2] != 0;
 }
 
+/* glibc checks the clock and the time before it tries, and reads the time even if it need not. */
+static inline bool is_refused(const struct call *call)
+{
+    return call->form != WAIT &&
+           ((call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC) || !call->until ||
+            (unsigned long)call->until->tv_nsec >= 1000000000ul);
+}
+
 static int call_real(sem_t *s, const struct call *call)
 {
     switch (call->form) {
@@ -74,11 +82,7 @@ static NOINLINE int wait_for(struct lt_thread *t, sem_t *s, const struct call *c
 static inline int wait_any(sem_t *s, const struct call *call, const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
-    /* glibc checks the time and its clock before it tries. */
-    bool refused =
-        call->until && ((unsigned long)call->until->tv_nsec >= 1000000000ul ||
-                        (call->clock != CLOCK_REALTIME && call->clock != CLOCK_MONOTONIC));
-    if (!t || refused)
+    if (!t || is_refused(call))
         return call_real(s, call);
     pthread_testcancel(); /* the real function does that even if it need not block */
     int saved = errno;

@@ -181,7 +181,8 @@ static inline int join_any(pthread_t thread, void **value, const struct call *ca
                            const uintptr_t *frame)
 {
     struct lt_thread *t = watched();
-    if (!t)
+    /* Of all joins, glibc's tryjoin alone reads a thread that is 0. */
+    if (!t || UNLIKELY(!thread))
         return call_real(thread, value, call);
     struct lt_life *known = happens_before_find(thread);
     int tried = call->form == CLOCK ? EBUSY : real_pthread_tryjoin_np(thread, value);

@@ -36,6 +36,18 @@ def test_a_self_checking_program_passes_at_each_level(
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_odd_arguments_have_the_same_results(
+    level: str, start_unprepared: StartTarget, start_target: StartTarget
+) -> None:
+    """A null pointer, a time or a clock that is none, a thread that cannot be joined."""
+    flags = ("-Wno-nonnull",)
+    status, expected = start_unprepared("odd_arguments", flags=flags).finish()
+    assert status == 0
+    assert len(expected) > 50
+    assert start_target("odd_arguments", level=level, flags=flags).finish() == (0, expected)
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_recursive_and_checked_mutexes_work_at_each_level(
     level: str, start_target: StartTarget
 ) -> None:
