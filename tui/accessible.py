@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from locktop.collector.format import hang
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.verdict import long_hang
 from locktop.collector.model import Lock, ThreadState
 from locktop.tui.views.banner import banner
 from locktop.tui.views.cells import counted, plain
@@ -58,11 +60,20 @@ def _state(index: SnapshotIndex) -> str:
 def _deadlock(index: SnapshotIndex) -> str:
     found = index.snapshot.deadlocks
     if not found:
-        return "none"
+        return hang_words(index)
     # The title of the banner has a time, which would be a change at each scan.
     _, *edges = banner(index, sys.maxsize, _WIDE)
     certain = "certain" if any(one.certain for one in found) else "possible"
     return "; ".join([certain, *(line_text(edge).strip() for edge in edges)])
+
+
+def hang_words(index: SnapshotIndex) -> str:
+    """Return that all threads wait for each other, "none" otherwise."""
+    whole = long_hang(index.snapshot)
+    if whole is None:
+        return "none"
+    word = "the process hangs" if whole.certain else "the process may hang"
+    return "; ".join([word, *map(hang.part, hang.groups(index.snapshot))])
 
 
 def _lock_facts(index: SnapshotIndex, lock: Lock) -> dict[str, str]:

@@ -10,8 +10,8 @@ from locktop.collector.export import deadlock_json, rendered_files
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.snapshot_codec import document as snapshot_document
 from locktop.collector.export.text import deadlock, lock_order, unknown_waits
+from locktop.collector.format import hang, verdict
 from locktop.collector.format import lock_order as order_format
-from locktop.collector.format import verdict
 from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import Snapshot
 
@@ -55,7 +55,9 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
     found = [_finding(snapshot, potential)]
     for report in reports(snapshot):
         found += ["", *(part for line in deadlock.lines(report) for part in wrapped(line, width))]
-    if not snapshot.deadlocks:
+    if verdict.long_hang(snapshot) is not None:
+        found += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
+    elif not snapshot.deadlocks:
         found += [part for line in unknown_waits.lines(snapshot) for part in wrapped(line, width)]
     orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
@@ -79,6 +81,11 @@ def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
         tids.add(thread.tid)
         locks.add(wait.lock)
         stacks.add(str(wait.stack))
+    if (whole_hang := verdict.long_hang(snapshot)) is not None:
+        tids |= set(whole_hang.tids)
+        hung = [thread for thread in snapshot.threads if thread.tid in whole_hang.tids]
+        locks |= {thread.waiting_for.lock for thread in hung if thread.waiting_for is not None}
+        stacks |= {str(group.stack) for group in hang.groups(snapshot)}
     stacks |= {
         str(lock.holder_activity.stack)
         for lock in snapshot.locks
@@ -99,6 +106,7 @@ def document(snapshot: Snapshot, potential: bool = False) -> dict[str, Any]:
         "complete": verdict.is_complete(snapshot),
         "finding": _finding(snapshot, potential),
         "deadlocks": whole["deadlocks"],
+        "hang": whole["hang"] if verdict.long_hang(snapshot) is not None else None,
         **({key: whole[key] for key in _ORDER_KEYS} if potential else {}),
         "reports": [deadlock_json.document(report) for report in reports(snapshot)],
         "threads": [thread for thread in whole["threads"] if thread["tid"] in tids],

@@ -25,6 +25,7 @@ from locktop.collector.export.snapshot_findings import (
     BlockingRootEntry,
     DeadlockEntry,
     EventEntry,
+    HangEntry,
     MarkEntry,
     MisuseEntry,
     OrderCycleEntry,
@@ -129,6 +130,9 @@ class Document(
         list[BlockingRootEntry], meaning("Root holders, most waiting first; 64 at most.")
     ] = []
     deadlocks: Annotated[list[DeadlockEntry], meaning("Deadlocks, certain or possible.")] = []
+    hang: Annotated[
+        HangEntry | None, meaning("All threads wait for each other; null: one may go on.")
+    ] = None
     lock_order: Annotated[list[OrderCycleEntry], meaning("Potential deadlocks, surest first.")] = []
     lock_order_suppressed: Annotated[
         Count, meaning("Potential deadlocks that a suppression file leaves out.")

@@ -13,6 +13,7 @@ from locktop.collector.export.snapshot_fields import (
     STACK,
     Address,
     Count,
+    IdKey,
     LockId,
     Number,
     StackId,
@@ -64,6 +65,20 @@ class DeadlockEntry(Struct, kw_only=True, gc=False, rename={"is_lower_bound": "a
     def __post_init__(self) -> None:
         # The model has a bool. The document has the key only if it is true.
         self.stuck_in_part = self.stuck_in_part is True
+
+
+class HangEntry(Struct, kw_only=True, gc=False, rename={"is_lower_bound": "at_least"}):
+    """All threads wait, and only one of them could end any of the waits."""
+
+    certain: Annotated[bool, meaning("Nothing outside of the process can end a wait.")] = False
+    doubt: Annotated[str, meaning("What else may end a wait.")] = ""
+    since_s: Annotated[Number, meaning("Seconds since the last of the waits began.")] = 0.0
+    is_lower_bound: Annotated[bool, LOWER_BOUND] = False
+    tids: Annotated[list[Tid], meaning("The threads that wait, in order of tid.")] = []
+    changed_words: Annotated[
+        dict[IdKey, Count],
+        meaning("By tid: the value of the word, if it has changed and nobody woke the thread."),
+    ] = {}
 
 
 class BlockingRootEntry(Struct, kw_only=True, gc=False):

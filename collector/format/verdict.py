@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import deadlock as words
+from locktop.collector.format import hang
 from locktop.collector.format.units import counted, lasting
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Deadlock,
     DeadlockReport,
+    Hang,
     Kind,
     PatternName,
     Snapshot,
@@ -30,7 +32,10 @@ _CANNOT_TELL = "cannot tell whether there is a deadlock"
 
 def is_deadlocked(snapshot: Snapshot) -> bool:
     """Return whether a deadlock is certain."""
-    return any(deadlock.certain for deadlock in snapshot.deadlocks)
+    whole = snapshot.hang
+    return any(deadlock.certain for deadlock in snapshot.deadlocks) or (
+        whole is not None and whole.certain
+    )
 
 
 def is_complete(snapshot: Snapshot) -> bool:
@@ -41,9 +46,21 @@ def is_complete(snapshot: Snapshot) -> bool:
 def is_doubtful(snapshot: Snapshot) -> bool:
     """Return whether there may be a deadlock although none is certain.
 
-    A deadlock is possible, held locks are not known, or a long wait has no known holder.
+    A deadlock is possible, held locks are not known, or a long wait has no known holder. Or all
+    threads have waited long for each other, unless something outside of the process wakes one.
     """
-    return bool(snapshot.deadlocks or unknown_waits(snapshot)) or not is_complete(snapshot)
+    return (
+        bool(snapshot.deadlocks or unknown_waits(snapshot))
+        or long_hang(snapshot) is not None
+        or not is_complete(snapshot)
+    )
+
+
+def long_hang(snapshot: Snapshot) -> Hang | None:
+    """Return the hang of the process if it is certain, or lasts for MIN_UNKNOWN_S or more."""
+    whole = snapshot.hang
+    is_long = whole is not None and (whole.certain or whole.since_s >= MIN_UNKNOWN_S)
+    return whole if is_long else None
 
 
 def unknown_waits(snapshot: Snapshot) -> list[Wait]:
@@ -61,6 +78,11 @@ def unknown_waiters(snapshot: Snapshot) -> list[tuple[Thread, Wait]]:
 def may_be_long(snapshot: Snapshot) -> bool:
     """Return whether a wait of an unknown holder began before the first scan, less than
     MIN_UNKNOWN_S ago. The wait may have lasted for any time. Only further scans can tell."""
+    if is_deadlocked(snapshot):
+        return False
+    whole = snapshot.hang
+    if whole is not None and not whole.certain and whole.is_lower_bound:
+        return whole.since_s < MIN_UNKNOWN_S
     return any(
         wait.is_lower_bound and wait.duration_s < MIN_UNKNOWN_S
         for _, wait in _of_unknown_holders(snapshot)
@@ -83,7 +105,8 @@ def line(snapshot: Snapshot) -> str:
 def _certain(snapshot: Snapshot, who: str) -> str:
     deadlocks = [deadlock for deadlock in snapshot.deadlocks if deadlock.certain]
     if not deadlocks:
-        return ""
+        certain_hang = snapshot.hang is not None and snapshot.hang.certain
+        return f"deadlock: {hang.sentence(snapshot)}" if certain_hang else ""
     certain = (report for report in reports(snapshot) if report.certain)
     oldest = max(certain, key=lambda report: report.since_s)
     return f"deadlock: {_stuck(who, deadlocks, snapshot.ended)}, {_of(oldest, len(deadlocks))}"
@@ -107,6 +130,8 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
         maybe = f", {possible} possible" if possible else ""
         why = "; ".join(snapshot.notes) or "threads took locks before the recording began"
         return f"{_CANNOT_TELL}{maybe}: {who}: {why}"
+    if long_hang(snapshot) is not None and not snapshot.deadlocks:
+        return f"{_CANNOT_TELL}: {hang.sentence(snapshot)}"
     return f"{_answer(snapshot)}: {who}, {_threads(snapshot)}"
 
 

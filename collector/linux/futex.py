@@ -27,6 +27,7 @@ class FutexWait(NamedTuple):
     inherits: bool  # FUTEX_LOCK_PI: the kernel keeps the owner in the word
     timed: bool
     pc: int = 0  # address of the instruction after the call
+    is_first_of_many: bool = False  # a change of another word ends the wait, too
 
 
 def parse_wait(pid: int, call: SystemCall) -> FutexWait | None:
@@ -73,4 +74,5 @@ def _first_of_vector(pid: int, call: SystemCall) -> FutexWait | None:
         inherits=False,
         timed=timeout != 0,
         pc=call.pc,
+        is_first_of_many=count > 1,
     )

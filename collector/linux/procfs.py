@@ -263,6 +263,36 @@ def credentials(pid: int | str) -> Credentials:
     )
 
 
+def caught_signals(pid: int) -> frozenset[int]:
+    """Return the numbers of the signals for which a process has a handler."""
+    mask = int(_status_field(pid, b"SigCgt"), 16)
+    return frozenset(number for number in range(1, 65) if mask >> (number - 1) & 1)
+
+
+def tracer(pid: int) -> int:
+    """Return the id of the process that traces the first thread; 0: none."""
+    return int(_status_field(pid, b"TracerPid"))
+
+
+def _status_field(pid: int, name: bytes) -> bytes:
+    for line in read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(name + b":"):
+            return line.split()[1]
+    raise OSError(f"no {name.decode()} in the status of {pid}")
+
+
+def open_files(pid: int) -> list[str]:
+    """Return what a process has open: paths, or names such as ``anon_inode:[io_uring]``.
+
+    A file that is closed meanwhile is left out.
+    """
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return found
+
+
 def own_tid(pid: int, tid: int) -> int:
     """Return a thread's id in its own pid namespace; ``tid`` if the kernel does not say."""
     for line in read(f"/proc/{pid}/task/{tid}/status").splitlines():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
@@ -45,6 +46,22 @@ class Deadlock(Struct, frozen=True, gc=False):
     stuck_in_part: bool = False
     #: ``since_s`` is a lower bound: the cycle had closed before the first scan
     is_lower_bound: bool = False
+
+
+class Hang(Struct, frozen=True, gc=False):
+    """All threads of the process wait, and only one of them could end any of the waits.
+
+    No wait has a time limit. So nothing in the process ever runs again, whatever the locks are.
+    """
+
+    certain: bool  # nothing outside of the process can end a wait, either
+    since_s: float  # seconds since the last of the waits began
+    tids: tuple[int, ...]  # the threads that wait, in order of tid
+    is_lower_bound: bool = False  # the wait had begun before the first scan
+    doubt: str = ""  # what else may end a wait, if the hang is not certain
+    #: By tid, the present value of the word that the thread waits for, if it is another one than
+    #: before the wait: the thread need not wait, but nobody has woken it.
+    changed_words: Mapping[int, int] = {}
 
 
 class OrderEdge(Struct, frozen=True, gc=False):

@@ -54,18 +54,22 @@ CUT_WHEN_UNWOUND = Frame(
     module="",
     offset=0,
 )
+_CUTS = frozenset({CUT_WHEN_RECORDED.function, CUT_WHEN_UNWOUND.function})
 
 
 def innermost_own_frame(frames: Iterable[Frame]) -> Frame | None:
     """Return the innermost frame that is not a wrapper; None if there is none.
 
     A frame without a function name counts too, because the named frames further out belong to other
-    code. A frame without a function and without a file cannot be named, so it does not count.
+    code. A frame without a function and without a file cannot be named, so it does not count. The
+    same holds for the end of an incomplete stack.
     """
     own = (
         frame
         for frame in frames
-        if (frame.function or frame.module) and not is_library_wrapper(frame)
+        if (frame.function or frame.module)
+        and frame.function not in _CUTS
+        and not is_library_wrapper(frame)
     )
     return next(own, None)
 
@@ -95,4 +99,6 @@ def _qualified_name(function: str) -> str:
 
 def is_library_wrapper(frame: Frame) -> bool:
     """Return whether the code of a frame belongs to a library of locks or to a runtime."""
-    return frame.function.startswith(_WRAPPERS) or frame.module.startswith(_WRAPPER_MODULES)
+    # A function of a Rust type begins with the type in brackets.
+    function = frame.function.lstrip("<&")
+    return function.startswith(_WRAPPERS) or frame.module.startswith(_WRAPPER_MODULES)

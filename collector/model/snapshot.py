@@ -12,6 +12,7 @@ from locktop.collector.model.calls import CallTree
 from locktop.collector.model.findings import (
     Deadlock,
     Event,
+    Hang,
     Mark,
     Misuse,
     OrderCycle,
@@ -64,6 +65,7 @@ class Contents(Struct):
     threads: tuple[Thread, ...]
     locks: tuple[Lock, ...]
     deadlocks: tuple[Deadlock, ...] = ()
+    hang: Hang | None = None  # of the whole process; None: a thread may go on, or it is not known
     lock_order: tuple[OrderCycle, ...] = ()  # the highest confidence first, then the shortest cycle
     lock_order_suppressed: int = 0  # number of cycles that a suppression file excludes
     #: Number of cycles left out because the identity of their locks over time is unknown.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from locktop.collector.format import hang
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import duration
 from locktop.collector.model import (
@@ -213,6 +214,8 @@ def _notable(time_ns: int, kind: NotableKind, text: str, alert: Alert) -> Notabl
 
 
 def _deadlock_text(scan: _Scan, alert: Alert) -> str:
+    if not scan.snapshot.deadlocks and scan.snapshot.hang is not None:
+        return f"hang: {hang.whom(scan.snapshot)}"
     tids = sorted({tid for tid, _, _ in alert.waits})
     if len(tids) == 1:
         return f"deadlock: {scan.index.thread_name(tids[0])} waits for itself"

@@ -40,7 +40,9 @@ OBSERVE = (
     Stage("read", "one reading of the target: all that follows is made of it"),
     Stage("build_threads", "locks take their waiters and holders from the same reading"),
     Stage("build_locks", "deadlocks need to know what locks can do"),
+    Stage("add_unobserved_waits", "they may be for locks that the library knows"),
     Stage("check_deadlocks", "soon after the reading: a second one must show the same waits"),
+    Stage("find_hang", "soon after the reading; idle rules do not apply to threads that hang"),
     Stage(
         "find_lock_orders",
         "goes by the locks' names as far as they are known; resolve_names repeats it",
@@ -52,7 +54,6 @@ OBSERVE = (
     Stage("add_stacks", "all ids are known now, but for those of holders"),
     Stage("merge_python_stacks", "needs the native stacks; gives waits other stack ids"),
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
-    Stage("add_unobserved_waiters", "needs the states of all threads"),
     Stage("resolve_names", "the idle rules go by the names of functions"),
     Stage("name_profiles", "takes the names that were read meanwhile"),
     Stage("leave_out_messages", "goes by stacks; waits in a deadlock are never idle"),
@@ -62,7 +63,7 @@ OBSERVE = (
 #: Stages that query the kernel about the observed threads, unless the process has ended.
 PROBE = (
     Stage("probe_holders", "needs the contended locks and who holds them, semaphores too"),
-    Stage("probe_unobserved_waits", "after the holders: their time for stacks is their own"),
+    Stage("describe_unobserved_waits", "after the holders: it may wait for names"),
 )
 #: Stages that draw conclusions.
 CONCLUDE = (
@@ -160,14 +161,14 @@ class Scan(ABC):
     def apply_exit(self) -> None:
         """Fill in how the process ended."""
 
-    def add_unobserved_waiters(self) -> None:
-        """Fill in the threads whose waits the source does not observe."""
+    def add_unobserved_waits(self) -> None:
+        """Fill in the waits that the source does not observe."""
 
     def find_semaphore_owners(self) -> None:
         """Fill in the owners of semaphores that the program uses as locks."""
 
-    def probe_unobserved_waits(self) -> None:
-        """Query the kernel about the waits that the source does not observe."""
+    def describe_unobserved_waits(self) -> None:
+        """Fill in the details of unobserved waits for unknown objects."""
 
     def add_inside(self) -> None:
         """Fill in what runs inside contended locks."""
@@ -185,6 +186,13 @@ class Scan(ABC):
         """Fill in the names of locks that are known by now."""
 
     # ---- stages that both sources share ----
+
+    def find_hang(self) -> None:
+        """Fill in whether all threads of the process wait for each other."""
+        draft = self.draft
+        if self.has_ended or self.is_stopped or draft.stopped:
+            return
+        draft.hang = self.watched.hang.probe(draft.threads)
 
     def probe_followed_thread(self) -> None:
         """Fill in activity and counters of the followed thread.

@@ -53,6 +53,8 @@ def survey(pid: int) -> StuckThreads | None:
         for thread in snapshot.threads
         if thread.state is ThreadState.WAITING and thread.waiting_for is not None
     ]
-    certain = any(found.certain for found in snapshot.deadlocks)
+    certain = any(found.certain for found in snapshot.deadlocks) or (
+        snapshot.hang is not None and snapshot.hang.certain
+    )
     possible = "possible" if snapshot.deadlocks else ""
     return StuckThreads(len(waits), max(waits, default=0.0), "certain" if certain else possible)

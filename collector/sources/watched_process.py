@@ -12,6 +12,7 @@ from locktop.collector.linux.threads import KernelThreads
 from locktop.collector.model import Snapshot
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.probes.followed_thread import FollowedThread
+from locktop.collector.sources.probes.hang_probe import HangProbe
 
 #: Share of locktop's descriptors for the files of threads.
 _FILES_SHARE = 0.75
@@ -31,6 +32,7 @@ class WatchedProcess:
         self.target = find_process(pid)
         self.tasks = KernelThreads(pid, self.target.own_pid, files_share)
         self.followed_thread = FollowedThread(pid, self.tasks)
+        self.hang = HangProbe(pid, self.tasks)
         self.figures = ProcessFigures(self.target)
         self.host = clean(socket.gethostname())
         self.last: Snapshot | None = None

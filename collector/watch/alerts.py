@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from locktop.collector.model import Snapshot, Wait
+from locktop.collector.model import Hang, Snapshot, Wait
 
 #: Identifies a wait: a tid, the sequence number of the wait, the id of the lock.
 _WaitId = tuple[int, int, int]
@@ -95,6 +95,8 @@ class Alerts:
             pending.clear()
 
     def _deadlocks(self, snapshot: Snapshot) -> Iterator[Alert]:
+        if snapshot.hang is not None and snapshot.hang.certain and not snapshot.deadlocks:
+            yield from self._hang(snapshot.hang, snapshot)
         if not snapshot.deadlocks:
             return
         by_tid = {thread.tid: thread.waiting_for for thread in snapshot.threads}
@@ -106,6 +108,18 @@ class Alerts:
             if deadlock.certain and waits and not waits & self._reported[AlertKind.DEADLOCK]:
                 tid, wait = max(cycle, key=lambda one: one[1].duration_s)
                 yield Alert(AlertKind.DEADLOCK, tid, wait.lock, wait.duration_s, waits)
+
+    def _hang(self, hang: Hang, snapshot: Snapshot) -> Iterator[Alert]:
+        """Yield the alert of a process whose threads all wait for each other."""
+        waits = [
+            (thread.tid, thread.waiting_for)
+            for thread in snapshot.threads
+            if thread.tid in hang.tids and thread.waiting_for is not None
+        ]
+        ids = frozenset(_wait_id(*one) for one in waits)
+        if ids and not ids & self._reported[AlertKind.DEADLOCK]:
+            tid, wait = max(waits, key=lambda one: one[1].duration_s)
+            yield Alert(AlertKind.DEADLOCK, tid, wait.lock, wait.duration_s, ids)
 
     def _waits(self, snapshot: Snapshot) -> Iterator[Alert]:
         if self.wait_s is None:

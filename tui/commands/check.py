@@ -145,15 +145,17 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
         potential = arguments.potential == _OF_CLASSES or (
             arguments.potential and snapshot.lock_order
         )
-        # Lock classes, idle rules, and whether a semaphore is a lock of Python, depend on names. To
-        # resolve names takes longer than a probe should take, so the scan does that only if needed.
-        on_semaphores = any(
+        # Lock classes, idle rules, and whether a semaphore or a futex is a lock, depend on names.
+        # To resolve names takes longer than a probe should take, so the scan does that only if
+        # needed.
+        on_unnamed = snapshot.unobserved_waiters or any(
             thread.waiting_for is not None
-            and thread.waiting_for.kind is Kind.SEM
+            and thread.waiting_for.kind in (Kind.SEM, Kind.FUTEX)
             and thread.waiting_for.idle
             for thread in snapshot.threads
         )
-        if snapshot.deadlocks or potential or arguments.idle_matching or on_semaphores:
+        is_stuck = snapshot.deadlocks or snapshot.hang
+        if is_stuck or potential or arguments.idle_matching or on_unnamed:
             snapshot = source.scan(resolve=True)
         # A probe has a time limit, and no long wait changes its status.
         if verdict.may_be_long(snapshot) and not arguments.certain_only:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from textual.geometry import Size
 
+from locktop.collector.format import hang
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location, shortest_location
+from locktop.collector.format.verdict import long_hang
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.headline import headline, waiting_line
@@ -40,7 +42,7 @@ def top_lines(index: SnapshotIndex, stale: str, size: Size) -> tuple[Line, ...]:
 
 
 def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
-    """The lines of the banner; none without a deadlock.
+    """The lines of the banner; none without a deadlock or a hang.
 
     Args:
         index: the snapshot.
@@ -49,7 +51,7 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
     """
     deadlocks = index.snapshot.deadlocks
     if not deadlocks:
-        return ()
+        return _hang(index, max_lines)
     lines = [_title(deadlocks)]
     edges = [edge for deadlock in deadlocks for edge in deadlock.cycle]
     room = max_lines - 1
@@ -60,9 +62,28 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
     return tuple(lines)
 
 
+def _hang(index: SnapshotIndex, max_lines: int) -> tuple[Line, ...]:
+    """That all threads wait for each other, and a line for each of their source locations."""
+    found = long_hang(index.snapshot)
+    if found is None:
+        return ()
+    word = "HANG" if found.certain else "POSSIBLE HANG"
+    unless = f", unless {found.doubt}" if found.doubt else ""
+    title = f" !! {word}: {hang.whom(index.snapshot)}{unless} "
+    groups = hang.groups(index.snapshot)
+    room = max_lines - 1
+    visible = groups if len(groups) <= room else groups[: room - 1]
+    lines = [title, *(f"    {hang.part(group)}" for group in visible)]
+    if len(visible) < len(groups):
+        lines.append(f"   and {len(groups) - len(visible)} groups of threads more")
+    return tuple(make_line((line, "alert")) for line in lines)
+
+
 def no_deadlock(index: SnapshotIndex) -> str:
     """The message that there is no deadlock, with what limits that knowledge."""
     snapshot = index.snapshot
+    if long_hang(snapshot) is not None:
+        return f"No cycle of locks is found, but {hang.whom(snapshot)}."
     waits = [thread.waiting_for for thread in index.waiting]
     hidden = sum(wait is not None and not wait.holders for wait in waits)
     hidden += sum(wait.idle is False for wait in snapshot.unobserved_waits)

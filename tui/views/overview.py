@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from locktop.collector.format import lock_order
+from locktop.collector.format import hang, lock_order
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import counted
+from locktop.collector.format.verdict import long_hang
 from locktop.collector.model import Lock, Notable, Thread, ThreadState, TimeSplit
 from locktop.tui.views.banner import no_deadlock
 from locktop.tui.views.cells import duration, lasting
@@ -58,6 +59,8 @@ def _health(index: SnapshotIndex) -> Iterator[Line]:
     if potential:
         words.append(f"{counted(potential, 'potential deadlock')} (key 5)")
     yield heading("Health")
+    if (whole := long_hang(snapshot)) is not None:
+        yield labelled("process", (hang.whom(snapshot), "stuck" if whole.certain else "waiting"))
     if snapshot.stopped:
         yield labelled("process", ("stopped by a signal or a debugger", "waiting"))
     yield labelled("deadlocks", *(words or [no_deadlock(index)]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.verdict import is_deadlocked
+from locktop.collector.format.verdict import is_deadlocked, long_hang
 from locktop.collector.model import PatternName
 
 #: The patterns in which threads hardly go on, the worst first.
@@ -23,6 +23,8 @@ def verdict_flag(index: SnapshotIndex) -> str:
     snapshot = index.snapshot
     if snapshot.deadlocks:
         return "DEADLOCK" if is_deadlocked(snapshot) else "DEADLOCK?"
+    if (whole := long_hang(snapshot)) is not None:
+        return "HANG" if whole.certain else "HANG?"
     if snapshot.stopped:
         return "STOPPED"
     names = {pattern.name for pattern in snapshot.patterns}

@@ -235,9 +235,11 @@ def _semaphores_in_cycles(snapshot: Contents) -> frozenset[int]:
 
 
 def _stuck(snapshot: Contents) -> set[int]:
-    """Return the tids of the threads that wait in a deadlock, or behind a certain deadlock."""
+    """Return the tids of the threads that wait in a deadlock or hang, or behind a certain one."""
     stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
     stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)
+    if snapshot.hang is not None and snapshot.hang.certain:
+        stuck.update(snapshot.hang.tids)
     return stuck
 
 

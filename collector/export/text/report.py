@@ -17,7 +17,7 @@ from locktop.collector.export.text import (
     whatif,
 )
 from locktop.collector.export.text.context import ReportContext
-from locktop.collector.format import activity, units
+from locktop.collector.format import activity, hang, units, verdict
 from locktop.collector.format.misuse import misuse_sentence
 from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import Snapshot
@@ -53,6 +53,8 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
     for report in deadlock_report.reports(snapshot):
         yield ""
         yield from deadlock.lines(report)
+    if verdict.long_hang(snapshot) is not None:
+        yield from ("", *hang.lines(snapshot))
     yield from blocking.roots(context)
     yield ""
     yield from locks.lock_table(context)

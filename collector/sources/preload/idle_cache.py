@@ -57,6 +57,7 @@ def _cacheable_waits(snapshot: Snapshot) -> Iterator[Wait]:
     """Yield the waits that rules of their stack classified: not deadlocks, not Python functions."""
     stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
     stuck.update(tid for found in snapshot.deadlocks for tid in found.stuck)
+    stuck.update(snapshot.hang.tids if snapshot.hang is not None else ())
     for thread in snapshot.threads:
         wait = thread.waiting_for
         if wait is not None and thread.tid not in stuck and wait.stack < FIRST_ID:

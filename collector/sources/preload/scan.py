@@ -15,7 +15,7 @@ from locktop.collector.linux import ptrace_access, syscalls
 from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.target import user_name
 from locktop.collector.linux.threads import KernelThread, ThreadMoment
-from locktop.collector.model import Deadlock, Draft, Kind, Thread
+from locktop.collector.model import Deadlock, Draft, Kind, Lock, Thread
 from locktop.collector.native import lib
 from locktop.collector.shm import control, profiles
 from locktop.collector.shm.clock import clock_pair
@@ -95,8 +95,6 @@ class PreloadScan(Scan):
         self._state = state
         self.has_ended = not state
         self.is_stopped = state in _STOPPED
-        #: Threads in unobserved waits, by tid: how often the kernel had put each on a CPU.
-        self._unobserved: dict[int, int] = {}
 
     # ---- reading ----
 
@@ -216,6 +214,29 @@ class PreloadScan(Scan):
         session = self._session
         self.draft.locks = session.locks.of(self._reading, self._lock_states, session.frames)
 
+    def add_unobserved_waits(self) -> None:
+        """Fill in the waits in futex calls that the library does not observe, and their locks.
+
+        The first snapshot of a screen does not wait for the stacks of these waits.
+        """
+        if self.has_ended:
+            return
+        session, draft = self._session, self.draft
+        waiters = unobserved_waits.find_waiters(
+            self._tasks, self._reading.newest, self.watched.tasks, session.reader, session.memory
+        )
+        probe = session.unobserved_waits
+        has_time = self.resolve or self.watched.last is not None
+        self.probes.native_stacks.begin(self.stack_budgets.of_unobserved_waits if has_time else 0.0)
+        probe.query({tid: self._tasks[tid].runs for tid in waiters})
+        session.unobserved_locks.annotate(draft, list(probe.waits.values()), time.monotonic())
+        unknown = {
+            thread.tid
+            for thread in draft.threads
+            if thread.waiting_for is None or thread.waiting_for.kind is Kind.FUTEX
+        }
+        unobserved_waits.annotate_waiters(draft, tuple(tid for tid in waiters if tid in unknown))
+
     def check_deadlocks(self) -> None:
         """Fill in the deadlocks that two readings show.
 
@@ -248,13 +269,27 @@ class PreloadScan(Scan):
                 return suspects
             session = self._session
             threads = session.wakeups.apply(session.reader.read_threads(), session.rows)
-            again = session.threads.waiting_threads(threads, self._tasks)
+            again = self._with_unobserved_waits(
+                session.threads.waiting_threads(threads, self._tasks), by_id
+            )
             peers = self._peers.threads(again, by_id)
             return graph_of((*again, *peers))
 
         doubt = HANDED_OVER if handed_over else ""
         found = deadlock_check.check(first, self._query_kernel, read_again, doubt)
         draft.deadlocks = peer_processes.annotate(found, peers) if peers else found
+
+    def _with_unobserved_waits(
+        self, threads: Sequence[Thread], by_id: Mapping[int, Lock]
+    ) -> Sequence[Thread]:
+        """Return the threads of a second reading with the unobserved waits that go on."""
+        session = self._session
+        waits = session.unobserved_waits.still_waiting()
+        if not waits:
+            return threads
+        objects = session.unobserved_locks.objects(waits, {thread.tid for thread in threads})
+        ids = {(lock.kind, lock.address): id_ for id_, lock in by_id.items() if not lock.destroyed}
+        return session.unobserved_locks.threads_with(threads, waits, objects, ids, time.monotonic())
 
     def _query_kernel(
         self, suspects: WaitForGraph, found: Sequence[Deadlock]
@@ -341,17 +376,6 @@ class PreloadScan(Scan):
         if self.has_ended:
             exit_snapshot.annotate(self.draft, self._reading, self.watched.last)
 
-    def add_unobserved_waiters(self) -> None:
-        """Fill in the threads that wait in futex calls which the library does not observe."""
-        if self.has_ended:
-            return
-        session = self._session
-        waiters = unobserved_waits.find_waiters(
-            self._tasks, self._reading.newest, self.watched.tasks, session.reader, session.memory
-        )
-        self._unobserved = {tid: self._tasks[tid].runs for tid in waiters}
-        unobserved_waits.annotate_waiters(self.draft, waiters)
-
     def wait_for_names(self) -> None:
         """Wait until no name leads to a further one; then search the lock orders.
 
@@ -385,15 +409,9 @@ class PreloadScan(Scan):
         self.probes.native_stacks.keep_only(self.watched.tasks.living)
         super().probe_holders()
 
-    def probe_unobserved_waits(self) -> None:
-        """Query the kernel about the waits that the library does not observe.
-
-        The first snapshot of a screen does not wait for the stacks of these waits.
-        """
+    def describe_unobserved_waits(self) -> None:
+        """Fill in the details of the unobserved waits whose objects are not known."""
         probe = self._session.unobserved_waits
-        self.probes.native_stacks.begin(self.stack_budgets.of_unobserved_waits)
-        is_wanted = self.resolve or self.watched.last is not None
-        probe.query(self._unobserved if is_wanted else {})
         if self.resolve:
             probe.request_names()
             self.await_resolver()
@@ -425,6 +443,7 @@ class PreloadScan(Scan):
     def rename_locks(self) -> None:
         """See Scan."""
         self._session.locks.rename(self.draft, self._session.frames)
+        self._session.unobserved_locks.rename(self.draft)
 
 
 def _elsewhere(doing: Mapping[int, ThreadMoment], threads: Sequence[Thread]) -> set[int]:

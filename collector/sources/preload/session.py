@@ -33,6 +33,7 @@ from locktop.collector.sources.preload.lock_builder import LockBuilder
 from locktop.collector.sources.preload.lock_orders import LockOrders
 from locktop.collector.sources.preload.stack_table import StackFrames
 from locktop.collector.sources.preload.thread_builder import ThreadBuilder
+from locktop.collector.sources.preload.unobserved_locks import UnobservedLocks
 from locktop.collector.sources.preload.unobserved_waits import UnobservedWaitProbe
 from locktop.collector.sources.probes import native_stacks
 from locktop.collector.sources.probes.holder_activity import HolderProbe
@@ -97,6 +98,7 @@ class PreloadSession:
         self.unobserved_waits = UnobservedWaitProbe(
             pid, watched.tasks, self.native_stacks, resolver, self.classifier
         )
+        self.unobserved_locks = UnobservedLocks(pid, resolver, self.native_stacks)
         self.probes = Probes(resolver, self.native_stacks, self.python, holders, self.classifier)
         if watched.hurried:
             self.hurry()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,6 +20,7 @@ from locktop.collector.model import Draft, Frame, Thread, ThreadState, Unobserve
 from locktop.collector.shm import layout
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.segment import SharedMemory
+from locktop.collector.sources.preload.unobserved_locks import KernelWait
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.symbols.resolver import Resolver
 
@@ -98,13 +98,6 @@ def _saw_no_wait(before: tuple[int, int], raw: RawThread, memory: SharedMemory) 
     return not seq & 1 and not key and _published(raw, memory) == before
 
 
-class _Sleep(NamedTuple):
-    runs: int  # how often the kernel had put the thread on a CPU before
-    address: int  # of the futex
-    since: float  # first scan that saw it: time.monotonic()
-    stack: int
-
-
 class UnobservedWaitProbe:
     """Queries the kernel about these waits in each scan.
 
@@ -124,8 +117,9 @@ class UnobservedWaitProbe:
         self._stacks = stacks
         self._resolver = resolver
         self._rules = rules
-        self._sleeps: dict[int, _Sleep] = {}  # by tid
-        self._waits: list[UnobservedWait] = []
+        #: The waits of the last query, by tid.
+        self.waits: dict[int, KernelWait] = {}
+        self._refused: list[int] = []  # tids whose calls the kernel does not show
         #: By stack and name of the thread: the named frames, and the type and rule that they imply.
         self._verdicts: dict[tuple[int, str], tuple[tuple[Frame, ...], str, IdleRule | None]] = {}
 
@@ -136,33 +130,24 @@ class UnobservedWaitProbe:
             runs: by tid, how often the kernel had put each on a CPU before it was found waiting. A
                 thread that has not run since the last scan is unchanged.
         """
-        before, self._sleeps = self._sleeps, {}
-        self._waits = [
-            wait
-            for tid, count in sorted(runs.items())[:_MAX_QUERIED]
-            if (wait := self._wait(tid, count, before.get(tid))) is not None
-        ]
+        before, self.waits, self._refused = self.waits, {}, []
+        for tid, count in sorted(runs.items())[:_MAX_QUERIED]:
+            try:
+                wait = self._query(tid, count, before.get(tid))
+            except PermissionError:
+                self._refused.append(tid)
+            except OSError:
+                continue  # the thread ended meanwhile
+            else:
+                if wait is not None:
+                    self.waits[tid] = wait
 
-    def _wait(self, tid: int, runs: int, known: _Sleep | None) -> UnobservedWait | None:
+    def _query(self, tid: int, runs: int, known: KernelWait | None) -> KernelWait | None:
         """Return None if the thread is in another sleep by now, perhaps in one that the library
         observes.
         """
-        try:
-            if known is None or known.runs != runs or not known.stack:
-                known = self._query_sleep(tid, runs, known)
-        except PermissionError:
-            return UnobservedWait(tid=tid)
-        except OSError:
-            return None  # the thread ended meanwhile
-        if known is None:
-            return None
-        self._sleeps[tid] = known
-        duration_s = time.monotonic() - known.since
-        return UnobservedWait(
-            tid=tid, address=known.address, duration_s=duration_s, stack=known.stack
-        )
-
-    def _query_sleep(self, tid: int, runs: int, known: _Sleep | None) -> _Sleep | None:
+        if known is not None and known.runs == runs and known.stack:
+            return known
         call = self._tasks.call(tid)
         wait = futex.parse_wait(self._pid, call) if call is not None else None
         if wait is None:
@@ -172,20 +157,42 @@ class UnobservedWaitProbe:
             return None
         goes_on = known is not None and known.runs == runs
         since = known.since if known is not None and goes_on else time.monotonic()
-        return _Sleep(runs=runs, address=wait.address, since=since, stack=stack)
+        return KernelWait(tid=tid, runs=runs, futex=wait, since=since, stack=stack)
+
+    def still_waiting(self) -> list[KernelWait]:
+        """Return the waits of the last query that go on."""
+        try:
+            asleep = self._tasks.asleep(self.waits)
+        except OSError:
+            return []
+        return [wait for tid, wait in self.waits.items() if asleep.get(tid) == wait.runs]
 
     def annotate(self, snapshot: Draft) -> None:
         """Fill in the results of ``query``, and the meaning of the functions' names for each wait.
 
         The known frames of the stacks of these waits are added too.
         """
-        if not self._waits:
+        listed = [wait for wait in self.waits.values() if wait.tid in snapshot.unobserved_waiters]
+        if not listed and not self._refused:
             return
-        frames = {wait.stack: self._stacks.frames(wait.stack) for wait in self._waits if wait.stack}
+        frames = {wait.stack: self._stacks.frames(wait.stack) for wait in listed if wait.stack}
         threads = {thread.tid: thread for thread in snapshot.threads}
-        waits = tuple(
-            self._named(wait, frames.get(wait.stack, ()), threads.get(wait.tid))
-            for wait in self._waits
+        now = time.monotonic()
+        known = [
+            UnobservedWait(
+                tid=wait.tid,
+                address=wait.futex.address,
+                duration_s=now - wait.since,
+                stack=wait.stack,
+            )
+            for wait in listed
+        ]
+        waits = (
+            *[UnobservedWait(tid=tid) for tid in self._refused],
+            *[
+                self._named(wait, frames.get(wait.stack, ()), threads.get(wait.tid))
+                for wait in known
+            ],
         )
         states = {wait.tid: _STATES[wait.idle] for wait in waits}
         snapshot.stacks = {**snapshot.stacks, **frames}
@@ -197,8 +204,8 @@ class UnobservedWaitProbe:
 
     def request_names(self) -> None:
         """Request the names of the functions and futexes of the waits that ``query`` found."""
-        for wait in self._waits:
-            self._resolver.data(wait.address)
+        for wait in self.waits.values():
+            self._resolver.data(wait.futex.address)
             if wait.stack:
                 self._stacks.frames(wait.stack)
 

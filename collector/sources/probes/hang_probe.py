@@ -1,0 +1,200 @@
+"""Whether a whole process hangs: each thread waits for what only such a thread can do.
+
+No holder need be known to prove that. Each thread sleeps in a futex call without a time limit, and
+its word lies in memory that no other process shares. Only a thread of the process can end such a
+sleep (futex(2)), and all of them sleep. The kernel is queried twice. A thread that got no CPU
+between the two queries slept throughout. So at a moment between them all threads slept at once.
+
+A signal handler, a debugger or io_uring can end such a sleep, too. Then the hang is not certain.
+"""
+
+from __future__ import annotations
+
+import signal
+import struct
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from locktop.collector.linux import futex, process_memory, procfs
+from locktop.collector.linux.futex import FutexWait
+from locktop.collector.linux.threads import KernelThreads, ThreadMoment
+from locktop.collector.model import Hang, Kind, Thread, ThreadState
+from locktop.collector.symbols import memory_map
+from locktop.collector.symbols.memory_map import AddressSpace
+
+_AT_ONCE = 64
+_RUNS = frozenset({ThreadState.RUNNING, ThreadState.RUNNABLE})
+_WORD = struct.Struct("=I")
+_IO_URING = "anon_inode:[io_uring]"
+#: Handlers of these report a crash. glibc takes 32 and 33 for itself.
+_FATAL = frozenset({
+    signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV,
+    signal.SIGSYS, signal.SIGPIPE, 32, 33,
+})  # fmt: skip
+_MAX_NAMED = 3
+
+
+class _Sleep(NamedTuple):
+    """The sleep of one thread."""
+
+    counts: tuple[int, int, int]  # of ThreadMoment: each sleep has others
+    since: float  # first query that showed it: time.monotonic()
+
+
+class HangProbe:
+    """Queries the kernel about all threads of a process in each scan.
+
+    A thread that sleeps elsewhere is queried first in the next scan. So the queries of a process
+    that does not hang end at the first answer.
+    """
+
+    def __init__(self, pid: int, tasks: KernelThreads) -> None:
+        self._pid = pid
+        self._tasks = tasks
+        self._elsewhere = 0  # tid
+        self._sleeps: dict[int, _Sleep] = {}  # by tid
+
+    def probe(self, threads: Sequence[Thread]) -> Hang | None:
+        """Return the hang of the process; None without one, and where the kernel does not tell.
+
+        Args:
+            threads: those of the scan. Their waits tell how long the hang lasts.
+        """
+        alive = {thread.tid: thread for thread in threads if thread.alive}
+        if not alive or any(_goes_on(thread) for thread in alive.values()):
+            return None
+        try:
+            return self._probe(alive)
+        except (OSError, ValueError):
+            return None  # the process has ended, or may not be read
+
+    def _probe(self, alive: Mapping[int, Thread]) -> Hang | None:
+        waits = self._waits(alive)
+        if not waits or not self._are_all(waits):
+            return None
+        is_private = self._privacy(waits.values())
+        words = self._changed_words(waits)
+        again = self._tasks.moments(waits)
+        asleep = all(
+            tid in again
+            and again[tid].state == "S"
+            and again[tid].counts == self._sleeps[tid].counts
+            for tid in waits
+        )
+        if not is_private or not asleep or not self._are_all(waits):
+            return None
+        signals = self._caught_signals()
+        if signals and any(
+            thread.waiting_for is not None and thread.waiting_for.kind is Kind.SEM
+            for thread in alive.values()
+        ):
+            return None  # handlers post semaphores: a program may do all its work in one
+        doubt = self._doubt(signals)
+        since_s, is_lower_bound = self._since(alive)
+        return Hang(
+            certain=not doubt,
+            since_s=since_s,
+            tids=tuple(sorted(waits)),
+            is_lower_bound=is_lower_bound,
+            doubt=doubt,
+            changed_words=words,
+        )
+
+    def _waits(self, alive: Mapping[int, Thread]) -> dict[int, FutexWait]:
+        """Return the waits of all threads by tid; none if one of them can go on."""
+        order = sorted(alive, key=lambda tid: tid != self._elsewhere)
+        before, self._sleeps = self._sleeps, {}
+        waits: dict[int, FutexWait] = {}
+        begin, size = 0, 1
+        while begin < len(order):
+            tids = order[begin : begin + size]
+            begin, size = begin + size, _AT_ONCE
+            moments, now = self._tasks.moments(tids), time.monotonic()
+            for tid in tids:
+                moment = moments.get(tid)
+                wait = self._endless_wait(moment)
+                if moment is None or wait is None:
+                    self._elsewhere = tid
+                    return {}
+                known = before.get(tid)
+                goes_on = known is not None and known.counts == moment.counts
+                self._sleeps[tid] = (
+                    known if known is not None and goes_on else _Sleep(moment.counts, now)
+                )
+                waits[tid] = wait
+        return waits
+
+    def _endless_wait(self, moment: ThreadMoment | None) -> FutexWait | None:
+        """Return the wait of a thread that sleeps in a futex call without a time limit."""
+        if moment is None or moment.state != "S" or moment.call is None or not moment.counts[2]:
+            return None
+        wait = futex.parse_wait(self._pid, moment.call)
+        return wait if wait is not None and not wait.timed and not wait.is_first_of_many else None
+
+    def _are_all(self, waits: Collection[int]) -> bool:
+        """Return whether no other thread of the process lives."""
+        known = {self._tasks.kernel_tid(tid) for tid in waits}
+        others = set(procfs.tids(self._pid)) - known
+        # The first thread stays as a zombie if it ends before the others.
+        return all(procfs.thread_stat(self._pid, tid).state in "ZX" for tid in others)
+
+    def _privacy(self, waits: Collection[FutexWait]) -> bool:
+        """Return whether no other process can wake one of the waiters."""
+        shared = {wait.address for wait in waits if not wait.private}
+        if not shared:
+            return True
+        space = AddressSpace(memory_map.parse(procfs.maps(self._pid)))
+        mappings = [space.find(address) for address in shared]
+        return all(mapping is not None and not mapping.shared for mapping in mappings)
+
+    def _changed_words(self, waits: Mapping[int, FutexWait]) -> dict[int, int]:
+        """Return by tid the values of words that are no longer those that the threads wait with."""
+        plain = {tid: wait for tid, wait in waits.items() if not wait.inherits}
+        wanted = [(wait.address, _WORD.size) for wait in plain.values()]
+        changed = {}
+        for (tid, wait), data in zip(
+            plain.items(), process_memory.read_many(self._pid, wanted), strict=True
+        ):
+            if len(data) == _WORD.size and (value := _WORD.unpack(data)[0]) != wait.value:
+                changed[tid] = value
+        return changed
+
+    def _caught_signals(self) -> list[str]:
+        """Return the names of the signals whose handlers may do what a thread waits for."""
+        numbers = sorted(procfs.caught_signals(self._pid) - _FATAL)
+        return [_signal_name(number) for number in numbers]
+
+    def _doubt(self, signals: Sequence[str]) -> str:
+        if procfs.tracer(self._pid):
+            return "a debugger may change the process"
+        if _IO_URING in procfs.open_files(self._pid):
+            return "io_uring may wake a thread"
+        if not signals:
+            return ""
+        more = f" and {len(signals) - _MAX_NAMED} more" if len(signals) > _MAX_NAMED else ""
+        return f"a handler of {', '.join(signals[:_MAX_NAMED])}{more} may wake a thread"
+
+    def _since(self, alive: Mapping[int, Thread]) -> tuple[float, bool]:
+        """Return the seconds since the last of the waits began, and whether that is the least."""
+        now = time.monotonic()
+        lasted: list[tuple[float, bool]] = []
+        for tid, sleep in self._sleeps.items():
+            wait = alive[tid].waiting_for
+            if wait is not None:
+                lasted.append((wait.duration_s, wait.is_lower_bound))
+            else:
+                lasted.append((now - sleep.since, True))
+        return min(lasted)
+
+
+def _goes_on(thread: Thread) -> bool:
+    wait = thread.waiting_for
+    return thread.state in _RUNS or (wait is not None and wait.timed)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
