@@ -80,6 +80,7 @@ def build_graph(
     complete: bool = True,
     first_thread: int = 0,
     left_by_fork: Set[int] = frozenset(),
+    lost: Set[int] = frozenset(),
 ) -> WaitForGraph:
     """Build the wait-for graph of one scan.
 
@@ -91,8 +92,9 @@ def build_graph(
             thread returned from the fork.
         left_by_fork: The tids of owners of mutexes that are threads of the parent, since before the
             fork.
+        lost: The tids of owners of mutexes in shared memory that no process has.
     """
-    builder = _GraphBuilder(threads, locks, complete, first_thread, left_by_fork)
+    builder = _GraphBuilder(threads, locks, complete, first_thread, left_by_fork, lost)
     blocked = {
         tid: thread
         for tid, wait in builder.waiting.items()
@@ -123,11 +125,13 @@ class _GraphBuilder:
         complete: bool,
         first_thread: int,
         left_by_fork: Set[int],
+        lost: Set[int],
     ) -> None:
         self._locks = locks
         self._complete = complete
         self._first_thread = first_thread
         self._left_by_fork = left_by_fork
+        self._lost = lost
         self._have = "have" if complete else "are known to have"
         self._requests: dict[tuple[object, ...], Request] = {}
         self._same_for_all: dict[tuple[object, ...], tuple[Request, ...]] = {}
@@ -345,7 +349,7 @@ class _GraphBuilder:
         """The list of a thread that ended may be lost, and a fork leaves lists behind. The mutex
         names its owner still, or named it when the wait began."""
         owner = wait.holder_seen
-        if not owner or owner in self.living or wait.pshared:
+        if not owner or owner in self.living or (wait.pshared and owner not in self._lost):
             return
         # A sampled wait that began before the first sample may have lasted for any time.
         if wait.duration_s < _MIN_DOUBTFUL_S and not wait.is_lower_bound:
@@ -353,7 +357,7 @@ class _GraphBuilder:
         if lock is not None and not lock.freed_at_exit and not lock.foreign_releases:
             # The owner may be the thread that forked. The first thread of the child goes on as it.
             is_left = owner in self._left_by_fork and waiter == self._first_thread
-            doubt = "" if is_left else LIST_GONE
+            doubt = "" if is_left or owner in self._lost else LIST_GONE
             yield self._single(BlockReason.ABANDONED, wait.lock, owner, doubt=doubt)
 
     # ---- waits that one of several threads can end ----

@@ -13,6 +13,7 @@ from locktop.collector.model import Snapshot
 from locktop.collector.sanitize import clean
 from locktop.collector.sources.probes.followed_thread import FollowedThread
 from locktop.collector.sources.probes.hang_probe import HangProbe
+from locktop.collector.sources.probes.lost_owners import LostOwners
 
 #: Share of locktop's descriptors for the files of threads.
 _FILES_SHARE = 0.75
@@ -33,6 +34,7 @@ class WatchedProcess:
         self.tasks = KernelThreads(pid, self.target.own_pid, files_share)
         self.followed_thread = FollowedThread(pid, self.tasks)
         self.hang = HangProbe(pid, self.tasks)
+        self.lost_owners = LostOwners(pid, self.target.own_pid)
         self.figures = ProcessFigures(self.target)
         self.host = clean(socket.gethostname())
         self.last: Snapshot | None = None

@@ -260,6 +260,7 @@ class PreloadScan(Scan):
             complete=draft.complete,
             first_thread=first_thread,
             left_by_fork=self._session.left_by_fork,
+            lost=self._lost_owners(),
         )
         first = graph_of((*draft.threads, *peers))
 
@@ -278,6 +279,11 @@ class PreloadScan(Scan):
         doubt = HANDED_OVER if handed_over else ""
         found = deadlock_check.check(first, self._query_kernel, read_again, doubt)
         draft.deadlocks = peer_processes.annotate(found, peers) if peers else found
+
+    def _lost_owners(self) -> Set[int]:
+        if self.has_ended:
+            return frozenset()
+        return self.watched.lost_owners.find(self.draft.threads, self.draft.locks)
 
     def _with_unobserved_waits(
         self, threads: Sequence[Thread], by_id: Mapping[int, Lock]

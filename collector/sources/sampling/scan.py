@@ -137,10 +137,11 @@ class SamplingScan(Scan):
         session, draft = self._session, self.draft
         by_id = {lock.id: lock for lock in draft.locks}
         first_tid = self.watched.target.own_pid
+        lost = self.watched.lost_owners.find(draft.threads, draft.locks)
 
         def graph(threads: Sequence[Thread]) -> WaitForGraph:
             ended = session.builder.ended_owners(session.samples, session.waits, first_tid)
-            return build_graph((*threads, *ended), by_id)
+            return build_graph((*threads, *ended), by_id, lost=lost)
 
         def read_again(_: WaitForGraph) -> WaitForGraph:
             session.sample()

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <threads.h>
 
@@ -35,13 +36,13 @@ static void *hangs(void *argument)
 }
 
 /* The time limit of a call: a hang is a result, too. */
-enum { LIMIT_S = 1 };
+static const struct itimerval limit = {.it_value.tv_sec = 1};
 
 #define IN_CHILD(call)                                                                             \
     do {                                                                                           \
         int status, pid = fork();                                                                  \
         if (pid == 0) {                                                                            \
-            alarm(LIMIT_S);                                                                        \
+            setitimer(ITIMER_REAL, &limit, NULL);                                                  \
             errno = 0;                                                                             \
             int result = (call);                                                                   \
             _exit(result == -1 ? 128 + errno : result);                                            \

@@ -203,6 +203,7 @@ class Probe:
     def waits(self, runs: Mapping[int, int]) -> tuple[UnobservedWait, ...]:
         self.probe.query(runs)
         draft = records.snapshot((records.thread(TID, "omp", ThreadState.OTHER),), ()).draft()
+        draft.unobserved_waiters = tuple(sorted(runs))
         self.probe.annotate(draft)
         self.draft = draft
         return draft.unobserved_waits

@@ -1,0 +1,91 @@
+"""Owners of mutexes in shared memory that no longer exist in any process.
+
+Such a mutex is never released. The word of a mutex names its owner until the release (glibc,
+nptl/pthread_mutex_unlock.c). A release by another thread would wake the waiters.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Sequence
+
+from locktop.collector.linux import process_memory, procfs
+from locktop.collector.model import Kind, Lock, Thread
+from locktop.collector.symbols import memory_map
+from locktop.collector.symbols.memory_map import AddressSpace, Mapping
+
+#: lock, count and owner of a pthread_mutex_t (struct_mutex.h).
+_MUTEX = struct.Struct("=III")
+_TAKEN = 2  # and threads wait
+_ROOT_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO (include/linux/proc_ns.h)
+_ANONYMOUS = "/dev/zero"
+
+
+class LostOwners:
+    """Finds the lost owners of the locks that threads of one process wait for."""
+
+    def __init__(self, pid: int, own_pid: int) -> None:
+        self._pid = pid
+        self._same_ids = pid == own_pid
+
+    def find(self, threads: Iterable[Thread], locks: Iterable[Lock]) -> frozenset[int]:
+        """Return the tids of the owners that no process has.
+
+        Args:
+            threads: of the process.
+            locks: of the process.
+        """
+        wanted = {
+            wait.lock
+            for thread in threads
+            if (wait := thread.waiting_for) is not None
+            and wait.pshared
+            and wait.kind is Kind.MUTEX
+            and not wait.timed
+        }
+        addresses = [lock.address for lock in locks if lock.id in wanted and not lock.freed_at_exit]
+        if not addresses or not self._same_ids:
+            return frozenset()
+        try:
+            return frozenset(self._lost(addresses))
+        except (OSError, ValueError):
+            return frozenset()
+
+    def _lost(self, addresses: Sequence[int]) -> Iterable[int]:
+        owners = {}
+        read = process_memory.read_many(self._pid, [(one, _MUTEX.size) for one in addresses])
+        for address, data in zip(addresses, read, strict=True):
+            if len(data) == _MUTEX.size:
+                word, _, owner = _MUTEX.unpack(data)
+                if word == _TAKEN and owner and not os.path.exists(f"/proc/{owner}"):
+                    owners[address] = owner
+        if not owners or (procfs.hides_others() and os.geteuid() != 0):
+            return
+        space = AddressSpace(memory_map.parse(procfs.maps(self._pid)))
+        for address, owner in owners.items():
+            mapping = space.find(address)
+            if mapping is not None and mapping.shared and _are_all_visible(mapping):
+                yield owner
+
+
+def _are_all_visible(mapping: Mapping) -> bool:
+    """Return whether the ids of all processes that may share this memory are those of our /proc."""
+    ours = os.readlink("/proc/self/ns/pid")
+    # Processes inherit anonymous memory; a file may come from another container.
+    if ours != _ROOT_NAMESPACE and not mapping.path.startswith(_ANONYMOUS):
+        return False
+    for pid in procfs.pids():
+        try:
+            if os.readlink(f"/proc/{pid}/ns/pid") == ours:
+                continue
+            mappings = memory_map.parse(procfs.maps(pid))
+        except OSError:
+            continue  # it has ended, or belongs to another user
+        if any(
+            (one.device, one.inode) == (mapping.device, mapping.inode)
+            for one in mappings
+            if one.shared
+        ):
+            return False
+    return True
