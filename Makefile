@@ -128,6 +128,11 @@ TERMINAL_ROUNDS ?= 10
 terminal-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/terminal.py $(TERMINAL_ROUNDS)
 
+# Programs that hang as real services did, each checked ten times; the tests check each twice.
+.PHONY: incidents
+incidents: setup
+	LOCKTOP_INCIDENT_CHECKS=10 $(BIN)/pytest tests/integration/commands/test_incidents.py
+
 # Random keys and sizes on a live process; the tests include 1,000. SEED repeats a choice.
 KEYS ?= 10000
 .PHONY: random-keys

@@ -79,6 +79,9 @@ class HangEntry(Struct, kw_only=True, gc=False, rename={"is_lower_bound": "at_le
         dict[IdKey, Count],
         meaning("By tid: the value of the word, if it has changed and nobody woke the thread."),
     ] = {}
+    calls: Annotated[
+        dict[IdKey, str], meaning("By tid: the call of a thread that waits at a pipe.")
+    ] = {}
 
 
 class BlockingRootEntry(Struct, kw_only=True, gc=False):

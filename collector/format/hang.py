@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from locktop.collector.format.source_location import file_and_line, full_location, function_name
 from locktop.collector.format.units import counted, lasting
-from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, UnobservedWait
+from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, UnobservedWait, Wait
 from locktop.collector.model.frames import innermost_own_frame
 
 _MAX_GROUPS = 8
@@ -131,11 +131,16 @@ def _described(
     if frame is None and wait is not None:
         frame = snapshot.sites.get(wait.site)
     what = "an unknown object"
-    if wait is not None and wait.kind is Kind.JOIN:
+    if snapshot.hang is not None and thread.tid in snapshot.hang.calls:
+        call = snapshot.hang.calls[thread.tid]
+        what = f"{'room in' if call.startswith('write') else 'data of'} a pipe, {call}"
+    elif wait is not None and wait.kind is Kind.JOIN:
         joined = threads.get(wait.awaits)
         what = f"the end of {joined.name}" if joined is not None else "the end of a thread"
     elif wait is not None:
         what = _lock_name(locks.get(wait.lock), wait.kind)
+        if wait.kind is Kind.BARRIER and wait.parties:
+            what += _missing(snapshot, wait)
     elif unobserved is not None:
         what = unobserved.name or unobserved.type or "a futex"
     result = HungThreads(
@@ -144,6 +149,16 @@ def _described(
     # An object without a name is called after the source location of its waiters.
     kind = what.removesuffix(result.where).removesuffix(" wait")
     return replace(result, what=kind)
+
+
+def _missing(snapshot: Snapshot, wait: Wait) -> str:
+    """Return how many threads a barrier misses, and which threads of the process have ended."""
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for is not None]
+    here = sum(one.lock == wait.lock for one in waits)
+    ended = [thread.name or str(thread.tid) for thread in snapshot.threads if not thread.alive]
+    verb = "has" if len(ended) == 1 else "have"
+    named = f"; {', '.join(ended)} {verb} ended" if 0 < len(ended) <= _MAX_NAMED else ""
+    return f" ({wait.parties - here} of {wait.parties} is missing{named})"
 
 
 def _lock_name(lock: Lock | None, kind: Kind) -> str:

@@ -62,6 +62,8 @@ class Hang(Struct, frozen=True, gc=False):
     #: By tid, the present value of the word that the thread waits for, if it is another one than
     #: before the wait: the thread need not wait, but nobody has woken it.
     changed_words: Mapping[int, int] = {}
+    #: By tid, the call of a thread that waits for room in a full pipe, or for data of a pipe.
+    calls: Mapping[int, str] = {}
 
 
 class OrderEdge(Struct, frozen=True, gc=False):

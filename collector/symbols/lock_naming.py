@@ -14,6 +14,12 @@ from locktop.collector.symbols.resolver import Resolver
 #: Python functions say whose a lock of Python is, but not those of its own library.
 _PYTHON_WRAPPERS = ("threading.py", "queue.py")
 
+#: The locks of the standard streams (glibc, libio/stdfiles.c).
+_STREAMS = {
+    f"_IO_stdfile_{number}_lock": f"{name}'s FILE lock"
+    for number, name in enumerate(("stdin", "stdout", "stderr"))
+}
+
 
 class LockNames:
     """Gives a lock a name, and keeps the name: a row that changes its name cannot be followed.
@@ -57,7 +63,7 @@ class LockNames:
             return known
         symbol = self._resolver.data(address)
         if symbol:
-            return self._settle(lock, generation, symbol)
+            return self._settle(lock, generation, _plain_name(symbol))
         plain = f"{kind} {address:#x}"
         if symbol is None:
             return plain
@@ -98,6 +104,14 @@ class LockNames:
     def _settle(self, lock: int, generation: int, name: str) -> str:
         self._settled[lock, generation] = name
         return name
+
+
+def _plain_name(symbol: str) -> str:
+    """Return the name that a lock of the C library has outside of its sources."""
+    name = symbol.rpartition(" ")[2]  # without the file
+    if name.startswith("_rtld_global._dl_load_"):
+        return f"loader's lock ({name})"
+    return _STREAMS.get(name, symbol)
 
 
 def _python_owner(frames: Sequence[Frame]) -> Frame | None:

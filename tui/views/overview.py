@@ -66,6 +66,7 @@ def _health(index: SnapshotIndex) -> Iterator[Line]:
     yield labelled("deadlocks", *(words or [no_deadlock(index)]))
     waiting = [thread for thread in snapshot.threads if thread.state is ThreadState.WAITING]
     alive = sum(thread.alive for thread in snapshot.threads)
+    idle = sum(index.is_idle(thread) for thread in snapshot.threads if thread.alive)
     if index.dormant:
         yield labelled("threads", f"{alive}; {_DORMANT}")
     else:
@@ -73,7 +74,7 @@ def _health(index: SnapshotIndex) -> Iterator[Line]:
             "threads",
             f"{alive}, ",
             (f"{len(waiting)} wait for locks", "waiting" if waiting else "text"),
-            f", {sum(index.is_idle(thread) for thread in snapshot.threads)} only wait for work",
+            f", {idle} only wait for work",
         )
     for pattern in snapshot.patterns[:_MAX_ROWS]:
         name = f" of {index.lock_name(pattern.lock)}" if pattern.lock else ""

@@ -6,17 +6,20 @@ sleep (futex(2)), and all of them sleep. The kernel is queried twice. A thread t
 between the two queries slept throughout. So at a moment between them all threads slept at once.
 
 A signal handler, a debugger or io_uring can end such a sleep, too. Then the hang is not certain.
+The same holds for a thread that writes to a full pipe, which no other process has open.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import struct
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
-from locktop.collector.linux import futex, process_memory, procfs
+from locktop.collector.linux import futex, process_memory, procfs, syscall_format, syscalls
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
 from locktop.collector.model import Hang, Kind, Thread, ThreadState
@@ -33,6 +36,8 @@ _FATAL = frozenset({
     signal.SIGSYS, signal.SIGPIPE, 32, 33,
 })  # fmt: skip
 _MAX_NAMED = 3
+_PIPE = "pipe:["
+_PIPE_CALLS = frozenset({"read", "write", "readv", "writev"})
 
 
 class _Sleep(NamedTuple):
@@ -40,6 +45,20 @@ class _Sleep(NamedTuple):
 
     counts: tuple[int, int, int]  # of ThreadMoment: each sleep has others
     since: float  # first query that showed it: time.monotonic()
+
+
+class _PipeWait(NamedTuple):
+    """A thread that waits in a call for room in a pipe, or for data."""
+
+    call: str
+    descriptor: int
+    pipe: str  # "pipe:[1234]"
+    text: str  # "write(4 -> pipe:[1234])"
+
+    @property
+    def is_for_room(self) -> bool:
+        """Whether the pipe is full, and not empty."""
+        return self.call.startswith("write")
 
 
 class HangProbe:
@@ -70,42 +89,42 @@ class HangProbe:
             return None  # the process has ended, or may not be read
 
     def _probe(self, alive: Mapping[int, Thread]) -> Hang | None:
-        waits = self._waits(alive)
-        if not waits or not self._are_all(waits):
+        found = self._waits(alive)
+        if not found or not self._are_all(found):
             return None
-        is_private = self._privacy(waits.values())
+        waits = {tid: wait for tid, wait in found.items() if isinstance(wait, FutexWait)}
+        pipes = [wait for wait in found.values() if isinstance(wait, _PipeWait)]
+        is_private = self._privacy(waits.values()) and _are_of(self._pid, pipes)
         words = self._changed_words(waits)
-        again = self._tasks.moments(waits)
+        again = self._tasks.moments(found)
         asleep = all(
             tid in again
             and again[tid].state == "S"
             and again[tid].counts == self._sleeps[tid].counts
             for tid in waits
         )
-        if not is_private or not asleep or not self._are_all(waits):
+        if not is_private or not asleep or not self._are_all(found):
             return None
         signals = self._caught_signals()
-        if signals and any(
-            thread.waiting_for is not None and thread.waiting_for.kind is Kind.SEM
-            for thread in alive.values()
-        ):
-            return None  # handlers post semaphores: a program may do all its work in one
-        doubt = self._doubt(signals)
+        if signals and _may_idle(alive.values(), pipes):
+            return None
+        doubt = self._doubt(signals, pipes)
         since_s, is_lower_bound = self._since(alive)
         return Hang(
             certain=not doubt,
             since_s=since_s,
-            tids=tuple(sorted(waits)),
+            tids=tuple(sorted(found)),
             is_lower_bound=is_lower_bound,
             doubt=doubt,
             changed_words=words,
+            calls={tid: wait.text for tid, wait in found.items() if isinstance(wait, _PipeWait)},
         )
 
-    def _waits(self, alive: Mapping[int, Thread]) -> dict[int, FutexWait]:
+    def _waits(self, alive: Mapping[int, Thread]) -> dict[int, FutexWait | _PipeWait]:
         """Return the waits of all threads by tid; none if one of them can go on."""
         order = sorted(alive, key=lambda tid: tid != self._elsewhere)
         before, self._sleeps = self._sleeps, {}
-        waits: dict[int, FutexWait] = {}
+        waits: dict[int, FutexWait | _PipeWait] = {}
         begin, size = 0, 1
         while begin < len(order):
             tids = order[begin : begin + size]
@@ -125,10 +144,21 @@ class HangProbe:
                 waits[tid] = wait
         return waits
 
-    def _endless_wait(self, moment: ThreadMoment | None) -> FutexWait | None:
-        """Return the wait of a thread that sleeps in a futex call without a time limit."""
+    def _endless_wait(self, moment: ThreadMoment | None) -> FutexWait | _PipeWait | None:
+        """Return the wait of a thread that sleeps in a futex call without a time limit.
+
+        Also return that of a thread that writes to a pipe, or reads from one.
+        """
         if moment is None or moment.state != "S" or moment.call is None or not moment.counts[2]:
             return None
+        name = syscalls.name(moment.call.number)
+        if name in _PIPE_CALLS:
+            descriptor = moment.call.arguments[0]
+            file = os.readlink(f"{procfs.shared(self._pid)}/fd/{descriptor}")
+            if not file.startswith(_PIPE):
+                return None
+            text = syscall_format.describe(self._pid, moment.call)
+            return _PipeWait(name, descriptor, file, text)
         wait = futex.parse_wait(self._pid, moment.call)
         return wait if wait is not None and not wait.timed and not wait.is_first_of_many else None
 
@@ -165,7 +195,10 @@ class HangProbe:
         numbers = sorted(procfs.caught_signals(self._pid) - _FATAL)
         return [_signal_name(number) for number in numbers]
 
-    def _doubt(self, signals: Sequence[str]) -> str:
+    def _doubt(self, signals: Sequence[str], pipes: Sequence[_PipeWait]) -> str:
+        if pipes:
+            way = "reads from" if pipes[0].is_for_room else "writes to"
+            return f"something else {way} descriptor {pipes[0].descriptor}, {pipes[0].pipe}"
         if procfs.tracer(self._pid):
             return "a debugger may change the process"
         if _IO_URING in procfs.open_files(self._pid):
@@ -186,6 +219,31 @@ class HangProbe:
             else:
                 lasted.append((now - sleep.since, True))
         return min(lasted)
+
+
+def _may_idle(threads: Collection[Thread], pipes: Sequence[_PipeWait]) -> bool:
+    """Return whether a signal handler may be what an idle program waits for.
+
+    Handlers post semaphores and write to pipes. Of locks they know nothing.
+    """
+    if pipes:
+        return any(not wait.is_for_room for wait in pipes)
+    waits = [thread.waiting_for for thread in threads if thread.waiting_for is not None]
+    return any(wait.kind is Kind.SEM for wait in waits)
+
+
+def _are_of(pid: int, pipes: Sequence[_PipeWait]) -> bool:
+    """Return whether no other process has one of these pipes open, as far as we may know."""
+    wanted = {wait.pipe for wait in pipes}
+    if not wanted:
+        return True
+    for other in procfs.pids():
+        if other == pid:
+            continue
+        with suppress(OSError):  # it has ended, or belongs to another user
+            if not wanted.isdisjoint(procfs.open_files(other)):
+                return False
+    return True
 
 
 def _goes_on(thread: Thread) -> bool:

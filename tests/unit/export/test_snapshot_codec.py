@@ -53,6 +53,7 @@ ADDED = {
     "recent_lock_waits": {},
     "recent_thread_waits": {},
     "stopped": False,
+    "hang": None,
     "lock_orders_left_out": False,
     "lock_order_search_cut": False,
     "names_left": 0,

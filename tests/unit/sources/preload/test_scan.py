@@ -18,7 +18,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs, ptrace_access
 from locktop.collector.linux.syscalls import SystemCall
 from locktop.collector.linux.threads import KernelThreads, ThreadMoment
-from locktop.collector.model import Held, Kind, MisuseKind, Snapshot, ThreadState
+from locktop.collector.model import Held, Kind, MisuseKind, Snapshot, ThreadState, Wait
 from locktop.collector.native import lib
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.preload.peer_processes import PeerProcesses
@@ -304,9 +304,10 @@ def test_a_misused_lock_without_figures_has_a_row(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("has_block", [False, True])
-def test_a_sleeper_without_an_observed_wait_is_listed(
+def test_a_sleeper_without_an_observed_wait_has_the_wait_that_memory_shows(
     directory: Path, second_tid: int, has_block: bool
 ) -> None:
+    """The second thread of the tests waits for a semaphore of Python."""
     file = SharedFile()
     if has_block:
         file.add_thread(second_tid)
@@ -314,9 +315,13 @@ def test_a_sleeper_without_an_observed_wait_is_listed(
     with closing(attach(file.pid)) as source:
         first = source.scan()
         found = source.scan()
-    assert second_tid in first.unobserved_waiters
-    assert first.unobserved_waits == ()  # the first picture does not wait for stacks
-    assert second_tid in [wait.tid for wait in found.unobserved_waits]
+    for snapshot in (first, found):
+        wait = waits_of(snapshot)[second_tid]
+        (lock,) = (lock for lock in snapshot.locks if lock.id == wait.lock)
+        assert (wait.kind, lock.kind, second_tid in lock.waiters) == (Kind.SEM, Kind.SEM, True)
+        assert snapshot.unobserved_waiters == snapshot.unobserved_waits == ()
+    assert not waits_of(first)[second_tid].stack  # the first picture does not wait for stacks
+    assert waits_of(found)[second_tid].stack
 
 
 def test_a_scan_with_all_names_has_all_details_at_once(directory: Path, second_tid: int) -> None:
@@ -324,7 +329,11 @@ def test_a_scan_with_all_names_has_all_details_at_once(directory: Path, second_t
     file.save(directory)
     with closing(attach(file.pid)) as source:
         found = source.scan(resolve=True)
-    assert second_tid in [wait.tid for wait in found.unobserved_waits]
+    assert waits_of(found)[second_tid].stack
+
+
+def waits_of(snapshot: Snapshot) -> dict[int, Wait]:
+    return {one.tid: one.waiting_for for one in snapshot.threads if one.waiting_for is not None}
 
 
 # ---- a semaphore as a lock ----

@@ -1,0 +1,84 @@
+"""Programs that hang as real services did: each `locktop check` has the same right answer.
+
+The first comment of each program in tests/targets/hangs says what happens. The statuses must never
+change from one check to the next: `make incidents` checks each program ten times.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+
+import pytest
+from support import tool
+from support.targets import PATIENCE_S, Compiler, Target, source_of
+
+from locktop.collector.sources.launch import preload_environment
+
+CHECKS = int(os.environ.get("LOCKTOP_INCIDENT_CHECKS", "2"))
+
+
+@dataclass(frozen=True)
+class Incident:
+    """The answer to one program."""
+
+    name: str
+    status: int
+    texts: tuple[str, ...]  # patterns of the answer
+    flags: tuple[str, ...] = ()
+
+
+INCIDENTS = [
+    Incident(
+        "loader_lock_and_registry", 1, ("net-worker", "g_registry_lock", "register_tag",
+        "match_tag", "_dl_load_lock|loader"), ("-rdynamic",),
+    ),
+    Incident(
+        "rust_rwlock_read_again", 1, ("poller", "channel_updated", "syncer", "apply_block"), ("-O",)
+    ),
+    Incident("condition_waiter_killed", 3, ("pthread_cond_broadcast", "publish")),
+    Incident("pool_waits_for_itself", 1, ("all 5 threads", "4 for std::future", "count_rows")),
+    Incident("stdout_lock_before_full_pipe", 3, ("stdout", "log_event", r"write\(1 -> pipe")),
+    Incident("atomic_without_notify", 1, ("3 for g_tickets", "take_ticket", "3 already")),
+    Incident("semaphore_units_leaked", 1, ("g_slots", "borrow_connection")),
+    Incident("openmp_after_fork", 1, ("score_batch",), ("-fopenmp",)),
+    Incident("python_pipe_under_lock", 3, ("flush_records", "write\\(")),
+    Incident("rust_two_mutexes", 0, (), ("-O",)),
+    Incident("shared_mutex_owner_killed", 1, ("open_session", "which is gone")),
+    Incident("barrier_left_by_exception", 1, ("g_step_barrier", "reduce_columns")),
+]  # fmt: skip
+
+
+def started(incident: Incident, is_prepared: bool, compiler: Compiler) -> Target:
+    environment = preload_environment(None) if is_prepared else None
+    if source_of(incident.name).suffix == ".py":
+        return Target([sys.executable, str(source_of(incident.name))], environment)
+    command = [str(compiler.program(incident.name, *incident.flags))]
+    if incident.name == "loader_lock_and_registry":
+        command.append(str(compiler.program("registry_plugin", "-shared", "-fPIC")))
+    return Target(command, environment)
+
+
+@pytest.mark.parametrize("is_prepared", [True, False], ids=["prepared", "unprepared"])
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda one: one.name)
+def test_the_answer_is_right_each_time(
+    incident: Incident, is_prepared: bool, compiler: Compiler
+) -> None:
+    with started(incident, is_prepared, compiler) as target:
+        pid = target.pid
+        if incident.name == "openmp_after_fork":
+            pid = int(target.line())
+        else:
+            target.expect("ready")
+        deadline = time.monotonic() + PATIENCE_S
+        done = tool.run("check", "-p", pid)
+        while done.returncode != incident.status and time.monotonic() < deadline:
+            done = tool.run("check", "-p", pid)  # the program may not hang yet
+        again = [tool.run("check", "-p", pid) for _ in range(CHECKS - 1)]
+        assert [one.returncode for one in (done, *again)] == [incident.status] * CHECKS, done.stdout
+        last = [done, *again][-1].stdout
+        missing = [text for text in incident.texts if not re.search(text, last)]
+        assert not missing, last
