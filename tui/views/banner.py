@@ -19,7 +19,7 @@ from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.headline import headline, waiting_line
 from locktop.tui.views.shorten import location_in, middle
-from locktop.tui.views.styled_line import Line, make_line
+from locktop.tui.views.styled_line import Line, cut, make_line
 
 #: A name in fewer cells cannot be recognized.
 _MIN_NAME = 8
@@ -51,7 +51,7 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
     """
     deadlocks = index.snapshot.deadlocks
     if not deadlocks:
-        return _hang(index, max_lines)
+        return _hang(index, max_lines, width)
     lines = [_title(deadlocks)]
     edges = [edge for deadlock in deadlocks for edge in deadlock.cycle]
     room = max_lines - 1
@@ -62,7 +62,7 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
     return tuple(lines)
 
 
-def _hang(index: SnapshotIndex, max_lines: int) -> tuple[Line, ...]:
+def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
     """That all threads wait for each other, and a line for each of their source locations."""
     found = long_hang(index.snapshot)
     if found is None:
@@ -76,7 +76,7 @@ def _hang(index: SnapshotIndex, max_lines: int) -> tuple[Line, ...]:
     lines = [title, *(f"    {hang.part(group)}" for group in visible)]
     if len(visible) < len(groups):
         lines.append(f"   and {len(groups) - len(visible)} groups of threads more")
-    return tuple(make_line((line, "alert")) for line in lines)
+    return tuple(cut(make_line((line, "alert")), width) for line in lines)
 
 
 def no_deadlock(index: SnapshotIndex) -> str:

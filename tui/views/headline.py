@@ -15,6 +15,8 @@ from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 
 #: Fewer seconds waited per second are not worth a headline.
 _CALM_WAIT = 0.001
+#: Fewer seconds of waits in the last minute are not worth a headline.
+_MIN_LATELY_S = 0.1
 #: The patterns in which threads hardly go on, the worst first. Others come after these.
 _RANK = {PatternName.STARVED_WRITER: 0, PatternName.CONVOY: 1, PatternName.SERIALISED: 2}
 #: For a wait that only one sample has met.
@@ -138,6 +140,8 @@ def _calm_text(index: SnapshotIndex) -> str:
     """The message that no thread waits for a lock. The owners of semaphores are not known."""
     if not index.snapshot.complete:
         return " No wait for a lock is observed; one begun while the library was dormant is not."
+    if lately := _last_minute(index):
+        return lately
     waits = (thread.waiting_for for thread in index.snapshot.threads if thread.alive)
     on_semaphores = [w.duration_s for w in waits if w is not None and w.kind is Kind.SEM]
     if not on_semaphores:
@@ -145,6 +149,23 @@ def _calm_text(index: SnapshotIndex) -> str:
     longest = duration(max(on_semaphores))
     many = f"{len(on_semaphores)} wait" if len(on_semaphores) > 1 else "1 waits"
     return f" No thread waits for a mutex or rwlock; {many} on semaphores, the longest {longest}."
+
+
+def _last_minute(index: SnapshotIndex) -> str:
+    """The waits of the last minute, now that no thread waits; "" for a minute without a wait."""
+    waited = {
+        lock: sum(parts)
+        for lock, parts in index.snapshot.recent_lock_waits.items()
+        if lock in index.locks and not index.locks[lock].idle
+    }
+    total = sum(waited.values())
+    if total < _MIN_LATELY_S:
+        return ""
+    worst = max(waited, key=lambda lock: waited[lock])
+    return (
+        f" Quiet now. In the last minute threads waited {duration(total)} for locks, most for"
+        f" {index.lock_name(worst)}."
+    )
 
 
 def most_waited_now(index: SnapshotIndex) -> Lock | None:

@@ -71,6 +71,18 @@ def test_the_headline_of_a_calm_process_says_so() -> None:
     assert "No thread waits" in line_text(headline(SnapshotIndex(scenarios.empty()), 80))
 
 
+def test_the_headline_of_a_quiet_moment_has_the_last_minute() -> None:
+    normal = scenarios.normal()
+    locks = tuple(replace(lock, rates=LockRates()) for lock in normal.locks)
+    lock = next(lock for lock in locks if not lock.idle)
+    quiet = replace(
+        normal, threads=(), locks=locks, patterns=(), recent_lock_waits={lock.id: (0.0, 2.5)}
+    )
+    text = line_text(headline(SnapshotIndex(quiet), 200))
+    assert text.startswith(" Quiet now. In the last minute threads waited 2.5")
+    assert text.endswith(f"most for {SnapshotIndex(quiet).lock_name(lock.id)}.")
+
+
 def test_the_headline_names_a_wait_of_the_holder_other_than_for_a_lock() -> None:
     calm = scenarios.normal()
     locks = tuple(replace(lock, holder_activity=None) for lock in calm.locks)
