@@ -43,12 +43,19 @@ def lines(
 ) -> Iterator[str]:
     """Yield the section of the text report; waits at one source location are one entry.
 
+    Waits for a lock are left out: the section of the waiting threads has them.
+
     Args:
         snapshot: the scan.
         name: returns the name of a thread by its tid.
         stack: yields the lines of frames.
     """
-    groups = _groups(snapshot.unobserved_waits)
+    waiting = {
+        thread.tid
+        for thread in snapshot.threads
+        if thread.waiting_for is not None and not thread.waiting_for.idle
+    }
+    groups = _groups(wait for wait in snapshot.unobserved_waits if wait.tid not in waiting)
     if groups:
         yield _HEADING
     for waits in groups[:_MAX_GROUPS]:
@@ -56,7 +63,8 @@ def lines(
         since = f" for at least {duration(max(known))}" if known else ""
         yield f"  {_who(waits, name)}{since}: {what(waits)} ({verdict(waits[0])})"
         yield from stack(snapshot.stacks.get(waits[0].stack, ()))
-    left = len(snapshot.unobserved_waiters) - sum(map(len, groups[:_MAX_GROUPS]))
+    unlisted = len(waiting.intersection(snapshot.unobserved_waiters))
+    left = len(snapshot.unobserved_waiters) - unlisted - sum(map(len, groups[:_MAX_GROUPS]))
     if groups and left > 0:
         yield f"  and {left} more"
 

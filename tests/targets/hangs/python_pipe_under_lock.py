@@ -40,7 +40,7 @@ def bytes_in_pipe():
 
 if __name__ == "__main__":
     threading.Thread(target=emitter, name="emitter").start()
-    while bytes_in_pipe() < 13 * 5000:
+    while bytes_in_pipe() < 40000:
         time.sleep(0.001)
     threading.Thread(target=reader, name="reader").start()
     print("ready", flush=True)

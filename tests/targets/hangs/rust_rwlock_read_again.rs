@@ -1,5 +1,5 @@
 // A thread reads a RwLock, and reads it again. A writer came between.
-use std::sync::{mpsc, Arc, RwLock};
+use std::sync::{Arc, Barrier, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ fn channel_updated(ledger: &RwLock<Ledger>) -> u64 {
 }
 
 #[inline(never)]
-fn process_events(ledger: &RwLock<Ledger>, writer_comes: mpsc::Receiver<()>) -> u64 {
+fn process_events(ledger: &RwLock<Ledger>, is_read: &Barrier) -> u64 {
     let guard = ledger.read().unwrap();
-    writer_comes.recv().unwrap();
+    is_read.wait();
     // Until the writer waits.
     while ledger.try_read().is_ok() {
         thread::sleep(Duration::from_millis(1));
@@ -30,11 +30,11 @@ fn apply_block(ledger: &RwLock<Ledger>) {
 
 fn main() {
     let ledger = Arc::new(RwLock::new(Ledger { height: 1 }));
-    let (comes, writer_comes) = mpsc::channel();
-    let (read, written) = (ledger.clone(), ledger.clone());
+    let is_read = Arc::new(Barrier::new(2));
+    let (read, written, reads) = (ledger.clone(), ledger.clone(), is_read.clone());
     let reader = thread::Builder::new().name("poller".into());
-    let reader = reader.spawn(move || process_events(&read, writer_comes)).unwrap();
-    comes.send(()).unwrap();
+    let reader = reader.spawn(move || process_events(&read, &reads)).unwrap();
+    is_read.wait();
     let writer = thread::Builder::new().name("syncer".into());
     let writer = writer.spawn(move || apply_block(&written)).unwrap();
     println!("ready");
