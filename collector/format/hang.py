@@ -103,7 +103,7 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
     yield f"{'HANG' if hang.certain else 'POSSIBLE HANG'}: {whom(snapshot)}"
     for group in groups(snapshot):
         yield ""
-        yield f"  {_names(group.threads)} for {group.what}{group.where}{group.changed}"
+        yield f"  {_names(group.threads)} for {group.what}{group.changed}{group.where}"
         yield from _stack(snapshot.stacks.get(group.stack, ()))
     yield ""
     yield _REMEDY if hang.certain else f"This is no hang if {hang.doubt}."
@@ -111,7 +111,7 @@ def lines(snapshot: Snapshot) -> Iterator[str]:
 
 def part(group: HungThreads) -> str:
     """Return "4 for std::future in count_rows (pool.cc:20)"."""
-    return f"{group.who} for {group.what}{group.where}{group.changed}"
+    return f"{group.who} for {group.what}{group.changed}{group.where}"
 
 
 def _described(
@@ -172,7 +172,7 @@ def _changed(snapshot: Snapshot, thread: Thread) -> str:
     hang = snapshot.hang
     if hang is None or thread.tid not in hang.changed_words:
         return ""
-    return f", whose value is {hang.changed_words[thread.tid]} already: nobody woke the thread"
+    return f" ({hang.changed_words[thread.tid]} already: nobody woke it)"
 
 
 def _names(threads: Sequence[Thread]) -> str:

@@ -98,7 +98,7 @@ def test_a_word_that_has_changed_is_noted(start: Start) -> None:
     assert snapshot.hang is not None
     assert set(snapshot.hang.changed_words.values()) == {3}
     assert len(snapshot.hang.changed_words) == 3
-    assert "whose value is 3 already" in verdict.line(snapshot)
+    assert "(3 already: nobody woke it)" in verdict.line(snapshot)
 
 
 def test_a_full_pipe_that_no_other_process_reads_makes_a_doubtful_hang(start: Start) -> None:
