@@ -53,7 +53,7 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
     With ``potential`` the potential deadlocks follow.
     """
     found = [_finding(snapshot, potential)]
-    for report in reports(snapshot):
+    for report in () if hang.is_the_finding(snapshot) else reports(snapshot):
         found += ["", *(part for line in deadlock.lines(report) for part in wrapped(line, width))]
     if verdict.long_hang(snapshot) is not None:
         found += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]

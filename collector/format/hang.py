@@ -10,7 +10,16 @@ from msgspec.structs import replace
 
 from locktop.collector.format.source_location import file_and_line, full_location, function_name
 from locktop.collector.format.units import counted, lasting
-from locktop.collector.model import Frame, Kind, Lock, Snapshot, Thread, UnobservedWait, Wait
+from locktop.collector.model import (
+    BlockReason,
+    Frame,
+    Kind,
+    Lock,
+    Snapshot,
+    Thread,
+    UnobservedWait,
+    Wait,
+)
 from locktop.collector.model.frames import innermost_own_frame
 
 _MAX_GROUPS = 8
@@ -70,6 +79,21 @@ def groups(snapshot: Snapshot) -> list[HungThreads]:
         for alike in found.values()
     ]
     return sorted(joined, key=lambda group: -len(group.threads))
+
+
+def is_the_finding(snapshot: Snapshot) -> bool:
+    """Return whether a certain hang says more than the deadlocks of the snapshot.
+
+    A deadlock over a barrier names a thread that has not come, perhaps one that never comes there.
+    The hang needs no such guess.
+    """
+    hang = snapshot.hang
+    if hang is None or not hang.certain:
+        return False
+    return all(
+        any(edge.reason is BlockReason.ABSENT for edge in deadlock.cycle)
+        for deadlock in snapshot.deadlocks
+    )
 
 
 def sentence(snapshot: Snapshot) -> str:

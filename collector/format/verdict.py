@@ -103,10 +103,11 @@ def line(snapshot: Snapshot) -> str:
 
 
 def _certain(snapshot: Snapshot, who: str) -> str:
+    if hang.is_the_finding(snapshot):
+        return f"deadlock: {hang.sentence(snapshot)}"
     deadlocks = [deadlock for deadlock in snapshot.deadlocks if deadlock.certain]
     if not deadlocks:
-        certain_hang = snapshot.hang is not None and snapshot.hang.certain
-        return f"deadlock: {hang.sentence(snapshot)}" if certain_hang else ""
+        return ""
     certain = (report for report in reports(snapshot) if report.certain)
     oldest = max(certain, key=lambda report: report.since_s)
     return f"deadlock: {_stuck(who, deadlocks, snapshot.ended)}, {_of(oldest, len(deadlocks))}"

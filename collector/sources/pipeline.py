@@ -19,7 +19,7 @@ from locktop.collector.analysis import contention_patterns, message_waits
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.format import patterns
-from locktop.collector.model import BlockReason, Draft, Frame, Snapshot
+from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
@@ -193,13 +193,6 @@ class Scan(ABC):
         if self.has_ended or self.is_stopped or draft.stopped:
             return
         draft.hang = self.watched.hang.probe(draft.threads)
-        if draft.hang is not None and draft.hang.certain:
-            # Nobody knows which thread should have come to a barrier. The hang needs no such guess.
-            draft.deadlocks = tuple(
-                one
-                for one in draft.deadlocks
-                if all(edge.reason is not BlockReason.ABSENT for edge in one.cycle)
-            )
 
     def probe_followed_thread(self) -> None:
         """Fill in activity and counters of the followed thread.

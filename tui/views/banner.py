@@ -50,7 +50,7 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
         width: the cells of a line.
     """
     deadlocks = index.snapshot.deadlocks
-    if not deadlocks:
+    if not deadlocks or hang.is_the_finding(index.snapshot):
         return _hang(index, max_lines, width)
     lines = [_title(deadlocks)]
     edges = [edge for deadlock in deadlocks for edge in deadlock.cycle]

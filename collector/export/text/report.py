@@ -50,7 +50,7 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
     """Yield the sections in their order: first what is wrong, then figures."""
     snapshot = context.snapshot
     yield from _head(context)
-    for report in deadlock_report.reports(snapshot):
+    for report in () if hang.is_the_finding(snapshot) else deadlock_report.reports(snapshot):
         yield ""
         yield from deadlock.lines(report)
     if verdict.long_hang(snapshot) is not None:

@@ -63,7 +63,9 @@ def test_other_waits_in_a_child_are_no_certain_deadlock(
     child = int(target.line())
     document = tool.scan_until(child, has_settled, "the wait of the child")
     assert not has_certain(document)
-    assert tool.run("check", "--certain-only", "-p", child).returncode == 0
+    # No cycle is known in these children, yet nobody is left who could post.
+    hangs = way in ("seldom", "signal", "life")
+    assert tool.run("check", "--certain-only", "-p", child).returncode == hangs
     if way in ("shared", "own"):
         target.go_on()
         target.expect("got it")
