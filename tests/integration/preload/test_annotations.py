@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import tool
+from support import requirements, tool
 from support.targets import StartTarget, Target
 
 from locktop.collector.sources.launch import preload_environment
@@ -175,6 +175,8 @@ int main(void)
     ids=" ".join,
 )
 def test_the_header_works_with_every_build(flags: list[str], tmp_path: Path) -> None:
+    if "c++" in flags:
+        requirements.command("c++")
     source, program = tmp_path / "named.c", tmp_path / "named"
     source.write_text(NAMES_ITSELF)
     subprocess.run(["cc", *flags, f"-I{HEADER}", source, "-o", program], check=True)

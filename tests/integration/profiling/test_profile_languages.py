@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import tool
+from support import requirements, tool
 from support.targets import TARGETS, Target
 
 from locktop.collector.sources.launch import preload_environment
@@ -151,6 +151,7 @@ int main(void)
     ids=" ".join,
 )
 def test_the_header_compiles_without_a_warning(command: tuple[str, ...], tmp_path: Path) -> None:
+    requirements.command(command[0])
     source = tmp_path / f"use.{'c' if command[0] == 'cc' else 'cc'}"
     source.write_text(_USE)
     include = Path(__file__).resolve().parents[3] / "native" / "include"
