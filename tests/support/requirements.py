@@ -11,6 +11,8 @@ import pytest
 
 #: Tests of this machine's C library need its functions' names and lines.
 LIBC_DEBUG = "libc6-dbg"
+#: The module of the C library. Without LIBC_DEBUG only the functions that it exports have names.
+LIBC = "libc.so.6"
 _PREFIX = "apt-get install "
 #: Debian's packages of programs that have another name.
 _PACKAGES = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import tool
+from support import requirements, tool
 from support.screen import Screen
 from support.targets import StartTarget
 
@@ -25,11 +25,11 @@ def callers(*arguments: str | int) -> dict[str, Any]:
 def paths(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return every node by its path: the names from the program's own functions on."""
     found = {}
-    path: list[str] = []
+    path: list[dict[str, Any]] = []
     for node in document["nodes"]:
         del path[node["depth"] :]
-        path.append(node["function"])
-        own = [name for name in path if not name.startswith(("start_thread", "clone", "__clone"))]
+        path.append(node)
+        own = [step["function"] for step in path if step["module"] != requirements.LIBC]
         found["/".join(own)] = node
     return found
 
