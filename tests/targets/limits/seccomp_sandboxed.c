@@ -33,7 +33,7 @@ static const int allowed[] = {
     SYS_clone,       SYS_clone3,          SYS_rseq,
     SYS_madvise,     SYS_set_robust_list, SYS_rt_sigprocmask,
     SYS_sched_yield, SYS_getrandom,       SYS_wait4,
-    SYS_newfstatat,  SYS_rt_sigreturn,
+    SYS_newfstatat,  SYS_rt_sigreturn,    SYS_fstat,
 };
 enum { ALLOWED = sizeof allowed / sizeof *allowed };
 

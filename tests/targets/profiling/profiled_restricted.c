@@ -82,6 +82,7 @@ static void confine(void)
         ALLOW(exit_group),
         ALLOW(clock_gettime),
         ALLOW(newfstatat),
+        ALLOW(fstat),
         ALLOW(brk),
         ALLOW(mmap),
         ALLOW(getrandom),
