@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from locktop.collector.model import CallNode, CallTree, Snapshot
 from locktop.collector.sources.attach import attach
+from support.eventually import until
 
 #: Extra flags of an instrumented target.
 INSTRUMENTED = ("-finstrument-functions", "-O2")
@@ -21,6 +22,18 @@ def scanned(pid: int) -> Snapshot:
         return source.scan(resolve=True)
     finally:
         source.close()
+
+
+def scanned_in_hear(pid: int) -> Snapshot:
+    """Return a snapshot of a process whose main thread has begun its last call, hear()."""
+    snapshots: list[Snapshot] = []
+
+    def is_in_hear() -> bool:
+        snapshots[:] = [scanned(pid)]
+        return "hear" in by_path(snapshots[0], tree_of(snapshots[0], pid))
+
+    until(is_in_hear, "the call of hear()")
+    return snapshots[0]
 
 
 def tree_of(snapshot: Snapshot, tid: int) -> CallTree:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from support.call_trees import INSTRUMENTED, by_path, check_sums, counts, scanned, tree_of
+from support.call_trees import (
+    INSTRUMENTED,
+    by_path,
+    check_sums,
+    counts,
+    scanned,
+    scanned_in_hear,
+    tree_of,
+)
 from support.targets import StartTarget
 
 from locktop.collector.model import CallTree
@@ -24,7 +32,7 @@ def run(start_target: StartTarget) -> Run:
     ) -> tuple[dict[str, int], CallTree]:
         target = start_target("call_shapes", shape, flags=INSTRUMENTED, environment=environment)
         assert target.truth()["rounds"] == N
-        snapshot = scanned(target.pid)
+        snapshot = scanned_in_hear(target.pid)
         check_sums(snapshot)
         tree = tree_of(snapshot, 0 if ended else target.pid)
         return counts(by_path(snapshot, tree)), tree
