@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.incidents import INCIDENTS, Incident, started
+from support.incidents import INCIDENTS, Incident, need_answer, started
 from support.pty_tool import PtyTool
 from support.targets import Compiler
 from support.tool import COMMAND
@@ -16,6 +16,7 @@ MAX_KEYS = 6
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
 def test_a_user_with_few_keys_sees_the_answer(incident: Incident, compiler: Compiler) -> None:
     assert len(incident.keys) <= MAX_KEYS
+    need_answer(incident)
     with (
         started(incident, compiler) as target,
         PtyTool([COMMAND, "-p", str(target.pid)], (80, 24)) as tool,

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.incidents import INCIDENTS, Incident, started
+from support.incidents import INCIDENTS, Incident, need_answer, started
 from support.pty_tool import PtyTool
 from support.targets import TARGETS, Compiler
 from support.tool import COMMAND
@@ -17,6 +17,7 @@ SOURCE_LINE = re.compile(r"^ +(\d+) │ (.+)$", re.MULTILINE)
 @pytest.mark.parametrize("name", ["hot-lock", "python"])
 def test_the_lines_are_those_of_the_file(name: str, compiler: Compiler, tmp_path: Path) -> None:
     incident = next(one for one in INCIDENTS if one.name == name)
+    need_answer(incident)
     source = _source_of(incident)
     lines = source.read_text().splitlines()
     editor = tmp_path / "editor"
