@@ -75,6 +75,23 @@ OPAQUE uint32_t hook(void)
     return id;
 }
 
+#if defined(__x86_64__) /* elsewhere no stack needs the unwinder */
+/* The same under a lock of the unwinder that no hook sees: only the caller is known. */
+static OPAQUE uint32_t hook_of_registration(void)
+{
+    struct lt_thread *t = watched();
+    uint32_t mode = thread_busy(t);
+    lt_own.registering++;
+    uint32_t id = stack_capture(t, FRAME());
+    lt_own.registering--;
+    thread_ready(t, mode);
+    const struct lt_stack *stack = shm_ptr((uint64_t)id * LT_STACK_UNIT);
+    CHECK_EQUAL(stack->depth, 1);
+    CHECK_EQUAL(*(const uint64_t *)(stack + 1), (uint64_t)(uintptr_t)__builtin_return_address(0));
+    return id;
+}
+#endif
+
 static OPAQUE uint32_t leaf(volatile int *work)
 {
     uint32_t id = hook();
@@ -341,6 +358,11 @@ int main(void)
     for (uintptr_t value = 1; value < 2000; value++)
         with_frame_pointer(value);
     CHECK(unwound - before < 10);
+#if defined(__x86_64__)
+    before = unwound;
+    CHECK(hook_of_registration());
+    CHECK_EQUAL(unwound, before);
+#endif
     wander(&work);
     CHECK(compared > KNOWN);
     return 0;

@@ -89,6 +89,7 @@ struct own {
     uint32_t calls_control; /* the lt_control.calls for which `calls` is ready; 0 none */
     struct lt_calls *calls;
     uintptr_t busy_frame; /* of the function of the library that is at work */
+    uint32_t registering; /* calls of libgcc that the thread is in, see unwind_tables.c */
 };
 extern __thread struct own lt_own;
 

@@ -137,9 +137,12 @@ static inline bool lies_in(uintptr_t address, const struct code *code)
 
 /* Whether the thread holds a lock of the unwinder or of the allocator. If the program registered
  * code with the unwinder (__register_frame), the unwinder takes a lock of its own and may allocate.
- * The thread must not enter the unwinder while it does so, nor while the allocator has a lock. */
+ * The thread must not enter the unwinder while it does so, nor while the allocator has a lock. From
+ * GCC 13 on most locks of the unwinder are no mutexes, and no hook sees them. */
 static bool must_not_unwind(struct lt_thread *t)
 {
+    if (UNLIKELY(lt_own.registering))
+        return true;
     for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
         if (lies_in(held_at(t, at)->site, &unwinder) || lies_in(held_at(t, at)->site, &allocator))
             return true;
