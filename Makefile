@@ -284,8 +284,9 @@ fuzz-streams: setup
 	$(call search,streams)
 
 # What others install, in dist/: a wheel for each machine, the sources, and one file with all
-# dependencies for the Python that runs `make`. The second wheel needs gcc-aarch64-linux-gnu.
-# auditwheel names a wheel by the oldest glibc that it can do with; more than 2.17 is an error.
+# dependencies for the Python that runs `make`. Without a cross compiler there is no wheel for
+# aarch64, and the last line says so. auditwheel names a wheel by the oldest glibc that it can do
+# with; more than 2.17 is an error.
 WHEEL_OPTIONS = --quiet --disable-pip-version-check --no-build-isolation --no-deps -w build/wheels
 define wheel
 	rm -rf build/wheels
@@ -293,7 +294,8 @@ define wheel
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --only-plat -w dist build/wheels/*.whl
 	ls dist/locktop-*manylinux_2_17_$(1)*.whl
 endef
-.PHONY: dist dist-test
+CROSS_COMPILES = echo '\#include <stdio.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1
+.PHONY: dist dist-aarch64 dist-test
 .venv/.dist: .venv/.built pyproject.toml
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check \
 	  --no-build-isolation -e '.[dist]'
@@ -301,10 +303,15 @@ endef
 dist: setup .venv/.dist
 	rm -rf dist build/wheel build/wheel-aarch64
 	$(call wheel,x86_64)
-	$(call wheel,aarch64,_PYTHON_HOST_PLATFORM=linux-aarch64,--config-settings=build-dir=build/wheel-aarch64 \
-	  --config-settings=cmake.args=-DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/release/aarch64-linux-gnu.cmake)
+	@if $(CROSS_COMPILES); then $(MAKE) --no-print-directory dist-aarch64; fi
 	$(BIN)/python release/single_file.py dist/locktop-*x86_64.whl dist/locktop.pyz
 	$(BIN)/python -c 'from scikit_build_core.build import build_sdist; build_sdist("dist")'
+	@$(CROSS_COMPILES) || echo "dist/ has no wheel for aarch64. What it needs:" \
+	  "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+
+dist-aarch64:
+	$(call wheel,aarch64,_PYTHON_HOST_PLATFORM=linux-aarch64,--config-settings=build-dir=build/wheel-aarch64 \
+	  --config-settings=cmake.args=-DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/release/aarch64-linux-gnu.cmake)
 
 # Each of them in a root file system of its own, with python3 and nothing else. Needs root and the
 # packages debootstrap and qemu-user-static; takes some five minutes.

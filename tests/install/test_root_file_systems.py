@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from support import requirements
 
 from install import root_file_system
 from install.root_file_system import MACHINES, PYTHON, ROOT
@@ -91,6 +92,7 @@ def test_the_wheel(files: Path) -> None:
 
 def test_the_wheel_on_aarch64(files: Path) -> None:
     """The emulator gives a program a wrong start time, so the tool does not find its file."""
+    requirements.command("aarch64-linux-gnu-gcc")
     _wheelhouse("arm64", files / "root" / "wheels")
     output = _run("arm64", files, "sh", "-c", _INSTALL, "-", "nothing_else", "version", "library")
     assert output.endswith("all parts hold\n")
