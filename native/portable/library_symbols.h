@@ -23,6 +23,7 @@ RENAMED(__isoc23_strtoul, strtoul, 2.2.5)
 RENAMED(__isoc23_strtoull, strtoull, 2.2.5)
 
 OLDEST(dladdr, 2.2.5)
+OLDEST(dladdr1, 2.3.3)
 OLDEST(dlsym, 2.2.5)
 OLDEST(dlvsym, 2.2.5)
 OLDEST(pthread_testcancel, 2.2.5)

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "interpose/next_definition.h"
+
 /* Before real_resolve() each pointer leads to a stand-in that resolves the functions and then calls
  * on. */
 #define HOOK(result, name, parameters, arguments)                                                  \
@@ -65,7 +67,7 @@ static void *stand_in(const char *name)
 
 static void *lookup(const char *name, const char *version)
 {
-    void *symbol = version ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
+    void *symbol = version ? next_definition(name, version, LT_COND_NEW) : dlsym(RTLD_NEXT, name);
     return symbol ? symbol : (void *)absent;
 }
 

@@ -88,6 +88,23 @@ def test_another_interposer_behind_the_library_sees_each_call(
     assert seen["taken"] == seen["released"] > acquisitions
 
 
+@pytest.mark.parametrize("how", ["preloaded", "linked"])
+def test_another_interposer_behind_the_library_sees_each_call_of_conditions(
+    how: str, compiler: Compiler
+) -> None:
+    """Its functions have no version, and a program that is linked with it asks for none."""
+    behind = compiler.program("counts_condition_calls", "-shared", "-fPIC")
+    library = preload_environment(None)["LD_PRELOAD"]
+    linked = compiler.program("passes_turns", str(behind))
+    program = linked if how == "linked" else compiler.program("passes_turns")
+    preload = library if how == "linked" else f"{library}:{behind}"
+    with Target([program], {"LD_PRELOAD": preload}) as target:
+        calls = target.truth()
+        status, lines = target.finish()
+    assert (status, lines[0]) == (0, "ok")
+    assert json.loads(lines[1]) == calls
+
+
 def test_the_library_is_silent_under_the_thread_sanitizer(compiler: Compiler) -> None:
     """The sanitizer's interceptors in the program answer before the sanitizer is ready."""
     program = compiler.program("ring_of_three", "-fsanitize=thread", "-static-libtsan")
