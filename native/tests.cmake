@@ -3,7 +3,7 @@
 # instead of the real functions.
 set(LOCKTOP_UNIT_SOURCES ${LOCKTOP_SOURCES})
 list(FILTER LOCKTOP_UNIT_SOURCES EXCLUDE REGEX "/src/interpose/")
-foreach(source annotate fast_mutex next_definition process profile real second_attempt)
+foreach(source annotate checkers fast_mutex next_definition process profile real second_attempt)
   list(APPEND LOCKTOP_UNIT_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/src/interpose/${source}.c)
 endforeach()
 # These tests do not watch their own process. In the others the watch begins in interpose/process.c,

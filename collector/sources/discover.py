@@ -23,6 +23,8 @@ _YOUNG_S = 1.0
 _REASON = b"/memfd:locktop: "
 _ERRNO = re.compile(r"\(errno (\d+)\)$")
 _LEFT_OUT = "LOCKTOP_CHILDREN leaves out this child of a watched process"
+#: The library's own text, LT_CHECKED in native/src/interpose/process.c.
+_CHECKED = "another tool checks this program, and must see its locks as they are"
 _ELSEWHERE = "set LOCKTOP_DIR to a directory that it may write to"
 _MAKE_ROOM = "make room there (or set LOCKTOP_DIR to a directory that has it)"
 #: By the error number that the library reports (native/src/shm/file.c).
@@ -226,6 +228,8 @@ def why_no_memory(target: Target) -> str:
     reason = reason_left(maps)
     if reason == _LEFT_OUT:
         return f"{reason}; start that one without it, or with this program's name in it"
+    if reason == _CHECKED:
+        return f"{reason}; run it without ThreadSanitizer, or without Valgrind"
     if reason:
         return f"the library is loaded but could not start: {reason}; {remedy(reason)}"
     if LIBRARY in maps and procfs.in_our_namespace(target.pid, "time") is False:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "interpose/checkers.h"
 
 bool mutex_may_be_tried = true;
 
@@ -24,15 +25,6 @@ static bool is_of_libc(const void *function)
     const char *slash = strrchr(info.dli_fname, '/');
     const char *name = slash ? slash + 1 : info.dli_fname;
     return !strcmp(name, "libc.so.6") || !strcmp(name, "libpthread.so.0"); /* before glibc 2.34 */
-}
-
-/* Valgrind's checkers replace libc's functions in place. */
-static bool is_under_valgrind(char *const *environ)
-{
-    for (; environ && *environ; environ++)
-        if (!strncmp(*environ, "LD_PRELOAD=", 11))
-            return strstr(*environ, "vgpreload_") != NULL;
-    return false;
 }
 
 static bool is_taken(const pthread_mutex_t *m, uint32_t tid)

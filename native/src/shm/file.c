@@ -201,6 +201,11 @@ void shm_leave_reason(const char *reason)
 {
     char name[200];
     snprintf(name, sizeof name, "locktop: %s", reason);
+    shm_name_mapping(name);
+}
+
+void shm_name_mapping(const char *name)
+{
     long fd = sys_call3(SYS_memfd_create, (long)name, 1 /* MFD_CLOEXEC */, 0);
     if (fd < 0)
         return;

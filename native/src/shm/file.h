@@ -15,4 +15,7 @@ void shm_remove(void);
 /* Leaves the reason as the name of a mapping, where a tool finds it without special rights. */
 void shm_leave_reason(const char *reason);
 
+/* The same with a whole name, "locktop: " before the reason. Calls no function of libc. */
+void shm_name_mapping(const char *name);
+
 #endif

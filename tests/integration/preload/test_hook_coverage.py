@@ -33,6 +33,9 @@ NEITHER = re.compile(
     r"|epoll_c(reate1?|tl)|sigblock|__rpc_thread_svc_\w+|svc_getreq_poll|xdr_des_block"
 )
 
+#: Exports that others call: native/src/interpose/address_sanitizer.c.
+NO_HOOKS = {"__asan_default_options"}
+
 
 def exports(path: str) -> dict[str, dict[str, int]]:
     """Return the address of each version of each function that a library exports."""
@@ -119,7 +122,7 @@ def test_a_new_lock_function_of_another_glibc_would_be_noticed(name: str) -> Non
 
 
 def test_the_library_exports_exactly_the_listed_hooks(library: dict[str, dict[str, int]]) -> None:
-    assert interposed() == set(library)
+    assert interposed() | NO_HOOKS == set(library)
 
 
 def test_no_function_is_both_interposed_and_left_alone() -> None:
