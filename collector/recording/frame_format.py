@@ -24,9 +24,12 @@ HEADER_SIZE = _HEADER.size
 _SYNC = b"LTFR"
 _CRC_AT = HEADER_SIZE - 4
 #: A snapshot of 10,000 busy threads has some 20 MB, and a million ring records have 64 MB. A
-#: stranger's snapshot may take some 16 times its bytes when it is decoded.
+#: stranger's snapshot may take some 8 times its bytes when it is decoded.
 MAX_UNPACKED = 72 << 20
 MAX_STORED = 80 << 20
+#: A stored byte unpacks to so many bytes at most, beside these few and those of the snapshot
+#: before. Crowds of threads in the same state unpack to 40 bytes for each stored byte.
+_MAX_RATIO, _ANY_RATIO = 512, 1 << 20
 #: The same for frames that are not packed.
 MAX_PLAIN = 1 << 20
 
@@ -107,6 +110,8 @@ def unpack(stored: bytes, unpacked: int, before: bytes | None = None) -> bytes:
     Raises:
         LocktopError: the bytes are damaged.
     """
+    if unpacked > _ANY_RATIO + _MAX_RATIO * len(stored) + len(before or b""):
+        raise LocktopError("damaged: a frame promises far more than it has")
     try:
         # The frame names its size, so that zstd allocates no more.
         if zstandard.frame_content_size(stored) != unpacked:

@@ -16,11 +16,15 @@ from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import LazyBlame, PackedBlame, PackedHistogram, Snapshot
+from locktop.collector.native import lib
 from locktop.collector.recording.recorded_blame import RecordedBlame
 from locktop.collector.sanitize import clean
 
 #: The largest id or counter has 64 bits. No figure of a model comes near the second.
 _MAX_INTEGER, _MAX_NUMBER = (1 << 64) - 1, 1e18
+#: The estimated memory of a decoded payload: so much for each of its bytes, and so much for any
+#: payload. Real snapshots take up to 5 bytes for each byte. A row of tiny lists takes 30.
+_MAX_MEMORY_PER_BYTE, _MAX_MEMORY_OF_SMALL = 8, 1 << 20
 #: In JSON: a number that may be too large begins with 20 digits, or has an exponent of two digits.
 #: No integer of a model is negative. Small fractions have many digits, so the first digits count.
 _STRANGE = re.compile(rb"[\":,\[]\d{20}|\d[eE]\+?\d\d|[:,\[]-\d+[,\]}]")
@@ -62,6 +66,7 @@ def decode(payload: bytes) -> Snapshot:
         LocktopError: the payload is no snapshot.
     """
     try:
+        _check_memory(payload)
         found = _DECODER.decode(payload)
         for packed in found.blame.values():
             RecordedBlame.check(packed)
@@ -90,6 +95,16 @@ def _with_blame(snapshot: Snapshot, rows: dict[int, PackedBlame]) -> Snapshot:
         for lock in snapshot.locks
     ]
     return replace(snapshot, locks=tuple(locks))
+
+
+def _check_memory(payload: bytes) -> None:
+    """Raise ValueError for a payload that would take far more memory than a real one.
+
+    A few bytes that are packed well may promise millions of tiny objects.
+    """
+    limit = _MAX_MEMORY_OF_SMALL + _MAX_MEMORY_PER_BYTE * len(payload)
+    if lib.lt_unpacked_memory(payload, len(payload), limit) > limit:
+        raise ValueError("it has more parts than a snapshot, or is cut off")
 
 
 def _check_histograms(snapshot: Snapshot) -> None:

@@ -213,6 +213,65 @@ def _value_for(value: object, chance: random.Random) -> object:
     return chance.choice(_EDGES)
 
 
+# ---- many parts in few bytes ----
+
+#: Parts that take one to nine bytes as they come, and far more as objects.
+_TINY: tuple[Any, ...] = (
+    [],
+    {},
+    [0, 0],
+    [[]],
+    ["ab"],
+    "ab",
+    300,
+    {"tid": 5},
+    [[0, 0], b"", 1, 0, 0],
+)
+_MANY = 400_000
+
+
+def crowded(seed: int) -> bytes:
+    """Return a small recording with a list or a map of very many tiny parts.
+
+    Half of the lists are of a type that the snapshot allows there.
+    """
+    chance = random.Random(seed)
+    tree = msgpack.unpackb(payload_of(chance.choice(_MAKERS)), strict_map_key=False)
+    kind = chance.randrange(4)
+    if kind == 0:
+        _grow(tree, chance)
+    elif kind == 1:
+        tree[1][chance.choice((1, 2, 77))] = crowded_blame(_MANY)
+    elif kind == 2:
+        field = chance.choice(("recent_lock_waits", "recent_thread_waits", "why", "sites"))
+        value = "" if field == "why" else []
+        tree[0][field] = dict.fromkeys(range(_MANY), value)
+    else:
+        field, part = chance.choice(
+            (("notes", "ab"), ("unobserved_waits", {"tid": 5}), ("unobserved_waiters", 300))
+        )
+        tree[0][field] = [part] * _MANY
+    return recording_of(msgpacked(tree))
+
+
+def crowded_blame(count: int) -> list[Any]:
+    """Return a PackedBlame of one row, with so many origins."""
+    return [[[0, 0]] * count, bytes(24), 1e9, 0.0, 0.0]
+
+
+def _grow(tree: Any, chance: random.Random) -> None:
+    """Make some list of the tree very long."""
+    lists, open_ = [], [tree]
+    while open_:
+        value = open_.pop()
+        if isinstance(value, list) and value is not tree:
+            lists.append(value)
+        if isinstance(value, (list, dict)):
+            open_ += value.values() if isinstance(value, dict) else value
+    grown = chance.choice(lists)
+    grown += [chance.choice([*_TINY, *grown[:1]])] * _MANY
+
+
 # ---- use ----
 
 
