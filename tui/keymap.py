@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from locktop.collector.config import settings, user_file
+from locktop.collector.config import settings, user_file, user_toml
 from locktop.collector.errors import LocktopError
 from locktop.tui.actions import ACTIONS
 from locktop.tui.screen_actions import SCREENS
@@ -113,14 +113,14 @@ def load(setting: str) -> tuple[KeyTable, list[str]]:
 def _entries(path: Path, wrong: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the right entries of a file; ``wrong`` gets a line for each other one."""
     try:
-        data = tomllib.loads(user_file.read(path).decode("utf-8-sig"))
+        data = user_toml.loads(user_file.read(path).decode("utf-8-sig"))
     except LocktopError as error:
         wrong.append(f"keymap left out: {error}")
         return
     except UnicodeDecodeError:
         wrong.append(f"keymap left out: {path} is not text in UTF-8")
         return
-    except tomllib.TOMLDecodeError as error:
+    except user_toml.NoTomlError as error:
         wrong.append(f"keymap left out: {path} is no TOML: {error}")
         return
     for action, value in data.items():

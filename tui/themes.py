@@ -8,7 +8,6 @@ Textual derives others from. ``screen`` has a colour for each style of views/sty
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from locktop import themes
-from locktop.collector.config import user_file
+from locktop.collector.config import user_file, user_toml
 from locktop.collector.errors import LocktopError
 from locktop.tui.views.styled_line import STYLES
 
@@ -75,8 +74,8 @@ def user_directory() -> Path:
 def parse(text: str, origin: str) -> ThemeFile:
     """Return the theme that the text of a file has. Raises ThemeError, which names ``origin``."""
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = user_toml.loads(text)
+    except user_toml.NoTomlError as error:
         raise ThemeError(f"{origin}: not TOML: {error}") from None
     known = {"name", "title", "dark", "ansi", "base", "screen", "style"}
     _refuse_unknown(origin, "", set(data), known)

@@ -6,7 +6,6 @@ Each field of the file counts alone: a wrong one is a message, and the others st
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from locktop.collector.config import user_file
+from locktop.collector.config import user_file, user_toml
 from locktop.collector.errors import LocktopError
 
 _Word = Annotated[str, Meta(min_length=1)]
@@ -132,14 +131,14 @@ def load(environ: Mapping[str, str] = os.environ) -> LoadedSettings:
 
 def _table(file: Path, problems: list[str]) -> dict[str, Any]:
     try:
-        return tomllib.loads(user_file.read(file).decode("utf-8-sig"))
+        return user_toml.loads(user_file.read(file).decode("utf-8-sig"))
     except user_file.FileMissingError:
         return {}
     except LocktopError as error:
         problems.append(str(error))
     except UnicodeDecodeError:
         problems.append(f"{file} is not text in UTF-8, and is left out")
-    except tomllib.TOMLDecodeError as error:
+    except user_toml.NoTomlError as error:
         problems.append(f"{file} is no TOML, and is left out: {error}")
     return {}
 

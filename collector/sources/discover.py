@@ -59,6 +59,8 @@ def _is_to_load_it(pid: int) -> bool:
 def open_memory(target: Target) -> SharedMemory:
     """Open and check the file of the process.
 
+    A file, link or FIFO of another user has no effect: anybody may put one into /dev/shm.
+
     Raises:
         NotPreloadedError: there is no file.
         LocktopError: locktop cannot use the file.
@@ -70,7 +72,8 @@ def open_memory(target: Target) -> SharedMemory:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except PermissionError:
-            refused = refused or _not_opened(path, target)
+            if not _is_strangers(path, target):
+                refused = refused or _not_opened(path, target)
         except OSError as error:
             refused = LocktopError(f"cannot open {path}: {reason_of(error)}")
     raise refused or NotPreloadedError(target, why_no_memory(target))
@@ -100,9 +103,12 @@ def open_file(path: str, target: Target) -> SharedMemory:
     """Open one file and check that it belongs to the process.
 
     Raises:
+        FileNotFoundError: there is no such file, or it belongs to a stranger.
         OSError: the file cannot be opened.
         LocktopError: the file does not belong to the process, or is damaged.
     """
+    if _is_strangers(path, target):
+        raise FileNotFoundError(path)
     # O_NONBLOCK: for a FIFO of that name, open() must not wait for a writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
@@ -113,12 +119,10 @@ def open_file(path: str, target: Target) -> SharedMemory:
         raise
     try:
         about = os.fstat(fd)
+        if about.st_uid not in (target.uid, 0):  # put there in this moment
+            raise FileNotFoundError(path)
         if not stat.S_ISREG(about.st_mode):
             raise LocktopError(f"{path} is not a regular file")
-        if about.st_uid not in (target.uid, 0):
-            raise LocktopError(
-                f"{path} belongs to user {user_name(about.st_uid)}, not to that of process {target}"
-            )
         memory = SharedMemory(fd, path)
         check_header(memory, target)
         check_mapped(memory, target)
@@ -126,6 +130,14 @@ def open_file(path: str, target: Target) -> SharedMemory:
         os.close(fd)
         raise
     return memory
+
+
+def _is_strangers(path: str, target: Target) -> bool:
+    """Return whether the file belongs neither to the user of the process nor to root."""
+    try:
+        return os.lstat(path).st_uid not in (target.uid, 0)
+    except OSError:
+        return False
 
 
 def check_header(memory: SharedMemory, target: Target) -> layout.Header:
@@ -305,7 +317,9 @@ def _candidate(pid: int) -> Candidate | None:
     except (OSError, LocktopError):
         return None
     why = "" if LIBRARY in maps else why_not_preloaded(pid)
-    if not why and not any(os.path.exists(path) for path in paths(target)):
+    if not why and not any(
+        os.path.exists(path) and not _is_strangers(path, target) for path in paths(target)
+    ):
         why = why_no_memory(target)
     return Candidate(
         pid=pid,

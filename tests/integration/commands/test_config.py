@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support import tool
+
+from locktop.tui import keymap
 
 
 def test_a_new_file_is_written_once(tmp_path: Path) -> None:
@@ -39,3 +42,48 @@ def test_two_rates_are_one_too_many() -> None:
     done = tool.run("--rate", "2", "--interval", "1", "list")
     assert done.returncode == 2
     assert "--rate and --interval" in done.stderr
+
+
+#: Content of a file that is no use to anybody, by what is odd about it.
+_ODD = {
+    "deep lists": b"a = " + b"[" * 100_000,
+    "brackets": b"[" * 100_000,
+    "deep tables": b"a = " + b"{a=" * 100_000,
+    "deep names": b"a" + b".a" * 500 + b" = 1",
+    "digits": b"rate = " + b"9" * 10_000,
+    "no text": b"\xff\xfe\x80",
+    "zeros": bytes(1000),
+    "keys": b'"\\n\\u001b[2J" = 1\n',
+}
+
+
+@pytest.mark.parametrize("content", _ODD.values(), ids=_ODD)
+def test_odd_settings_are_one_line(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "locktop").mkdir()
+    (tmp_path / "locktop" / "config.toml").write_bytes(content)
+    done = tool.run("config", environment={"XDG_CONFIG_HOME": str(tmp_path)})
+    assert done.returncode == 2
+    _check_line(done.stderr)
+
+
+@pytest.mark.parametrize("content", _ODD.values(), ids=_ODD)
+def test_odd_themes_and_keys_are_one_line(content: bytes, tmp_path: Path) -> None:
+    directory = tmp_path / "locktop"
+    (directory / "themes").mkdir(parents=True)
+    (directory / "themes" / "odd.toml").write_bytes(content)
+    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
+    done = tool.run("--theme", "odd", "-p", 1, environment=environment)
+    assert done.returncode == 2
+    _check_line(done.stderr.splitlines(keepends=True)[0])
+    assert "Traceback" not in done.stderr
+    (directory / "keys.toml").write_bytes(content)
+    _, wrong = keymap.load(str(directory / "keys.toml"))
+    (line,) = wrong
+    assert line.isprintable()
+
+
+def _check_line(errors: str) -> None:
+    assert errors.startswith("locktop: "), errors
+    assert errors.count("\n") == 1
+    assert errors.removesuffix("\n").isprintable()
+    assert len(errors) < 600
