@@ -40,6 +40,7 @@ from locktop.tui.commands import (
 )
 from locktop.tui.exit_status import EXIT_HANG_UP, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
 from locktop.tui.terminal.lost_output import discard, discard_if_lost, is_lost_terminal
+from locktop.tui.terminal.lost_terminal import hang_up_reported
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -191,7 +192,8 @@ def _run(argv: Sequence[str] | None) -> int:
         options.apply_settings(arguments)
         for problem in arguments.settings_problems:
             _complain(problem)
-        status: int = arguments.execute(arguments)
+        with hang_up_reported():
+            status: int = arguments.execute(arguments)
     except SystemExit:  # of argparse, which may have printed the help
         sys.stdout.flush()
         raise

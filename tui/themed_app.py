@@ -7,8 +7,9 @@ import gc
 import signal
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -22,6 +23,7 @@ from locktop.tui.exit_status import EXIT_SCREEN_FAULT
 from locktop.tui.input_options import DEFAULT_INPUT, InputOptions
 from locktop.tui.terminal import clipboard, terminal_program
 from locktop.tui.terminal.driver import Meter, MeteredDriver, metered_driver
+from locktop.tui.terminal.end_signals import EndSignals
 from locktop.tui.terminal.watchdog import Launched, Watchdog
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -79,6 +81,8 @@ class ThemedApp(App[Result]):
         self.theme = wanted if wanted in self._themes else fallback
         self._colourless = colourless
         self._handlers: dict[int, Any] = {}
+        #: The signals that end the app, which run_app() handles.
+        self.end_signals = EndSignals()
         self._faults: dict[str, None] = {}  # different tracebacks, the oldest first
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -92,7 +96,8 @@ class ThemedApp(App[Result]):
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self.is_headless:
             loop = asyncio.get_running_loop()
-            self._handlers = _close_on_end_signals(self, loop) | _pass_on_user_signal(self, loop)
+            self._handlers = _pass_on_user_signal(self, loop)
+            self.end_signals.obey(partial(_close, self, loop))
 
     async def on_event(self, event: events.Event) -> None:
         """Clear the message before the key that may cause the next one.
@@ -211,6 +216,7 @@ class ThemedApp(App[Result]):
 def run_app(
     app: ThemedApp[Any],
     launched: Launched | None = None,
+    signals: EndSignals | None = None,
 ) -> int:
     """Run the app on this terminal until the user quits; return the exit status.
 
@@ -219,34 +225,53 @@ def run_app(
     Args:
         app: the app.
         launched: the program that the app shows, if locktop started that program.
+        signals: the signals that end the app, if the caller handles them already.
     """
+    with ExitStack() as stack:
+        # Before Textual sets the terminal: the default action would leave it as set.
+        app.end_signals = signals or stack.enter_context(EndSignals())
+        stack.enter_context(_job_signals_restored())
+        return _run_app(app, launched)
+
+
+def _run_app(app: ThemedApp[Any], launched: Launched | None) -> int:
     try:
         with Watchdog(lambda number: app.meter.abandon(number), launched):
-            app.run(mouse=app.begins_with_mouse)
+            if app.end_signals.first is None:
+                app.run(mouse=app.begins_with_mouse)
     except Exception:
         traceback.print_exc()
         return EXIT_SCREEN_FAULT
     finally:
         app.restore_handlers()
         app.print_faults()
+    if app.end_signals.first is not None:
+        return 128 + app.end_signals.first
     status = app.return_code
     return EXIT_SCREEN_FAULT if status is None or status == _TEXTUAL_FAULT else status
 
 
-def _close_on_end_signals(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
-    """Close the app at SIGTERM and SIGHUP; return the handlers from before.
+@contextmanager
+def _job_signals_restored() -> Iterator[None]:
+    """Restore the handlers that Textual sets for the stop of the process and for its going on."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
-    The handlers are not the event loop's. When the loop had ended, a signal would end the process
+
+def _close(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop, number: int) -> None:
+    """Close the app at a signal.
+
+    The handler is not the event loop's. When the loop had ended, a signal would end the process
     at once and leave a launched program behind. A shell and the kernel may both send a signal.
     """
-
-    def close(number: int, _: object) -> None:
-        if loop.is_closed():
-            raise SystemExit(128 + number)
-        app.meter.hurry()
-        loop.call_soon_threadsafe(app.exit, None, 128 + number)
-
-    return {number: signal.signal(number, close) for number in (signal.SIGTERM, signal.SIGHUP)}
+    if loop.is_closed():
+        raise SystemExit(128 + number)
+    app.meter.hurry()
+    loop.call_soon_threadsafe(app.exit, None, 128 + number)
 
 
 def _pass_on_user_signal(app: ThemedApp[Any], loop: asyncio.AbstractEventLoop) -> dict[int, Any]:

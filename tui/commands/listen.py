@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import gc
 import math
-import signal
 import sys
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, stream_options
 from locktop.tui.commands.options import add_screen, no_terminal, screen_start
+from locktop.tui.terminal.end_signals import EndSignals
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -57,22 +56,19 @@ def execute(arguments: argparse.Namespace) -> int:
     url = stream_url.parse(arguments.url, listens=True)
     if not arguments.once and no_terminal():
         raise LocktopError(f"the screen needs a terminal; {no_terminal()} use `--once`")
-    # The handler raises nothing: Python drops an exception in some places of an import.
-    arrived: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: arrived.append(number))
-    listener = Listener(url, stream_options.files(arguments), arguments.plain)
-    try:
-        stream_options.warn_of_udp(url)
-        _say(f"listening at {listener.url}")
-        if not arguments.once and not arrived:
-            return _show(listener, arguments)
-        return _print_first(listener, arrived)
-    finally:
-        listener.stop()
+    with EndSignals() as signals:
+        listener = Listener(url, stream_options.files(arguments), arguments.plain)
+        try:
+            stream_options.warn_of_udp(url)
+            _say(f"listening at {listener.url}")
+            if not arguments.once:
+                return _show(listener, arguments, signals)
+            return _print_first(listener, signals)
+        finally:
+            listener.stop()
 
 
-def _show(listener: Listener, arguments: argparse.Namespace) -> int:
+def _show(listener: Listener, arguments: argparse.Namespace, signals: EndSignals) -> int:
     gc.disable()  # as in attach.py
     from locktop.tui.app import LocktopApp
     from locktop.tui.listen_feed import ListenFeed
@@ -88,16 +84,16 @@ def _show(listener: Listener, arguments: argparse.Namespace) -> int:
         start=screen_start(arguments),
         input_options=options.input_options(arguments),
     )
-    return run_app(app)
+    return run_app(app, signals=signals)
 
 
-def _print_first(listener: Listener, signals: Sequence[int]) -> int:
+def _print_first(listener: Listener, signals: EndSignals) -> int:
     """Print the first snapshot, unless a signal ends the command before."""
     from locktop.collector.stream.stream_sender import Outbox
 
     outbox, newest, until = Outbox(), None, math.inf
     listener.start(outbox.put, _say)
-    while not signals:
+    while signals.first is None:
         scan = outbox.take(_POLL_S)
         newest = scan.snapshot if scan is not None else newest
         if newest is None:
@@ -108,7 +104,7 @@ def _print_first(listener: Listener, signals: Sequence[int]) -> int:
         if _print(newest):
             return 0
         newest = None
-    return 128 + signals[0]
+    return 128 + signals.first
 
 
 def _print(snapshot: Snapshot) -> bool:

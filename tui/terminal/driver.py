@@ -8,6 +8,7 @@ any bytes.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import selectors
@@ -16,6 +17,7 @@ import sys
 import termios
 import threading
 import time
+import tty
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import IO, Any
@@ -23,7 +25,7 @@ from typing import IO, Any
 from textual import events
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._xterm_parser import XTermParser
-from textual.constants import ESCAPE_DELAY
+from textual.constants import DISABLE_KITTY_KEY, ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 from textual.message import Message
@@ -45,6 +47,13 @@ _INPUT_BYTES = 4096
 #: After a read, Textual's parser is told the time so often, seconds. An escape may be a key or the
 #: begin of a sequence, and the parser decides after ESCAPE_DELAY.
 _TICK_S = 0.1
+
+
+#: What Textual sets at the start: second screen, no cursor, focus, paste, no wrapping, keyboard.
+#: The flags of the keyboard are set, not pushed: the end takes one set of flags away.
+_MODES = "\x1b[?1049h\x1b[?25l\x1b[?1004h\x1b[?2004h\x1b[?7l" + (
+    "" if DISABLE_KITTY_KEY else "\x1b[=25u"
+)
 
 
 class Meter:
@@ -202,7 +211,7 @@ class MeteredDriver(LinuxDriver):
         self._is_ascii = not shows_utf8(first_environment())
         self._patience = Patience(self._metered, lambda: self._writer_thread, PATIENCE_S)
         self._last_words: list[str] | None = None  # written since the app began to end
-        self._given_back = False  # whether the terminal is the shell's
+        self._given_back = True  # whether the terminal is the shell's
         self._end_of_input = os.eventfd(0)
         self.meter.hurry = self._patience.start
         self.meter.abandon = self._patience.give_up
@@ -235,13 +244,52 @@ class MeteredDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Start, or continue after a stop."""
+        if not self._given_back:
+            self._set_terminal_again()
+            return
         self._metered.dropping, self._last_words = False, None
         self._cells.resize(*self._get_terminal_size())
         self._given_back = False
+        self._loop = asyncio.get_running_loop()
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        if self.input_tty:
+        if self._must_signal_resume:  # in the background, where nothing may be set
+            self._given_back = True
+        elif self.input_tty:
             self.write(QUESTION)
             self.flush()
+
+    def _sigtstp_application(self, *arguments: object) -> None:
+        """SIGTSTP: reset the terminal if it is the screen's, and stop."""
+        if self._given_back:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            super()._sigtstp_application(*arguments)
+
+    def _sigcont_application(self, *arguments: object) -> None:
+        """SIGCONT: continue after SIGTSTP. Anybody may send SIGCONT at any other time.
+
+        Textual would start application mode again, with second threads that never end.
+        """
+        if self._must_signal_resume:
+            super()._sigcont_application(*arguments)
+        elif not self._given_back:
+            self._loop.call_soon_threadsafe(self._set_terminal_again)
+
+    def _set_terminal_again(self) -> None:
+        """Set the modes again, and paint all: after SIGSTOP a shell may have changed both."""
+        if self._given_back:
+            return
+        with contextlib.suppress(termios.error):
+            modes = termios.tcgetattr(self.fileno)
+            modes[tty.LFLAG] = self._patch_lflag(modes[tty.LFLAG])
+            modes[tty.IFLAG] = self._patch_iflag(modes[tty.IFLAG])
+            modes[tty.CC][termios.VMIN] = 1
+            termios.tcsetattr(self.fileno, termios.TCSANOW, modes)
+        self.write(_MODES)
+        self._enable_mouse_support()
+        self.flush()
+        self.forget_cells()
+        self._app.call_later(self._app.screen.refresh)
 
     def process_message(self, message: Message) -> None:
         """Pass on what the terminal sent, but not the answer to the driver's own question."""

@@ -16,12 +16,14 @@ def run(command: Sequence[str]) -> str:
     The event loop stands still meanwhile, so that nothing paints over the program. The scans go on
     in their thread.
     """
-    # Ctrl+C is for the program. A handler, unlike SIG_IGN, is not passed on to it.
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    # Ctrl+C and Ctrl+\ are for the program. A handler, unlike SIG_IGN, is not passed on to it.
+    keys = (signal.SIGINT, signal.SIGQUIT)
+    before = {number: signal.signal(number, lambda *_: None) for number in keys}
     try:
         status = subprocess.run(command, check=False).returncode
     except OSError as error:
         return f"{command[0]} could not be started: {reason_of(error)}"
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return f"{shlex.join(command)} ended with status {status}" if status else ""

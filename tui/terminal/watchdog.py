@@ -1,4 +1,4 @@
-"""Ends the tool in any case after SIGTERM, SIGHUP or the loss of the terminal.
+"""Ends the tool in any case after an end signal or the loss of the terminal.
 
 Usually the app closes itself. The event loop may be stuck though, and so may a thread that the end
 waits for. So a thread of its own watches the terminal and the signals, and ends the process late.
@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol, Self
 
+from locktop.tui.terminal.end_signals import END_SIGNALS
+
 #: Seconds from the signal to the end of the process. The promise of the documents is 5 s.
 LIMIT_S = 4.0
 #: Seconds for the writer to leave the terminal, and for the reset.
@@ -25,7 +27,8 @@ _RESET_WITHIN_S = 0.2
 _PAUSE_S = 0.01
 #: Wakes a thread that is blocked in a write. Nothing else uses this signal.
 _WAKE_SIGNAL = signal.SIGURG
-_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+#: Not SIGALRM, which the driver sends itself. SIGINT and SIGQUIT may be keys for an editor.
+_WATCHED = END_SIGNALS - {signal.SIGALRM, signal.SIGINT, signal.SIGQUIT}
 _STOP = b"\0"  # no signal has this number
 #: Undoes the drawing set, and what Textual sets: wrapping, mouse, paste, keyboard, other screen,
 #: cursor, focus, colours.
@@ -67,6 +70,7 @@ class Watchdog:
 
     def __enter__(self) -> Self:
         """Start the thread. Only the main thread may do that."""
+        self._main = threading.get_ident()
         self._wake, self._woken = os.pipe()
         for end in (self._wake, self._woken):
             os.set_blocking(end, False)
@@ -116,8 +120,11 @@ class Watchdog:
                 os.kill(os.getpid(), signal.SIGHUP)
                 return signal.SIGHUP
             numbers = os.read(self._wake, 4096)
+            if set(numbers) - {_WAKE_SIGNAL, *_STOP}:
+                # The kernel may have chosen another thread, and only the main one runs handlers.
+                signal.pthread_kill(self._main, _WAKE_SIGNAL)
             for number in numbers:
-                if number in _END_SIGNALS:
+                if number in _WATCHED:
                     return number
             if _STOP in numbers:
                 return None
