@@ -200,6 +200,10 @@ class Terminal:
         """The attributes of the terminal."""
         return termios.tcgetattr(self._master)
 
+    def set_modes(self, modes: list[Any]) -> None:
+        """Set the attributes, as another program on the terminal does."""
+        termios.tcsetattr(self._master, termios.TCSANOW, modes)
+
     def fill(self) -> None:
         """Read no more, and have the child write until the terminal takes no more."""
         interval_s = self.tell("settle")["interval_s"]

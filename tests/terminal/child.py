@@ -7,12 +7,14 @@ A command is a line. ``tick N`` publishes the large snapshot of that tick. ``cal
 snapshot with many callers. ``hostile`` publishes one with wide and combining characters. ``same``
 publishes the last snapshot again. ``settle`` only waits. The child answers with a line of JSON as
 soon as the writer has all output of the command. The answer has the text that the screen is to
-show. After the answer to ``stick`` the event loop is busy for ever.
+show. After ``memory`` it also has the collections of all garbage, and the strips that exist. After
+the answer to ``stick`` the event loop is busy for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -26,6 +28,7 @@ from parent_watch import end_with_parent
 from support.feed import HandFeed, text_of
 from textual._context import active_app
 from textual.pilot import Pilot
+from textual.strip import Strip
 from unit.builders import scenarios
 
 from locktop.collector.model import Snapshot
@@ -91,7 +94,14 @@ def main() -> None:
             if word in (*MADE, "same"):
                 feed.publish(replace(last))
             text = asyncio.run_coroutine_threadsafe(settle(app), loop).result()
-            answer = {"queued": app.meter.queued, "interval_s": feed.interval_s, "text": text}
+            answer: dict[str, object] = {
+                "queued": app.meter.queued,
+                "interval_s": feed.interval_s,
+                "text": text,
+            }
+            if word == "memory":
+                answer["collections"] = gc.get_stats()[2]["collections"]
+                answer["strips"] = sum(isinstance(one, Strip) for one in gc.get_objects())
             if word == "stick":
                 asyncio.run_coroutine_threadsafe(stick(), loop)
                 stuck.wait()

@@ -127,7 +127,7 @@ def test_modes_that_changed_during_a_stop_are_set_again(terminal: Terminal) -> N
     modes = terminal.modes
     assert modes != terminal.modes_before
     _stop(terminal.process)
-    termios.tcsetattr(terminal._master, termios.TCSANOW, terminal.modes_before)
+    terminal.set_modes(terminal.modes_before)
     mark = terminal.received
     terminal.process.send_signal(signal.SIGCONT)
     terminal.wait_text(_OTHER_SCREEN.decode(), mark)
@@ -198,9 +198,7 @@ sys.exit(cli.main(sys.argv[1:]))
 """
 
 
-def test_a_signal_before_the_first_frame_ends_the_screen(
-    start_target: StartTarget, tmp_path: Path
-) -> None:
+def test_a_signal_before_the_first_frame_ends_the_screen(start_target: StartTarget) -> None:
     target = start_target("mutex_orders", "inversion")
     target.expect("ok")
     screen = _Screen([sys.executable, "-c", _IN_THE_MIDDLE, "-p", str(target.pid)])

@@ -14,7 +14,8 @@ from locktop.tui.themes import style_of
 from locktop.tui.views.cells import plain
 from locktop.tui.views.styled_line import Line, changed_cells
 
-_KEPT_STRIPS = 2048
+#: A strip takes some 5 kB with Textual's own caches; no widget has so many rows.
+_KEPT_STRIPS = 256
 
 #: The mark of a line: none, the cursor of the list in use, the cursor of another list.
 PLAIN, CURSOR, CURSOR_ELSEWHERE = 0, 1, 2

@@ -46,7 +46,7 @@ def test_a_small_recording_takes_little_memory(tmp_path: Path) -> None:
     file = tmp_path / "r"
     file.write_bytes(hostile.recording_of(_crowded_payload()))
     assert file.stat().st_size < 30_000
-    process = tool.start("check", file)
+    process = tool.start("check", str(file))
     errors, max_kb = _ended(process)
     assert process.returncode == 2
     assert errors.startswith("locktop: ")
