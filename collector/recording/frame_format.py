@@ -28,8 +28,8 @@ _CRC_AT = HEADER_SIZE - 4
 MAX_UNPACKED = 72 << 20
 MAX_STORED = 80 << 20
 #: A stored byte unpacks to so many bytes at most, beside these few and those of the snapshot
-#: before. Crowds of threads in the same state unpack to 40 bytes for each stored byte.
-_MAX_RATIO, _ANY_RATIO = 512, 1 << 20
+#: before. Locks or threads that differ in their ids alone unpack to some 260 bytes for each byte.
+_MAX_RATIO, _ANY_RATIO = 1024, 1 << 20
 #: The same for frames that are not packed.
 MAX_PLAIN = 1 << 20
 

@@ -11,7 +11,7 @@ from unit.export.test_snapshot_codec import full
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_codec
 from locktop.collector.model import LazyBlame, PackedBlame, PlainHistogram, Snapshot
-from locktop.collector.recording import snapshot_payload
+from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.recorded_blame import RecordedBlame
 
 _ROW = (1, 7, 2_000)  # origin, tid, ticks
@@ -48,6 +48,19 @@ def test_an_own_payload_is_read_as_one_of_a_stranger() -> None:
         payload = snapshot_payload.encode(made)
         own, checked = snapshot_payload.decode_own(payload), snapshot_payload.decode(payload)
         assert snapshot_payload.encode(own) == snapshot_payload.encode(checked) == payload
+
+
+@pytest.mark.parametrize(("field", "id_"), [("threads", "tid"), ("locks", "id")])
+def test_a_crowd_that_differs_in_ids_alone_comes_back(field: str, id_: str) -> None:
+    """The near miss of a stranger's few bytes that promise much."""
+    made = scenarios.normal()
+    last = getattr(made, field)[-1]
+    crowd = tuple(replace(last, **{id_: 10_000 + number}) for number in range(20_000))
+    payload = snapshot_payload.encode(replace(made, **{field: crowd}))
+    stored = frame_format.packed(payload)
+    assert len(payload) > 200 * len(stored)
+    found = snapshot_payload.decode(frame_format.unpack(stored, len(payload)))
+    assert len(getattr(found, field)) == len(crowd)
 
 
 def test_blame_in_rows_comes_back_as_rows() -> None:
