@@ -59,10 +59,10 @@ class Hang(Struct, frozen=True, gc=False):
     tids: tuple[int, ...]  # the threads that wait, in order of tid
     is_lower_bound: bool = False  # the wait had begun before the first scan
     doubt: str = ""  # what else may end a wait, if the hang is not certain
-    #: By tid, the present value of the word that the thread waits for, if it is another one than
-    #: before the wait: the thread need not wait, but nobody has woken it.
+    #: By tid, the present value of the word that the thread waits for, if the value has changed.
+    #: The thread need not wait, but nobody has woken it.
     changed_words: Mapping[int, int] = {}
-    #: By tid, the call of a thread that waits for room in a full pipe, or for data of a pipe.
+    #: By tid, the call of a thread that waits for room in a pipe, or for data.
     calls: Mapping[int, str] = {}
 
 

@@ -30,7 +30,7 @@ CORPUS = sorted((Path(__file__).parent / "corpus/recordings").iterdir())
 _NS = 1_000_000_000
 #: A frame of the largest size, decoded and written again.
 MAX_MEMORY = 600 << 20
-#: What a recording of some kilobytes may take.
+#: A recording of some kilobytes may take so much.
 MAX_MEMORY_OF_SMALL = 100 << 20
 
 

@@ -49,7 +49,7 @@ _INPUT_BYTES = 4096
 _TICK_S = 0.1
 
 
-#: What Textual sets at the start: second screen, no cursor, focus, paste, no wrapping, keyboard.
+#: Textual sets these at the start: second screen, no cursor, focus, paste, no wrapping, keyboard.
 #: The flags of the keyboard are set, not pushed: the end takes one set of flags away.
 _MODES = "\x1b[?1049h\x1b[?25l\x1b[?1004h\x1b[?2004h\x1b[?7l" + (
     "" if DISABLE_KITTY_KEY else "\x1b[=25u"

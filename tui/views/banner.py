@@ -63,7 +63,7 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
 
 
 def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:
-    """That all threads wait for each other, and a line for each of their source locations."""
+    """The lines of a hang: a title, and a line for each source location of its threads."""
     found = long_hang(index.snapshot)
     if found is None:
         return ()

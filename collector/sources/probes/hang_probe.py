@@ -1,8 +1,8 @@
 """Whether a whole process hangs: each thread waits for what only such a thread can do.
 
-No holder need be known to prove that. Each thread sleeps in a futex call without a time limit, and
-its word lies in memory that no other process shares. Only a thread of the process can end such a
-sleep (futex(2)), and all of them sleep. The kernel is queried twice. A thread that got no CPU
+No holder need be known to prove that. Each thread sleeps in a futex call without a time limit. Its
+word lies in memory that no other process shares. Only a thread of the process can end such a sleep
+(futex(2)), and all of them sleep. The kernel is queried twice. A thread that got no CPU
 between the two queries slept throughout. So at a moment between them all threads slept at once.
 
 A signal handler, a debugger or io_uring can end such a sleep, too. Then the hang is not certain.

@@ -1,4 +1,5 @@
-// Three threads wait until a number is not 0. Another thread adds to the number, and notifies nobody.
+// Three threads wait until a number is not 0. Another thread adds to the number, and notifies
+// nobody.
 #include <atomic>
 #include <thread>
 #include <vector>

@@ -1,12 +1,14 @@
-/* Threads wait without a time limit. The argument says who may still end a wait, or that nobody may:
- *   nobody, handler_of_lock: the threads wait for each other; the latter has a signal handler, too
- *   server: main waits in epoll_wait
- *   handler: main waits for a semaphore that a signal handler posts
- *   pipe: main reads from a pipe that a signal handler writes to
- *   timed: a thread waits for a condition with a time limit
- *   other_process: main waits for a semaphore in shared memory
- *   sleep: main sleeps for long
- *   comes: a thread begins to wait only later, when a line comes
+/* Threads wait without a time limit. The argument says whether something else may end a wait.
+ *
+ *   nobody           the threads wait for each other
+ *   handler_of_lock  the same, and the program has a signal handler
+ *   server           main waits in epoll_wait
+ *   handler          main waits for a semaphore that a signal handler posts
+ *   pipe             main reads from a pipe that a signal handler writes to
+ *   timed            a thread waits for a condition with a time limit
+ *   other_process    main waits for a semaphore in shared memory
+ *   sleep            main sleeps for long
+ *   comes            a thread begins to wait only when a line comes
  */
 #include <semaphore.h>
 #include <signal.h>

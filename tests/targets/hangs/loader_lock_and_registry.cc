@@ -1,5 +1,6 @@
-// A thread holds the lock of the loader, and wants a mutex: dlopen() runs the constructor of a plugin.
-// Another thread holds the mutex, and its first use of a thread_local wants the loader's lock.
+// A thread holds the lock of the loader, and wants a mutex: dlopen() runs the constructor of a
+// plugin. Another thread holds the mutex, and its first use of a thread_local wants the loader's
+// lock.
 #include <atomic>
 #include <mutex>
 #include <string>

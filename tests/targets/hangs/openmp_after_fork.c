@@ -1,5 +1,5 @@
-/* A process forks after a parallel region, and its child begins another one. The child waits for the
- * threads of the team, which stayed in the parent. The child's pid is the first line. */
+/* A process forks after a parallel region, and its child begins another one. The child waits for
+ * the threads of the team, which stayed in the parent. The child's pid is the first line. */
 #include <sys/wait.h>
 
 #include "../target.h"

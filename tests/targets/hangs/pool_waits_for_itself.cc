@@ -1,4 +1,4 @@
-// Each task of a thread pool waits for a task that is behind it in the queue of the same pool.
+// Each task of a thread pool waits for a task behind it in the queue of the same pool.
 #include <atomic>
 #include <condition_variable>
 #include <functional>

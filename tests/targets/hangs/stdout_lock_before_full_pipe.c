@@ -1,5 +1,5 @@
-/* Nobody reads a log. One thread holds the lock of stdout, and waits for room in the pipe behind it.
- * The others wait for the lock. */
+/* Nobody reads a log. One thread holds the lock of stdout, and waits for room in the pipe behind
+ * it. The others wait for the lock. */
 #include "../target.h"
 
 enum { WORKERS = 5 };

@@ -13,7 +13,6 @@ from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
     Event,
-    Hang,
     Held,
     Kind,
     Lock,
@@ -292,20 +291,6 @@ def deadlock() -> Snapshot:
         locks=forks + calm.locks,
         deadlocks=(Deadlock(True, 41.7, cycle),),
     )
-
-
-def hang(certain: bool = True) -> Snapshot:
-    """All threads wait for each other, and no cycle of locks is known."""
-    stuck = deadlock()
-    waiting = tuple(thread for thread in stuck.threads if thread.waiting_for is not None)
-    whole = Hang(
-        certain=certain,
-        since_s=12.5,
-        tids=tuple(thread.tid for thread in waiting),
-        doubt="" if certain else "a handler of SIGTERM may wake a thread",
-        changed_words={waiting[0].tid: 3},
-    )
-    return replace(stuck, threads=waiting, deadlocks=(), hang=whole)
 
 
 def orders(of: Snapshot | None = None, unproven: int = 3) -> Snapshot:

@@ -9,6 +9,7 @@ from locktop.collector.export import check_report
 from locktop.collector.export.snapshot_codec import document
 from locktop.collector.format import hang, verdict
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.model import Hang, Snapshot
 from locktop.collector.watch.alerts import AlertKind, Alerts
 from locktop.tui import accessible
 from locktop.tui.views.banner import banner, no_deadlock
@@ -17,8 +18,22 @@ from locktop.tui.views.styled_line import line_text
 from locktop.tui.views.verdict_flag import verdict_flag
 
 
+def hanging(certain: bool = True) -> Snapshot:
+    """All threads wait for each other, and no cycle of locks is known."""
+    stuck = scenarios.deadlock()
+    waiting = tuple(thread for thread in stuck.threads if thread.waiting_for is not None)
+    whole = Hang(
+        certain=certain,
+        since_s=12.5,
+        tids=tuple(thread.tid for thread in waiting),
+        doubt="" if certain else "a handler of SIGTERM may wake a thread",
+        changed_words={waiting[0].tid: 3},
+    )
+    return replace(stuck, threads=waiting, deadlocks=(), hang=whole)
+
+
 def test_a_certain_hang_is_a_deadlock_in_one_line() -> None:
-    snapshot = scenarios.hang()
+    snapshot = hanging()
     count = len(snapshot.threads)
     assert verdict.is_deadlocked(snapshot)
     line = verdict.line(snapshot)
@@ -31,7 +46,7 @@ def test_a_certain_hang_is_a_deadlock_in_one_line() -> None:
 
 
 def test_a_doubtful_hang_counts_when_it_has_lasted() -> None:
-    snapshot = scenarios.hang(certain=False)
+    snapshot = hanging(certain=False)
     assert not verdict.is_deadlocked(snapshot)
     assert verdict.is_doubtful(snapshot)
     assert verdict.line(snapshot).startswith("cannot tell whether there is a deadlock: all ")
@@ -43,7 +58,7 @@ def test_a_doubtful_hang_counts_when_it_has_lasted() -> None:
 
 
 def test_the_groups_have_all_threads_of_the_hang() -> None:
-    snapshot = scenarios.hang()
+    snapshot = hanging()
     assert snapshot.hang is not None
     tids = [thread.tid for group in hang.groups(snapshot) for thread in group.threads]
     assert sorted(tids) == sorted(snapshot.hang.tids)
@@ -51,7 +66,7 @@ def test_the_groups_have_all_threads_of_the_hang() -> None:
 
 def test_the_screen_says_so_within_its_width() -> None:
     for certain, word in ((True, "HANG"), (False, "HANG?")):
-        index = SnapshotIndex(scenarios.hang(certain))
+        index = SnapshotIndex(hanging(certain))
         assert verdict_flag(index) == word
         for width in (80, 120):
             lines = [line_text(line) for line in banner(index, 3, width)]
@@ -65,15 +80,15 @@ def test_the_screen_says_so_within_its_width() -> None:
 
 def test_a_hang_is_one_alert() -> None:
     alerts = Alerts(None)
-    (alert,) = alerts.due(scenarios.hang())
+    (alert,) = alerts.due(hanging())
     assert alert.kind is AlertKind.DEADLOCK
     alerts.mark_reported(alert)
-    assert alerts.due(scenarios.hang()) == []
-    assert Alerts(None).due(scenarios.hang(certain=False)) == []
+    assert alerts.due(hanging()) == []
+    assert Alerts(None).due(hanging(certain=False)) == []
 
 
 def test_a_hang_is_part_of_the_document() -> None:
-    snapshot = scenarios.hang()
+    snapshot = hanging()
     written = document(snapshot)
     assert written["hang"]["certain"] is True
     assert written["hang"]["changed_words"] == {str(snapshot.threads[0].tid): 3}
