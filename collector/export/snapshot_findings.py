@@ -82,6 +82,9 @@ class HangEntry(Struct, kw_only=True, gc=False, rename={"is_lower_bound": "at_le
     calls: Annotated[
         dict[IdKey, str], meaning("By tid: the call of a thread that waits at a pipe.")
     ] = {}
+    gil_waiters: Annotated[
+        list[Tid], meaning("The threads that wait for the lock of a Python interpreter (GIL).")
+    ] = []
 
 
 class BlockingRootEntry(Struct, kw_only=True, gc=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -21,10 +22,13 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.symbols.python.interpreter import is_interpreter_module
 
 _MAX_GROUPS = 8
 _MAX_NAMED = 4
 _MAX_FRAMES = 30
+#: The name of an object that is called after a source location.
+_IN_CODE = re.compile(r"^\w+ (?:made )?in .+\)$")
 _REMEDY = (
     "Nothing in this process will ever run again, and no other process can wake it. Save this"
     " report, and restart the process."
@@ -48,7 +52,7 @@ class HungThreads(Struct, frozen=True):
     @property
     def where(self) -> str:
         """The source location: " in f (file.c:7)", "" unknown."""
-        if self.frame is None:
+        if self.frame is None or _IN_CODE.search(self.what):
             return ""
         line = file_and_line(self.frame)
         return f" in {function_name(self.frame)}" + (f" ({line})" if line else "")
@@ -151,13 +155,19 @@ def _described(
         stack = wait.stack
     elif wait is None and unobserved is not None and unobserved.stack:
         stack = unobserved.stack
-    frame = innermost_own_frame(snapshot.stacks.get(stack, ()))
+    frames = snapshot.stacks.get(stack, ())
+    waits_for_gil = snapshot.hang is not None and thread.tid in snapshot.hang.gil_waiters
+    if waits_for_gil:
+        frames = tuple(frame for frame in frames if not is_interpreter_module(frame.module))
+    frame = innermost_own_frame(frames)
     if frame is None and wait is not None:
         frame = snapshot.sites.get(wait.site)
     what = "an unknown object"
     if snapshot.hang is not None and thread.tid in snapshot.hang.calls:
         call = snapshot.hang.calls[thread.tid]
         what = f"{'room in' if call.startswith('write') else 'data of'} a pipe, {call}"
+    elif waits_for_gil:
+        what = "the GIL of Python"
     elif wait is not None and wait.kind is Kind.JOIN:
         joined = threads.get(wait.awaits)
         what = f"the end of {joined.name}" if joined is not None else "the end of a thread"

@@ -9,7 +9,6 @@ from locktop.collector.format import deadlock as words
 from locktop.collector.format import hang
 from locktop.collector.format.units import counted, lasting
 from locktop.collector.model import (
-    CONTENTION_KINDS,
     Deadlock,
     DeadlockReport,
     Hang,
@@ -21,12 +20,11 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.sanitize import clean
+from locktop.collector.symbols.python.merge_stacks import PYTHON
 
 _LONGEST = 1000
 #: Seconds. A shorter wait for a lock with an unknown holder says nothing.
 MIN_UNKNOWN_S = 10.0
-#: Kinds of lock that a thread holds, or may hold.
-_HELD_KINDS = CONTENTION_KINDS | {Kind.SEM, Kind.FUTEX}
 _CANNOT_TELL = "cannot tell whether there is a deadlock"
 
 
@@ -89,10 +87,26 @@ def may_be_long(snapshot: Snapshot) -> bool:
     )
 
 
+def may_wait_for_gil(snapshot: Snapshot) -> bool:
+    """Return whether a thread of a Python program may wait for the interpreter's lock (GIL).
+
+    Such a wait is made anew every 5 ms. So one scan of a sampled process often has no stack of it.
+    """
+    is_python = any(
+        frame.module == PYTHON for frames in snapshot.stacks.values() for frame in frames
+    )
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.alive]
+    return is_python and any(
+        wait is not None and wait.kind is Kind.COND and wait.timed and not wait.stack
+        for wait in waits
+    )
+
+
 def _of_unknown_holders(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:
     for thread in snapshot.threads:
         wait = thread.waiting_for if thread.alive else None
-        if wait and not wait.idle and not wait.holders and wait.kind in _HELD_KINDS:
+        # By some rules a wait for a condition or a semaphore is one for a lock.
+        if wait and not wait.idle and not wait.holders:
             yield thread, wait
 
 

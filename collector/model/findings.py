@@ -64,6 +64,7 @@ class Hang(Struct, frozen=True, gc=False):
     changed_words: Mapping[int, int] = {}
     #: By tid, the call of a thread that waits for room in a pipe, or for data.
     calls: Mapping[int, str] = {}
+    gil_waiters: tuple[int, ...] = ()  # the threads that wait for the lock of a Python interpreter
 
 
 class OrderEdge(Struct, frozen=True, gc=False):

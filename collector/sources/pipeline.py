@@ -19,11 +19,12 @@ from locktop.collector.analysis import contention_patterns, message_waits
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.format import patterns
-from locktop.collector.model import Draft, Frame, Snapshot
+from locktop.collector.model import Draft, Frame, Kind, Snapshot
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
 from locktop.collector.sources.watched_process import WatchedProcess
+from locktop.collector.symbols.python.interpreter import waits_for_interpreter
 from locktop.collector.symbols.resolver import Resolver
 
 
@@ -42,7 +43,6 @@ OBSERVE = (
     Stage("build_locks", "deadlocks need to know what locks can do"),
     Stage("add_unobserved_waits", "they may be for locks that the library knows"),
     Stage("check_deadlocks", "soon after the reading: a second one must show the same waits"),
-    Stage("find_hang", "soon after the reading; idle rules do not apply to threads that hang"),
     Stage(
         "find_lock_orders",
         "goes by the locks' names as far as they are known; resolve_names repeats it",
@@ -56,6 +56,7 @@ OBSERVE = (
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
     Stage("resolve_names", "the idle rules go by the names of functions"),
     Stage("name_profiles", "takes the names that were read meanwhile"),
+    Stage("find_hang", "goes by functions of Python; no idle rule applies to threads that hang"),
     Stage("leave_out_messages", "goes by stacks; waits in a deadlock are never idle"),
     Stage("classify_waits", "contention is what is left when idle waits are known"),
     Stage("find_semaphore_owners", "needs to know which semaphores are used as locks"),
@@ -192,7 +193,7 @@ class Scan(ABC):
         draft = self.draft
         if self.has_ended or self.is_stopped or draft.stopped:
             return
-        draft.hang = self.watched.hang.probe(draft.threads)
+        draft.hang = self.watched.hang.probe(draft.threads, _gil_waiters(draft))
 
     def probe_followed_thread(self) -> None:
         """Fill in activity and counters of the followed thread.
@@ -364,6 +365,19 @@ class Scan(ABC):
     def note(self, *notes: str) -> None:
         """Add messages for the user, each once."""
         self.draft.notes = tuple(dict.fromkeys((*self.draft.notes, *notes)))
+
+
+def _gil_waiters(draft: Draft) -> dict[int, int]:
+    """Return by tid the address of the condition at which a thread waits for Python's GIL."""
+    addresses = {lock.id: lock.address for lock in draft.locks}
+    return {
+        thread.tid: addresses[wait.lock]
+        for thread in draft.threads
+        if (wait := thread.waiting_for) is not None
+        and wait.kind in (Kind.COND, Kind.FUTEX)
+        and wait.lock in addresses
+        and waits_for_interpreter(draft.stacks.get(wait.stack, ()))
+    }
 
 
 def merged_wait_keys(*parts: Mapping[int, tuple[int, int]]) -> WaitKeys:

@@ -52,6 +52,8 @@ DOUBTFUL = 3
 
 #: Between the two scans, which must show the same waits.
 _BETWEEN_S = 0.25
+#: Scans for the stack of a wait for Python's GIL, which lasts 5 ms.
+_MAX_GIL_SCANS = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,9 +156,12 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
             and thread.waiting_for.idle
             for thread in snapshot.threads
         )
-        is_stuck = snapshot.deadlocks or snapshot.hang
-        if is_stuck or potential or arguments.idle_matching or on_unnamed:
+        if is_stuck(snapshot) or potential or arguments.idle_matching or on_unnamed:
             snapshot = source.scan(resolve=True)
+            for _ in range(_MAX_GIL_SCANS if verdict.may_wait_for_gil(snapshot) else 0):
+                if is_stuck(snapshot) or not verdict.may_wait_for_gil(snapshot):
+                    break
+                snapshot = source.scan(resolve=True)
         # A probe has a time limit, and no long wait changes its status.
         if verdict.may_be_long(snapshot) and not arguments.certain_only:
             snapshot = _scanned_on(source.scan)
@@ -165,6 +170,11 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
     if snapshot.ended and not verdict.is_deadlocked(snapshot):
         raise _ended(snapshot, first)
     return snapshot
+
+
+def is_stuck(snapshot: Snapshot) -> bool:
+    """Return whether threads are deadlocked, or may be."""
+    return bool(snapshot.deadlocks or snapshot.hang)
 
 
 def _scanned_on(scan: Callable[..., Snapshot]) -> Snapshot:

@@ -7,6 +7,10 @@ between the two queries slept throughout. So at a moment between them all thread
 
 A signal handler, a debugger or io_uring can end such a sleep, too. Then the hang is not certain.
 The same holds for a thread that writes to a full pipe, which no other process has open.
+
+A thread that waits for the lock of a Python interpreter (the GIL) wakes every 5 ms, and asks again
+(CPython, ceval_gil.c: take_gil). It goes on only if the lock is free. Let it be in that wait at
+both queries, and let all other threads sleep throughout. Then one of them has the lock for good.
 """
 
 from __future__ import annotations
@@ -36,6 +40,9 @@ _FATAL = frozenset({
     signal.SIGSYS, signal.SIGPIPE, 32, 33,
 })  # fmt: skip
 _MAX_NAMED = 3
+_NONE: Mapping[int, int] = {}
+_GIL_S = 0.03  # several times the 5 ms of sys.setswitchinterval()
+_COND_SIZE = 48  # bytes of a pthread_cond_t
 _PIPE = "pipe:["
 _PIPE_CALLS = frozenset({"read", "write", "readv", "writev"})
 
@@ -74,23 +81,30 @@ class HangProbe:
         self._elsewhere = 0  # tid
         self._sleeps: dict[int, _Sleep] = {}  # by tid
 
-    def probe(self, threads: Sequence[Thread]) -> Hang | None:
+    def probe(
+        self, threads: Sequence[Thread], gil_waiters: Mapping[int, int] = _NONE
+    ) -> Hang | None:
         """Return the hang of the process; None without one, and where the kernel does not tell.
 
         Args:
             threads: those of the scan. Their waits tell how long the hang lasts.
+            gil_waiters: by tid, the address of the condition at which a thread waits for the GIL.
         """
         alive = {thread.tid: thread for thread in threads if thread.alive}
-        if not alive or any(_goes_on(thread) for thread in alive.values()):
+        others = [thread for tid, thread in alive.items() if tid not in gil_waiters]
+        if not others or any(_goes_on(thread) for thread in others):
             return None
         try:
-            return self._probe(alive)
+            return self._probe(alive, gil_waiters)
         except (OSError, ValueError):
             return None  # the process has ended, or may not be read
 
-    def _probe(self, alive: Mapping[int, Thread]) -> Hang | None:
-        found = self._waits(alive)
-        if not found or not self._are_all(found):
+    def _probe(self, alive: Mapping[int, Thread], gil_waiters: Mapping[int, int]) -> Hang | None:
+        of_gil = {tid: address for tid, address in gil_waiters.items() if tid in alive}
+        found = self._waits([tid for tid in alive if tid not in of_gil])
+        if not found or not self._are_all([*found, *of_gil]):
+            return None
+        if of_gil and not self._wait_on_for_gil(of_gil):
             return None
         waits = {tid: wait for tid, wait in found.items() if isinstance(wait, FutexWait)}
         pipes = [wait for wait in found.values() if isinstance(wait, _PipeWait)]
@@ -101,26 +115,42 @@ class HangProbe:
             tid in again
             and again[tid].state == "S"
             and again[tid].counts == self._sleeps[tid].counts
-            for tid in waits
+            for tid in found
         )
-        if not is_private or not asleep or not self._are_all(found):
+        if not is_private or not asleep or not self._are_all([*found, *of_gil]):
             return None
         signals = self._caught_signals()
-        if signals and _may_idle(alive.values(), pipes):
+        if of_gil:
+            # Python's own handler only notes the signal: the rest needs the GIL.
+            signals = [name for name in signals if name != signal.SIGINT.name]
+        elif signals and _may_idle(alive.values(), pipes):
             return None
         doubt = self._doubt(signals, pipes)
         since_s, is_lower_bound = self._since(alive)
         return Hang(
             certain=not doubt,
             since_s=since_s,
-            tids=tuple(sorted(found)),
+            tids=tuple(sorted([*found, *of_gil])),
             is_lower_bound=is_lower_bound,
             doubt=doubt,
             changed_words=words,
+            gil_waiters=tuple(sorted(of_gil)),
             calls={tid: wait.text for tid, wait in found.items() if isinstance(wait, _PipeWait)},
         )
 
-    def _waits(self, alive: Mapping[int, Thread]) -> dict[int, FutexWait | _PipeWait]:
+    def _wait_on_for_gil(self, of_gil: Mapping[int, int]) -> bool:
+        """Return whether these threads still wait for the GIL after several of their tries."""
+        time.sleep(_GIL_S)
+        left, deadline = set(of_gil), time.monotonic() + _GIL_S
+        while left and time.monotonic() < deadline:
+            for tid, moment in self._tasks.moments(sorted(left)).items():
+                call = moment.call if moment.state == "S" else None
+                wait = futex.parse_wait(self._pid, call) if call is not None else None
+                if wait is not None and 0 <= wait.address - of_gil[tid] < _COND_SIZE:
+                    left.discard(tid)
+        return not left
+
+    def _waits(self, alive: Collection[int]) -> dict[int, FutexWait | _PipeWait]:
         """Return the waits of all threads by tid; none if one of them can go on."""
         order = sorted(alive, key=lambda tid: tid != self._elsewhere)
         before, self._sleeps = self._sleeps, {}
@@ -212,7 +242,7 @@ class HangProbe:
         """Return the seconds since the last of the waits began, and whether that is the least."""
         now = time.monotonic()
         lasted: list[tuple[float, bool]] = []
-        for tid, sleep in self._sleeps.items():
+        for tid, sleep in self._sleeps.items():  # each wait for the GIL takes 5 ms
             wait = alive[tid].waiting_for
             if wait is not None:
                 lasted.append((wait.duration_s, wait.is_lower_bound))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from locktop.collector.model import Frame
+from locktop.collector.model.frames import is_library_wrapper
 
 #: The base names of CPython's files: ``python3.14``, ``python3.13t``, ``libpython3.11.so.1.0``. The
 #: symbols of a stripped interpreter do not tell where Python code runs, its file does.
@@ -61,3 +63,19 @@ def makes_lock_for_a_wait(frame: Frame) -> bool:
 def only_waits(frame: Frame) -> bool:
     """Return whether a function of the interpreter waits, and calls no Python function."""
     return frame.function.startswith((*_LOCK, *_INTERPRETER_LOCK))
+
+
+def waits_for_interpreter(frames: Sequence[Frame]) -> bool:
+    """Return whether a stack, innermost frame first, is a wait for the interpreter's lock (GIL).
+
+    Its functions lie between the wait and the first frame of other code. The compiler may take off
+    the name of the innermost one, ``take_gil``.
+    """
+    for frame in frames:
+        if frame.function.startswith((*_INTERPRETER_LOCK, "take_gil")):
+            return True
+        if is_evaluation(frame) or frame.function.startswith(_LOCK):
+            return False
+        if not is_interpreter_module(frame.module) and not is_library_wrapper(frame):
+            return False
+    return False

@@ -37,6 +37,10 @@ class Incident:
 
 INCIDENTS = [
     Incident(
+        "python_gil_and_state_lock", 1, ("all 3 threads", "the GIL of Python in log_line",
+        "g_state_lock in state_add"),
+    ),
+    Incident(
         "loader_lock_and_registry", 1, ("net-worker", "g_registry_lock", "register_tag",
         "match_tag", "loader's lock|_rtld_global"), ("-rdynamic",),
     ),
@@ -59,7 +63,10 @@ INCIDENTS = [
 def started(incident: Incident, is_prepared: bool, compiler: Compiler) -> Target:
     environment = preload_environment(None) if is_prepared else None
     if source_of(incident.name).suffix == ".py":
-        return Target([sys.executable, str(source_of(incident.name))], environment)
+        python = [sys.executable, str(source_of(incident.name))]
+        if incident.name == "python_gil_and_state_lock":
+            python.append(str(compiler.program("gil_and_state_lock", "-shared", "-fPIC")))
+        return Target(python, environment)
     command = [str(compiler.program(incident.name, *incident.flags))]
     if incident.name == "loader_lock_and_registry":
         command.append(str(compiler.program("registry_plugin", "-shared", "-fPIC")))

@@ -1,12 +1,13 @@
-"""The verdict in one line names waits that no signal has reached, and does not count them."""
+"""The verdict in one line, and the waits that make it doubtful."""
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from unit.builders import records
 
 from locktop.collector.format import verdict
-from locktop.collector.model import Kind, Pattern, PatternName, ThreadState
+from locktop.collector.model import Kind, Pattern, PatternName, ThreadState, Wait
 
 
 def test_waits_without_a_signal_are_named_and_not_counted() -> None:
@@ -20,3 +21,12 @@ def test_waits_without_a_signal_are_named_and_not_counted() -> None:
     assert verdict.line(snapshot).endswith(", 2 waiting for a signal that has not come")
     assert "signal" not in verdict.line(calm)
     assert not verdict.is_doubtful(snapshot)
+
+
+@pytest.mark.parametrize(("idle", "count"), [(True, 0), (False, 1)])
+def test_a_wait_for_a_condition_that_a_rule_calls_contended_counts(idle: bool, count: int) -> None:
+    wait = Wait(
+        lock=1, kind=Kind.COND, duration_s=12.0, holders=(), stack=0, site=0, seq=1, idle=idle
+    )
+    thread = replace(records.thread(7, "writer", ThreadState.WAITING), waiting_for=wait)
+    assert len(verdict.unknown_waits(records.snapshot((thread,), ()))) == count

@@ -1,0 +1,37 @@
+"""Which stacks are waits for the lock of a Python interpreter (GIL)."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from unit.builders import records
+
+from locktop.collector.model import Frame
+from locktop.collector.symbols.python.interpreter import waits_for_interpreter
+
+
+def stack(*functions: str) -> tuple[Frame, ...]:
+    """Return frames, innermost first; a name with @ has a module."""
+    pairs = [function.partition("@")[::2] for function in functions]
+    return tuple(
+        replace(records.frame(function, "a.c", 1), module=module or "app")
+        for function, module in pairs
+    )
+
+
+@pytest.mark.parametrize(
+    ("functions", "is_wait"),
+    [
+        (("pthread_cond_timedwait@libc.so.6", "take_gil@python3.11", "run@app"), True),
+        (("pthread_cond_timedwait@libc.so.6", "@python3.11", "PyGILState_Ensure@python3.11"), True),
+        (("PyEval_RestoreThread@libpython3.14.so.1.0",), True),
+        (("pthread_cond_timedwait@libc.so.6", "work@app", "PyGILState_Ensure@python3.11"), False),
+        (("sem_wait@libc.so.6", "PyThread_acquire_lock_timed@python3.11"), False),
+        (("pthread_cond_wait@libc.so.6", "@python3.11", "_PyEval_EvalFrameDefault"), False),
+        ((), False),
+    ],
+)
+def test_a_wait_for_the_interpreter_shows_in_its_innermost_functions(
+    functions: tuple[str, ...], is_wait: bool
+) -> None:
+    assert waits_for_interpreter(stack(*functions)) is is_wait
