@@ -8,9 +8,9 @@ between the two queries slept throughout. So at a moment between them all thread
 A signal handler, a debugger or io_uring can end such a sleep, too. Then the hang is not certain.
 The same holds for a thread that writes to a full pipe, which no other process has open.
 
-A thread that waits for the lock of a Python interpreter (the GIL) wakes every 5 ms, and asks again
-(CPython, ceval_gil.c: take_gil). It goes on only if the lock is free. Let it be in that wait at
-both queries, and let all other threads sleep throughout. Then one of them has the lock for good.
+A thread may wait for the lock of a Python interpreter (the GIL). Such a thread wakes every 5 ms,
+and asks again (take_gil in CPython's ceval_gil.c). Only a free lock lets the thread go on. If the
+thread is in that wait at both queries, while all others slept, one of these keeps the lock.
 """
 
 from __future__ import annotations
