@@ -45,7 +45,7 @@ def sanitized(
     name: str, compiler: str, sanitizer: str, is_shared: bool, directory: Path, *flags: str
 ) -> Path:
     """Return a program that has the sanitizer's runtime; skip the test without that runtime."""
-    requirements.command(compiler)
+    requirements.command(compiler, optional=compiler == "clang")
     output = directory / name
     command = [compiler, *CFLAGS, str(source_of(name)), "-o", str(output), *flags]
     command += ["-Wno-ignored-optimization-argument"] if compiler == "clang" else []
@@ -53,7 +53,9 @@ def sanitized(
     built = subprocess.run(command, capture_output=True, text=True)
     if built.returncode != 0:
         package = "libclang-rt-dev" if compiler == "clang" else "gcc"
-        requirements.missing(f"a runtime of {compiler} ({built.stderr[-300:]})", package)
+        is_optional = compiler == "clang"
+        what = f"a runtime of {compiler} ({built.stderr[-300:]})"
+        requirements.missing(what, package, is_optional)
     return output
 
 
