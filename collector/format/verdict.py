@@ -20,7 +20,7 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.collector.sanitize import clean
-from locktop.collector.symbols.python.merge_stacks import PYTHON
+from locktop.collector.symbols.python.interpreter import PYTHON
 
 _LONGEST = 1000
 #: Seconds. A shorter wait for a lock with an unknown holder says nothing.

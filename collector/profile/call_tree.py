@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, WaitStack
-from locktop.collector.symbols.python.merge_stacks import PYTHON
+from locktop.collector.symbols.python.interpreter import PYTHON
 
 #: The weights of a snapshot: seconds waited, number of waits, seconds that other threads waited
 #: for a holder.

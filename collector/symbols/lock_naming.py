@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.symbols import lock_makers
-from locktop.collector.symbols.python.interpreter import makes_lock_for_a_wait, waits_for_lock
-from locktop.collector.symbols.python.merge_stacks import PYTHON
+from locktop.collector.symbols.python.interpreter import (
+    PYTHON,
+    makes_lock_for_a_wait,
+    waits_for_lock,
+)
 from locktop.collector.symbols.resolver import Resolver
 
 #: Python functions say whose a lock of Python is, but not those of its own library.

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from locktop.collector.model import Frame
 from locktop.collector.symbols.python.frame_reader import Run, Runs
 from locktop.collector.symbols.python.interpreter import (
+    PYTHON,
     is_evaluation,
     is_instruction,
     is_interpreter,
     only_waits,
 )
 
-#: The module of a frame that is a Python function.
-PYTHON = "python"
 #: Functions by which the interpreter calls Python functions, starts, and takes its own locks. They
 #: are left out. Functions that a program calls (builtin_sorted) stay, and so do other functions in
 #: which the interpreter waits (take_gil).

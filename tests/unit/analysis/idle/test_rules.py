@@ -11,7 +11,7 @@ from locktop.collector.analysis.idle import rules
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules, parse, shipped
 from locktop.collector.model import Frame, Kind, Snapshot
-from locktop.collector.symbols.python.merge_stacks import PYTHON
+from locktop.collector.symbols.python.interpreter import PYTHON
 
 
 def python(function: str, file: str) -> Frame:
