@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import reports
+from locktop.collector.format import amid_work, hang
 from locktop.collector.format import deadlock as words
-from locktop.collector.format import hang
 from locktop.collector.format.units import counted, lasting
 from locktop.collector.model import (
     Deadlock,
@@ -173,10 +173,12 @@ def _threads(snapshot: Snapshot) -> str:
     unobserved_waits = len(snapshot.unobserved_waiters)
     patterns = (one for one in snapshot.patterns if one.name is PatternName.NO_SIGNAL)
     unsignalled = sum(len(one.tids) for one in patterns)
+    amid = len(amid_work.waiters(snapshot))
     return (
         f"{counted(alive, 'thread')}, {waiting} waiting for a lock"
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
         + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
+        + (f", {amid} waiting amid their work" if amid else "")
         + (f", {unsignalled} waiting for a signal that has not come" if unsignalled else "")
         + ("; a sampled process does not show all held locks" * snapshot.is_sampled)
     )

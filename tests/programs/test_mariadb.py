@@ -104,6 +104,7 @@ def test_scans_without_the_library(need: Need, tmp_path: Path) -> None:
             wait = unprepared.wait_of(seen, tid)
             assert wait is not None
             assert (wait.kind, wait.holders) == (Kind.COND, ()), state
+            assert seen.why[tid].startswith("mariadb-statement"), state
         assert seen.deadlocks == ()
         kinds = unprepared.beside_gdb(process.pid, need("gdb"), tmp_path)
         assert kinds[Kind.COND] >= len(WANTED)

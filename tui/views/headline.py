@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from locktop.collector.format import amid_work
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import shortest_location
 from locktop.collector.model import Kind, Lock, PatternName, Thread
@@ -64,6 +65,9 @@ def headline(index: SnapshotIndex, width: int) -> Line:
     pattern = _pattern_line(index)
     if pattern:
         return cut(pattern, width)
+    amid = _amid_work_line(index)
+    if amid:
+        return cut(amid, width)
     busiest = _busiest(index)
     unsignalled = _unsignalled_line(index)
     if unsignalled:
@@ -92,6 +96,24 @@ def _pattern_line(index: SnapshotIndex) -> Line:
     lock = [(" of ", "waiting"), (index.lock_name(first.lock), "strong")] if first.lock else []
     words = f" {first.name.words.capitalize()}"
     return make_line((words, "waiting"), *lock, f": {first.evidence}")
+
+
+def _amid_work_line(index: SnapshotIndex) -> Line:
+    """The threads that wait for work in flight; nothing without such a thread."""
+    threads = amid_work.waiters(index.snapshot)
+    waits = [thread.waiting_for for thread in threads if thread.waiting_for is not None]
+    if not waits:
+        return ()
+    many = len(waits) > 1
+    who = f"{len(waits)} threads wait" if many else f"{index.thread_name(threads[0].tid)} waits"
+    longest = f"up to {duration(waits[0].duration_s)}" if many else duration(waits[0].duration_s)
+    return make_line(
+        f" {who} amid their work" if many else f" {who} amid its work",
+        (f", {longest}", "waiting"),
+        ", for no lock: ",
+        ("i", "key"),
+        (" shows idle waits", "dim"),
+    )
 
 
 def _unsignalled_line(index: SnapshotIndex) -> Line:

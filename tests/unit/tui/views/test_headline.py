@@ -10,6 +10,7 @@ from locktop.collector.format.patterns import ADVICE
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
     ActivityState,
+    Frame,
     Kind,
     LockRates,
     Pattern,
@@ -48,6 +49,19 @@ def test_the_headline_gives_new_sampled_waits_a_lower_bound(width: int) -> None:
         text = line_text(headline(SnapshotIndex(snapshot), width))
         assert ", just begun" in text
         assert " 0" not in text
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, " waits amid its"), (3, "3 threads wait")])
+def test_the_headline_names_waits_amid_work(count: int, words: str) -> None:
+    own = Frame(0x10, "app::step", None, None, "app", 0x10)
+    wait = replace(records.wait(1, Kind.COND, 4.0), stack=7, idle=True)
+    threads = [records.thread(n, "s", ThreadState.IDLE, waiting_for=wait) for n in range(count)]
+    calm = records.snapshot(tuple(threads), ())
+    why = dict.fromkeys(range(count), "condition")
+    deep = replace(calm, stacks={7: (own,) * 12}, why=why)
+    text = line_text(headline(SnapshotIndex(deep), 80))
+    assert words in text
+    assert "for no lock: i shows idle waits" in text
 
 
 def test_the_headline_names_recent_waits_within_its_width() -> None:
