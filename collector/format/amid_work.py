@@ -28,8 +28,8 @@ def waiters(snapshot: Snapshot) -> list[Thread]:
 def own_functions(stack: Sequence[Frame]) -> int:
     """Return how many frames of a stack are functions of the program itself.
 
-    Frames of libraries of locks, of standard libraries and of interpreters do not count, nor does
-    the mark where a stack was cut.
+    Frames of libraries of locks, of standard libraries and of interpreters do not count. A mark
+    where a stack was cut is no function either.
     """
     return sum(map(_is_own, stack))
 
