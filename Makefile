@@ -111,6 +111,12 @@ scan-bench: setup
 memory-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/memory.py "$(CROWDS)"
 
+# How the memory of a screen, of `listen` and of `watch` grows: half an hour to an hour and more.
+GROWTH_MINUTES ?= 70
+.PHONY: growth-bench
+growth-bench: setup
+	PYTHONPATH=tests $(BIN)/python bench/growth.py --minutes $(GROWTH_MINUTES)
+
 # What recording costs the tool and the program, and how large and how quick to read a recording is
 # (docs/overhead.md). Some two minutes, on a machine that has nothing else to do.
 .PHONY: record-bench record-kills
@@ -131,7 +137,8 @@ terminal-bench: setup
 # Programs that hang as real services did, each checked ten times; the tests check each twice.
 .PHONY: incidents
 incidents: setup
-	LOCKTOP_INCIDENT_CHECKS=10 $(BIN)/pytest tests/integration/commands/test_incidents.py
+	LOCKTOP_INCIDENT_CHECKS=10 $(BIN)/pytest tests/integration/commands/test_incidents.py \
+	  tests/terminal/test_screens_of_hangs.py
 
 # Random keys and sizes on a live process; the tests include 1,000. SEED repeats a choice.
 KEYS ?= 10000

@@ -59,7 +59,10 @@ class HungThreads(Struct, frozen=True):
 
 
 def groups(snapshot: Snapshot) -> list[HungThreads]:
-    """Return the threads of the hang by object and source location, the most threads first."""
+    """Return the threads of the hang by object and source location.
+
+    Threads that wait for somebody outside of the process come first, then the largest groups.
+    """
     hang = snapshot.hang
     if hang is None:
         return []
@@ -82,7 +85,9 @@ def groups(snapshot: Snapshot) -> list[HungThreads]:
         )
         for alike in found.values()
     ]
-    return sorted(joined, key=lambda group: -len(group.threads))
+    return sorted(
+        joined, key=lambda group: (group.threads[0].tid not in hang.calls, -len(group.threads))
+    )
 
 
 def is_the_finding(snapshot: Snapshot) -> bool:

@@ -64,6 +64,17 @@ def test_the_groups_have_all_threads_of_the_hang() -> None:
     assert sorted(tids) == sorted(snapshot.hang.tids)
 
 
+def test_who_waits_for_another_process_comes_first() -> None:
+    snapshot = hanging(certain=False)
+    assert snapshot.hang is not None
+    for tid in snapshot.hang.tids:
+        calls = {tid: "write(1 -> pipe:[77])"}
+        doubtful = replace(snapshot, hang=replace(snapshot.hang, calls=calls))
+        first = hang.groups(doubtful)[0]
+        assert [thread.tid for thread in first.threads] == [tid]
+        assert first.what == "room in a pipe, write(1 -> pipe:[77])"
+
+
 def test_the_screen_says_so_within_its_width() -> None:
     for certain, word in ((True, "HANG"), (False, "HANG?")):
         index = SnapshotIndex(hanging(certain))
