@@ -49,6 +49,11 @@ def sample(snapshot: Snapshot, time_ns: int) -> ScanSample:
             if thread.alive or thread.waiting_for is not None
         },
         is_first=snapshot.interval_s == 0.0,
+        activities={
+            lock.id: lock.holder_activity
+            for lock in snapshot.locks
+            if lock.holder_activity is not None
+        },
     )
 
 

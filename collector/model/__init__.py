@@ -94,13 +94,16 @@ from locktop.collector.model.threads import (
 )
 from locktop.collector.model.timeline import (
     Flow,
+    HoldShare,
     Lane,
     LaneSpan,
     LaneState,
+    LockHolds,
     ScanSample,
     ThreadSample,
     TimedWait,
     TimeLine,
+    WaitHolders,
     Window,
 )
 from locktop.collector.model.whatif import (
@@ -147,6 +150,7 @@ __all__ = [
     "Held",
     "HeldSpan",
     "Histogram",
+    "HoldShare",
     "HolderSample",
     "InsideProfile",
     "InsideStack",
@@ -157,6 +161,7 @@ __all__ = [
     "LazyBlame",
     "Lock",
     "LockClass",
+    "LockHolds",
     "LockInside",
     "LockName",
     "LockPressureShare",
@@ -206,6 +211,7 @@ __all__ = [
     "UnitKind",
     "UnobservedWait",
     "Wait",
+    "WaitHolders",
     "WaitRecord",
     "WaitStack",
     "WhatIf",

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from locktop.collector.model.moments import Notable, WaitRecord
 from locktop.collector.model.snapshot import Snapshot
-from locktop.collector.model.threads import Held, Wait
+from locktop.collector.model.threads import Held, ThreadActivity, Wait
 
 
 class LaneState(StrEnum):
@@ -63,6 +63,36 @@ class Flow(Struct, frozen=True, gc=False):
     woken_ns: int  # the wait of ``to_tid`` was over
 
 
+class LockHolds(Struct, frozen=True):
+    """The known holds of a lock: from ring records, and from scans that showed a hold."""
+
+    records: tuple[WaitRecord, ...]  # in order of ``got_ns``
+    #: For each record, the latest end of that record and of those before it.
+    latest_end_ns: tuple[int, ...]
+    activities: tuple[tuple[int, ThreadActivity], ...]  # of holders, with the time of the scan
+
+
+class HoldShare(Struct, frozen=True, gc=False):
+    """The part of another thread's wait in which a thread had the lock."""
+
+    tid: int
+    held_ns: int
+    site: int  # return address of the call that took the lock, 0 unknown
+    is_shared: bool = False  # as a reader of an rwlock
+    is_lower_bound: bool = False  # a scan showed the hold, and its end is not known
+    activity: ThreadActivity | None = None  # what the thread did in the hold, by the last scan
+
+
+class WaitHolders(Struct, frozen=True):
+    """The threads that had the lock during a wait."""
+
+    wait_ns: int  # of the wait, the part in the span of the time line
+    is_part: bool  # ``wait_ns`` is not the whole wait
+    shares: tuple[HoldShare, ...]  # the largest first; readers may have a lock together
+    unrecorded_ns: int  # the part of ``wait_ns`` without a known hold
+    is_estimate: bool = False  # from samples
+
+
 class TimeLine(Struct, frozen=True):
     """All lanes of a span of time. ``snapshot`` is the newest of the span: it has the names."""
 
@@ -74,6 +104,7 @@ class TimeLine(Struct, frozen=True):
     is_sampled: bool  # all waits are estimates
     snapshot: Snapshot
     lost_records: int = 0  # ring records of the span that are known to be lost
+    holds: Mapping[int, LockHolds] = {}  # by id, of the locks with waits in contention
 
 
 class Window(Struct, frozen=True, gc=False):
@@ -131,3 +162,4 @@ class ScanSample(Struct, frozen=True):
     lost_records: int  # since the process started
     threads: Mapping[int, ThreadSample]  # the living threads by tid
     is_first: bool = False  # the scans before are of another sender of a stream
+    activities: Mapping[int, ThreadActivity] = {}  # of a holder, by lock

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import timeline, timeline_waits
+from locktop.collector.analysis import timeline, timeline_holds, timeline_waits
 from locktop.collector.analysis.span_snapshot import span_snapshot
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import (
@@ -156,6 +156,7 @@ class TimeLineReader:
                 is_sampled=newest.is_sampled,
                 snapshot=snapshot,
                 lost_records=self._lost(samples, from_ns, to_ns),
+                holds=timeline_holds.by_lock(waits, samples),
             )
 
     def read_span(self, from_ns: int, to_ns: int, lock: int = 0) -> Snapshot:

@@ -12,6 +12,7 @@ from locktop.collector.analysis.timeline import event_after, event_before, event
 from locktop.collector.export.text.timeline import waited_by_lock
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.timeline import letters_of
+from locktop.collector.format.wait_holders import holder_sentences
 from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
 from locktop.tui.bindings import bindings
 from locktop.tui.screen_actions import TIMELINE
@@ -111,7 +112,8 @@ class TimelineScreen(TimeScreen):
             return
         self._cell.set_heads("Cursor", index.thread_name(lane.tid))
         lines = [cell_line(lane, self._view, window, index)]
-        lines += wait_lines(wait, woken_by, woke, index)
+        holders = holder_sentences(wait, self._line, index) if wait and self._line else ()
+        lines += wait_lines(wait, holders, woken_by, woke, index)
         self._cell.show((lane.tid, self._view.at_ns), lines)
 
     def _wait(self, lane: Lane, window: Window) -> TimedWait | None:

@@ -18,7 +18,15 @@ from locktop.collector.format.timeline import (
     time_of_day,
     time_zone,
 )
-from locktop.collector.model import Flow, Lane, LaneState, Notable, TimedWait, TimeLine, Window
+from locktop.collector.model import (
+    Flow,
+    Lane,
+    LaneState,
+    Notable,
+    TimedWait,
+    TimeLine,
+    Window,
+)
 from locktop.tui.time_view import TimeView
 from locktop.tui.views.cells import duration, fit_name, percent
 from locktop.tui.views.detail_parts import stack_of
@@ -210,21 +218,25 @@ def cell_line(lane: Lane, view: TimeView, window: Window, index: SnapshotIndex) 
 
 def wait_lines(
     one: TimedWait | None,
+    holders: Sequence[str],
     woken_by: Flow | None,
     woke: Sequence[Flow],
     index: SnapshotIndex,
 ) -> Iterator[Line]:
-    """The wait under the cursor: how long, who ended it, whom its thread woke, and the stack."""
+    """The wait under the cursor: who had the lock meanwhile, who gave it, and the stack."""
     if one is None:
         yield make_line((" no wait here; n goes to the next one of this thread", "label"))
         return
     record = one.record
     yield make_line((f" {wait_sentence(one, index)}", "waiting" if not one.idle else "dim"))
+    for sentence in holders:
+        yield make_line((f" {sentence}", "holder"))
     if record.hold_ns:
-        yield make_line((f" then had the lock for {duration(record.hold_ns / 1e9)}", "holder"))
+        own = duration(record.hold_ns / 1e9)
+        yield make_line((f" then had the lock itself for {own}", "holder"))
     if woken_by is not None:
         yield _woken_by_line(woken_by, index)
-    elif record.holder and not one.idle:
+    elif record.holder and not one.idle and not holders:
         who = (index.thread_name(record.holder), "strong")
         yield make_line((" f ", "key"), who, " had the lock when the wait began")
     for flow in woke:

@@ -18,6 +18,7 @@ from locktop.collector.format.timeline import (
     time_of_day,
     time_zone,
 )
+from locktop.collector.format.wait_holders import holder_sentences
 from locktop.collector.model import Flow, Lane, LaneState, TimedWait, TimeLine, Window
 
 _NAME_WIDTH, _WAIT_WIDTH = 14, 8
@@ -141,10 +142,13 @@ def _waits(found: TimeLine, index: SnapshotIndex) -> Iterator[str]:
     for one in waits[:_MAX_WAITS]:
         record = one.record
         yield f"  {wait_sentence(one, index)}"
+        holders = holder_sentences(one, found, index)
+        for sentence in holders:
+            yield f"    {sentence}"
         flow = by_wait.get((record.tid, record.lock, record.got_ns))
-        if flow is not None:
+        if flow is not None and (flow.released_ns is not None or not holders):
             yield f"    {flow_sentence(flow, index)}"
-        elif record.holder:
+        elif record.holder and not holders:
             yield f"    held by {index.thread_name(record.holder)} when the wait began"
         for frame in index.stack(record.stack)[:_MAX_FRAMES]:
             yield f"      {short_location(frame)}"

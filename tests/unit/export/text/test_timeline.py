@@ -37,6 +37,7 @@ def test_the_text_has_lanes_sums_waits_and_hand_overs() -> None:
     assert "  b     50.0 ms  cache" in text
     assert "The longest of 110 waits" in text
     assert re.search(r"worker-\d waited 60\.0 ms for mutex journal", text)
+    assert "    worker-0 had it for 60.0 ms of the 60.0 ms, taken in " in text
     assert re.search(r"worker-0 released it at .*, 0 before worker-1 got it", text)
     assert "cache_get cache.c:42" in text
 

@@ -126,7 +126,8 @@ async def test_events_and_hand_overs_are_found_by_keys() -> None:
         await screen.keys("N")
         assert "▼ 03:12:54.900" in screen.text.replace(clock(screen), "03:12:54")
         assert "worker-1 waited 60.0 ms for mutex journal" in screen.text
-        assert "f released by worker-0" in screen.text
+        assert "worker-0 had it for 60.0 ms of the 60.0 ms" in screen.text
+        assert screen.text.index("worker-0 had it") < screen.text.index("f released by worker-0")
         assert screen.lane("worker-1").startswith("┌▶")
         assert screen.lane("worker-0").startswith("└─")
         await screen.keys("f")
