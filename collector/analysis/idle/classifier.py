@@ -105,8 +105,9 @@ class Classifier:
             for thread in threads
             if (wait := thread.waiting_for) is not None and not wait.idle
         }
+        stuck_s = _stuck_s(threads, rules)
         locks = [
-            self._lock(lock, self._locks.get(lock.id), contended, snapshot.interval_s)
+            self._lock(lock, self._locks.get(lock.id), contended, stuck_s, snapshot.interval_s)
             for lock in snapshot.locks
         ]
         pairs = list(zip(snapshot.locks, locks, strict=True))
@@ -177,14 +178,22 @@ class Classifier:
         lock: Lock,
         known: tuple[Lock, Lock] | None,
         contended: Container[int],
+        stuck_s: Mapping[int, float],
         interval_s: float,
     ) -> Lock:
-        """Return a lock with classified waits. ``known``: the lock before and after the last scan;
-        ``contended``: ids of the locks with a contended wait."""
+        """Return a lock with classified waits.
+
+        Args:
+            lock: the lock.
+            known: the lock before and after the last scan.
+            contended: ids of the locks with a contended wait.
+            stuck_s: as ``_stuck_s`` returns it.
+            interval_s: seconds since the last scan.
+        """
         if known is not None and known[0] is lock and not lock.waiters:
             return known[1]
         stacks = tuple([self._wait_stack(lock, entry) for entry in lock.wait_stacks])
-        idle_s = self._idle_s(lock, stacks)
+        idle_s = max(0.0, self._idle_s(lock, stacks) - stuck_s.get(lock.id, 0.0))
         waited = bool(stacks) or lock.wait_s > 0
         idle = (
             lock.id not in contended
@@ -241,6 +250,16 @@ def _stuck(snapshot: Contents) -> set[int]:
     if snapshot.hang is not None and snapshot.hang.certain:
         stuck.update(snapshot.hang.tids)
     return stuck
+
+
+def _stuck_s(threads: Sequence[Thread], rules: Mapping[int, IdleRule]) -> dict[int, float]:
+    """Return by lock the seconds of waits that would be for work if their threads were not stuck."""
+    found: dict[int, float] = {}
+    for thread in threads:
+        wait = thread.waiting_for
+        if wait is not None and not wait.idle and rules[thread.tid].idle:
+            found[wait.lock] = found.get(wait.lock, 0.0) + wait.duration_s
+    return found
 
 
 def _classified(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:

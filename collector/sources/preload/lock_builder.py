@@ -136,7 +136,7 @@ class LockBuilder:
             waiters=tuple([tid for _, tid, _ in sorted(state.waiters, reverse=True)]),
             wait_stacks=stacks,
             blame=blamed,
-            destroyed=bool(row.destroyed),
+            destroyed=bool(row.destroyed) and not (state.waiters or state.holders),
             rates=self._rates(row, state, grown, blamed, interval_s),
             recursive=kind is Kind.MUTEX and row.type & _TYPE_MASK == _RECURSIVE,
             writers_first=kind is Kind.RWLOCK and row.type == _WRITERS_FIRST,

@@ -179,7 +179,7 @@ struct lt_lock {
     uint64_t key;        /* (kind << LT_KIND_SHIFT) | address; 0 while a thread makes the entry */
     uint32_t child[4];   /* lock ids */
     uint32_t generation; /* initialisations of this address after a destroy */
-    uint16_t destroyed;  /* 1 between destroy and init */
+    uint16_t destroyed;  /* 1 between destroy and init; cond: or the next wait */
     union {
         uint16_t cookies; /* with LOCKTOP_ORDER=mark: cookies that the lock was given; 0 none */
         /* sem that a forked child inherited as a lock: posts by threads of the parent. At most

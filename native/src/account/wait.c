@@ -105,6 +105,15 @@ static inline struct lt_lock *counting(struct lt_lock_counters *counters, const 
                                                                                              : NULL;
 }
 
+/* A thread waits for a condition that the program destroyed: another one lies at its address now.
+ * C++ makes it without pthread_cond_init(). */
+static inline void lives_again(struct lt_thread *t, struct lt_lock_counters *counters, uint64_t key)
+{
+    struct lt_lock *lock = (struct lt_lock *)(uintptr_t)waits_of(t, counters)->own;
+    if (lock && lock->key == key && __atomic_load_n(&lock->destroyed, __ATOMIC_RELAXED))
+        __atomic_store_n(&lock->destroyed, 0, __ATOMIC_RELEASE);
+}
+
 void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *what,
                 const uintptr_t *frame)
 {
@@ -131,6 +140,8 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     struct lt_lock_counters *counters = counters_of_waited(t, what->key, what->type);
     if (UNLIKELY(histogram_is_full(t)))
         histogram_make_room(t); /* after the wait the thread holds the lock */
+    if (kind_of(what->key) == LT_KIND_COND)
+        lives_again(t, counters, what->key);
     uint32_t lock = counters->lock;
     uint32_t mode = thread_busy(t);
     if (UNLIKELY(!lock)) /* not counted apart, but published */

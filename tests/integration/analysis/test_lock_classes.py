@@ -73,3 +73,40 @@ def test_destroyed_locks_stay_in_their_class(start_target: StartTarget) -> None:
     objects = next(found for found in document["lock_classes"] if found["instances"] == 200)
     assert objects["destroyed"] == 100
     check(objects, truth["objects"], members(document, objects))
+
+
+def waited_for(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """Return the locks of a kind that threads wait for now."""
+    return [lock for lock in document["locks"] if lock["kind"] == kind and lock["waiters"]]
+
+
+def test_a_condition_that_threads_wait_for_is_not_destroyed(start_target: StartTarget) -> None:
+    """The C++ library makes a condition again at its old address without a call."""
+    target = start_target("conditions_made_again")
+    target.expect("ready")
+    document = tool.scan_until(
+        target.pid, lambda found: found["hang"] is not None, "the hang of all threads"
+    )
+    conditions = waited_for(document, "cond")
+    assert len(conditions) == 5
+    assert not any(lock.get("destroyed") for lock in conditions)
+    assert all(found["destroyed"] == 0 for found in document["lock_classes"])
+    # The waits of the hang are not for work: the list of locks begins with them.
+    for lock in conditions:
+        assert lock["wait_s"] - lock["idle_s"] >= 0.9 * lock["wait_max_s"] > 0
+
+
+def test_conditions_that_no_thread_waits_for_are_destroyed(start_target: StartTarget) -> None:
+    target = start_target("conditions_made_again", "latch")
+    target.expect("ready")
+    document = tool.scan_until(
+        target.pid, lambda found: found["hang"] is not None, "the hang of all threads"
+    )
+    (latch,) = waited_for(document, "futex")
+    assert latch["name"].endswith("g_latch")
+    assert len(latch["waiters"]) == 5
+    assert not latch.get("destroyed")
+    assert latch["wait_s"] - latch["idle_s"] > 0
+    conditions = [lock for lock in document["locks"] if lock["kind"] == "cond"]
+    assert len(conditions) == 5
+    assert all(lock["destroyed"] for lock in conditions)

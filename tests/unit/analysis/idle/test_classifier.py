@@ -155,6 +155,20 @@ def test_a_thread_behind_a_certain_deadlock_is_not_idle() -> None:
     assert classified(doubted).why[4711] == "join"
 
 
+def test_the_wait_of_a_deadlocked_thread_is_no_idle_time_of_its_lock() -> None:
+    ring = scenarios.deadlock()
+    stuck = {edge.tid: edge.waits_for for deadlock in ring.deadlocks for edge in deadlock.cycle}
+    waits = {
+        thread.waiting_for.lock: thread.waiting_for.duration_s
+        for thread in ring.threads
+        if thread.waiting_for is not None and thread.tid in stuck
+    }
+    assert waits
+    for lock in classified(ring, "idle everything").locks:
+        rest_s = max(0.0, lock.wait_s - waits.get(lock.id, 0.0))
+        assert lock.idle_s == pytest.approx(rest_s)
+
+
 def test_names_that_come_later_change_the_verdict() -> None:
     classifier = Classifier(Rules(parse("contended turn function=queue_take", "x")))
     normal = scenarios.normal()

@@ -127,6 +127,12 @@ def test_the_counters_of_a_row_are_those_of_the_lock(locks: Locks) -> None:
     assert (quiet.foreign_releases, quiet.destroyed) == (False, False)
 
 
+def test_a_lock_that_threads_wait_for_or_hold_is_not_destroyed(locks: Locks) -> None:
+    """Another lock lies at the address: no call of the program told the library."""
+    assert not locks.one(row(destroyed=1), waiting(SECOND)).destroyed
+    assert not locks.one(row(destroyed=1), LockState(holders=[11])).destroyed
+
+
 def test_rows_of_unknown_kinds_and_unused_other_locks_are_no_locks(locks: Locks) -> None:
     assert locks.all([row(kind=99), lock_row()]) == ()
     (other,) = locks.all([lock_row(acquisitions=1)])
