@@ -14,6 +14,7 @@ from textual.containers import Container
 
 from locktop.collector.export.files import save_new
 from locktop.collector.export.rendered_files import call_tree_name, inside_file
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.call_tree import Node, Step
 from locktop.collector.profile.inside_profile import InsideLockProfile
@@ -25,7 +26,13 @@ from locktop.tui.screen_actions import INSIDE
 from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
 from locktop.tui.screens.inside_sampling import InsideSampling
 from locktop.tui.views.call_tree_rows import TreeWords, location_of
-from locktop.tui.views.inside_lock import SORT_KEYS, function_columns, inside_title, samples_line
+from locktop.tui.views.inside_lock import (
+    SORT_KEYS,
+    function_columns,
+    inside_title,
+    missing_samples,
+    samples_line,
+)
 from locktop.tui.views.sorting import StableSorter, matches, next_sort_key, sort_key_named
 from locktop.tui.views.styled_line import Line, make_line, wrap
 from locktop.tui.views.table import lay_out
@@ -153,7 +160,7 @@ class InsideLockScreen(CallTreeScreen):
             if self._is_past or sampling.is_replay:
                 return "no samples at this moment: locktop takes them only while asked to"
             return "no samples: the process has ended" if snapshot.ended else "sampling begins"
-        return f"no sample yet: nobody held {self._profile.lock.name} while a thread waited"
+        return missing_samples(SnapshotIndex(snapshot), self._profile.lock)
 
     def draw_tree(self, root: Node) -> None:
         """Draw the functions and the tree."""

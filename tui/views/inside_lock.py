@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.model import Lock, Snapshot
+from locktop.collector.model import CONTENTION_KINDS, Lock, Snapshot
 from locktop.collector.profile.inside_tree import FunctionShare, inside
 from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.tui.views.call_tree import HOT
@@ -63,6 +63,19 @@ def inside_title(lock: Lock) -> Line:
     """The begin of the line above the lists."""
     kind = "" if lock.name.startswith(lock.kind) else f"{lock.kind} "
     return make_line((" Inside ", "label"), kind, (lock.name, "strong"), "  ")
+
+
+def missing_samples(index: SnapshotIndex, lock: Lock) -> str:
+    """Why there is no sample of the holder of a lock, and what is known of the holder."""
+    holders = index.holders(lock.holders, lock.id)
+    if lock.kind not in CONTENTION_KINDS:
+        owner = f"{holders} has it now" if holders else "its holder is not known"
+        return f"no samples: a {lock.kind} has no record of its holds; {owner}"
+    if holders and lock.waiters:
+        return f"no sample yet: {holders} holds it"
+    if lock.waiters:
+        return "no sample yet: its holder is not known"
+    return "no sample yet: no thread waits for it now"
 
 
 def samples_line(snapshot: Snapshot, lock: Lock, is_sampling: bool, width: int) -> Line:

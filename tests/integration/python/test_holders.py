@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support import tool
 from support.pythons import PYTHON, need_semaphores
+from support.screen import Screen
 from support.targets import PATIENCE_S, Target, source_of
 
 from locktop.collector.export.text import report
@@ -138,3 +141,20 @@ def test_a_lock_that_another_thread_released_has_no_holder(start_hands: StartHan
     assert waited_for(seen)[0].holders == ()
     assert not any(held.lock == waited_for(seen)[0].id for thread in seen.threads
                    for held in thread.holds if thread.tid == tid)  # fmt: skip
+
+
+def test_the_screen_of_the_code_inside_names_the_holder_of_a_semaphore(
+    start_hands: StartHands, need: Callable[..., Path]
+) -> None:
+    """A semaphore has no samples; that says nothing about its holder."""
+    target = start_hands("hands")
+    tid = target.line()
+    with Screen(need("tmux"), "-p", target.pid, width=120, height=30) as screen:
+        screen.until(
+            lambda text: re.search(rf"^\*.*:{tid}\b", text, re.M) is not None, "the holder"
+        )
+        screen.press("I")
+        words = screen.until(lambda text: "has no record of its holds" in text, "the reason")
+        assert re.search(rf":{tid} has it now", " ".join(words.split()))
+        assert "nobody held" not in words
+        screen.press("q")

@@ -12,7 +12,7 @@ from support.feed import HandFeed
 from unit.builders import scenarios
 from unit.builders.inside_samples import THREE, with_samples
 
-from locktop.collector.model import InsideProfile, Snapshot
+from locktop.collector.model import InsideProfile, Kind, Snapshot
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingWriter
@@ -88,12 +88,22 @@ async def test_a_refusal_replaces_the_samples() -> None:
         await screen.says("Not copied: what runs inside locks")
 
 
-async def test_a_line_says_that_nobody_held_the_lock_in_contention() -> None:
+async def test_a_line_says_why_there_is_no_sample_and_never_that_nobody_held_the_lock() -> None:
+    sampled = replace(SNAPSHOT, inside=InsideProfile(1.0, 0.01, 0, 0, 0, 0))
     async with opened(SNAPSHOT) as screen:
-        name = name_of(chosen(screen))
+        lock = next(one for one in SNAPSHOT.locks if one.id == chosen(screen))
         await screen.keys("I")
-        await screen.show(replace(SNAPSHOT, inside=InsideProfile(1.0, 0.01, 0, 0, 0, 0)))
-        assert f"no sample yet: nobody held {name} while a thread waited" in screen.text
+        for fields, words in (
+            ({"waiters": ()}, "no sample yet: no thread waits for it now"),
+            ({"waiters": (1,), "holders": ()}, "no sample yet: its holder is not known"),
+            ({"waiters": (1,), "holders": (4,)}, "no sample yet: 4 holds it"),
+            ({"kind": Kind.SEM, "holders": ()}, "no record of its holds; its holder is not known"),
+            ({"kind": Kind.SEM, "holders": (4,)}, "no record of its holds; 4 has it now"),
+        ):
+            changed = replace(lock, **fields)
+            locks = tuple(changed if one.id == lock.id else one for one in SNAPSHOT.locks)
+            await screen.show(replace(sampled, locks=locks))
+            assert words in " ".join(screen.text.split()), screen.text
 
 
 async def test_a_lock_that_is_gone_leaves_the_screen_standing() -> None:
