@@ -17,7 +17,12 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from locktop.collector.model import Contents, Draft, Held, Kind, Lock, Thread
+from locktop.collector.model import Contents, Draft, Held, Kind, Lock, TakenUnits, Thread
+
+#: Fewer posts do not show that threads post only what they took.
+_MIN_POSTS = 16
+#: A waiter of this many seconds would have got any unit that a thread posted meanwhile.
+_SETTLED_S = 1.0
 
 
 class RuleVerdict(Protocol):
@@ -205,6 +210,44 @@ def unit_holders(snapshot: Contents) -> dict[int, tuple[int, ...]]:
         for id_, units in found.items()
         if min(units.values(), default=0) > 0 and sum(units.values()) == candidates[id_].first_value
     }
+
+
+def taken_units(snapshot: Contents) -> dict[int, TakenUnits]:
+    """Return who took the units of each semaphore whose units are all taken, by id.
+
+    The semaphore is used as a lock: only threads that got it have posted it. So a semaphore that
+    one thread posts for another, as a producer for a consumer, is left out. All its waiters have
+    waited for a second. So no thread got or posted a unit while the counts were read.
+
+    Args:
+        snapshot: A classified snapshot (``Lock.used_as_lock``).
+    """
+    candidates = {
+        lock.id: lock
+        for lock in snapshot.locks
+        if lock.used_as_lock
+        and lock.waiters
+        and not lock.holders
+        and lock.first_value
+        and (lock.life_signals or 0) >= _MIN_POSTS
+        and lock.units_out == lock.first_value
+        and not lock.foreign_releases
+    }
+    if not candidates or not snapshot.complete:
+        return {}
+    for thread in snapshot.threads:
+        wait = thread.waiting_for
+        if wait is not None and wait.duration_s < _SETTLED_S:
+            candidates.pop(wait.lock, None)
+    dead = {thread.tid for thread in snapshot.threads if not thread.alive}
+    found = {}
+    for id_, units in _units_by_thread(snapshot.threads, candidates).items():
+        all_units = candidates[id_].first_value or 0
+        ended = all_units - sum(units.values())
+        if ended >= 0 and min(units.values(), default=0) >= 0:
+            takers = tuple(sorted(units.items(), key=lambda one: (one[0] in dead, -one[1], one[0])))
+            found[id_] = TakenUnits(all=all_units, takers=takers, ended=ended)
+    return found
 
 
 def _with_holds(thread: Thread, locks: Sequence[Held] | None) -> Thread:

@@ -10,7 +10,7 @@ from locktop.collector.export import deadlock_json, rendered_files
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.snapshot_codec import document as snapshot_document
 from locktop.collector.export.text import deadlock, lock_order, unknown_waits
-from locktop.collector.format import hang, verdict
+from locktop.collector.format import hang, unit_takers, verdict
 from locktop.collector.format import lock_order as order_format
 from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import Snapshot
@@ -59,6 +59,9 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
         found += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
     elif not snapshot.deadlocks:
         found += [part for line in unknown_waits.lines(snapshot) for part in wrapped(line, width)]
+    taken = list(unit_takers.lines(snapshot))
+    if taken:
+        found += ["", *(part for line in taken for part in wrapped(line, width))]
     orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
         found += ["", *(part for line in orders for part in wrapped(line, width))]

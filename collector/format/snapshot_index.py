@@ -12,6 +12,7 @@ from locktop.collector.analysis import (
     blocking_tree,
     deadlock_report,
     lock_classes,
+    semaphore_ownership,
     thread_groups,
 )
 from locktop.collector.format.source_location import short_location
@@ -25,6 +26,7 @@ from locktop.collector.model import (
     Lock,
     LockClass,
     Snapshot,
+    TakenUnits,
     Thread,
     ThreadGroup,
     ThreadState,
@@ -138,6 +140,11 @@ class SnapshotIndex:
             and thread.state is ThreadState.WAITING
         ]
         return sorted(found, key=_waited, reverse=True)
+
+    @cached_property
+    def taken_units(self) -> dict[int, TakenUnits]:
+        """By semaphore whose units are all taken: the threads that took them."""
+        return semaphore_ownership.taken_units(self.snapshot)
 
     @cached_property
     def blocking(self) -> BlockingTree:

@@ -61,6 +61,15 @@ class LockUse(Struct, frozen=True, gc=False):
     life: int = 0
 
 
+class TakenUnits(Struct, frozen=True, gc=False):
+    """The units of a semaphore that threads took and did not post; these are all its units."""
+
+    all: int  # the initial value
+    #: tids with their units: living threads first, of these the most units first
+    takers: tuple[tuple[int, int], ...]
+    ended: int  # units of threads that ended, and of which no more is known
+
+
 class Held(Struct, frozen=True, gc=False):
     """A lock that a thread holds."""
 

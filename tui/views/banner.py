@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from textual.geometry import Size
 
-from locktop.collector.format import hang
+from locktop.collector.format import hang, unit_takers
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location, shortest_location
@@ -50,16 +50,32 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
         width: the cells of a line.
     """
     deadlocks = index.snapshot.deadlocks
+    taken = _taken_units(index, width)
     if not deadlocks or hang.is_the_finding(index.snapshot):
-        return _hang(index, max_lines, width)
-    lines = [_title(deadlocks)]
-    edges = [edge for deadlock in deadlocks for edge in deadlock.cycle]
-    room = max_lines - 1
+        found = _hang(index, max_lines - len(taken), width)
+        return (*found, *taken) if found else ()
+    lines = [_title(deadlocks), *taken]
+    # A thread that waits for a semaphore and took a unit of it is named among the takers.
+    edges = [
+        edge
+        for deadlock in deadlocks
+        for edge in deadlock.cycle
+        if edge.tid != edge.held_by or edge.waits_for not in index.taken_units
+    ]
+    room = max_lines - len(lines)
     visible = edges if len(edges) <= room else edges[: room - 1]
     lines += _edges(index, visible, width)
     if len(visible) < len(edges):
         lines.append(make_line((f"   and {len(edges) - len(visible)} more: press d", "alert")))
     return tuple(lines)
+
+
+def _taken_units(index: SnapshotIndex, width: int) -> tuple[Line, ...]:
+    """The line of the first semaphore whose units are all taken."""
+    for lock_id in index.taken_units:
+        text = f"    {index.lock_name(lock_id)}: {unit_takers.phrase(index, lock_id)}"
+        return (cut(make_line((text, "alert")), width),)
+    return ()
 
 
 def _hang(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-from locktop.collector.format import activity, blocking
+from locktop.collector.format import activity, blocking, unit_takers
 from locktop.collector.format.blocking import BlockingRow
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import BlockingRoot, BlockingWaiter, Held, RootKind
@@ -107,7 +107,8 @@ def cycle_lines(index: SnapshotIndex, root: BlockingRoot) -> Iterator[Line]:
 def now_span(index: SnapshotIndex, root: BlockingRoot) -> Span:
     """The activity of a root, in a few words; "" where that is not known."""
     if root.kind is RootKind.LOCK:
-        return "its holder is not known", "dim"
+        taken = unit_takers.phrase(index, root.lock)
+        return (taken, "holder") if taken else ("its holder is not known", "dim")
     if root.kind is RootKind.CYCLE:
         many = len(root.tids) > 1
         return ("wait for each other" if many else "waits for itself"), "stuck"

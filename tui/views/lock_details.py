@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from locktop.collector.format import activity, blame
+from locktop.collector.format import activity, blame, unit_takers
 from locktop.collector.format.misuse import misuse_sentence
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import DURATION_WIDTH
@@ -90,6 +90,9 @@ def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     if not lock.holders and has_holder(lock):
         # Where threads wait, the next holder may have the lock already, not observed yet.
         free = not lock.waiters and index.snapshot.complete
+        if taken := unit_takers.phrase(index, lock.id):
+            yield labelled("units", (taken, "holder"))
+            return
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
     for number, tid in enumerate(lock.holders):
         yield labelled("" if number else "held by", *_holder(index, lock, tid))

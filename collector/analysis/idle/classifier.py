@@ -253,7 +253,7 @@ def _stuck(snapshot: Contents) -> set[int]:
 
 
 def _stuck_s(threads: Sequence[Thread], rules: Mapping[int, IdleRule]) -> dict[int, float]:
-    """Return by lock the seconds of waits that would be for work if their threads were not stuck."""
+    """Return by lock the seconds of the waits of stuck threads that rules call waits for work."""
     found: dict[int, float] = {}
     for thread in threads:
         wait = thread.waiting_for

@@ -56,7 +56,8 @@ def _what(context: ReportContext, root: BlockingRoot) -> str:
     if len(root.locks) > 1:
         locks += f" and {units.counted(len(root.locks) - 1, 'other lock')}"
     if root.kind is RootKind.LOCK:
-        return f"{locks}, whose holder is not known"
+        takers = context.taken_units(root.lock)
+        return f"{locks}: {takers}" if takers else f"{locks}, whose holder is not known"
     if root.kind is RootKind.CYCLE:
         selves = "wait for each other" if len(root.tids) > 1 else "waits for itself"
         return f"{context.threads_named(root.tids)} {selves}"

@@ -9,7 +9,8 @@ from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.snapshot_locks import LockInterval
-from locktop.collector.format import units
+from locktop.collector.format import unit_takers, units
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import full_location
 from locktop.collector.model import Frame, Kind, Lock, LockClass, Snapshot
 
@@ -35,6 +36,16 @@ class ReportContext:
     def blame_chains(self) -> BlameChains:
         """The blame chains of the snapshot."""
         return BlameChains(self.locks)
+
+    @cached_property
+    def _index(self) -> SnapshotIndex:
+        return SnapshotIndex(self.snapshot)
+
+    def taken_units(self, lock_id: int) -> str:
+        """Return who took the units of a semaphore, "" if that is not known."""
+        lock = self.locks.get(lock_id)
+        is_semaphore = lock is not None and lock.kind is Kind.SEM
+        return unit_takers.phrase(self._index, lock_id) if is_semaphore else ""
 
     def members(self, row: Row) -> list[Lock]:
         """Return the locks of a row: those of a class, or the one lock."""

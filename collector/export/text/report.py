@@ -17,7 +17,7 @@ from locktop.collector.export.text import (
     whatif,
 )
 from locktop.collector.export.text.context import ReportContext
-from locktop.collector.format import activity, hang, units, verdict
+from locktop.collector.format import activity, hang, unit_takers, units, verdict
 from locktop.collector.format.misuse import misuse_sentence
 from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import Snapshot
@@ -55,6 +55,8 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
         yield from deadlock.lines(report)
     if verdict.long_hang(snapshot) is not None:
         yield from ("", *hang.lines(snapshot))
+    if taken := list(unit_takers.lines(snapshot)):
+        yield from ("", *taken)
     yield from blocking.roots(context)
     yield ""
     yield from locks.lock_table(context)
