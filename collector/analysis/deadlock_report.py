@@ -22,6 +22,7 @@ from locktop.collector.model import (
     Taken,
     Thread,
     ThreadActivity,
+    ThreadElsewhere,
 )
 
 
@@ -40,7 +41,9 @@ class _ReportBuilder:
         self._snapshot = snapshot
         self._advice = OrderingAdvice(snapshot)
         self._threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
-        self._names = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
+        others = {one.tid: _name_elsewhere(one) for one in snapshot.threads_elsewhere if one.comm}
+        own = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
+        self._names = {**others, **own}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
         self._class_of: dict[int, LockClass] = lock_classes.by_lock(
             lock_classes.find(snapshot.locks)
@@ -149,6 +152,10 @@ class _ReportBuilder:
             return LockName(id=id_, kind=None, name=f"lock {id_}")
         name = lock_classes.single_name(found, self._class_of.get(id_))
         return LockName(id=id_, kind=found.kind, name=name)
+
+
+def _name_elsewhere(thread: ThreadElsewhere) -> str:
+    return f"{thread.name} of {thread.comm} {thread.pid}" if thread.name else thread.comm
 
 
 def _earlier(taken_at: str, by_s: float) -> str:

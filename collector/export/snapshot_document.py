@@ -34,7 +34,11 @@ from locktop.collector.export.snapshot_findings import (
 )
 from locktop.collector.export.snapshot_locks import LockClassEntry, LockEntry
 from locktop.collector.export.snapshot_profiles import SelfProfileEntry
-from locktop.collector.export.snapshot_threads import ThreadEntry, ThreadGroupEntry
+from locktop.collector.export.snapshot_threads import (
+    ThreadElsewhereEntry,
+    ThreadEntry,
+    ThreadGroupEntry,
+)
 from locktop.collector.export.snapshot_whatif import WhatIfEntry
 
 FORMAT = "locktop.snapshot"
@@ -124,6 +128,10 @@ class Document(
     process: Annotated[ProcessEntry, meaning("The process.")]
     threads: Annotated[list[ThreadEntry], meaning("The threads in order of tid.")]
     thread_groups: Annotated[list[ThreadGroupEntry], meaning("The thread groups.")] = []
+    threads_elsewhere: Annotated[
+        list[ThreadElsewhereEntry],
+        meaning("Holders of locks in shared memory that are threads of other processes."),
+    ] = []
     locks: Annotated[list[LockEntry], meaning("The locks, most wait first.")]
     lock_classes: Annotated[list[LockClassEntry], meaning("The lock classes.")] = []
     blocking: Annotated[

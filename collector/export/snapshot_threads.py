@@ -176,6 +176,20 @@ class ThreadEntry(Struct, kw_only=True, gc=False, rename={"holds": "held", "held
     interval: Annotated[ThreadInterval | UnsetType, meaning("Only with -d.")] = UNSET
 
 
+class ThreadElsewhereEntry(Struct, kw_only=True, gc=False):
+    """A thread of another process that holds a lock of this process, in shared memory."""
+
+    tid: Annotated[Tid, meaning("The thread id, as among the holders of the lock.")]
+    pid: Annotated[Count, meaning("Its process; 0: not known.")] = 0
+    comm: Annotated[
+        str, meaning("The name of that process; empty: its memory map cannot be read.")
+    ] = ""
+    name: Annotated[str, meaning("The name of the thread; empty: the first thread.")] = ""
+    is_freed_at_exit: Annotated[
+        bool, meaning("The kernel frees the lock at the end of the thread.")
+    ] = False
+
+
 class ThreadGroupEntry(Struct, kw_only=True, gc=False):
     """Threads with the same state, lock, stack and held locks. Each thread is in one group."""
 

@@ -15,6 +15,7 @@ from locktop.collector.analysis import (
     semaphore_ownership,
     thread_groups,
 )
+from locktop.collector.format import elsewhere
 from locktop.collector.format.source_location import short_location
 from locktop.collector.model import (
     Blame,
@@ -61,6 +62,7 @@ class SnapshotIndex:
         self.source_line = source_line
         self.threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
         self.locks: dict[int, Lock] = {lock.id: _named(lock) for lock in snapshot.locks}
+        self.threads_elsewhere = {one.tid: one for one in snapshot.threads_elsewhere}
         self.unobserved_waits = {wait.tid: wait for wait in snapshot.unobserved_waits}
 
     @cached_property
@@ -197,7 +199,8 @@ class SnapshotIndex:
         """The name of a thread, which no other thread has."""
         thread = self.threads.get(tid)
         if thread is None:
-            return str(tid)
+            other = self.threads_elsewhere.get(tid)
+            return elsewhere.short_name(other) if other is not None else str(tid)
         if thread.name and self._same_names[thread.name] == 1:
             return thread.name
         return f"{thread.name[:_SHARED_NAME]}:{tid}".lstrip(":")

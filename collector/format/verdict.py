@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import reports
-from locktop.collector.format import amid_work, hang
+from locktop.collector.format import amid_work, elsewhere, hang
 from locktop.collector.format import deadlock as words
 from locktop.collector.format.units import counted, lasting
 from locktop.collector.model import (
@@ -103,10 +103,11 @@ def may_wait_for_gil(snapshot: Snapshot) -> bool:
 
 
 def _of_unknown_holders(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:
+    unknown = {one.tid for one in snapshot.threads_elsewhere if not one.comm}
     for thread in snapshot.threads:
         wait = thread.waiting_for if thread.alive else None
         # By some rules a wait for a condition or a semaphore is one for a lock.
-        if wait and not wait.idle and not wait.holders:
+        if wait and not wait.idle and unknown.issuperset(wait.holders):
             yield thread, wait
 
 
@@ -170,12 +171,15 @@ def _threads(snapshot: Snapshot) -> str:
     )
     waits = [thread.waiting_for for thread in snapshot.threads if thread.waiting_for]
     hidden = sum(not wait.idle and not wait.holders for wait in waits)
+    of_others = {one.tid for one in snapshot.threads_elsewhere}
+    held = sum(not of_others.isdisjoint(wait.holders) for wait in waits)
     unobserved_waits = len(snapshot.unobserved_waiters)
     patterns = (one for one in snapshot.patterns if one.name is PatternName.NO_SIGNAL)
     unsignalled = sum(len(one.tids) for one in patterns)
     amid = len(amid_work.waiters(snapshot))
     return (
         f"{counted(alive, 'thread')}, {waiting} waiting for a lock"
+        + (f" ({held} for one held by {elsewhere.of_holders(snapshot)})" if held else "")
         + (f" ({hidden} for one whose holder is not known)" if hidden else "")
         + (f", {unobserved_waits} in unobserved waits" if unobserved_waits else "")
         + (f", {amid} waiting amid their work" if amid else "")

@@ -23,7 +23,7 @@ from locktop.collector.model.inside import InsideProfile
 from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.self_profile import SelfProfile
 from locktop.collector.model.stacks import Frame
-from locktop.collector.model.threads import Thread, UnobservedWait
+from locktop.collector.model.threads import Thread, ThreadElsewhere, UnobservedWait
 from locktop.collector.model.whatif import WhatIf
 
 #: A bound for readers of a stranger's snapshot: a map takes many times the bytes that it came in.
@@ -86,6 +86,8 @@ class Contents(Struct):
     unobserved_waiters: tuple[int, ...] = ()
     #: Details of the first of the ``unobserved_waiters``.
     unobserved_waits: tuple[UnobservedWait, ...] = ()
+    #: Holders of locks in shared memory that are threads of other processes, in order of tid.
+    threads_elsewhere: tuple[ThreadElsewhere, ...] = ()
     locks_left_out: int = 0  # known uncontended locks that are not in ``locks``
     names_left: int = 0  # names that are still being read, or were not read in time
     ended: bool = False  # the process has ended: the figures are final, all threads are dead

@@ -31,6 +31,16 @@ class Wait(Struct, frozen=True, gc=False):
     is_lower_bound: bool = False  # the wait had begun before the first scan that showed it
 
 
+class ThreadElsewhere(Struct, frozen=True, gc=False):
+    """A thread of another process that has a lock of the watched process, in shared memory."""
+
+    tid: int  # as the lock's word has it
+    pid: int = 0  # its process, in locktop's own pid namespace; 0: not known
+    comm: str = ""  # the name of that process; "": locktop may not read whether it has the memory
+    name: str = ""  # the name of the thread; "": the first thread of its process
+    is_freed_at_exit: bool = False  # the kernel frees the lock at the end of the thread
+
+
 class UnobservedWait(Struct, frozen=True, gc=False):
     """A wait in a futex call that the kernel shows and the library does not observe.
 

@@ -43,6 +43,7 @@ OBSERVE = (
     Stage("build_locks", "deadlocks need to know what locks can do"),
     Stage("add_unobserved_waits", "they may be for locks that the library knows"),
     Stage("check_deadlocks", "soon after the reading: a second one must show the same waits"),
+    Stage("find_owners_elsewhere", "the second reading of deadlocks must show the same holders"),
     Stage(
         "find_lock_orders",
         "goes by the locks' names as far as they are known; resolve_names repeats it",
@@ -187,6 +188,11 @@ class Scan(ABC):
         """Fill in the names of locks that are known by now."""
 
     # ---- stages that both sources share ----
+
+    def find_owners_elsewhere(self) -> None:
+        """Fill in the threads of other processes that hold locks in shared memory."""
+        if not self.has_ended:
+            self.watched.owners_elsewhere.annotate(self.draft)
 
     def find_hang(self) -> None:
         """Fill in whether all threads of the process wait for each other."""

@@ -14,6 +14,7 @@ from locktop.collector.sanitize import clean
 from locktop.collector.sources.probes.followed_thread import FollowedThread
 from locktop.collector.sources.probes.hang_probe import HangProbe
 from locktop.collector.sources.probes.lost_owners import LostOwners
+from locktop.collector.sources.probes.owners_elsewhere import OwnersElsewhere
 
 #: Share of locktop's descriptors for the files of threads.
 _FILES_SHARE = 0.75
@@ -35,6 +36,7 @@ class WatchedProcess:
         self.followed_thread = FollowedThread(pid, self.tasks)
         self.hang = HangProbe(pid, self.tasks)
         self.lost_owners = LostOwners(pid, self.target.own_pid)
+        self.owners_elsewhere = OwnersElsewhere(pid)
         self.figures = ProcessFigures(self.target)
         self.host = clean(socket.gethostname())
         self.last: Snapshot | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from textual.geometry import Size
 
-from locktop.collector.format import hang, unit_takers
+from locktop.collector.format import elsewhere, hang, unit_takers
 from locktop.collector.format.deadlock import SHORTLY, who_for_whom
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location, shortest_location
@@ -108,6 +108,9 @@ def no_deadlock(index: SnapshotIndex) -> str:
         many = f"{hidden} threads wait" if several else "a thread waits"
         holders, verb = ("holders", "are") if several else ("holder", "is")
         return f"No deadlock is found, but the {holders} of what {many} for {verb} not known."
+    if snapshot.threads_elsewhere:
+        others = elsewhere.of_holders(snapshot)
+        return f"No deadlock is found. Held by another process: {others}."
     if snapshot.is_sampled:
         return "No deadlock is found. Potential deadlocks of a sampled process are not known."
     if index.dormant or not snapshot.complete:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
-from locktop.collector.format import activity, blame, unit_takers
+from locktop.collector.format import activity, blame, elsewhere, unit_takers
 from locktop.collector.format.misuse import misuse_sentence
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import DURATION_WIDTH
@@ -96,11 +96,18 @@ def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
     for number, tid in enumerate(lock.holders):
         yield labelled("" if number else "held by", *_holder(index, lock, tid))
+        other = index.threads_elsewhere.get(tid)
+        if other is not None and (advice := elsewhere.advice(other, lock)):
+            yield labelled("", (advice, "dim"))
     if lock.holders and lock.foreign_releases:
         yield labelled("", ("not certain: other threads release it too", "waiting"))
 
 
 def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:
+    other = index.threads_elsewhere.get(tid)
+    if other is not None:
+        yield elsewhere.full_name(other), "holder"
+        return
     yield index.thread_name(tid), "holder"
     yield f" ({tid})"
     held = index.held(tid, lock.id)

@@ -9,7 +9,7 @@ from locktop.collector.analysis import lock_classes, thread_groups
 from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.snapshot_locks import LockInterval
-from locktop.collector.format import unit_takers, units
+from locktop.collector.format import elsewhere, unit_takers, units
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import full_location
 from locktop.collector.model import Frame, Kind, Lock, LockClass, Snapshot
@@ -28,6 +28,7 @@ class ReportContext:
         self.before = {lock.id: lock for lock in before.locks} if before else None
         self.span_s = snapshot.duration_s - (before.duration_s if before else 0.0)
         self.threads = {thread.tid: thread for thread in snapshot.threads}
+        self.threads_elsewhere = {one.tid: one for one in snapshot.threads_elsewhere}
         self.locks = {lock.id: lock for lock in snapshot.locks}
         self.class_of = lock_classes.by_lock(lock_classes.find(snapshot.locks))
         self.groups = thread_groups.find(snapshot.threads, self.locks, self.class_of)
@@ -97,7 +98,9 @@ class ReportContext:
 
     def thread(self, tid: int) -> str:
         """Return the tid and name of a thread."""
-        thread = self.threads.get(tid)
+        thread, other = self.threads.get(tid), self.threads_elsewhere.get(tid)
+        if thread is None and other is not None:
+            return elsewhere.full_name(other)
         return f"thread {tid} ({thread.name})" if thread and thread.name else f"thread {tid}"
 
     def threads_named(self, tids: Sequence[int]) -> str:

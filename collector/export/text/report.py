@@ -10,6 +10,7 @@ from locktop.collector.export.text import (
     blame,
     blocking,
     deadlock,
+    elsewhere,
     inside,
     lock_order,
     locks,
@@ -58,6 +59,7 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
     if taken := list(unit_takers.lines(snapshot)):
         yield from ("", *taken)
     yield from blocking.roots(context)
+    yield from elsewhere.holders(context)
     yield ""
     yield from locks.lock_table(context)
     yield from _patterns(context)

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Sequence
 
 from locktop.collector.linux import process_memory, procfs
 from locktop.collector.model import Kind, Lock, Thread
+from locktop.collector.sources.probes import shared_memory
 from locktop.collector.symbols import memory_map
-from locktop.collector.symbols.memory_map import AddressSpace, Mapping
+from locktop.collector.symbols.memory_map import AddressSpace
 
 #: lock, count and owner of a pthread_mutex_t (struct_mutex.h).
 _MUTEX = struct.Struct("=III")
 _TAKEN = 2  # and threads wait
-_ROOT_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO (include/linux/proc_ns.h)
-_ANONYMOUS = "/dev/zero"
 
 
 class LostOwners:
@@ -65,27 +64,7 @@ class LostOwners:
         space = AddressSpace(memory_map.parse(procfs.maps(self._pid)))
         for address, owner in owners.items():
             mapping = space.find(address)
-            if mapping is not None and mapping.shared and _are_all_visible(mapping):
-                yield owner
-
-
-def _are_all_visible(mapping: Mapping) -> bool:
-    """Return whether the ids of all processes that may share this memory are those of our /proc."""
-    ours = os.readlink("/proc/self/ns/pid")
-    # Processes inherit anonymous memory; a file may come from another container.
-    if ours != _ROOT_NAMESPACE and not mapping.path.startswith(_ANONYMOUS):
-        return False
-    for pid in procfs.pids():
-        try:
-            if os.readlink(f"/proc/{pid}/ns/pid") == ours:
+            if mapping is None or not mapping.shared:
                 continue
-            mappings = memory_map.parse(procfs.maps(pid))
-        except OSError:
-            continue  # it has ended, or belongs to another user
-        if any(
-            (one.device, one.inode) == (mapping.device, mapping.inode)
-            for one in mappings
-            if one.shared
-        ):
-            return False
-    return True
+            if shared_memory.are_in_one_namespace(self._pid, mapping):
+                yield owner

@@ -36,6 +36,7 @@ from locktop.collector.model import (
     Snapshot,
     Switches,
     ThreadActivity,
+    ThreadElsewhere,
     ThroughputUnit,
     UnitKind,
     UnobservedWait,
@@ -62,6 +63,7 @@ ADDED = {
     "whatif": None,
     "calls": [],
     "profiles": [],
+    "threads_elsewhere": [],
 }
 ADDED_TO_PROCESS: dict[str, object] = {"counted_since": ""}
 ADDED_TO_THREADS: dict[str, object] = {
@@ -149,6 +151,7 @@ def full() -> Snapshot:
         stacks=records.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
         unobserved_waiters=(4, 5),
         unobserved_waits=UNOBSERVED,
+        threads_elsewhere=(ThreadElsewhere(70, 69, "convert", "worker", True),),
         lost_events=3,
         locks_left_out=2,
         names_left=214,

@@ -7,7 +7,14 @@ from msgspec.structs import replace
 from unit.builders import records
 
 from locktop.collector.format import verdict
-from locktop.collector.model import Kind, Pattern, PatternName, ThreadState, Wait
+from locktop.collector.model import (
+    Kind,
+    Pattern,
+    PatternName,
+    ThreadElsewhere,
+    ThreadState,
+    Wait,
+)
 
 
 def test_waits_without_a_signal_are_named_and_not_counted() -> None:
@@ -30,3 +37,16 @@ def test_a_wait_for_a_condition_that_a_rule_calls_contended_counts(idle: bool, c
     )
     thread = replace(records.thread(7, "writer", ThreadState.WAITING), waiting_for=wait)
     assert len(verdict.unknown_waits(records.snapshot((thread,), ()))) == count
+
+
+def test_an_owner_in_another_process_is_known_if_it_has_a_name() -> None:
+    wait = replace(records.wait(1, Kind.MUTEX, 12.0), holders=(4810,))
+    thread = records.thread(11, "w", ThreadState.WAITING, waiting_for=wait)
+    snapshot = records.snapshot((thread,), (records.lock(1, "g_lock"),))
+    named = replace(snapshot, threads_elsewhere=(ThreadElsewhere(4810, 4810, "convert"),))
+    unknown = replace(snapshot, threads_elsewhere=(ThreadElsewhere(4810),))
+    assert verdict.line(named).startswith("no deadlock found: ")
+    assert "(1 for one held by convert 4810)" in verdict.line(named)
+    assert verdict.line(unknown).startswith("cannot tell whether there is a deadlock: ")
+    assert not verdict.is_doubtful(named)
+    assert verdict.is_doubtful(unknown)

@@ -1,0 +1,178 @@
+"""Owners of locks in shared memory that are threads of other processes.
+
+The word of such a lock names a thread by its id alone. The owner may have ended, and a later thread
+may have its id. So locktop names a process only if the process has mapped the same memory. Ids of
+several pid namespaces cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterable, Sequence, Set
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from locktop.collector.linux import process_memory, procfs
+from locktop.collector.model import Draft, Kind, Lock, Thread, ThreadElsewhere
+from locktop.collector.sources.probes import shared_memory
+from locktop.collector.symbols import memory_map
+from locktop.collector.symbols.memory_map import AddressSpace, Mapping
+
+#: lock, count, owner, users and kind of a pthread_mutex_t (struct_mutex.h).
+_MUTEX = struct.Struct("=IIIIi")
+_FREED_AT_EXIT = 16 | 32  # of the kind: robust, priority inheritance
+_TID_MASK = 0x3FFFFFFF  # FUTEX_TID_MASK: the word of these mutexes
+#: Seconds: only a lasting wait justifies a search through other processes.
+_LASTING_S = 0.5
+#: Seconds until an owner that was not found is searched again.
+_AGAIN_S = 10.0
+#: A bound, because many locks may have owners elsewhere.
+_MAX_LOCKS = 8
+
+
+class _Word(NamedTuple):
+    """The owner that the memory of a mutex names."""
+
+    owner: int  # tid, 0: none
+    is_freed_at_exit: bool
+
+
+class _Found(NamedTuple):
+    """The result of a search."""
+
+    thread: ThreadElsewhere
+    kernel_tid: int  # 0: not known
+    start_time: int  # of the thread: a later thread may have its id
+    searched_at: float  # time.monotonic()
+
+
+class OwnersElsewhere:
+    """Finds the threads of other processes for which threads of one process wait."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._found: dict[tuple[int, int], _Found] = {}  # by address of the mutex, and tid
+
+    def annotate(self, draft: Draft) -> None:
+        """Fill in these threads, also as holders of their mutexes."""
+        locks = _mutexes_waited_for(draft.threads, draft.locks)[:_MAX_LOCKS]
+        if not locks:
+            return
+        try:
+            found = self._owners(locks, {thread.tid for thread in draft.threads})
+        except (OSError, ValueError):
+            return  # the process has ended, or locktop may not read its memory
+        by_tid = {owner.tid: owner for owner in found.values()}
+        draft.threads_elsewhere = tuple(by_tid[tid] for tid in sorted(by_tid))
+        holders = {lock: (owner.tid,) for lock, owner in found.items()}
+        draft.locks = tuple(
+            replace(lock, holders=holders[lock.id]) if lock.id in holders else lock
+            for lock in draft.locks
+        )
+        draft.threads = tuple(
+            replace(thread, waiting_for=replace(wait, holders=holders[wait.lock]))
+            if (wait := thread.waiting_for) is not None and wait.lock in holders
+            else thread
+            for thread in draft.threads
+        )
+
+    def _owners(self, locks: Sequence[Lock], own: Set[int]) -> dict[int, ThreadElsewhere]:
+        """Return by lock id the owner that is no thread of this process."""
+        words = {
+            lock: word
+            for lock, word in self._words(locks).items()
+            if word.owner and word.owner not in own
+        }
+        if not words:
+            return {}
+        space = AddressSpace(memory_map.parse(procfs.maps(self._pid)))
+        found = {
+            lock.id: owner
+            for lock in locks
+            if lock.id in words
+            and (owner := self._owner(lock.address, words[lock.id], space)) is not None
+        }
+        # The search takes a while. An owner that has released the mutex meanwhile holds nothing.
+        again = self._words(locks)
+        return {lock: owner for lock, owner in found.items() if again.get(lock) == words[lock]}
+
+    def _words(self, locks: Sequence[Lock]) -> dict[int, _Word]:
+        read = process_memory.read_many(self._pid, [(one.address, _MUTEX.size) for one in locks])
+        return {
+            lock.id: _word(data)
+            for lock, data in zip(locks, read, strict=True)
+            if len(data) == _MUTEX.size
+        }
+
+    def _owner(self, address: int, word: _Word, space: AddressSpace) -> ThreadElsewhere | None:
+        """Return an owner; None if no other process can have the mutex."""
+        mapping = space.find(address)
+        if mapping is None or not mapping.shared:
+            return None
+        now = time.monotonic()
+        found = self._found.get((address, word.owner))
+        if found is None or not _holds_good(found, now):
+            if len(self._found) >= _MAX_LOCKS:
+                self._found.clear()
+            offset = mapping.offset + address - mapping.start
+            searched = self._search(mapping, offset, word.owner)
+            if searched is None:
+                return None
+            found = searched
+            self._found[address, word.owner] = found
+        return replace(found.thread, is_freed_at_exit=word.is_freed_at_exit)
+
+    def _search(self, mapping: Mapping, offset: int, tid: int) -> _Found | None:
+        """Return the owner of a mutex at an offset of a mapped file; None if it has ended."""
+        now = time.monotonic()
+        unknown = _Found(ThreadElsewhere(tid=tid), 0, 0, now)
+        try:
+            thread = shared_memory.find_thread(self._pid, tid)
+            if thread is None and shared_memory.sees_all_threads_of(self._pid):
+                return None
+            if thread is None or not shared_memory.are_in_one_namespace(self._pid, mapping):
+                return unknown
+            pid, kernel_tid = thread
+            stat = procfs.thread_stat(pid, kernel_tid)
+            try:
+                if not shared_memory.shares(pid, mapping, offset):
+                    return unknown
+            except PermissionError:
+                return unknown._replace(thread=ThreadElsewhere(tid=tid, pid=pid))
+            name = "" if kernel_tid == pid else stat.comm
+            named = ThreadElsewhere(tid=tid, pid=pid, comm=procfs.stat(pid).comm, name=name)
+        except (OSError, ValueError):
+            return unknown  # the owner has ended meanwhile
+        return _Found(named, kernel_tid, stat.start_time, now)
+
+
+def _mutexes_waited_for(threads: Iterable[Thread], locks: Iterable[Lock]) -> list[Lock]:
+    """Return the mutexes that processes share, and for which a thread has waited for a while."""
+    wanted = {
+        wait.lock
+        for thread in threads
+        if (wait := thread.waiting_for) is not None
+        and wait.pshared
+        and wait.kind is Kind.MUTEX
+        and (wait.duration_s >= _LASTING_S or wait.is_lower_bound)
+    }
+    return [lock for lock in locks if lock.id in wanted]
+
+
+def _word(data: bytes) -> _Word:
+    lock, _, owner, _, kind = _MUTEX.unpack(data)
+    freed = bool(kind & _FREED_AT_EXIT)
+    return _Word(lock & _TID_MASK if freed else owner, freed)
+
+
+def _holds_good(found: _Found, now: float) -> bool:
+    """Return whether the result of an earlier search is still right."""
+    if not found.kernel_tid:
+        return now - found.searched_at < _AGAIN_S
+    try:
+        stat = procfs.thread_stat(found.thread.pid, found.kernel_tid)
+    except (OSError, ValueError):
+        return False
+    return stat.start_time == found.start_time
