@@ -55,6 +55,10 @@ class OrderingAdvice:
         if unordered:
             early = next((step for step in unordered if self._is_ordered(step.has)), None)
             return Avoidance(Remedy.RELEASE if early else Remedy.NONE, change=early)
+        # The loader takes its lock in calls such as dlopen(), around code of the program.
+        early = next((step for step in steps if self._is_of_loader(step.wants)), None)
+        if early is not None and early.has != early.wants:
+            return Avoidance(Remedy.RELEASE, change=early)
         again = next((step for step in steps if step.has == step.wants), None)
         if again is not None:
             return Avoidance(Remedy.ONCE_ONLY, change=again)
@@ -67,6 +71,9 @@ class OrderingAdvice:
 
     def _is_ordered(self, lock: int) -> bool:
         return lock in self._locks and self._locks[lock].kind in ORDERED_KINDS
+
+    def _is_of_loader(self, lock: int) -> bool:
+        return lock in self._locks and self._locks[lock].is_of_loader
 
     def _address(self, lock: int) -> int:
         return self._locks[lock].address if lock in self._locks else 0

@@ -163,6 +163,10 @@ class LockRates(Struct, frozen=True, gc=False):
 WAITS_ALONE = LockRates(acquisitions=None, contended=None, hold=None, signals=None, unheld=None)
 
 
+#: The name of a lock of the dynamic loader begins so.
+LOADER_LOCK = "loader's lock"
+
+
 class Lock(Struct, frozen=True, gc=False):
     """One lock. All counters cover the time since the process started.
 
@@ -222,6 +226,11 @@ class Lock(Struct, frozen=True, gc=False):
     #: or the source does not measure them.
     wait_histogram: KeptHistogram | None = None
     hold_histogram: KeptHistogram | None = None
+
+    @property
+    def is_of_loader(self) -> bool:
+        """Whether the dynamic loader has made the lock, which programs only take by its calls."""
+        return self.name.startswith(LOADER_LOCK)
 
     @property
     def counted_wait_s(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.model.locks import LOADER_LOCK
 from locktop.collector.symbols import lock_makers
 from locktop.collector.symbols.python.interpreter import (
     PYTHON,
@@ -17,6 +18,9 @@ from locktop.collector.symbols.resolver import Resolver
 #: Python functions say whose a lock of Python is, but not those of its own library.
 _PYTHON_WRAPPERS = ("threading.py", "queue.py")
 
+#: The loader's own data, of which only a few locks are mutexes (glibc, elf/rtld.c). The name of a
+#: part is _rtld_global._dl_load_lock, or _rtld_global+0x988 without debug information.
+_OF_LOADER = ("_rtld_global._dl_load_", "_rtld_global+")
 #: The locks of the standard streams (glibc, libio/stdfiles.c).
 _STREAMS = {
     f"_IO_stdfile_{number}_lock": f"{name}'s FILE lock"
@@ -112,8 +116,8 @@ class LockNames:
 def _plain_name(symbol: str) -> str:
     """Return the name that a lock of the C library has outside of its sources."""
     name = symbol.rpartition(" ")[2]  # without the file
-    if name.startswith("_rtld_global._dl_load_"):
-        return f"loader's lock ({name})"
+    if name.startswith(_OF_LOADER):
+        return f"{LOADER_LOCK} ({name})"
     return _STREAMS.get(name, symbol)
 
 

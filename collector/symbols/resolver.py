@@ -31,6 +31,7 @@ from locktop.collector.symbols.stack_frames import (
 
 if TYPE_CHECKING:
     from locktop.collector.symbols.elf.symbol_table import Symbol
+    from locktop.collector.symbols.kernel_code import VdsoNames
     from locktop.collector.symbols.modules import Module
 
 _MAX_NOTE = 1000  # characters; a path may be longer than most names
@@ -79,6 +80,7 @@ class Resolver:
         self._modules: dict[Mapping, _KeptModule] = {}  # as long as the memory map stays
         self._notes: dict[Mapping, str] = {}  # lines for the user about a file
         self._jit = JitCode(pid)
+        self._vdso: VdsoNames | None = None
         self._unnamed_code: dict[int, _CodeTry] = {}
         self._requested: set[tuple[str, int]] = set()
         self._functions: deque[_Work] = deque()
@@ -252,6 +254,7 @@ class Resolver:
             self._requested.clear()
             self._unmapped.clear()
             self._frames, self._named, self._data = {}, set(), {}
+            self._vdso = None
             self._read_maps()
 
     def keep_maps(self) -> None:
@@ -309,6 +312,9 @@ class Resolver:
     def _name_frame(self, address: int) -> None:
         mapping = self._mapping(address)
         if mapping is not None and mapping.is_of_the_kernel:
+            self._frames[address] = (
+                self._unnamed(address, self._kernel_function(mapping, address)),
+            )
             self._named.add(address)
             return
         if mapping is None or not mapping.is_code_of_a_file:
@@ -316,7 +322,14 @@ class Resolver:
             return
         located = self._locate(mapping, address - 1)
         if located is not None:
+            from locktop.collector.symbols import kernel_code
+
             module, link_address = located
+            if kernel_code.returns_from_handler(module.elf, link_address + 1):
+                named = self._unnamed(address, kernel_code.SIGNAL_FRAME, link_address + 1)
+                self._frames[address] = (named,)
+                self._named.add(address)
+                return
             locations = module.stored_locations(link_address)
             if locations and locations[-1].function:
                 self._frames[address] = located_frames(
@@ -328,6 +341,13 @@ class Resolver:
             name = clean(demangle(symbol.name)) if symbol else ""
             self._frames[address] = (self._unnamed(address, name, link_address + 1),)
         self._lines.append(_Work(self._add_locations, address))
+
+    def _kernel_function(self, mapping: Mapping, address: int) -> str:
+        from locktop.collector.symbols.kernel_code import VdsoNames
+
+        if self._vdso is None:
+            self._vdso = VdsoNames(self._pid)
+        return clean(self._vdso.function(mapping, address - 1))
 
     def _name_jitted(self, address: int) -> None:
         frame = self._jit.frame(address, self._space.mappings)

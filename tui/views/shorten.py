@@ -27,7 +27,26 @@ def middle(text: str, room: int) -> str:
     tail = text[-(room // 2) :]
     while cell_len(tail) > room // 2:
         tail = tail[1:]
+    tail = _from_a_word(text, tail, room)
     return set_cell_size(text, room - 1 - cell_len(tail)).rstrip() + "…" + tail
+
+
+def _from_a_word(text: str, tail: str, room: int) -> str:
+    """``tail``, the end of ``text``, from the begin of a word on: part of a name misleads.
+
+    The word stays whole if there is room for it. Else the tail loses the rest of that word, unless
+    little would be left.
+    """
+    at = len(text) - len(tail)
+    begin = at
+    while 0 < begin < len(text) and text[begin - 1].isalnum() and text[begin].isalnum():
+        begin -= 1
+    if begin == at or cell_len(text[begin:]) <= room - 1:
+        return text[begin:]
+    end = at
+    while end < len(text) and text[end].isalnum():
+        end += 1
+    return text[end:] if len(text) - end > len(tail) // 2 else tail
 
 
 def fit_middle(text: str, width: int) -> str:

@@ -431,3 +431,17 @@ def test_the_report_says_the_activity_of_each_holder(now: ThreadActivity, said: 
     assert (first["holder_now"] is not None) == (now.tid == first["held_by"])
     assert said in page
     assert page.count(", now ") == bool(said)
+
+
+def test_nobody_is_advised_to_take_the_lock_of_the_loader_in_another_order() -> None:
+    snapshot = seen(*RING, circle=3)
+    locks = tuple(
+        replace(lock, name="loader's lock (_rtld_global+0x988)") if lock.id == 1 else lock
+        for lock in snapshot.locks
+    )
+    found = found_for(replace(snapshot, locks=locks))
+    assert found.remedy is Remedy.RELEASE
+    assert found.order == ()
+    assert found.change is not None
+    assert (found.change.has, found.change.wants) == (3, 1)
+    assert "Release mutex g_3 before that wait." in page(replace(snapshot, locks=locks))

@@ -43,9 +43,9 @@ def test_long_names_in_lists_keep_both_ends() -> None:
     locks = tuple(replace(k, name=f"customer::database::pool_{k.id}_mutex") for k in calm.locks)
     index = SnapshotIndex(replace(calm, locks=locks))
     table = lay_out(lock_list.columns(index), 80)
-    assert "*customer::…ol_1_mutex" in line_text(table.line(index.locks[1], ("*", "waiting")))
+    assert "*customer…pool_1_mutex" in line_text(table.line(index.locks[1], ("*", "waiting")))
     waits = lay_out(thread_list.columns(index), 80)
-    assert "customer…l_1_mutex" in line_text(waits.line(index.threads[4712]))
+    assert "custo…pool_1_mutex" in line_text(waits.line(index.threads[4712]))
 
 
 @pytest.mark.parametrize(
