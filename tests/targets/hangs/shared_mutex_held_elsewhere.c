@@ -62,8 +62,7 @@ static void *session(void *unused)
 
 static struct registry *map(int flags)
 {
-    struct registry *made =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    struct registry *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
     pthread_mutexattr_t shared;
     must(made == MAP_FAILED ? errno : 0, "mmap");
     pthread_mutexattr_init(&shared);
