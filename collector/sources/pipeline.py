@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
-from locktop.collector.analysis import contention_patterns, message_waits
+from locktop.collector.analysis import contention_patterns, guarded_initialisers, message_waits
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.format import patterns
@@ -57,6 +57,7 @@ OBSERVE = (
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
     Stage("resolve_names", "the idle rules go by the names of functions"),
     Stage("name_profiles", "takes the names that were read meanwhile"),
+    Stage("find_guarded_initialisers", "goes by names of functions; adds to the deadlocks"),
     Stage("find_hang", "goes by functions of Python; no idle rule applies to threads that hang"),
     Stage("leave_out_messages", "goes by stacks; waits in a deadlock are never idle"),
     Stage("classify_waits", "contention is what is left when idle waits are known"),
@@ -200,6 +201,12 @@ class Scan(ABC):
         if self.has_ended or self.is_stopped or draft.stopped:
             return
         draft.hang = self.watched.hang.probe(draft.threads, _gil_waiters(draft))
+
+    def find_guarded_initialisers(self) -> None:
+        """Fill in possible deadlocks through static variables of C++ functions."""
+        draft = self.draft
+        if not self.has_ended:
+            draft.deadlocks = (*draft.deadlocks, *guarded_initialisers.find(draft))
 
     def probe_followed_thread(self) -> None:
         """Fill in activity and counters of the followed thread.
