@@ -23,6 +23,7 @@ from locktop.collector.model import Draft, Frame, Kind, Snapshot
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
+from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.interpreter import waits_for_interpreter
 from locktop.collector.symbols.resolver import Resolver
@@ -54,6 +55,7 @@ OBSERVE = (
     Stage("probe_followed_thread", "before the stacks, for the thread's own is one of them"),
     Stage("add_stacks", "all ids are known now, but for those of holders"),
     Stage("merge_python_stacks", "needs the native stacks; gives waits other stack ids"),
+    Stage("name_threads", "stacks show whether Python runs; no stage before needs these names"),
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
     Stage("resolve_names", "the idle rules go by the names of functions"),
     Stage("name_profiles", "takes the names that were read meanwhile"),
@@ -91,6 +93,7 @@ class Probes(Struct, frozen=True):
     resolver: Resolver
     native_stacks: NativeStacks
     python: PythonStacks
+    thread_names: PythonThreadNames
     holders: HolderProbe
     classifier: Classifier
 
@@ -185,6 +188,10 @@ class Scan(ABC):
         """Return the numbers of the waits of this moment."""
 
     @abstractmethod
+    def thread_lives(self) -> Mapping[int, int]:
+        """Return by tid a number that no other thread with this tid has had."""
+
+    @abstractmethod
     def rename_locks(self) -> None:
         """Fill in the names of locks that are known by now."""
 
@@ -239,6 +246,15 @@ class Scan(ABC):
         self.probes.python.merge(self.draft, self.wait_keys())
         if self.probes.python.learned:  # such a wait may be over by the next scan
             self.rename_locks()
+
+    def name_threads(self) -> None:
+        """Give the threads the names that Python has for them."""
+        lives, names = self.thread_lives(), self.probes.thread_names
+        if self.has_ended:
+            names.apply(self.draft, lives)
+        else:
+            may_run_python = self.probes.python.runs_in(self.draft.stacks)
+            names.annotate(self.draft, lives, may_run_python)
 
     def resolve_names(self) -> None:
         """Wait for names, and for names that follow from others (a lock's name from a stack's)."""

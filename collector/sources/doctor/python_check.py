@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections.abc import Iterator
 
-from locktop.collector.linux import procfs
 from locktop.collector.sources.doctor.check import Check, full, limited
 from locktop.collector.symbols.elf.file import ElfFile
 from locktop.collector.symbols.mapped_file import NotMapped, open_mapped
-from locktop.collector.symbols.memory_map import Mapping, parse
-from locktop.collector.symbols.python.interpreter import is_interpreter_module
+from locktop.collector.symbols.memory_map import Mapping
+from locktop.collector.symbols.python.version import modules_of, version_in_name, version_of
 
 _OLDEST = (3, 8)
 #: From here on threading.Lock is a PyMutex (github.com/python/cpython/pull/125116).
 _FIRST_WITH_PYMUTEX = (3, 13, 1)
-_VERSION_IN_NAME = re.compile(r"python(\d)\.(\d+)")
 
 
 def python_check(pid: int) -> Iterator[Check]:
@@ -25,27 +21,18 @@ def python_check(pid: int) -> Iterator[Check]:
     Raises:
         OSError: the process is gone, or its memory map may not be read.
     """
-    for mapping in parse(procfs.maps(pid)):
-        if mapping.is_code_of_a_file and is_interpreter_module(posixpath.basename(mapping.path)):
-            version = _version(pid, mapping)
-            if version is not None:
-                yield _sight(version)
-                return
+    for mapping in modules_of(pid):
+        version = _version(pid, mapping)
+        if version is not None:
+            yield _sight(version)
+            return
 
 
 def _version(pid: int, mapping: Mapping) -> tuple[int, ...] | None:
-    """Return the version of an interpreter: of three numbers from 3.11 on, else two of its name."""
     try:
-        elf = ElfFile(open_mapped(pid, mapping))
-        # PY_VERSION_HEX as a constant (CPython's Include/pylifecycle.h).
-        address = elf.object_named("Py_Version")
-        data = elf.at(address, 4) if address is not None else b""
+        return version_of(ElfFile(open_mapped(pid, mapping)), mapping.path)
     except (NotMapped, OSError, ValueError):
-        data = b""
-    if len(data) == 4:
-        return tuple(reversed(data))[:3]
-    match = _VERSION_IN_NAME.search(mapping.path)
-    return tuple(map(int, match.groups())) if match else None
+        return version_in_name(mapping.path)
 
 
 def _sight(version: tuple[int, ...]) -> Check:

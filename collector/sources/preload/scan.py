@@ -440,6 +440,11 @@ class PreloadScan(Scan):
         """See Scan."""
         return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.waits)
 
+    def thread_lives(self) -> Mapping[int, int]:
+        """See Scan."""
+        newest = self._reading.newest
+        return {tid: raw.block.birth for tid, raw in newest.items()}
+
     def read_wait_keys_again(self) -> WaitKeys:
         """See Scan."""
         return merged_wait_keys(

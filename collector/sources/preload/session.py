@@ -39,8 +39,10 @@ from locktop.collector.sources.probes import native_stacks
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
+from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
+from locktop.collector.symbols.python.thread_names import ThreadNameReader
 from locktop.collector.symbols.resolver import Resolver
 
 if TYPE_CHECKING:
@@ -99,7 +101,14 @@ class PreloadSession:
             pid, watched.tasks, self.native_stacks, resolver, self.classifier
         )
         self.unobserved_locks = UnobservedLocks(pid, resolver, self.native_stacks)
-        self.probes = Probes(resolver, self.native_stacks, self.python, holders, self.classifier)
+        self.probes = Probes(
+            resolver,
+            self.native_stacks,
+            self.python,
+            PythonThreadNames(ThreadNameReader(pid)),
+            holders,
+            self.classifier,
+        )
         if watched.hurried:
             self.hurry()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
 from locktop.collector.analysis.wait_for_graph import WaitForGraph
@@ -273,6 +273,10 @@ class SamplingScan(Scan):
     def wait_keys(self) -> WaitKeys:
         """See Scan."""
         return merged_wait_keys(self.watched.followed_thread.sleeps, self._session.wait_keys())
+
+    def thread_lives(self) -> Mapping[int, int]:
+        """See Scan."""
+        return {tid: sample.life for tid, sample in self._session.samples.items()}
 
     def read_wait_keys_again(self) -> WaitKeys:
         """See Scan."""

@@ -19,6 +19,7 @@ from locktop.collector.sources.pipeline import Probes
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
+from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
 from locktop.collector.sources.sampling.builder import SamplingBuilder
 from locktop.collector.sources.sampling.libc_info import CLibrary
 from locktop.collector.sources.sampling.once_runners import OnceRunnerProbe
@@ -27,6 +28,7 @@ from locktop.collector.sources.sampling.wait_estimator import WaitEstimator
 from locktop.collector.sources.sampling.wait_objects import SampledWait, SampledWaitReader
 from locktop.collector.sources.watched_process import WatchedProcess
 from locktop.collector.symbols.python.frame_reader import PythonReader
+from locktop.collector.symbols.python.thread_names import ThreadNameReader
 from locktop.collector.symbols.resolver import Resolver
 
 #: The identity of an executed program: the executable's device and inode, and the auxiliary vector.
@@ -66,7 +68,14 @@ class SamplingSession:
         )
         holders = HolderProbe(pid, watched.tasks, self.stacks, self.python, self._still_holds)
         holders.follow(watched.followed_locks)
-        self.probes = Probes(self.resolver, self.stacks, self.python, holders, Classifier(rules))
+        self.probes = Probes(
+            self.resolver,
+            self.stacks,
+            self.python,
+            PythonThreadNames(ThreadNameReader(pid)),
+            holders,
+            Classifier(rules),
+        )
         self.samples: Mapping[int, Sample] = {}  # last sample, by tid
         self.waits: Mapping[int, SampledWait] = {}  # of the last sample, by tid
         self.sampled_at = 0.0  # time.monotonic()
