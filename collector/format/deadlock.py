@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from locktop.collector.analysis.thread_groups import common_name, family
 from locktop.collector.format import activity
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.format.source_location import full_location
 from locktop.collector.format.units import counted, duration, lasting
 from locktop.collector.model import (
@@ -134,9 +135,7 @@ def thread(report: DeadlockReport, tid: int) -> str:
 
 def lock(name: LockName) -> str:
     """Return a lock with its kind; a name made from the kind begins with it."""
-    if name.kind is None or name.name.startswith(name.kind):
-        return name.name
-    return f"{name.kind} {name.name}"
+    return name_with_kind(name.kind, name.name) if name.kind is not None else name.name
 
 
 def waits_for(report: DeadlockReport, member: Member | Follower) -> str:

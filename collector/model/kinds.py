@@ -23,6 +23,9 @@ class Kind(StrEnum):
     __hash__ = str.__hash__
 
 
+#: The names of Python's locks begin with this word. A ``threading.Lock`` is of kind SEM.
+PYTHON_LOCK = "Lock"
+
 #: Kinds whose waits are contention unless an idle rule says otherwise (analysis/idle/rules.py). A
 #: thread holds the lock that the waiter wants.
 CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import innermost_own_frame
 from locktop.collector.model.locks import LOADER_LOCK
+from locktop.collector.model.kinds import PYTHON_LOCK
 from locktop.collector.symbols import lock_makers
 from locktop.collector.symbols.python.interpreter import (
     PYTHON,
@@ -75,11 +76,11 @@ class LockNames:
         if symbol is None:
             return plain
         made, is_final = self._maker(made_at())
-        frame, keeps = made or innermost_own_frame(stack()), True
+        frame, keeps, word = made or innermost_own_frame(stack()), True, str(kind)
         if frame is not None and kind is Kind.SEM and waits_for_lock(frame):
             waiting = waiter()  # Python functions may still come
             one_wait = makes_lock_for_a_wait(frame) or _is_made_for_a_wait(waiting)
-            frame = _python_owner(waiting)
+            frame, word = _python_owner(waiting), PYTHON_LOCK
             keeps = self._generations or not one_wait
         if frame is None:
             return plain
@@ -87,9 +88,9 @@ class LockNames:
         if not frame.function or frame.file is None:
             is_final = is_final and self._resolver.is_final(frame)
         if not frame.function:  # stripped, or not named yet
-            nameless = f"{kind} {where} {frame.module}+{frame.offset:#x}"
+            nameless = f"{word} {where} {frame.module}+{frame.offset:#x}"
             return self._settle(lock, generation, nameless) if is_final and keeps else plain
-        name = f"{kind} {where} {frame.function}"
+        name = f"{word} {where} {frame.function}"
         if frame.file is not None:
             name = f"{name} ({frame.file}:{frame.line})"
         if not is_final:  # locks of two lines of a function are no class before these are known

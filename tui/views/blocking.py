@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from locktop.collector.format import activity, blocking, unit_takers
 from locktop.collector.format.blocking import BlockingRow
+from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import BlockingRoot, BlockingWaiter, Held, RootKind
 from locktop.tui.views import row_groups
@@ -181,7 +182,7 @@ def _lock(index: SnapshotIndex, row: BlockingRow) -> Cell:
 def _kind(index: SnapshotIndex, row: BlockingRow) -> Cell:
     id_ = row.root.lock if row.root is not None else row.waiters[0].lock if row.waiters else 0
     lock = index.locks.get(id_)
-    return (lock.kind.value if lock is not None else ""), "text"
+    return (kind_word(lock.kind, lock.name) if lock is not None else ""), "text"
 
 
 def _since(index: SnapshotIndex, row: BlockingRow) -> Cell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Lock, LockClass
 from locktop.tui.views.cells import bar, counted, duration, exact, percent
@@ -23,7 +24,7 @@ def class_details(index: SnapshotIndex, of: LockClass) -> Iterator[Line]:
     destroyed = f", {exact(of.destroyed)} of them destroyed" if of.destroyed else ""
     yield make_line(
         (f" {of.name}", "strong"),
-        f"  {of.kind.value}  {exact(len(of.locks))} locks{destroyed}",
+        f"  {kind_word(of.kind, of.name)}  {exact(len(of.locks))} locks{destroyed}",
         ("  Right", "key"),
         (" shows them", "dim"),
     )

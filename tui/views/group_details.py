@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.format.snapshot_index import LONG_WAIT_S, SnapshotIndex
 from locktop.collector.model import ThreadGroup
 from locktop.tui.views.cells import duration, exact, lasting, percent
@@ -41,10 +42,10 @@ def _waits(index: SnapshotIndex, group: ThreadGroup) -> Iterator[Line]:
         yield labelled("waits for", ("not known" if index.dormant else "nothing", "dim"))
         return
     several = f", {exact(len(group.locks))} locks" if len(group.locks) > 1 else ""
-    name = group.lock_name if several else ""
+    name = (group.lock_name if several else "") or index.lock_name(wait.lock)
     spans: list[Span | str] = [
-        (name or index.lock_name(wait.lock), "strong"),
-        f" ({wait.kind.value}{several})",
+        (name, "strong"),
+        f" ({kind_word(wait.kind, name)}{several})",
         (f", the longest {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
     ]
     if group.holders:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import CONTENTION_KINDS, Lock, Snapshot
 from locktop.collector.profile.inside_tree import FunctionShare, inside
@@ -61,7 +62,7 @@ def _share(part: int, samples: int) -> Cell:
 
 def inside_title(lock: Lock) -> Line:
     """The begin of the line above the lists."""
-    kind = "" if lock.name.startswith(lock.kind) else f"{lock.kind} "
+    kind = name_with_kind(lock.kind, lock.name).removesuffix(lock.name)
     return make_line((" Inside ", "label"), kind, (lock.name, "strong"), "  ")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 from locktop.collector.format import activity, blame, elsewhere, unit_takers
+from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.format.misuse import misuse_sentence
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import DURATION_WIDTH
@@ -48,7 +49,7 @@ def lock_details(
     """The lines of the details panel for ``lock``; ``phases``: see ``pressure_details``."""
     yield make_line(
         (f" {lock.name}", "strong"),
-        f"  {lock.kind.value}",
+        f"  {kind_word(lock.kind, lock.name)}",
         f" ({lock.type})" if lock.type else "",
         (f"  at {lock.address:#x}", "dim"),
         ("  destroyed" if lock.destroyed else "", "waiting"),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from locktop.collector.format import activity
+from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.model import ActivityState, Lock, LockClass
 from locktop.tui.views import row_groups
@@ -76,7 +77,7 @@ def columns(
     """
     return (
         Column("LOCK", 18, lambda lock: _name(index, lock, is_open), _fit_name, grow=3, limit=44),
-        Column("KIND", 7, lambda lock: (lock.kind.value, _quiet(lock))),
+        Column("KIND", 7, lambda lock: (kind_word(lock.kind, lock.name), _quiet(lock))),
         Column("HELD BY", 11, lambda lock: _holder(index, lock), fit_middle, grow=2, limit=19),
         _figure("FOR", 6, lambda lock: _held_for(index, lock), 100),
         Column(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from locktop.collector.format import hang, lock_order
+from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import counted
 from locktop.collector.format.verdict import long_hang
@@ -107,7 +108,7 @@ def _worst_lock(index: SnapshotIndex) -> Iterator[Line]:
         yield heading("Worst lock", f": {_no_wait(index)}")
         return
     waiters = index.waiters_of(lock.id)
-    yield heading("Worst lock", " ", (lock.name, "strong"), f"  {lock.kind.value}")
+    yield heading("Worst lock", " ", (lock.name, "strong"), f"  {kind_word(lock.kind, lock.name)}")
     waits = [one.waiting_for for one in waiters if one.waiting_for is not None]
     longest = max(waits, key=lambda wait: wait.duration_s, default=None)
     lasts = (

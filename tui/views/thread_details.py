@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from locktop.collector.format import activity, unobserved_waits
+from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import ActivityState, Thread, ThreadActivity, UnobservedWait
 from locktop.tui.views.cells import duration, exact, lasting, percent
@@ -62,7 +63,7 @@ def _waits(index: SnapshotIndex, thread: Thread) -> Iterator[Line]:
     holders = [index.holders((tid,), wait.lock) for tid in wait.holders]
     spans: list[Span | str] = [
         (index.lock_name(wait.lock), "strong"),
-        f" ({wait.kind.value})",
+        f" ({kind_word(wait.kind, index.lock_name(wait.lock))})",
         " to read" if wait.shared else "",
         (f" for {lasting(wait.duration_s, wait.is_lower_bound)}", "waiting"),
         " with a timeout" if wait.timed else "",

@@ -11,8 +11,9 @@ from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.snapshot_locks import LockInterval
 from locktop.collector.format import elsewhere, unit_takers, units
 from locktop.collector.format.snapshot_index import SnapshotIndex
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.format.source_location import full_location
-from locktop.collector.model import Frame, Kind, Lock, LockClass, Snapshot
+from locktop.collector.model import Frame, Lock, LockClass, Snapshot
 
 Row = Lock | LockClass
 _MAX_LOCKS = 20
@@ -130,12 +131,7 @@ def with_type(lock: Lock, name: str) -> str:
 
 def with_kind(row: Row, name: str) -> str:
     """Return the kind of a row and its name, unless the name begins with the kind."""
-    return with_kind_of(row.kind, name)
-
-
-def with_kind_of(kind: Kind, name: str) -> str:
-    """Return the kind and the name, unless the name begins with the kind."""
-    return name if name.startswith(kind) else f"{kind} {name}"
+    return name_with_kind(row.kind, name)
 
 
 def waiting_count(lock: Row) -> str:

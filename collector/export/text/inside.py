@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from locktop.collector.export.text.call_tree import SMALLEST, named
 from locktop.collector.format import units
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.call_tree import Node
@@ -61,7 +62,7 @@ def _lines(snapshot: Snapshot, lock: Lock, found: InsideTree, width: int) -> Ite
 def _head(snapshot: Snapshot, lock: Lock) -> Iterator[str]:
     of_lock, profile = lock.inside, snapshot.inside
     assert profile is not None
-    named_lock = clean(f"{lock.kind} {lock.name} (id {lock.id})")
+    named_lock = clean(f"{name_with_kind(lock.kind, lock.name)} (id {lock.id})")
     if of_lock is None or not of_lock.samples:
         yield f"{named_lock}: no sample while a thread held it in contention"
     else:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from locktop.collector.analysis import lock_classes
 from locktop.collector.format import lock_order
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.format.source_location import full_location
 from locktop.collector.model import Confidence, OrderCycle, OrderEdge, Snapshot
 from locktop.collector.sanitize import clean
@@ -74,7 +75,7 @@ class _Names:
         if found is None:
             return f"lock {id_}"
         name = lock_classes.single_name(found, self._class_of.get(id_))
-        return name if name.startswith(found.kind) else f"{found.kind} {name}"
+        return name_with_kind(found.kind, name)
 
     def edge(self, edge: OrderEdge) -> str:
         name = self._threads.get(edge.tid)

@@ -14,6 +14,7 @@ from locktop.collector.export.text.context import (
     with_type,
 )
 from locktop.collector.format import activity, units
+from locktop.collector.format.lock_kind import kind_word, name_without_kind
 from locktop.collector.model import SIGNALLED_KINDS, Kind, Lock, LockClass
 
 _MAX_LOCKS = 20
@@ -55,7 +56,7 @@ def _percentiles(context: ReportContext, locks: Iterable[Row]) -> Iterator[str]:
             units.duration(of.wait_p99_s),
             units.duration(of.hold_p50_s),
             units.duration(of.hold_p99_s),
-            str(lock.kind),
+            kind_word(lock.kind, lock.name),
             _name(lock),
         )
         for lock, of in rows
@@ -90,7 +91,7 @@ def _lock_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
         units.duration(lock.wait_max_s),
         _number(figures.acquisitions),
         units.duration(figures.hold_s),
-        str(lock.kind),
+        kind_word(lock.kind, lock.name),
         _described(context, lock, bool(waited)),
     )
 
@@ -100,7 +101,7 @@ def _number(figure: int | None) -> str:
 
 
 def _name(lock: Row) -> str:
-    return lock.name.removeprefix(f"{lock.kind} ")
+    return name_without_kind(lock.kind, lock.name)
 
 
 def _described(context: ReportContext, lock: Row, with_waiters: bool) -> str:
@@ -173,6 +174,6 @@ def _signal_row(context: ReportContext, lock: Row) -> tuple[str, ...]:
         else f"{'>' * longest.is_lower_bound}{units.duration(longest.duration_s)}",
         _number(context.figures(lock).signals),
         *since_start,
-        str(lock.kind),
-        lock.name.removeprefix(f"{lock.kind} ") + count,
+        kind_word(lock.kind, lock.name),
+        name_without_kind(lock.kind, lock.name) + count,
     )

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from locktop.collector.export.text import activity as activity_text
 from locktop.collector.export.text import time_split
-from locktop.collector.export.text.context import MAX_FRAMES, ReportContext, with_kind_of
+from locktop.collector.export.text.context import MAX_FRAMES, ReportContext
 from locktop.collector.format import units, unobserved_waits
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.format.source_location import function_name, path_and_line
 from locktop.collector.model import Thread, ThreadGroup, Wait
 
@@ -82,7 +83,7 @@ def _waiting_group(
     longest = "up to " if many and not wait.is_lower_bound else ""
     named = context.lock(group.lock) if group.lock else f"one {wait.kind} each"
     if group.lock_name and not group.lock:
-        named = f"{with_kind_of(wait.kind, group.lock_name)}, one lock each"
+        named = f"{name_with_kind(wait.kind, group.lock_name)}, one lock each"
     held = f", held by {_holders(context, wait)}" if wait.holders else ""
     lasts = units.lasting(wait.duration_s, wait.is_lower_bound)
     yield f"  {who} for {longest}{lasts}: {named}{held}"

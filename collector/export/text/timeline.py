@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.timeline import cells
 from locktop.collector.format import units
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location
 from locktop.collector.format.timeline import (
@@ -160,9 +161,10 @@ def wait_sentence(one: TimedWait, index: SnapshotIndex) -> str:
     about = "about " if record.is_sampled and not one.is_open else ""
     last = "has waited" if one.is_open else "waited"
     end = ", without success" if record.timed_out else ""
+    what = name_with_kind(record.kind, index.lock_name(record.lock))
     return (
         f"{time_of_day(record.began_ns, 6)} {index.thread_name(record.tid)} {last} {about}"
-        f"{units.duration(record.wait_ns / 1e9)} for {record.kind} {index.lock_name(record.lock)}"
+        f"{units.duration(record.wait_ns / 1e9)} for {what}"
         f"{end}"
     )
 

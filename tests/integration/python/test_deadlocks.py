@@ -134,5 +134,5 @@ def test_without_the_library_check_cannot_tell_and_shows_the_functions() -> None
         assert done.stdout.startswith("cannot tell whether there is a deadlock: 2 threads have")
         said = " ".join(done.stdout.split())
         for tid in tids:
-            assert f"({tid}) waits for sem in crosses (python_locks_deadlock.py:" in said
+            assert f"({tid}) waits for Lock in crosses (python_locks_deadlock.py:" in said
         assert said.count("0 crosses at python_locks_deadlock.py:") == 2

@@ -98,7 +98,7 @@ def test_c_functions_stay_in_the_stack_without_those_of_the_interpreter(
 
     def is_named(document: dict[str, Any]) -> bool:
         names = {lock["name"] for lock in document["locks"] if lock["waiters"]}
-        return "sem in task (python_known_stacks.py:21)" in names
+        return "Lock in task (python_known_stacks.py:21)" in names
 
     # On a busy machine the names may come later than the first snapshot waits.
     tool.scan_until(target.pid, is_named, "the lock's name")
@@ -116,7 +116,7 @@ def test_the_functions_appear_in_later_scans_without_a_request(
     with closing(attach(target.pid)) as source:
         found: dict[str, object] = {}
         names: set[str] = set()
-        while found != truth or "sem in task (python_known_stacks.py:21)" not in names:
+        while found != truth or "Lock in task (python_known_stacks.py:21)" not in names:
             assert time.monotonic() < deadline, (found, names)
             time.sleep(0.02)  # leaves the CPU to the reader of Python's frames
             snapshot = source.scan()
@@ -137,7 +137,7 @@ def test_a_lock_with_many_short_waits_has_a_name_and_is_a_lock(
     deadline = time.monotonic() + PATIENCE_S
     name = ""
     with closing(attach(target.pid)) as source:
-        while name != "sem in handles (python_threads_take_turns.py:16)":
+        while name != "Lock in handles (python_threads_take_turns.py:16)":
             assert time.monotonic() < deadline, name
             time.sleep(0.1)  # lets other threads come to new waits
             snapshot = source.scan()

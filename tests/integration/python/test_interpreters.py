@@ -36,8 +36,8 @@ EXPECTED = {
 }
 #: The innermost function of a wait for a lock is Python's, so the lock is named after it.
 NAMES = {
-    "lock": r"sem in (takes_lock|by_key) \(python_waits_of_all_kinds.py:\d+\)",
-    "rlock": r"sem in takes_owned \(python_waits_of_all_kinds.py:\d+\)",
+    "lock": r"Lock in (takes_lock|by_key) \(python_waits_of_all_kinds.py:\d+\)",
+    "rlock": r"Lock in takes_owned \(python_waits_of_all_kinds.py:\d+\)",
 }
 both_ways = pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
 
@@ -83,6 +83,21 @@ def test_waits_for_locks_and_for_work_are_distinguished(python: str, prepared: b
                     break
                 assert time.monotonic() < deadline, (result, unnamed)
                 time.sleep(0.02)  # leaves the CPU to the reader of Python's frames
+
+
+@both_ways
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_lock_of_processes_is_no_lock_of_threads(python: str, prepared: bool) -> None:
+    command = [python, str(source_of("python_lock_of_processes"))]
+    with Target(command, preload_environment(None) if prepared else None) as target:
+        waiters = json.loads(target.line())
+        with closing(attach(target.pid)) as source:
+            snapshot = source.scan(resolve=True)
+    names = {lock.id: lock.name for lock in snapshot.locks}
+    waits = [thread.waiting_for for thread in snapshot.threads if thread.tid in waiters]
+    found = [names[wait.lock] for wait in waits if wait is not None]
+    assert len(found) == len(waiters)
+    assert not [name for name in found if name.startswith("Lock")], found
 
 
 @pytest.mark.parametrize("python", [python for python in PYTHONS if has_mutexes(python)])

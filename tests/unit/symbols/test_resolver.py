@@ -420,19 +420,19 @@ def test_a_python_lock_is_named_by_the_waiting_python_function(
     known[0] = merged[:2]
     assert name(1) == "sem 0x10"
     known[0] = merged
-    assert name(1) == "sem in task (app.py:23)"
+    assert name(1) == "Lock in task (app.py:23)"
     known[0] = ()
-    assert name(1) == "sem in task (app.py:23)", "the lock keeps its name"
+    assert name(1) == "Lock in task (app.py:23)", "the lock keeps its name"
     assert name(2) == "sem 0x10"
     names = LockNames(resolver, generations=False)
     known[0] = merged
-    assert name(1) == "sem in task (app.py:23)"
+    assert name(1) == "Lock in task (app.py:23)"
     known[0] = ()
     assert name(1) == "sem 0x10", "each wait for a condition makes a lock, perhaps at this address"
     known[0] = merged[2:]
-    assert name(1) == "sem in task (app.py:23)"
+    assert name(1) == "Lock in task (app.py:23)"
     known[0] = ()
-    assert name(1) == "sem in task (app.py:23)"
+    assert name(1) == "Lock in task (app.py:23)"
     resolver.close()
 
 

@@ -40,7 +40,7 @@ def of_python(count: int = 3) -> Snapshot:
     sleeper = records.thread(9, "sleeper", ThreadState.IDLE)
     locks = tuple(
         replace(records.lock(
-            50 + n, "sem in transfer (bank.py:9)", Kind.SEM, wait_s=7.0, waiters=(10 + n,),
+            50 + n, "Lock in transfer (bank.py:9)", Kind.SEM, wait_s=7.0, waiters=(10 + n,),
             wait_stacks=(WaitStack(1, 0, 7.0),),
         ), used_as_lock=True, idle=False)
         for n in range(count)

@@ -1,0 +1,24 @@
+"""The word for the kind of a lock. A ``threading.Lock`` of Python is a semaphore for the C library,
+and its own name is the one that a Python programmer knows."""
+
+from __future__ import annotations
+
+from locktop.collector.model import Kind
+from locktop.collector.model.kinds import PYTHON_LOCK
+
+
+def kind_word(kind: Kind, name: str) -> str:
+    """Return the word for the kind of a lock with that name: ``mutex``, ``Lock``."""
+    is_python_lock = kind is Kind.SEM and name.startswith(f"{PYTHON_LOCK} ")
+    return PYTHON_LOCK if is_python_lock else kind.value
+
+
+def name_with_kind(kind: Kind, name: str) -> str:
+    """Return the word and the name, unless the name begins with the word."""
+    word = kind_word(kind, name)
+    return name if name.startswith(word) else f"{word} {name}"
+
+
+def name_without_kind(kind: Kind, name: str) -> str:
+    """Return the name without the word at its begin."""
+    return name.removeprefix(f"{kind_word(kind, name)} ")
