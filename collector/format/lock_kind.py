@@ -1,5 +1,8 @@
-"""The word for the kind of a lock. A ``threading.Lock`` of Python is a semaphore for the C library,
-and its own name is the one that a Python programmer knows."""
+"""The word for the kind of a lock.
+
+A ``threading.Lock`` of Python is a semaphore for the C library. A Python programmer knows it by its
+own name.
+"""
 
 from __future__ import annotations
 

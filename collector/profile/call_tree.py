@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from locktop.collector.analysis import lock_classes
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, WaitStack
 from locktop.collector.symbols.python.interpreter import PYTHON
 
@@ -276,8 +277,7 @@ def _ends(snapshot: Snapshot) -> dict[int, StackCall]:
 
 
 def _end(name: str, kind: Kind, number: int = 0) -> StackCall:
-    name = name if name.startswith(kind) else f"{kind} {name}"
-    return StackCall(Step(name, kind=StepKind.LOCK, number=number))
+    return StackCall(Step(name_with_kind(kind, name), kind=StepKind.LOCK, number=number))
 
 
 # ---- sums ----

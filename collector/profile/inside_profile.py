@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile import call_tree
 from locktop.collector.profile.call_tree import Branch, Butterfly, Node, Step
@@ -35,7 +36,7 @@ class InsideLockProfile:
     @property
     def title(self) -> str:
         """See Profile."""
-        return f"inside {self.lock.kind} {self.lock.name}, {self.snapshot.taken_at}"
+        return f"inside {name_with_kind(self.lock.kind, self.lock.name)}, {self.snapshot.taken_at}"
 
     def functions(self, weight: str) -> tuple[FunctionShare, ...]:
         """Return the functions of all samples that the weight counts, the largest own value first.

@@ -33,6 +33,8 @@ _MAX_KEPT = 4096  # merged stacks
 #: end before the next scan, but their lock needs a name, and some of them last long enough.
 _BRIEF_S = 0.3
 _MAX_BRIEF = 16
+#: Seconds that a scan waits for the first answer.
+_FIRST_S = 0.4
 
 WaitKey = tuple[int, int]  # life of a thread, number of its wait
 WaitKeys = Mapping[int, WaitKey]  # by tid
@@ -60,8 +62,9 @@ class PythonStacks:
         self._of_wait: dict[tuple[int, WaitKey], int] = {}  # merged stacks
         self._missed: dict[tuple[int, WaitKey], int] = {}  # how often
         self._requested: WaitKeys = {}
-        self._before: WaitKeys = {}
+        self._before: WaitKeys | None = None  # the waits of the scan before
         self._answer: Mapping[int, Runs] | None = None
+        self._has_answer = False  # ever
         self._next_at = 0.0
         #: Whether the last scan learned the Python functions of a wait.
         self.learned = False
@@ -137,7 +140,8 @@ class PythonStacks:
         Args:
             read_again: reads the waits.
         """
-        answer = self._reader.answer()
+        # The first picture has no names, and the second one comes soon. It waits for them.
+        answer = self._reader.answer(0.0 if self._has_answer else _FIRST_S)
         is_time = not self._reader.asking and time.monotonic() >= self._next_at
         if answer is None and is_time and self._brief:
             for lock in self._brief:
@@ -145,7 +149,7 @@ class PythonStacks:
             self._request(read_again())
             answer = self._reader.answer(_BRIEF_S)
         if answer is not None:
-            self._answer = answer
+            self._answer, self._has_answer = answer, True
             self._next_at = time.monotonic() + max(self._pause_s, 10 * self._reader.took_s)
 
     def merge(self, snapshot: Draft, waits: WaitKeys) -> None:
@@ -158,7 +162,9 @@ class PythonStacks:
         # A wait shorter than the interval would be over before the reader gets to it.
         lasting = {}
         if self.runs_in(snapshot.stacks):
-            lasting = {tid: key for tid, key in waits.items() if self._before.get(tid) == key}
+            # At first none is known to last, and the screen waits for the names.
+            before = self._before if self._before is not None else waits
+            lasting = {tid: key for tid, key in waits.items() if before.get(tid) == key}
         if time.monotonic() >= self._next_at and not self._reader.asking:
             self._next_at = time.monotonic() + self._pause_s
             if self._wanted(snapshot, lasting):

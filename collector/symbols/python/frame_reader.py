@@ -56,7 +56,8 @@ class PythonReader:
     Attributes:
         asking: Whether a request has no answer yet.
         gave_up: Whether no request is sent any more.
-        took_s: How long the last answer took, in seconds.
+        took_s: How long the last answer took, in seconds; 0 for the first one, because the worker
+            started meanwhile.
         note: Why there are no frames; "" if there are.
     """
 
@@ -66,6 +67,7 @@ class PythonReader:
         self._sent_at = 0.0
         self._failures = 0
         self._is_hurried = False
+        self._is_started = False
         self.asking = False
         self.gave_up = False
         self.took_s = 0.0
@@ -113,7 +115,8 @@ class PythonReader:
 
     def _received(self, data: bytes) -> dict[int, Runs] | None:
         self.asking = False
-        self.took_s = time.monotonic() - self._sent_at
+        self.took_s = time.monotonic() - self._sent_at if self._is_started else 0.0
+        self._is_started = True
         stacks = decoded(data)
         if isinstance(stacks, str):
             self._fail(stacks)

@@ -106,7 +106,10 @@ class Scans:
 
 @pytest.fixture
 def scans() -> Scans:
-    return Scans()
+    """Scans after the first one."""
+    made = Scans()
+    made.scan(None)
+    return made
 
 
 NATIVE = [*WAIT, EVALUATION, "start_thread"]
@@ -126,6 +129,14 @@ def test_a_lasting_wait_is_read_once_and_then_known(scans: Scans) -> None:
         assert stack == FIRST_ID
     assert scans.reader.requests == 1
     assert document(scans.last)["stacks"][str(FIRST_ID)][0]["module"] == "python"
+
+
+def test_the_first_scan_requests_all_waits_and_the_second_one_has_them() -> None:
+    scans = Scans()
+    assert scans.scan(1) == NATIVE
+    assert scans.reader.requests == 1
+    scans.reader.ready = ANSWER
+    assert scans.scan(1) == PYTHON
 
 
 def test_another_wait_has_other_functions(scans: Scans) -> None:
