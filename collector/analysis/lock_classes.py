@@ -1,4 +1,8 @@
-"""Lock classes: locks of one kind and one name, such as the locks in the cells of an array."""
+"""Lock classes: locks of one kind and one name, such as the locks in the cells of an array.
+
+The locks of Python's interpreter are one class of mutexes, whatever their kinds: a Python
+programmer cannot tell the mutex of the GIL from its condition variables.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,9 @@ _ADDRESS = re.compile(r"[^\[\]]+ 0x[0-9a-f]+")
 #: The beginning of a name that is made from a source location.
 _LOCATION = re.compile(r"[\w: +']+ (made )?in ")
 _OTHERS = "other locks"
+#: A lock in the data of the interpreter: "pylifecycle.c: _PyRuntime.ceval.gil.mutex".
+_PYTHON_RUNTIME = re.compile(r"(?:\S+: )?_PyRuntime\b")
+_RUNTIME_KEY = Kind.MUTEX, "Python runtime"
 _name, _kind = attrgetter("name"), attrgetter("kind")
 
 
@@ -98,6 +105,8 @@ def _summed(blamed: Iterable[Sequence[Blame]]) -> tuple[Blame, ...]:
 def _key(name: str, kind: Kind) -> _Key | None:
     if name == _OTHERS or _ADDRESS.fullmatch(name):
         return None
+    if _PYTHON_RUNTIME.match(name):
+        return _RUNTIME_KEY
     # Brackets in the name of a function are not indexes.
     if "[" not in name or _LOCATION.match(name):
         return kind, name

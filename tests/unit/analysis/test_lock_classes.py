@@ -58,6 +58,22 @@ def test_a_class_is_of_one_kind_and_never_of_one_lock() -> None:
     assert lock_classes.by_lock([found]) == {2: found, 3: found}
 
 
+def test_the_locks_of_the_python_interpreter_are_one_class_of_all_kinds() -> None:
+    gil = "pylifecycle.c: _PyRuntime._main_interpreter._gil"
+    locks = [
+        records.lock(1, f"{gil}.cond", Kind.COND),
+        records.lock(2, f"{gil}.mutex"),
+        records.lock(3, "_PyRuntime+0x1b8"),
+        records.lock(4, "my_PyRuntime"),
+        records.lock(5, "_PyRuntimeOfMine"),
+        records.lock(6, "mutex made in _PyRuntime_Init (pylifecycle.c:7)"),
+    ]
+    (found,) = lock_classes.find(locks)
+    assert (found.name, found.kind, found.locks) == ("Python runtime", Kind.MUTEX, (1, 2, 3))
+    assert lock_classes.within(locks[0], found) == f"{gil}.cond", "opened, each has its own name"
+    assert lock_classes.find(locks[1:2]) == (), "a single one is no class"
+
+
 def test_a_class_sums_the_figures_of_its_locks() -> None:
     locks = [
         records.lock(
