@@ -1,6 +1,6 @@
 """Lock classes: locks of one kind and one name, such as the locks in the cells of an array.
 
-The locks of Python's interpreter are one class of mutexes, whatever their kinds: a Python
+The locks of Python's interpreter are one class of mutexes, whatever their kinds. A Python
 programmer cannot tell the mutex of the GIL from its condition variables.
 """
 

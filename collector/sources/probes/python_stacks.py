@@ -140,7 +140,7 @@ class PythonStacks:
         Args:
             read_again: reads the waits.
         """
-        # The first picture has no names, and the second one comes soon. It waits for them.
+        # The first picture has no names. The second scan waits for them.
         answer = self._reader.answer(0.0 if self._has_answer else _FIRST_S)
         is_time = not self._reader.asking and time.monotonic() >= self._next_at
         if answer is None and is_time and self._brief:
