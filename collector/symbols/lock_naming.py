@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from locktop.collector.model import Frame, Kind
 from locktop.collector.model.frames import innermost_own_frame
-from locktop.collector.model.locks import LOADER_LOCK
 from locktop.collector.model.kinds import PYTHON_LOCK
+from locktop.collector.model.locks import LOADER_LOCK
 from locktop.collector.symbols import lock_makers
 from locktop.collector.symbols.python.interpreter import (
     PYTHON,

@@ -10,10 +10,10 @@ from locktop.collector.analysis.blame_chains import BlameChains
 from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.snapshot_locks import LockInterval
 from locktop.collector.format import elsewhere, unit_takers, units
-from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.lock_kind import name_with_kind
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import full_location
-from locktop.collector.model import Frame, Lock, LockClass, Snapshot
+from locktop.collector.model import Frame, Kind, Lock, LockClass, Snapshot
 
 Row = Lock | LockClass
 _MAX_LOCKS = 20
