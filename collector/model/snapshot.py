@@ -90,6 +90,8 @@ class Contents(Struct):
     threads_elsewhere: tuple[ThreadElsewhere, ...] = ()
     locks_left_out: int = 0  # known uncontended locks that are not in ``locks``
     names_left: int = 0  # names that are still being read, or were not read in time
+    #: Libraries that the program is known to have unloaded: their addresses may have other code.
+    unloads: int = 0
     ended: bool = False  # the process has ended: the figures are final, all threads are dead
     stopped: bool = False  # a signal or a debugger has stopped the process
     level: str = "contended"  # one of levels.NAMES, "sampled"

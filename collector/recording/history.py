@@ -15,6 +15,7 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
 from locktop.collector.recording import frame_format, snapshot_payload
 from locktop.collector.recording.frame_format import FrameType
+from locktop.collector.recording.later_names import LaterNames, TimedScan
 from locktop.collector.recording.moments import EarlierWaits
 from locktop.collector.recording.snapshot_chain import ChainPacker, Link, unpack_last
 from locktop.collector.shm import slot_batch
@@ -97,6 +98,9 @@ class History:
         self._losses: deque[Loss] = deque(maxlen=_MAX_LOSSES)
         self._slots_ns: int | None = None  # the time of the newest batch; None: there was none
         self._notables: deque[Notable] = deque(maxlen=_MAX_NOTABLES)
+        #: The newest scan, which may not be among the snapshots.
+        self.newest: TimedScan | None = None
+        self._names = LaterNames(self.times_ns, self._as_kept, lambda: self.newest)
         #: See KnowsEarlierWaits.
         self.earlier_waits = EarlierWaits.KNOWN
         #: Gets each mark of the user, as a recording beside the screen.
@@ -130,6 +134,7 @@ class History:
             slots: the ring records since the scan before; see add_slots.
             notables: the notable moments since the scan before.
         """
+        self.scanned(snapshot, time_ns)
         link = self._packer.link(snapshot_payload.encode(snapshot))
         size = len(link.packed) + _EACH
         with self._lock:
@@ -218,6 +223,9 @@ class History:
 
     def at(self, time_ns: int) -> Snapshot:
         """See Moments."""
+        return self._names.apply(self._as_kept(time_ns), time_ns)
+
+    def _as_kept(self, time_ns: int) -> Snapshot:
         with self._lock:
             if not self._chains:
                 raise LocktopError("there is no snapshot yet")
@@ -226,6 +234,10 @@ class History:
             number = max(0, bisect_right(chain.times_ns, time_ns) - 1)
             times, links = chain.times_ns[: number + 1], chain.links[: number + 1]
         return snapshot_payload.decode_own(self._payload(times, links))
+
+    def scanned(self, snapshot: Snapshot, time_ns: int) -> None:
+        """Take the newest scan, kept or not: it knows names that earlier snapshots lack."""
+        self.newest = TimedScan(time_ns, snapshot)
 
     def _payload(self, times_ns: list[int], links: list[Link]) -> bytes:
         """Unpack the last of the links, from the payload that was read last if that is before."""
@@ -240,7 +252,8 @@ class History:
     def notables(self) -> Sequence[Notable]:
         """See Moments."""
         with self._lock:
-            return sorted(self._notables, key=lambda one: one.time_ns)
+            found = sorted(self._notables, key=lambda one: one.time_ns)
+        return self._names.reword(found)
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments. Raises TooManyRecordsError, too."""

@@ -71,6 +71,11 @@ def write_recording(history: History, path: Path) -> None:
             else:
                 writer.add_packed_slots(part)
         last_ns = max(time_ns for time_ns, _ in frames)
+        newest = history.newest
+        if newest is not None and newest.time_ns > last_ns:
+            # The newest scan has the names that earlier snapshots lack.
+            last_ns = newest.time_ns
+            writer.add_snapshot(newest.snapshot, last_ns)
         if kept.notables:
             writer.add_notables(kept.notables, last_ns)
         writer.finish("the memory was saved", last_ns)

@@ -87,6 +87,7 @@ class MemoryKeeper:
         found = self._moments.find(whole or snapshot, time_ns, long_waits)
         is_urgent = any(one.kind is not NotableKind.MARK for one in found)
         if time_ns < (self._urgent_ns if is_urgent else self._due_ns) and not snapshot.ended:
+            self._history.scanned(snapshot, time_ns)
             for one in found:
                 self._history.add_notable(one)
             return

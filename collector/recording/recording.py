@@ -27,6 +27,7 @@ from locktop.collector.recording.frame_format import (
 )
 from locktop.collector.recording.frame_index import TRAILER, TRAILER_WORD, IndexEntry, IndexPart
 from locktop.collector.recording.history import Loss
+from locktop.collector.recording.later_names import LaterNames
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.snapshot_chain import MAX_BYTES, MAX_LINKS, Link, unpack_last
 from locktop.collector.sanitize import clean
@@ -75,6 +76,7 @@ class Recording:
             self.close()
             raise
         self._last: tuple[int, bytes] | None = None  # number and payload of the last snapshot
+        self._names = LaterNames(self.times_ns, self.at_as_recorded)
 
     def close(self) -> None:
         """Close the file."""
@@ -86,6 +88,10 @@ class Recording:
 
     def at(self, time_ns: int) -> Snapshot:
         """See Moments."""
+        return self._names.apply(self.at_as_recorded(time_ns), time_ns)
+
+    def at_as_recorded(self, time_ns: int) -> Snapshot:
+        """Return the snapshot with the names of its time alone."""
         if not self._times:
             raise self._broken("there is no snapshot in it")
         number = max(0, bisect_right(self._times, time_ns) - 1)
@@ -93,6 +99,10 @@ class Recording:
 
     def notables(self) -> Sequence[Notable]:
         """See Moments."""
+        return self._names.reword(self.notables_as_recorded())
+
+    def notables_as_recorded(self) -> list[Notable]:
+        """Return the alerts and marks with the names of their time alone."""
         found: list[Notable] = []
         for entry in self._notable_frames:
             with contextlib.suppress(LocktopError):  # the others are still of use

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.model import MarkRecord, Notable, SignalRecord, Snapshot, WaitRecord
 from locktop.collector.recording.file_pool import FilePool
+from locktop.collector.recording.later_names import LaterNames
 from locktop.collector.recording.recording import Recording
 from locktop.collector.recording.recording_info import RecordingInfo
 from locktop.collector.recording.recording_writer import RecordingEndedError, RecordingWriter
@@ -209,6 +210,7 @@ class SegmentedRecording:
         if any(a > b for a, b in itertools.pairwise(times)):
             raise LocktopError(f"{self.path}: damaged: the times of its segments go back")
         self._times = times
+        self._names = LaterNames(self.times_ns, self._as_recorded)
 
     def close(self) -> None:
         """Close all files."""
@@ -221,15 +223,18 @@ class SegmentedRecording:
 
     def at(self, time_ns: int) -> Snapshot:
         """See Moments."""
+        return self._names.apply(self._as_recorded(time_ns), time_ns)
+
+    def _as_recorded(self, time_ns: int) -> Snapshot:
         if not self._with_snapshots:
             raise LocktopError(f"{self.path}: there is no snapshot in it")
         number = max(0, bisect_right(self._begins, time_ns) - 1)
-        return self._with_snapshots[number].at(time_ns)
+        return self._with_snapshots[number].at_as_recorded(time_ns)
 
     def notables(self) -> Sequence[Notable]:
         """See Moments."""
-        found = [notable for part in self._parts for notable in part.notables()]
-        return sorted(found, key=lambda one: one.time_ns)
+        found = [notable for part in self._parts for notable in part.notables_as_recorded()]
+        return self._names.reword(sorted(found, key=lambda one: one.time_ns))
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         """See Moments."""

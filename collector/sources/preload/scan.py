@@ -160,6 +160,7 @@ class PreloadScan(Scan):
             threads=(),
             locks=(),
             locks_left_out=reading.left_out,
+            unloads=reading.header.unloads,
             stopped=self.is_stopped,
             level=control.level_name(reading.control),
             complete=control.counts_from_the_start(reading.control),

@@ -1,0 +1,223 @@
+"""The names of one program that its snapshots know, for the snapshots that still lack them.
+
+A name belongs to code or to a lock, not to a moment. The first snapshots of a process may have
+addresses in place of names, because names are read beside the scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from locktop.collector.model import Frame, Lock, Pattern, Snapshot
+from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.symbols.stack_frames import UNLOADED, program_frames
+
+
+class Code(Struct, frozen=True):
+    """A return address, and the file that was mapped there."""
+
+    address: int
+    module: str
+
+
+class LockLife(Struct, frozen=True):
+    """A lock from its initialisation to the next one at the same address."""
+
+    id: int
+    generation: int
+    kind: str
+    address: int
+
+
+Item = Code | LockLife
+
+
+class LoadedCode(Struct, frozen=True):
+    """A program and its libraries: an address means the same in two snapshots with equal ones."""
+
+    pid: int
+    exe: str
+    counted_since: str
+    source: str
+    unloads: int
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> LoadedCode:
+        """Return the program of a snapshot, with the libraries that it has."""
+        process = snapshot.process
+        return cls(
+            pid=process.pid,
+            exe=process.exe,
+            counted_since=process.counted_since,
+            source=snapshot.source,
+            unloads=snapshot.unloads,
+        )
+
+
+class KnownNames:
+    """The names of one ``LoadedCode``."""
+
+    def __init__(self) -> None:
+        self._frames: dict[Code, tuple[Frame, ...]] = {}
+        self._locks: dict[LockLife, str] = {}
+        self._final: set[Item] = set()  # no later snapshot tells more
+
+    def wanted(self, snapshot: Snapshot) -> set[Item]:
+        """Return what lacks a name in a snapshot, and may have one in another snapshot."""
+        frames = (frame for part in _parts(snapshot) for frame in part)
+        codes = {_code(frame) for frame in frames if _may_get_more(frame)}
+        locks = {_life(lock) for lock in snapshot.locks if _is_provisional(lock)}
+        known = {code for code in codes if _is_whole(self._frames.get(code, ()))}
+        wanted: set[Item] = {*(codes - known), *(locks - self._locks.keys())}
+        return wanted - self._final
+
+    def learn(self, snapshot: Snapshot, wanted: set[Item]) -> set[Item]:
+        """Take the names of a later snapshot; return what is still wanted."""
+        found: set[Item] = set()
+        for part in _parts(snapshot):
+            for calls in _calls(part):
+                code = _code(calls[0])
+                if code not in wanted:
+                    continue
+                found.add(code)
+                if _rank(calls) > _rank(self._frames.get(code, ())):
+                    self._frames[code] = calls
+        for lock in snapshot.locks:
+            life = _life(lock)
+            if life not in wanted:
+                continue
+            found.add(life)
+            if not _is_provisional(lock):
+                self._locks[life] = lock.name
+        if not snapshot.names_left:  # of the requests of earlier scans
+            self._final |= found
+        return {item for item in wanted if not self._is_settled(item)}
+
+    def give_up(self, items: Iterable[Item]) -> None:
+        """Search for no more names of these."""
+        self._final.update(items)
+
+    def _is_settled(self, item: Item) -> bool:
+        if item in self._final or item in self._locks:
+            return True
+        return isinstance(item, Code) and _is_whole(self._frames.get(item, ()))
+
+    def apply(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with the names that are known; the same object if it has them."""
+        if not self._frames and not self._locks:
+            return snapshot
+        stacks = {stack: self._named(frames) for stack, frames in snapshot.stacks.items()}
+        sites = {address: self._site(frame) for address, frame in snapshot.sites.items()}
+        before = {lock.id: lock.name for lock in snapshot.locks}
+        locks = tuple([self._named_lock(lock, snapshot, stacks) for lock in snapshot.locks])
+        renamed = {before[one.id]: one.name for one in locks if one.name != before[one.id]}
+        return replace(
+            snapshot,
+            stacks=stacks,
+            sites=sites,
+            locks=locks,
+            patterns=tuple([_reworded(pattern, renamed) for pattern in snapshot.patterns]),
+        )
+
+    def _named(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+        if not any(_may_get_more(frame) and _code(frame) in self._frames for frame in frames):
+            return frames
+        better = [frame for calls in _calls(frames) for frame in self._better(calls)]
+        return program_frames(better)
+
+    def _better(self, calls: tuple[Frame, ...]) -> tuple[Frame, ...]:
+        known = self._frames.get(_code(calls[0]), ())
+        return known if _rank(known) > _rank(calls) else calls
+
+    def _site(self, frame: Frame) -> Frame:
+        """Return the frame of a call site, which has no frames of inlined functions beside it."""
+        if not _may_get_more(frame):
+            return frame
+        known = self._better((frame,))
+        return innermost_own_frame(known) or known[-1]
+
+    def _named_lock(
+        self, lock: Lock, snapshot: Snapshot, stacks: Mapping[int, Sequence[Frame]]
+    ) -> Lock:
+        name = self._locks.get(_life(lock)) if _is_provisional(lock) else None
+        if name is None:
+            return lock
+        # Such a name tells where threads waited. The name must be true of this moment, too:
+        # another lock may have had the address before.
+        if name.startswith(f"{lock.kind} in ") and name not in _uses(lock, snapshot, stacks):
+            return lock
+        return replace(lock, name=name)
+
+
+def _parts(snapshot: Snapshot) -> Iterator[tuple[Frame, ...]]:
+    yield from snapshot.stacks.values()
+    for frame in snapshot.sites.values():
+        yield (frame,)
+
+
+def _code(frame: Frame) -> Code:
+    return Code(frame.address, frame.module)
+
+
+def _life(lock: Lock) -> LockLife:
+    return LockLife(lock.id, lock.generation, lock.kind.value, lock.address)
+
+
+def _may_get_more(frame: Frame) -> bool:
+    """Return whether a frame of a file lacks a name. Compiled code moves, so its address is no
+    proof."""
+    return frame.file is None and frame.module not in ("", UNLOADED)
+
+
+def _rank(calls: Sequence[Frame]) -> int:
+    """Return how much is known of the frames of one address: a function, then its line too."""
+    if not calls or not calls[-1].function:
+        return 0
+    return 2 if calls[-1].file is not None else 1
+
+
+def _is_whole(calls: Sequence[Frame]) -> bool:
+    return _rank(calls) > 1
+
+
+def _calls(frames: Iterable[Frame]) -> Iterator[tuple[Frame, ...]]:
+    """Yield the frames of each return address: those of inlined functions, and their caller."""
+    calls: list[Frame] = []
+    for frame in frames:
+        calls.append(frame)
+        if not frame.inlined:
+            yield tuple(calls)
+            calls = []
+    if calls:
+        yield tuple(calls)
+
+
+def _is_provisional(lock: Lock) -> bool:
+    """Return whether a name ends with the address, as long as a better name may come."""
+    return lock.address != 0 and lock.name.endswith(f" {lock.address:#x}")
+
+
+def _uses(lock: Lock, snapshot: Snapshot, stacks: Mapping[int, Sequence[Frame]]) -> Iterator[str]:
+    """Yield the names that a lock gets from the functions that wait for it."""
+    used = {entry.stack for entry in lock.wait_stacks}
+    waits = (thread.waiting_for for thread in snapshot.threads)
+    used.update(wait.stack for wait in waits if wait is not None and wait.lock == lock.id)
+    for stack in used:
+        for frame in stacks.get(stack, ()):
+            if frame.file is not None:
+                yield f"{lock.kind} in {frame.function} ({frame.file}:{frame.line})"
+            elif frame.function:
+                yield f"{lock.kind} in {frame.function}"
+            else:
+                yield f"{lock.kind} in {frame.module}+{frame.offset:#x}"
+
+
+def _reworded(pattern: Pattern, renamed: Mapping[str, str]) -> Pattern:
+    """Return a pattern whose sentences have the new names of locks."""
+    evidence, advice = pattern.evidence, pattern.advice
+    for before, after in renamed.items():
+        evidence, advice = evidence.replace(before, after), advice.replace(before, after)
+    return replace(pattern, evidence=evidence, advice=advice)

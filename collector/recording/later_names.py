@@ -1,0 +1,135 @@
+"""Gives a snapshot of the past the names that later snapshots of the same program know."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Notable, Snapshot
+from locktop.collector.recording.known_names import Item, KnownNames, LoadedCode
+from locktop.collector.sanitize import clean
+
+#: So many snapshots after a moment are searched for its names, beside the newest one. Names come
+#: a few scans after the first request.
+_MAX_SEARCHED = 20
+#: The text of an alert is read anew for so long after it: names come within that time.
+_PATIENCE_NS = 60 * 1_000_000_000
+_MAX_TEXTS, _MAX_TEXT = 1000, 200
+#: Programs, and states of their libraries, whose names are kept.
+_MAX_PROGRAMS = 4
+
+
+class TimedScan(Struct, frozen=True):
+    """A scan, and its time in nanoseconds since 1970."""
+
+    time_ns: int
+    snapshot: Snapshot
+
+
+class LaterNames:
+    """The names of one past. Any thread may use it."""
+
+    def __init__(
+        self,
+        times_ns: Callable[[], Sequence[int]],
+        read: Callable[[int], Snapshot],
+        newest: Callable[[], TimedScan | None] = lambda: None,
+    ) -> None:
+        """Args:
+        times_ns: returns the times of all snapshots.
+        read: returns the snapshot of a time as it is, or raises LocktopError.
+        newest: returns a newer scan than the last snapshot, if there is one.
+        """
+        self._times_ns = times_ns
+        self._read = read
+        self._newest = newest
+        self._programs: dict[LoadedCode, KnownNames] = {}
+        #: By moment: the moment with its present text, and the time of the newest scan then.
+        self._texts: dict[Notable, tuple[Notable, int]] = {}
+        self._lock = threading.Lock()
+
+    def apply(self, snapshot: Snapshot, time_ns: int) -> Snapshot:
+        """Return a snapshot with all names that are known by now.
+
+        Args:
+            snapshot: as it was kept.
+            time_ns: when it was kept, nanoseconds since 1970.
+        """
+        program = LoadedCode.of(snapshot)
+        with self._lock:
+            names = self._names_of(program)
+            wanted = names.wanted(snapshot)
+            if wanted:
+                with contextlib.suppress(LocktopError):  # what follows is damaged
+                    self._search(names, wanted, program, time_ns)
+            return names.apply(snapshot)
+
+    def _names_of(self, program: LoadedCode) -> KnownNames:
+        names = self._programs.get(program)
+        if names is None:
+            names = self._programs[program] = KnownNames()
+            if len(self._programs) > _MAX_PROGRAMS:
+                del self._programs[next(iter(self._programs))]
+        return names
+
+    def _search(
+        self, names: KnownNames, wanted: set[Item], program: LoadedCode, time_ns: int
+    ) -> None:
+        """Search the newest snapshot, which knows most names, and then those after a moment."""
+        times = self._times_ns()
+        first = max(1, bisect_right(times, time_ns))  # before the oldest, the oldest counts
+        following = times[first : first + _MAX_SEARCHED]
+        newest = self._newest_scan(times)
+        is_later = newest.time_ns > times[first - 1]
+        if is_later and LoadedCode.of(newest.snapshot) == program:
+            wanted = names.learn(newest.snapshot, wanted)
+        for later_ns in following:
+            if not wanted:
+                return
+            later = self._read(later_ns)
+            if LoadedCode.of(later) != program:
+                return  # from here on, addresses may mean something else
+            wanted = names.learn(later, wanted)
+        if len(following) == _MAX_SEARCHED:
+            names.give_up(wanted)
+
+    def _newest_scan(self, times_ns: Sequence[int]) -> TimedScan:
+        return self._newest() or TimedScan(times_ns[-1], self._read(times_ns[-1]))
+
+    # ---- texts of alerts ----
+
+    def reword(self, notables: Iterable[Notable]) -> list[Notable]:
+        """Return moments whose texts name their locks, as far as the names are known by now."""
+        return [self._reworded(one) if one.lock and " 0x" in one.text else one for one in notables]
+
+    def _reworded(self, notable: Notable) -> Notable:
+        newest = self._newest()
+        newest_ns = newest.time_ns if newest is not None else 0
+        known, tried_ns = self._texts.get(notable, (notable, -1))
+        if known == notable and tried_ns < min(newest_ns, notable.time_ns + _PATIENCE_NS):
+            with contextlib.suppress(LocktopError):
+                known = self._named_text(notable)
+            self._texts[notable] = known, newest_ns
+            if len(self._texts) > _MAX_TEXTS:
+                del self._texts[next(iter(self._texts))]
+        return known
+
+    def _named_text(self, notable: Notable) -> Notable:
+        """Read the snapshot of a moment, or the next one, which may be the first with the lock."""
+        times = self._times_ns()
+        first = max(1, bisect_right(times, notable.time_ns))
+        for time_ns in times[first - 1 : first + 1]:
+            before = self._read(time_ns)
+            names = {lock.id: lock.name for lock in before.locks}
+            after = {lock.id: lock.name for lock in self.apply(before, time_ns).locks}
+            provisional = names.get(notable.lock, "")
+            if provisional and provisional in notable.text:
+                text = notable.text.replace(provisional, after[notable.lock])
+                return replace(notable, text=clean(text, _MAX_TEXT))
+        return notable

@@ -1,0 +1,124 @@
+"""The search for names in later snapshots."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from unit.builders import records
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.model import Frame, Notable, NotableKind, Snapshot
+from locktop.collector.recording.later_names import LaterNames, TimedScan
+
+_UNNAMED = Frame(0x7000, "", None, None, "store", 0x1000)
+_NAMED = replace(_UNNAMED, function="cache_get", file="cache.c", line=5)
+
+
+class Kept:
+    """A snapshot each second, and how often each was read."""
+
+    def __init__(self, *snapshots: Snapshot) -> None:
+        self.snapshots = list(snapshots)
+        self.reads: list[int] = []
+        self.newest: TimedScan | None = None
+        self.names = LaterNames(lambda: range(len(self.snapshots)), self._read, lambda: self.newest)
+
+    def _read(self, second: int) -> Snapshot:
+        self.reads.append(second)
+        if self.snapshots[second].notes:
+            raise LocktopError("damaged")
+        return self.snapshots[second]
+
+    def frame(self, second: int) -> Frame:
+        """Return the frame of a second with the names that are known."""
+        return self.names.apply(self.snapshots[second], second).stacks[3][0]
+
+
+def snapshot(frame: Frame | None = None, **more: object) -> Snapshot:
+    """Return a snapshot with one stack."""
+    made = records.snapshot((), ())
+    return replace(made, stacks={3: (frame,)} if frame else {}, sites={}, **more)
+
+
+def test_the_newest_snapshot_is_read_first() -> None:
+    kept = Kept(*[snapshot(_UNNAMED)] * 9, snapshot(_NAMED))
+    assert kept.frame(0) == _NAMED
+    assert kept.reads == [9]
+    assert kept.frame(5) == _NAMED
+    assert kept.reads == [9]
+
+
+def test_a_stack_that_is_gone_since_is_found_soon_after_the_moment() -> None:
+    kept = Kept(snapshot(_UNNAMED), snapshot(_UNNAMED, names_left=1), snapshot(_NAMED), snapshot())
+    assert kept.frame(0) == _NAMED
+
+
+def test_a_name_is_not_sought_behind_an_unloaded_library() -> None:
+    kept = Kept(snapshot(_UNNAMED), snapshot(), snapshot(_NAMED, unloads=1), snapshot(_NAMED))
+    assert kept.frame(0) == _NAMED  # the newest has all libraries of that time
+    other = Kept(snapshot(_UNNAMED), snapshot(), *[snapshot(_NAMED, unloads=1)] * 2)
+    assert other.frame(0) == _UNNAMED
+
+
+def test_a_scan_that_is_not_kept_gives_names_once_it_is_later() -> None:
+    kept = Kept(snapshot(_UNNAMED))
+    assert kept.frame(0) == _UNNAMED
+    kept.newest = TimedScan(0, snapshot(_UNNAMED))
+    assert kept.frame(0) == _UNNAMED  # the same scan says nothing about what comes later
+    kept.newest = TimedScan(1, snapshot(_NAMED))
+    assert kept.frame(0) == _NAMED
+
+
+def test_a_name_that_never_comes_is_sought_once() -> None:
+    kept = Kept(*[snapshot(_UNNAMED) for _ in range(3)])
+    kept.frame(0)
+    count = len(kept.reads)
+    for second in (0, 1, 2):
+        kept.frame(second)
+    assert len(kept.reads) == count
+    gone = Kept(snapshot(_UNNAMED), *[snapshot() for _ in range(50)])
+    gone.frame(0)
+    count = len(gone.reads)
+    gone.frame(0)
+    assert len(gone.reads) == count < 50
+
+
+def test_damage_behind_a_moment_leaves_the_moment_readable() -> None:
+    kept = Kept(snapshot(_UNNAMED), snapshot(notes=("damaged",)), snapshot(_NAMED))
+    assert kept.frame(0) == _NAMED
+    last = Kept(snapshot(_UNNAMED), snapshot(_NAMED), snapshot(notes=("damaged",)))
+    assert last.frame(0) == _UNNAMED
+
+
+def with_lock(name: str) -> Snapshot:
+    """Return a snapshot with a lock; without a name it goes by its address."""
+    lock = records.lock(7, name)
+    lock = lock if name else replace(lock, name=f"mutex {lock.address:#x}")
+    return replace(records.snapshot((), (lock,)), stacks={}, sites={})
+
+
+def test_the_text_of_an_alert_gets_the_name_of_its_lock() -> None:
+    first = with_lock("")
+    text = f"worker waited 1.3 s for {first.locks[0].name}, held by main"
+    alert = Notable(time_ns=0, kind=NotableKind.WAIT, text=text, tid=2, lock=7)
+    mark = Notable(time_ns=0, kind=NotableKind.MARK, text=text)
+    kept = Kept(first, first, with_lock("g_cache"))
+    named, same = kept.names.reword([alert, mark])
+    assert named.text == "worker waited 1.3 s for g_cache, held by main"
+    assert same == mark
+    count = len(kept.reads)
+    assert kept.names.reword([alert])[0] == named
+    assert len(kept.reads) == count
+
+
+def test_the_text_of_an_alert_is_read_again_when_there_is_a_newer_scan() -> None:
+    first = with_lock("")
+    text = f"worker waited 1.3 s for {first.locks[0].name}"
+    alert = Notable(time_ns=0, kind=NotableKind.WAIT, text=text, tid=2, lock=7)
+    kept = Kept(first)
+    kept.newest = TimedScan(1, replace(first, names_left=3))
+    assert kept.names.reword([alert]) == [alert]
+    count = len(kept.reads)
+    assert kept.names.reword([alert]) == [alert]
+    assert len(kept.reads) == count
+    kept.newest = TimedScan(2, with_lock("g_cache"))
+    assert kept.names.reword([alert])[0].text.endswith(" for g_cache")
