@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind
+from locktop.collector.model.moments import ALERTS
 from locktop.collector.recording.moments import (
     EarlierWaits,
     KnowsEarlierWaits,
@@ -20,7 +21,6 @@ from locktop.tui.views.past_flag import Position, clock_text, span_text
 
 #: Times the speed of the original.
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-_ALERTS = (NotableKind.DEADLOCK, NotableKind.WAIT)
 #: The end of the message where no moment is left.
 _EARLIER = {
     EarlierWaits.KNOWN: "",
@@ -117,8 +117,9 @@ class Past:
         if not times:
             return self._nothing()
         found = self.notables()
-        if self._notable in found:
-            wanted = found.index(self._notable) + direction
+        at = [_same(one) for one in found]
+        if self._notable is not None and _same(self._notable) in at:
+            wanted = at.index(_same(self._notable)) + direction
         elif self.time_ns is None:
             wanted = len(found) - 1 if direction < 0 else len(found)
         else:
@@ -163,9 +164,13 @@ class Past:
             from locktop.collector.recording import chosen_moment
 
             wanted_ns = chosen_moment.time_of(self.moments, text.strip())
+            notable = chosen_moment.notable_at(self.moments, text.strip())
         except LocktopError as error:
             return f"{error}."
         self.is_playing = False
+        if notable is not None:
+            self._to_notable(notable, times)
+            return ""
         self._go(times[max(0, bisect_right(times, wanted_ns) - 1)])
         if wanted_ns < times[0]:
             return f"The oldest moment is {clock_text(times[0])}."
@@ -245,7 +250,7 @@ class Past:
         Raises:
             LocktopError: those of the recording are damaged.
         """
-        return [one for one in self._known() if one.kind in _ALERTS]
+        return [one for one in self._known() if one.kind in ALERTS]
 
     # The player
 
@@ -302,3 +307,9 @@ class Past:
         if self.moments is None:
             return "Nothing is kept: --history 0 says so."
         return "Nothing is kept yet."
+
+
+def _same(notable: Notable) -> tuple[int, NotableKind, int, int, str]:
+    """Return what identifies a moment: the text of an alert may get the name of its lock later."""
+    text = notable.text if notable.kind is NotableKind.MARK else ""
+    return notable.time_ns, notable.kind, notable.tid, notable.lock, text

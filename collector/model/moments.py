@@ -21,6 +21,10 @@ class NotableKind(StrEnum):
     ENDED = "ended"  # the process ended
 
 
+#: The kinds of alerts.
+ALERTS = (NotableKind.DEADLOCK, NotableKind.WAIT)
+
+
 class Notable(Struct, frozen=True, gc=False):
     """A moment that is worth a jump."""
 

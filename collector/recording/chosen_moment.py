@@ -16,6 +16,7 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Notable, NotableKind, Snapshot
+from locktop.collector.model.moments import ALERTS
 from locktop.collector.recording.moments import Moments
 
 _NS = 1_000_000_000
@@ -27,7 +28,6 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 #: The fraction of the second in an ISO 8601 time.
 _FRACTION = re.compile(r":\d\d[.,](\d{1,9})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ALERTS = (NotableKind.DEADLOCK, NotableKind.WAIT)
 
 
 class Span(Struct, frozen=True):
@@ -69,6 +69,27 @@ def time_of(moments: Moments, text: str) -> int:
     if _RELATIVE.fullmatch(text):
         return _given(moments, text, times[0], times[-1]).last_ns
     return _last_ns(moments, text, 0)
+
+
+def notable_at(moments: Moments, text: str | None) -> Notable | None:
+    """Return the alert or mark that a text names by its number; None for a time.
+
+    Raises:
+        LocktopError: there is no alert or mark of this number.
+    """
+    found = _NOTABLE.fullmatch(text) if text is not None else None
+    return _notable(moments, found[1], int(found[2] or 1)) if found else None
+
+
+def announcement(moments: Moments, text: str | None) -> str:
+    """Return what happened at the alert or mark that a text names, in one line; "" for a time."""
+    matched = _NOTABLE.fullmatch(text) if text is not None else None
+    if matched is None:
+        return ""
+    word, number = matched[1], int(matched[2] or 1)
+    notable, count = _notable(moments, word, number), len(_notables(moments, word))
+    when = _local(notable.time_ns).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{word} {number} of {count}, {when}: {notable.text}"
 
 
 def snapshot_at(moments: Moments, text: str | None) -> Snapshot:
@@ -185,12 +206,16 @@ def _given(moments: Moments, text: str, begin_ns: int, end_ns: int) -> _Given:
 
 def _notable(moments: Moments, word: str, number: int) -> Notable:
     """Return the moment of this number, from 1 on."""
-    kinds = _ALERTS if word == "alert" else (NotableKind.MARK,)
-    found = [one for one in moments.notables() if one.kind in kinds]
+    found = _notables(moments, word)
     if not 1 <= number <= len(found):
         count = f"there are {len(found)}" if len(found) > 1 else f"there is {len(found) or 'none'}"
         raise LocktopError(f"there is no {word} {number}; {count}")
     return found[number - 1]
+
+
+def _notables(moments: Moments, word: str) -> list[Notable]:
+    kinds = ALERTS if word == "alert" else (NotableKind.MARK,)
+    return [one for one in moments.notables() if one.kind in kinds]
 
 
 def _on_clock(text: str, begin_ns: int, end_ns: int) -> _Given | None:

@@ -16,7 +16,7 @@ from locktop.tui.commands.options import (
     rules,
     seconds,
 )
-from locktop.tui.commands.output import add_output, destination, text_width, write
+from locktop.tui.commands.output import add_output, announced, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -118,7 +118,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _write(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
-    write(_rendered(_profile(arguments), arguments), path, arguments)
+    data = _rendered(_profile(arguments), arguments)
+    write(announced(data, arguments.format or "text", arguments), path, arguments)
     return 0
 
 
@@ -133,7 +134,8 @@ def _write_inside(arguments: argparse.Namespace) -> int:
     snapshot = _sampled(arguments) if arguments.file is None else _of_snapshot(arguments)
     lock = lock_named(snapshot.locks, arguments.inside)
     form = arguments.format or "text"
-    write(rendered_files.inside_file(snapshot, lock, form, text_width()), path, arguments)
+    data = rendered_files.inside_file(snapshot, lock, form, text_width())
+    write(announced(data, form, arguments), path, arguments)
     return 0
 
 

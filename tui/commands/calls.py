@@ -15,7 +15,7 @@ from locktop.tui.commands.options import (
     input_options,
     seconds,
 )
-from locktop.tui.commands.output import add_output, destination, text_width, write
+from locktop.tui.commands.output import add_output, announced, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -79,7 +79,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     found = _profile(arguments)
     form = arguments.format or "text"
-    write(calls_file(found, arguments.flat, form, text_width()), path, arguments)
+    data = calls_file(found, arguments.flat, form, text_width())
+    write(announced(data, form, arguments), path, arguments)
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from locktop.tui.commands import options, recorded
 from locktop.tui.commands.options import add_scan_options, add_suppressions, attached
-from locktop.tui.commands.output import add_output, destination, text_width, write
+from locktop.tui.commands.output import add_output, announced, destination, text_width, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -92,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     def report(form: str, path: Path | None) -> None:
         data = check_report.render(snapshot, form, potential, text_width())
-        write(data, path, arguments)
+        write(announced(data, form, arguments), path, arguments)
 
     recorded.check_use(arguments, NAME)
     form = _form(arguments)

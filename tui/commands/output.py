@@ -48,6 +48,24 @@ def write(data: bytes, path: Path | None, arguments: argparse.Namespace) -> None
         raise LocktopError(str(error)) from None
 
 
+def announced(data: bytes, form: str, arguments: argparse.Namespace) -> bytes:
+    """Return a text with the alert of --at as its first line.
+
+    Beside a form that programs read, the standard error gets that line.
+
+    Args:
+        data: the result of the command.
+        form: ``text``, or another form.
+        arguments: those of the command line, see recorded.announce().
+    """
+    if not arguments.announced:
+        return data
+    if form != "text":
+        print(arguments.announced, file=sys.stderr, flush=True)
+        return data
+    return f"{arguments.announced}\n\n".encode("utf-8", "backslashreplace") + data
+
+
 def text_width() -> int:
     """Return the columns of text: those of the terminal, 100 for a file or a pipe."""
     return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100

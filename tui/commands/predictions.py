@@ -71,6 +71,7 @@ def of_file(arguments: argparse.Namespace, wanted: WantedChanges) -> Answered:
     from locktop.collector.recording import chosen_moment, whatif
 
     with recorded.opened(arguments.file) as recording:
+        recorded.announce(recording, arguments)
         end = arguments.end if arguments.at is None else arguments.at
         from_ns, to_ns = chosen_moment.span_ns(recording, arguments.begin, end)
         return whatif.of_recording(recording, from_ns, to_ns, wanted)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from locktop.collector.model import Snapshot
     from locktop.collector.recording.chosen_moment import Span
+    from locktop.collector.recording.moments import Moments
     from locktop.collector.recording.recording import Recording
     from locktop.collector.recording.segments import SegmentedRecording
 
@@ -50,6 +51,7 @@ def add_span(parser: argparse.ArgumentParser, from_help: str, to_help: str) -> N
     """Declare --from and --to."""
     parser.add_argument("--from", dest="begin", metavar="T", help=from_help)
     parser.add_argument("--to", dest="end", metavar="T", help=to_help)
+    parser.set_defaults(announced="")
     # Without this argparse takes -35s for an option.
     parser._negative_number_matcher = options.BEFORE_THE_END
 
@@ -139,6 +141,7 @@ def scanned(arguments: argparse.Namespace, with_calls: bool = False) -> Span:
 
         return chosen_moment.Span(open_snapshot(arguments.file, options.rules(arguments)))
     with opened(arguments.file) as recording:
+        announce(recording, arguments)
         moments = MomentsWithCalls(recording) if with_calls else recording
         if not has_span(arguments):
             found = chosen_moment.snapshot_at(moments, arguments.at)
@@ -146,6 +149,13 @@ def scanned(arguments: argparse.Namespace, with_calls: bool = False) -> Span:
         span = chosen_moment.span_between(moments, arguments.begin, arguments.end)
     before = _classified(span.before, arguments) if span.before is not None else None
     return chosen_moment.Span(_classified(span.snapshot, arguments), before)
+
+
+def announce(moments: Moments, arguments: argparse.Namespace) -> None:
+    """Let the command tell first what happened at the alert or mark of --at; see write()."""
+    from locktop.collector.recording import chosen_moment
+
+    arguments.announced = chosen_moment.announcement(moments, arguments.at)
 
 
 def of_session(arguments: argparse.Namespace) -> Span:

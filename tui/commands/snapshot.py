@@ -15,7 +15,7 @@ from locktop.tui.commands.options import (
     attached,
     seconds,
 )
-from locktop.tui.commands.output import add_output, destination, text_width, write
+from locktop.tui.commands.output import add_output, announced, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -107,7 +107,7 @@ def execute(arguments: argparse.Namespace) -> int:
     page = rendered_files.snapshot_file(
         snapshot, arguments.format, before, text_width(), arguments.idle
     )
-    write(page, path, arguments)
+    write(announced(page, arguments.format, arguments), path, arguments)
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from locktop.tui.commands import predictions, recorded
 from locktop.tui.commands.options import add_scan_options, attached, seconds
-from locktop.tui.commands.output import add_output, destination, text_width, write
+from locktop.tui.commands.output import add_output, announced, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.recording.whatif import Answered
@@ -76,7 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
     found = _answered(arguments)
     data = rendered_files.whatif_file(found.whatif, found.snapshot, arguments.format, text_width())
-    write(data, path, arguments)
+    write(announced(data, arguments.format, arguments), path, arguments)
     return 0 if found.whatif.refusal is None else _REFUSED
 
 
