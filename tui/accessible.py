@@ -9,21 +9,26 @@ from __future__ import annotations
 import select
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from locktop.collector.format import hang
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.verdict import long_hang
-from locktop.collector.model import Lock, ThreadState
+from locktop.collector.model import Lock, Notable, Snapshot, ThreadState
+from locktop.collector.model.moments import ALERTS
+from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.tui.views.banner import banner
 from locktop.tui.views.cells import counted, plain
 from locktop.tui.views.headline import most_waited_now
 from locktop.tui.views.lock_list import holder_activity_span
+from locktop.tui.views.past_alerts import how_many, how_often
+from locktop.tui.views.past_flag import clock_text
 from locktop.tui.views.styled_line import line_text
 
 if TYPE_CHECKING:
     from locktop.collector.export.snapshot_signal import SnapshotSignal
+    from locktop.collector.recording.history import History
     from locktop.collector.sources.attach import Source
 
 #: Seconds between two reports of changed facts.
@@ -34,8 +39,13 @@ _ALWAYS = "Deadlock"
 _WIDE = 1000
 
 
-def facts(index: SnapshotIndex) -> dict[str, str]:
-    """Return the facts of a snapshot by header, the most important first."""
+def facts(index: SnapshotIndex, alerts: Sequence[Notable] = ()) -> dict[str, str]:
+    """Return the facts of a snapshot by header, the most important first.
+
+    Args:
+        index: the snapshot.
+        alerts: the deadlocks and long waits so far, the oldest first.
+    """
     snapshot = index.snapshot
     waiting = [one for one in snapshot.threads if one.state is ThreadState.WAITING]
     found = {
@@ -46,9 +56,18 @@ def facts(index: SnapshotIndex) -> dict[str, str]:
     }
     worst = most_waited_now(index)
     found |= _lock_facts(index, worst) if worst is not None else {"Worst lock": "none"}
+    found["Alerts"] = _alerts(alerts)
     found["Level"] = snapshot.level
     found["Notes"] = "; ".join(snapshot.notes) or "none"
     return {header: plain(text) for header, text in found.items()}
+
+
+def _alerts(alerts: Sequence[Notable]) -> str:
+    """Return how many and how often; the time of day, because an age changes at each scan."""
+    if not alerts:
+        return "none"
+    last = f"{clock_text(alerts[-1].time_ns)}: {alerts[-1].text}"
+    return f"{how_many(alerts)}{how_often(alerts)}, the last at {last}"
 
 
 def _state(index: SnapshotIndex) -> str:
@@ -100,12 +119,33 @@ def changed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]
     return gone | {header: text for header, text in now.items() if before.get(header) != text}
 
 
+class AlertLog:
+    """The alerts of all scans so far. The memory forgets, and a count must not shrink."""
+
+    def __init__(self, source: Source, history: History) -> None:
+        self._keeper = MemoryKeeper(source, history)
+        self._history = history
+        self._alerts: dict[tuple[int, int], Notable] = {}
+
+    def add(self, snapshot: Snapshot) -> Sequence[Notable]:
+        """Take a scan; return the alerts, the oldest first."""
+        self._keeper.keep(snapshot)
+        found = [one for one in self._history.notables() if one.kind in ALERTS]
+        self._alerts |= {(one.time_ns, one.lock): one for one in found}
+        return sorted(self._alerts.values(), key=lambda one: one.time_ns)
+
+    def close(self) -> None:
+        """Read no more records of waits."""
+        self._keeper.close()
+
+
 def watch(
     source: Source,
     interval_s: float,
     say: Callable[[str], None],
     enter_pressed: Callable[[float], bool],
     on_demand: SnapshotSignal | None = None,
+    alerts: AlertLog | None = None,
 ) -> None:
     """Print facts until the process ends.
 
@@ -115,6 +155,7 @@ def watch(
         say: prints a line.
         enter_pressed: waits for so many seconds, and returns whether the user pressed Enter.
         on_demand: saves a snapshot at a signal.
+        alerts: finds the alerts; None: they are not told.
     """
     said: dict[str, str] = {}
     said_at, wants_all = float("-inf"), True
@@ -122,7 +163,7 @@ def watch(
         index = SnapshotIndex(source.scan(resolve=True))
         if on_demand is not None and (line := on_demand.save(index.snapshot)):
             say(f"Signal: {line}")
-        now = facts(index)
+        now = facts(index, alerts.add(index.snapshot) if alerts is not None else ())
         different = now if wants_all else changed(said, now)
         is_due = time.monotonic() - said_at >= PAUSE_S or _ALWAYS in different
         if different and (is_due or wants_all or index.snapshot.ended):
@@ -134,15 +175,30 @@ def watch(
         wants_all = enter_pressed(interval_s)
 
 
-def run(source: Source, rate: float) -> int:
-    """Watch on the standard streams; return the exit status."""
+def run(source: Source, rate: float, history: History | None = None) -> int:
+    """Watch on the standard streams; return the exit status.
+
+    Args:
+        source: the process.
+        rate: scans a second.
+        history: a memory for the alerts; None: alerts are not told.
+    """
     from locktop.collector.export.snapshot_signal import SnapshotSignal
 
     on_demand = SnapshotSignal(lambda: None)  # the next scan comes soon
     on_demand.install()
     print("Keys: Enter prints all facts, Control C ends.", flush=True)
-    watch(source, 1.0 / rate, lambda line: print(line, flush=True), _enter_within, on_demand)
+    alerts = AlertLog(source, history) if history is not None else None
+    try:
+        watch(source, 1.0 / rate, _print, _enter_within, on_demand, alerts)
+    finally:
+        if alerts is not None:
+            alerts.close()
     return 0
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
 
 
 def _enter_within(seconds: float) -> bool:

@@ -82,7 +82,7 @@ def watch(
         from locktop.tui import accessible
 
         try:
-            return accessible.run(source, arguments.rate)
+            return accessible.run(source, arguments.rate, options.history(arguments))
         finally:
             source.close()
     start = options.screen_start(arguments)

@@ -248,7 +248,7 @@ class MonitorScreen(ListScreen):
             return
         self._draw_status()
         stale = "" if self.past.is_active else self._feed.stale
-        self._headline.show(top_lines(index, stale, self.size))
+        self._headline.show(top_lines(index, stale, self.size, self.travel.past_alerts()))
         self._body.draw_lists(index, self.typed, self._show_idle, self._now())
         if self._body.overview.display:
             alerts = self.past.known_alerts()

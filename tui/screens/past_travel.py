@@ -10,11 +10,13 @@ from typing import Protocol
 
 from textual.timer import Timer
 
+from locktop.collector.errors import LocktopError
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.recording.moments import Moments
 from locktop.collector.recording.recorded_calls import calls_at
 from locktop.tui.past import Past
 from locktop.tui.terminal.driver import Meter
+from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts
 from locktop.tui.views.past_flag import Position
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -81,6 +83,19 @@ class PastTravel:
     def position(self) -> Position | None:
         """The moment on the screen; None at now."""
         return self._past.position(self._wall_ns())
+
+    def now_ns(self) -> int:
+        """Return the time of now, nanoseconds since 1970."""
+        return self._wall_ns()
+
+    def past_alerts(self) -> PastAlerts:
+        """Return the alerts around the moment on the screen; none if those are damaged."""
+        at_ns = self._past.time_ns
+        try:
+            alerts = self._past.known_alerts()
+            return PastAlerts(alerts, at_ns if at_ns is not None else self.now_ns())
+        except LocktopError:
+            return NO_ALERTS
 
     def refresh(self, message: str = "", seconds: float = 6.0) -> None:
         """Show the moment that the past is at now, and a message."""

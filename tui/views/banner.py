@@ -18,6 +18,7 @@ from locktop.collector.format.verdict import long_hang
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.headline import headline, waiting_line
+from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts
 from locktop.tui.views.shorten import location_in, middle
 from locktop.tui.views.styled_line import Line, cut, make_line
 
@@ -25,16 +26,19 @@ from locktop.tui.views.styled_line import Line, cut, make_line
 _MIN_NAME = 8
 
 
-def top_lines(index: SnapshotIndex, stale: str, size: Size) -> tuple[Line, ...]:
+def top_lines(
+    index: SnapshotIndex, stale: str, size: Size, past: PastAlerts = NO_ALERTS
+) -> tuple[Line, ...]:
     """The lines below the first one: the deadlock, or what matters most.
 
     Args:
         index: the snapshot.
         stale: the reason that no newer snapshot comes; "" while they come.
         size: the cells of the screen.
+        past: the alerts that a calm moment tells of.
     """
     max_lines = max(3, size.height // 5)
-    found = banner(index, max_lines, size.width) or (headline(index, size.width),)
+    found = banner(index, max_lines, size.width) or (headline(index, size.width, past),)
     if not stale:
         return found
     is_empty = not index.snapshot.process.pid

@@ -12,6 +12,7 @@ from locktop.collector.format.source_location import shortest_location
 from locktop.collector.model import Kind, Lock, PatternName, Thread
 from locktop.tui.views.cells import duration, lasting
 from locktop.tui.views.lock_list import holder_activity_span
+from locktop.tui.views.past_alerts import NO_ALERTS, PastAlerts, how_many, quiet_text
 from locktop.tui.views.styled_line import Line, Span, cut, line_text, make_line
 
 #: Fewer seconds waited per second are not worth a headline.
@@ -29,8 +30,14 @@ def waiting_line(reason: str, width: int) -> Line:
     return cut(make_line(" ", (" WAITING ", "flag"), (f" {reason}", "waiting")), width)
 
 
-def headline(index: SnapshotIndex, width: int) -> Line:
-    """The first thing to know about a process, in the longest wording that fits."""
+def headline(index: SnapshotIndex, width: int, past: PastAlerts = NO_ALERTS) -> Line:
+    """The first thing to know about a process, in the longest wording that fits.
+
+    Args:
+        index: the snapshot.
+        width: cells.
+        past: the alerts that a calm moment tells of.
+    """
     if index.snapshot.stopped:
         return make_line(
             (" STOPPED", "waiting"),
@@ -76,11 +83,19 @@ def headline(index: SnapshotIndex, width: int) -> Line:
         full = make_line(*unsignalled, *lately)
         return full if cell_len(line_text(full)) <= width else cut(unsignalled, width)
     if busiest is None:
-        return make_line((_calm_text(index), "dim"))
+        return _calm_line(index, width, past)
+    return _lately_line(index, busiest, width, past)
+
+
+def _lately_line(index: SnapshotIndex, busiest: Lock, width: int, past: PastAlerts) -> Line:
+    """The line of a moment without a wait, after waits in the last interval."""
     # The library does not observe a wait that began while the library was dormant.
     none = "No thread waits" if index.snapshot.complete else "No wait is observed"
     name = index.lock_name(busiest.id)
     full = _busiest_line(f" {none} for a lock now. Most waited for lately: ", name, busiest)
+    if past.before:
+        more = (*full, (f"; {how_many(past.before)}: {{", "waiting"))
+        full = more if cell_len(line_text(more)) <= width else full
     if cell_len(line_text(full)) <= width:
         return full
     return _busiest_line(f" {none} now; lately most for ", name, busiest)
@@ -156,6 +171,16 @@ def _unobserved_line(index: SnapshotIndex) -> Line:
 
 def _busiest_line(begin: str, name: str, lock: Lock) -> Line:
     return make_line((begin, "dim"), (name, "strong"), f", {duration(lock.rates.wait)} a second")
+
+
+def _calm_line(index: SnapshotIndex, width: int, past: PastAlerts) -> Line:
+    """The line of a moment without a wait: first the alerts, which the user may want to see."""
+    begin = "Quiet now. " if index.snapshot.complete else "No wait is observed now. "
+    last = past.before[-1].lock if past.before else 0
+    lock = index.lock_name(last) if last in index.locks else ""
+    if alerts := quiet_text(past, lock, begin, width):
+        return make_line((alerts, "waiting"))
+    return make_line((_calm_text(index), "dim"))
 
 
 def _calm_text(index: SnapshotIndex) -> str:

@@ -26,6 +26,7 @@ from locktop.collector.recording.recording_writer import RecordingWriter
 from locktop.tui.app import LocktopApp
 from locktop.tui.feed import ReplayFeed
 from locktop.tui.screens.monitor import MonitorScreen
+from locktop.tui.screens.past_travel import PastTravel
 from locktop.tui.screens.pressure_reader import PressureReader
 
 _SECOND = 1_000_000_000
@@ -89,6 +90,7 @@ class _Memory:
         self._recording = recording
         self.now_ns = _BEGIN
         monkeypatch.setattr(PressureReader, "now_ns", lambda _: self.now_ns)
+        monkeypatch.setattr(PastTravel, "now_ns", lambda _: self.now_ns)
 
     def times_ns(self) -> Sequence[int]:
         return [one for one in self._recording.times_ns() if one <= self.now_ns]
@@ -97,7 +99,7 @@ class _Memory:
         return self._recording.at(time_ns)
 
     def notables(self) -> Sequence[Notable]:
-        return ()
+        return [one for one in self._recording.notables() if one.time_ns <= self.now_ns]
 
     def records(self, from_ns: int, to_ns: int) -> Sequence[WaitRecord]:
         return ()

@@ -13,6 +13,8 @@ from locktop.collector.model import (
     Frame,
     Kind,
     LockRates,
+    Notable,
+    NotableKind,
     Pattern,
     PatternName,
     ThreadActivity,
@@ -20,6 +22,7 @@ from locktop.collector.model import (
     Wait,
 )
 from locktop.tui.views.headline import headline
+from locktop.tui.views.past_alerts import PastAlerts
 from locktop.tui.views.styled_line import line_text
 
 
@@ -95,6 +98,25 @@ def test_the_headline_of_a_quiet_moment_has_the_last_minute() -> None:
     text = line_text(headline(SnapshotIndex(quiet), 200))
     assert text.startswith(" Quiet now. In the last minute threads waited 2.5")
     assert text.endswith(f"most for {SnapshotIndex(quiet).lock_name(lock.id)}.")
+
+
+def test_the_headline_of_a_quiet_moment_has_the_alerts() -> None:
+    calm = scenarios.empty()
+    alerts = [
+        Notable(time_ns=second * 10**9, kind=NotableKind.WAIT, text="") for second in (20, 40, 60)
+    ]
+    past = PastAlerts(alerts, 72 * 10**9)
+    text = line_text(headline(SnapshotIndex(calm), 80, past))
+    assert text == " Quiet now. 3 long waits, one about every 20 s, the last 12 s ago: {"
+    unknown = line_text(headline(SnapshotIndex(replace(calm, complete=False)), 80, past))
+    assert unknown.startswith(" No wait is observed now. 3 long waits")
+    normal = scenarios.normal()
+    assert line_text(headline(SnapshotIndex(normal), 80, past)) == (
+        line_text(headline(SnapshotIndex(normal), 80))
+    )
+    lately = SnapshotIndex(replace(normal, threads=()))
+    assert line_text(headline(lately, 120, past)).endswith("; 3 long waits: {")
+    assert line_text(headline(lately, 80, past)) == line_text(headline(lately, 80))
 
 
 def test_the_headline_names_a_wait_of_the_holder_other_than_for_a_lock() -> None:
