@@ -51,9 +51,12 @@ class OrderingAdvice:
             left = deadlock.cycle[0].reason in (BlockReason.ABANDONED, BlockReason.AT_FORK)
             return Avoidance(Remedy.GIVE_BACK if left else Remedy.NONE)
         steps = list(self._steps(deadlock))
-        unordered = [step for step in steps if not self._is_ordered(step.wants)]
+        joined = {one.waits_for for one in deadlock.cycle if one.reason is BlockReason.LIVES}
+        ordered = {one for step in steps for one in (step.has, step.wants) if self._is_ordered(one)}
+        ordered -= joined  # a join may wait for an object of any kind
+        unordered = [step for step in steps if step.wants not in ordered]
         if unordered:
-            early = next((step for step in unordered if self._is_ordered(step.has)), None)
+            early = next((step for step in unordered if step.has in ordered), None)
             return Avoidance(Remedy.RELEASE if early else Remedy.NONE, change=early)
         # The loader takes its lock in calls such as dlopen(), around code of the program.
         early = next((step for step in steps if self._is_of_loader(step.wants)), None)

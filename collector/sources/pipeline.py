@@ -15,7 +15,12 @@ from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
-from locktop.collector.analysis import contention_patterns, guarded_initialisers, message_waits
+from locktop.collector.analysis import (
+    contention_patterns,
+    guarded_initialisers,
+    joins_under_locks,
+    message_waits,
+)
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.format import patterns
@@ -59,11 +64,11 @@ OBSERVE = (
     Stage("apply_exit", "only of a process that has ended: its threads are dead"),
     Stage("resolve_names", "the idle rules go by the names of functions"),
     Stage("name_profiles", "takes the names that were read meanwhile"),
-    Stage("find_guarded_initialisers", "goes by names of functions; adds to the deadlocks"),
     Stage("find_hang", "goes by functions of Python; no idle rule applies to threads that hang"),
     Stage("leave_out_messages", "goes by stacks; waits in a deadlock are never idle"),
     Stage("classify_waits", "contention is what is left when idle waits are known"),
     Stage("find_semaphore_owners", "needs to know which semaphores are used as locks"),
+    Stage("find_possible_deadlocks", "goes by names of functions and by holders of semaphores"),
 )
 #: Stages that query the kernel about the observed threads, unless the process has ended.
 PROBE = (
@@ -209,11 +214,15 @@ class Scan(ABC):
             return
         draft.hang = self.watched.hang.probe(draft.threads, _gil_waiters(draft))
 
-    def find_guarded_initialisers(self) -> None:
-        """Fill in possible deadlocks through static variables of C++ functions."""
+    def find_possible_deadlocks(self) -> None:
+        """Add deadlocks that only functions show: C++ initialisers, and joins of Python."""
         draft = self.draft
-        if not self.has_ended:
-            draft.deadlocks = (*draft.deadlocks, *guarded_initialisers.find(draft))
+        if self.has_ended:
+            return
+        found = guarded_initialisers.find(draft) + joins_under_locks.find(draft)
+        if found:
+            draft.deadlocks = (*draft.deadlocks, *found)
+            self.classify_waits()  # waits in a deadlock are never idle
 
     def probe_followed_thread(self) -> None:
         """Fill in activity and counters of the followed thread.
