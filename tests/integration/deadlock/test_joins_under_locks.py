@@ -18,10 +18,10 @@ from locktop.collector.sources.launch import preload_environment
 LONG_S = verdict.MIN_UNKNOWN_S + 0.5
 
 
-@pytest.fixture(params=[one for one in all_pythons() if version(one) == (3, 13)] or [None])
+@pytest.fixture(params=[one for one in all_pythons() if version(one) == (3, 13)] or [""])
 def python(request: pytest.FixtureRequest) -> str:
     """An interpreter of 3.13, whose join has an event, and whose locks are semaphores."""
-    if request.param is None or has_mutexes(request.param):
+    if not request.param or has_mutexes(request.param):
         pytest.skip("no Python 3.13 with locks of semaphores is here")
     found: str = request.param
     return found

@@ -1,7 +1,7 @@
 """A thread joins another one and holds a lock meanwhile.
 
-The argument says what the other thread does: "wants" the lock for ever, or "reads" from stdin while
-nobody wants the lock.
+The argument says what the other thread does. With "wants" it wants the lock. With "reads" it reads
+from stdin, and nobody wants the lock.
 """
 
 import sys

@@ -1,12 +1,8 @@
 // A thread runs the initialiser of a static variable, and wants a mutex there. The holder of the
-// mutex wants the variable. The argument says what the variable is, or what differs:
-//
-//   guard        a static variable of a function
-//   call_once    a std::once_flag
-//   other_guard  the thread runs the initialiser of another variable; a third thread runs this one
-//   other_part   the thread wants the mutex in the function, but does not run the initialiser
-//
-// The initialiser of the third thread sleeps for ever.
+// mutex wants the variable. The argument "guard" stands for a static variable of a function,
+// "call_once" for a std::once_flag. With "other_guard" the thread runs the initialiser of another
+// variable. With "other_part" the thread wants the mutex in the function, but in no initialiser. In
+// these two cases a third thread runs the initialiser, and sleeps there for ever.
 #include <atomic>
 #include <cstring>
 #include <mutex>
