@@ -1,7 +1,7 @@
 """Possible deadlocks between a join of Python and a lock that the joining thread holds.
 
 From Python 3.13 on, a join waits for an event with a semaphore of its own. So the wait does not
-tell which thread is to end. That thread may wait for a lock of the joining thread.
+tell which thread the join needs. The needed thread may want a lock of the joining thread.
 """
 
 from __future__ import annotations
