@@ -91,14 +91,18 @@ def may_wait_for_gil(snapshot: Snapshot) -> bool:
     """Return whether a thread of a Python program may wait for the interpreter's lock (GIL).
 
     Such a wait is made anew every 5 ms. So one scan of a sampled process often has no stack of it.
+    A scan may also meet the thread between two waits. Then a lock that others wait for has a holder
+    that seems to run.
     """
     is_python = any(
         frame.module == PYTHON for frames in snapshot.stacks.values() for frame in frames
     )
-    waits = [thread.waiting_for for thread in snapshot.threads if thread.alive]
-    return is_python and any(
-        wait is not None and wait.kind is Kind.COND and wait.timed and not wait.stack
-        for wait in waits
+    alive = [thread for thread in snapshot.threads if thread.alive]
+    waits = [thread.waiting_for for thread in alive if thread.waiting_for is not None]
+    holders = {tid for wait in waits for tid in wait.holders}
+    return is_python and (
+        any(wait.kind is Kind.COND and wait.timed and not wait.stack for wait in waits)
+        or any(thread.waiting_for is None and thread.tid in holders for thread in alive)
     )
 
 
