@@ -8,6 +8,7 @@ from unit.builders import records
 
 from locktop.collector.format import verdict
 from locktop.collector.model import (
+    Frame,
     Kind,
     Pattern,
     PatternName,
