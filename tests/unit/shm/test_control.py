@@ -135,10 +135,10 @@ def test_an_error_says_why_the_level_cannot_be_set(
     dormant_file(directory)
     real = os.open
 
-    def open_to_read(name: str, flags: int, *more: int) -> int:
+    def open_to_read(name: str, flags: int, *more: int, dir_fd: int | None = None) -> int:
         if flags & os.O_ACCMODE != os.O_RDONLY:
             raise OSError(number, os.strerror(number))
-        return real(name, flags, *more)
+        return real(name, flags, *more, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", open_to_read)
     source = attached()
