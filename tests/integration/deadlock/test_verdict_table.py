@@ -333,7 +333,7 @@ POSSIBLE = {
 #: Programs without a deadlock: threads that wait for work, and other waits like a deadlock's.
 SILENT = {
     "a pool": of(*["meet 1, lock c, wait c"] * 2, "signal c, meet 1, lock c, wait c"),
-    "a pool that is joined": of("meet 1, lock c, wait c", main="signal c, meet 1, join 1"),
+    "a pool that is joined": of("meet 1, lock c, wait c", "stay", main="signal c, meet 1, join 1"),
     "each waits for the other's word": of(
         "post f, meet 1, get e", "post e, get e, meet 1, get f, get f", objects="e=0 f=0"
     ),
