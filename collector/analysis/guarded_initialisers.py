@@ -10,6 +10,7 @@ stack of any thread is not known, nothing is likely.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from locktop.collector.model import (
     BlockReason,
@@ -17,7 +18,6 @@ from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
     Frame,
-    Thread,
     Wait,
 )
 
@@ -28,6 +28,11 @@ DOUBT = (
 _ACQUIRE = "__cxa_guard_acquire"
 #: A wait that has just begun may end soon.
 _MIN_S = 1.0
+
+
+class _Function(NamedTuple):
+    name: str
+    module: str
 
 
 def find(snapshot: Contents) -> tuple[Deadlock, ...]:
@@ -49,42 +54,54 @@ def find(snapshot: Contents) -> tuple[Deadlock, ...]:
     }
     if not all(stacks.values()):
         return ()
+    guarded = {tid: function for tid in waits if (function := _guarded_function(stacks[tid]))}
+    if not guarded:
+        return ()
+    runners = {function: _runner(function, stacks, guarded) for function in {*guarded.values()}}
+    sites = {(one.tid, held.lock): held.site for one in snapshot.threads for held in one.holds}
     known = {edge.tid for one in snapshot.deadlocks for edge in one.cycle}
     found: dict[int, Deadlock] = {}
-    for tid, wait in waits.items():
-        guarded = _guarded_function(stacks[tid])
-        runner = _runner(guarded, stacks) if guarded is not None else 0
-        cycle = _cycle(tid, runner, waits, snapshot.threads) if runner else ()
+    for tid, function in guarded.items():
+        wait, runner = waits[tid], runners[function]
+        cycle = _cycle(tid, runner, waits, sites) if runner else ()
         if cycle and known.isdisjoint(edge.tid for edge in cycle):
             found.setdefault(wait.lock, _deadlock(cycle, waits))
     return tuple(found.values())
 
 
-def _guarded_function(frames: Sequence[Frame]) -> tuple[str, str] | None:
-    """Return function and module that wait for a guard; None if the thread waits for none."""
+def _guarded_function(frames: Sequence[Frame]) -> _Function | None:
+    """Return the function that waits for a guard; None if the thread waits for none."""
     for at, frame in enumerate(frames[:-1]):
         if frame.function == _ACQUIRE:
             caller = frames[at + 1]
-            return (caller.function, caller.module) if caller.function else None
+            return _Function(caller.function, caller.module) if caller.function else None
     return None
 
 
-def _runner(guarded: tuple[str, str], stacks: Mapping[int, Sequence[Frame]]) -> int:
+def _runner(
+    function: _Function, stacks: Mapping[int, Sequence[Frame]], guarded: Mapping[int, _Function]
+) -> int:
     """Return the only thread with the function on its stack that waits for no guard; 0: none."""
     within = [
         tid
         for tid, frames in stacks.items()
-        if any((frame.function, frame.module) == guarded for frame in frames)
-        and _guarded_function(frames) != guarded
+        if guarded.get(tid) != function
+        and any((frame.function, frame.module) == function for frame in frames)
     ]
     return within[0] if len(within) == 1 else 0
 
 
 def _cycle(
-    first: int, runner: int, waits: Mapping[int, Wait], threads: Sequence[Thread]
+    first: int, runner: int, waits: Mapping[int, Wait], sites: Mapping[tuple[int, int], int]
 ) -> tuple[DeadlockEdge, ...]:
-    """Return the edges from a waiter for a guard back to it; () if none lead back."""
-    sites = {(one.tid, held.lock): held.site for one in threads for held in one.holds}
+    """Return the edges from a waiter for a guard back to it; () if none lead back.
+
+    Args:
+        first: the waiter.
+        runner: the thread that runs the initialiser.
+        waits: all waits, by tid.
+        sites: where threads took locks, by tid and lock.
+    """
     edges: list[DeadlockEdge] = []
     tid, holder, reason = first, runner, BlockReason.RUNS
     while len(edges) <= len(waits):

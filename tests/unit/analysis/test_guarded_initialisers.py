@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from msgspec.structs import replace
 from unit.builders import records
 
 from locktop.collector.analysis import guarded_initialisers
-from locktop.collector.model import ActivityState, Kind, Snapshot, ThreadActivity, ThreadState
+from locktop.collector.model import ActivityState, Frame, Kind, Snapshot, ThreadActivity, ThreadState
 
 ACQUIRE = records.frame("__cxa_guard_acquire", "", 0)
 CONFIG = records.frame("config", "a.cc", 7)
@@ -28,6 +30,16 @@ def crossed(duration_s: float = 5.0, third: int = 3) -> Snapshot:
     locks = (records.lock(1, "g_mutex"), records.lock(2, "guard", Kind.FUTEX))
     stacks = {1: (LOAD, CONFIG), 2: (ACQUIRE, CONFIG), 3: (OTHER,), 4: (LOAD, CONFIG)}
     return records.snapshot(threads, locks, stacks=stacks)
+
+
+class CountingStack(tuple[Frame, ...]):
+    """A stack that counts how often its frames are read, one after the other."""
+
+    readings = 0
+
+    def __iter__(self) -> Iterator[Frame]:
+        self.readings += 1
+        return super().__iter__()
 
 
 def test_the_only_thread_in_the_function_is_likely_to_run_the_initialiser() -> None:
@@ -54,3 +66,20 @@ def test_a_known_deadlock_is_not_reported_again() -> None:
     snapshot = crossed()
     again = replace(snapshot, deadlocks=guarded_initialisers.find(snapshot))
     assert guarded_initialisers.find(again) == ()
+
+
+def test_a_crowd_of_waiters_needs_one_search_for_the_thread_that_runs_the_initialiser() -> None:
+    seen = crossed()
+    guard = seen.threads[1].waiting_for
+    assert guard is not None
+    searched = CountingStack(seen.stacks[3])
+    crowd = [
+        records.thread(tid, "waiter", ThreadState.WAITING, waiting_for=replace(guard, seq=tid))
+        for tid in range(10, 60)
+    ]
+    stacks = {**seen.stacks, 3: searched}
+    (found,) = guarded_initialisers.find(
+        replace(seen, threads=(*seen.threads, *crowd), stacks=stacks)
+    )
+    assert [(edge.tid, edge.held_by) for edge in found.cycle] == [(2, 1), (1, 2)]
+    assert searched.readings == 1
