@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.model import Frame, Lock, Pattern, Snapshot
 from locktop.collector.model.frames import innermost_own_frame
+from locktop.collector.model.kinds import PYTHON_LOCK
 from locktop.collector.symbols.stack_frames import UNLOADED, program_frames
 
 
@@ -145,9 +147,7 @@ class KnownNames:
         name = self._locks.get(_life(lock)) if _is_provisional(lock) else None
         if name is None:
             return lock
-        # Such a name tells where threads waited. The name must be true of this moment, too:
-        # another lock may have had the address before.
-        if name.startswith(f"{lock.kind} in ") and name not in _uses(lock, snapshot, stacks):
+        if _needs_proof(lock, name, snapshot) and name not in _uses(lock, name, snapshot, stacks):
             return lock
         return replace(lock, name=name)
 
@@ -200,19 +200,35 @@ def _is_provisional(lock: Lock) -> bool:
     return lock.address != 0 and lock.name.endswith(f" {lock.address:#x}")
 
 
-def _uses(lock: Lock, snapshot: Snapshot, stacks: Mapping[int, Sequence[Frame]]) -> Iterator[str]:
-    """Yield the names that a lock gets from the functions that wait for it."""
+def _needs_proof(lock: Lock, name: str, snapshot: Snapshot) -> bool:
+    """Return whether a name must be true of the moment, too.
+
+    Such a name tells where threads waited, and another lock may have had the address before. Python
+    initialises its locks, so with the library each has a generation of its own.
+    """
+    word = kind_word(lock.kind, name)
+    return name.startswith(f"{word} in ") and (word != PYTHON_LOCK or snapshot.is_sampled)
+
+
+def _uses(
+    lock: Lock, name: str, snapshot: Snapshot, stacks: Mapping[int, Sequence[Frame]]
+) -> Iterator[str]:
+    """Yield the names that a lock gets from the functions that wait for it.
+
+    They begin with the same word for the kind as ``name``.
+    """
+    word = kind_word(lock.kind, name)
     used = {entry.stack for entry in lock.wait_stacks}
     waits = (thread.waiting_for for thread in snapshot.threads)
     used.update(wait.stack for wait in waits if wait is not None and wait.lock == lock.id)
     for stack in used:
         for frame in stacks.get(stack, ()):
             if frame.file is not None:
-                yield f"{lock.kind} in {frame.function} ({frame.file}:{frame.line})"
+                yield f"{word} in {frame.function} ({frame.file}:{frame.line})"
             elif frame.function:
-                yield f"{lock.kind} in {frame.function}"
+                yield f"{word} in {frame.function}"
             else:
-                yield f"{lock.kind} in {frame.module}+{frame.offset:#x}"
+                yield f"{word} in {frame.module}+{frame.offset:#x}"
 
 
 def _reworded(pattern: Pattern, renamed: Mapping[str, str]) -> Pattern:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from unit.builders import records
 
@@ -129,3 +130,19 @@ def test_the_function_of_a_wait_names_a_lock_only_if_the_moment_has_such_a_wait(
 def test_a_lock_made_in_a_function_needs_no_wait() -> None:
     name = "mutex made in cache_new (cache.c:1)"
     assert after(snapshot(locks=(lock(),)), snapshot(locks=(lock(name),))).locks[0].name == name
+
+
+@pytest.mark.parametrize("source", ["preload", "proc"])
+def test_a_sampled_moment_must_show_the_wait_that_names_a_lock_of_python(source: str) -> None:
+    # Samples do not show that the memory of one lock became another one.
+    name = "Lock in put (queue.py:5)"
+    plain = records.lock(7, "", Kind.SEM)
+    plain = replace(plain, name=f"sem {plain.address:#x}")
+    put = replace(_LINE, function="put", file="queue.py", module="python")
+    waits = (WaitStack(stack=3, count=1, wait_s=1.0),)
+    later = snapshot(put, locks=(replace(plain, name=name, wait_stacks=waits),), source=source)
+    unused = snapshot(put, locks=(plain,), source=source)
+    waited = snapshot(put, locks=(replace(plain, wait_stacks=waits),), source=source)
+    assert after(waited, later).locks[0].name == name
+    expected = plain.name if source == "proc" else name
+    assert after(unused, later).locks[0].name == expected
