@@ -91,8 +91,8 @@ def may_wait_for_gil(snapshot: Snapshot) -> bool:
     """Return whether a thread of a Python program may wait for the interpreter's lock (GIL).
 
     Such a wait is made anew every 5 ms. So one scan of a sampled process often has no stack of it.
-    A scan may also meet the thread between two waits. Then a lock that others wait for has a holder
-    that seems to run.
+    Such a scan may also meet the thread between two waits. Then a lock that others wait for has a
+    holder that seems to run. The library records each wait.
     """
     is_python = any(
         frame.module == PYTHON for frames in snapshot.stacks.values() for frame in frames
@@ -102,7 +102,10 @@ def may_wait_for_gil(snapshot: Snapshot) -> bool:
     holders = {tid for wait in waits for tid in wait.holders}
     return is_python and (
         any(wait.kind is Kind.COND and wait.timed and not wait.stack for wait in waits)
-        or any(thread.waiting_for is None and thread.tid in holders for thread in alive)
+        or (
+            snapshot.is_sampled
+            and any(thread.waiting_for is None and thread.tid in holders for thread in alive)
+        )
     )
 
 

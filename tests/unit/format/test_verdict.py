@@ -56,13 +56,14 @@ def test_an_owner_in_another_process_is_known_if_it_has_a_name() -> None:
 PYTHON_FRAME = Frame(0, "log_line", "app.py", 3, "python", 0)
 
 
-@pytest.mark.parametrize("is_python", [True, False])
-def test_a_holder_that_seems_to_run_may_wait_for_the_gil(is_python: bool) -> None:
+@pytest.mark.parametrize(("is_python", "source"), [(True, "proc"), (False, "proc"), (True, "")])
+def test_a_holder_that_seems_to_run_may_wait_for_the_gil(is_python: bool, source: str) -> None:
     wait = Wait(lock=1, kind=Kind.MUTEX, duration_s=0.1, holders=(8,), stack=5, site=0, seq=1)
     waiter = replace(records.thread(7, "renderer", ThreadState.WAITING), waiting_for=wait)
     holder = records.thread(8, "loader", ThreadState.RUNNING)
     frame = PYTHON_FRAME if is_python else replace(PYTHON_FRAME, module="app")
-    snapshot = replace(records.snapshot((waiter, holder), ()), stacks={5: (frame,)})
-    assert verdict.may_wait_for_gil(snapshot) is is_python
+    whole = records.snapshot((waiter, holder), ())
+    snapshot = replace(whole, stacks={5: (frame,)}, source=source or whole.source)
+    assert verdict.may_wait_for_gil(snapshot) is (is_python and source == "proc")
     alone = replace(snapshot, threads=(holder,))
     assert not verdict.may_wait_for_gil(alone)
