@@ -9,7 +9,14 @@ from msgspec.structs import replace
 from unit.builders import records
 
 from locktop.collector.analysis import guarded_initialisers
-from locktop.collector.model import ActivityState, Frame, Kind, Snapshot, ThreadActivity, ThreadState
+from locktop.collector.model import (
+    ActivityState,
+    Frame,
+    Kind,
+    Snapshot,
+    ThreadActivity,
+    ThreadState,
+)
 
 ACQUIRE = records.frame("__cxa_guard_acquire", "", 0)
 CONFIG = records.frame("config", "a.cc", 7)
