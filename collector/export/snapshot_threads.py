@@ -188,6 +188,9 @@ class ThreadElsewhereEntry(Struct, kw_only=True, gc=False):
     is_freed_at_exit: Annotated[
         bool, meaning("The kernel frees the lock at the end of the thread.")
     ] = False
+    waits: Annotated[
+        bool, meaning("The thread waits too, in a futex call without a time limit.")
+    ] = False
 
 
 class ThreadGroupEntry(Struct, kw_only=True, gc=False):

@@ -110,7 +110,8 @@ def may_wait_for_gil(snapshot: Snapshot) -> bool:
 
 
 def _of_unknown_holders(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:
-    unknown = {one.tid for one in snapshot.threads_elsewhere if not one.comm}
+    # An owner that waits, too, may wait for this process.
+    unknown = {one.tid for one in snapshot.threads_elsewhere if one.waits or not one.comm}
     for thread in snapshot.threads:
         wait = thread.waiting_for if thread.alive else None
         # By some rules a wait for a condition or a semaphore is one for a lock.
@@ -161,11 +162,14 @@ def _not_certain(snapshot: Snapshot, who: str) -> str:
 def _answer(snapshot: Snapshot) -> str:
     if snapshot.deadlocks:
         return f"{counted(len(snapshot.deadlocks), 'possible deadlock')}, none certain"
-    if unknown := len(unknown_waits(snapshot)):
-        verb = "has" if unknown == 1 else "have"
+    if waits := unknown_waits(snapshot):
+        verb = "has" if len(waits) == 1 else "have"
+        waiting = {one.tid for one in snapshot.threads_elsewhere if one.comm and one.waits}
+        known = all(wait.holders and waiting.issuperset(wait.holders) for wait in waits)
+        holder = "waits in another process" if known else "is not known"
         return (
-            f"{_CANNOT_TELL}: {counted(unknown, 'thread')} {verb} waited {MIN_UNKNOWN_S:.0f} s or"
-            " more for a lock whose holder is not known"
+            f"{_CANNOT_TELL}: {counted(len(waits), 'thread')} {verb} waited {MIN_UNKNOWN_S:.0f} s"
+            f" or more for a lock whose holder {holder}"
         )
     return "no deadlock found"
 

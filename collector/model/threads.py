@@ -39,6 +39,7 @@ class ThreadElsewhere(Struct, frozen=True, gc=False):
     comm: str = ""  # the name of that process; "": locktop may not read whether it has the memory
     name: str = ""  # the name of the thread; "": the first thread of its process
     is_freed_at_exit: bool = False  # the kernel frees the lock at the end of the thread
+    waits: bool = False  # for a futex, without a time limit: maybe for the watched process
 
 
 class UnobservedWait(Struct, frozen=True, gc=False):

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from locktop.collector.linux import process_memory, procfs
+from locktop.collector.linux import futex, process_memory, procfs, syscalls
 from locktop.collector.model import Draft, Kind, Lock, Thread, ThreadElsewhere
 from locktop.collector.sources.probes import shared_memory
 from locktop.collector.symbols import memory_map
-from locktop.collector.symbols.memory_map import AddressSpace, Mapping
+from locktop.collector.symbols.memory_map import AddressSpace
+from locktop.collector.symbols.memory_map import Mapping as MemoryMapping
 
 #: lock, count, owner, users and kind of a pthread_mutex_t (struct_mutex.h).
 _MUTEX = struct.Struct("=IIIIi")
@@ -54,14 +55,17 @@ class OwnersElsewhere:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._found: dict[tuple[int, int], _Found] = {}  # by address of the mutex, and tid
+        #: The futex calls of the owners in the last scan, by process and thread.
+        self._calls: dict[tuple[int, int], bytes] = {}
 
     def annotate(self, draft: Draft) -> None:
         """Fill in these threads, also as holders of their mutexes."""
         locks = _mutexes_waited_for(draft.threads, draft.locks)[:_MAX_LOCKS]
+        before, self._calls = self._calls, {}
         if not locks:
             return
         try:
-            found = self._owners(locks, {thread.tid for thread in draft.threads})
+            found = self._owners(locks, {thread.tid for thread in draft.threads}, before)
         except (OSError, ValueError):
             return  # the process has ended, or locktop may not read its memory
         by_tid = {owner.tid: owner for owner in found.values()}
@@ -78,8 +82,16 @@ class OwnersElsewhere:
             for thread in draft.threads
         )
 
-    def _owners(self, locks: Sequence[Lock], own: Set[int]) -> dict[int, ThreadElsewhere]:
-        """Return by lock id the owner that is no thread of this process."""
+    def _owners(
+        self, locks: Sequence[Lock], own: Set[int], before: Mapping[tuple[int, int], bytes]
+    ) -> dict[int, ThreadElsewhere]:
+        """Return by lock id the owner that is no thread of this process.
+
+        Args:
+            locks: the mutexes.
+            own: the threads of this process.
+            before: the futex calls of the owners in the scan before.
+        """
         words = {
             lock: word
             for lock, word in self._words(locks).items()
@@ -92,7 +104,7 @@ class OwnersElsewhere:
             lock.id: owner
             for lock in locks
             if lock.id in words
-            and (owner := self._owner(lock.address, words[lock.id], space)) is not None
+            and (owner := self._owner(lock.address, words[lock.id], space, before)) is not None
         }
         # The search takes a while. An owner that has released the mutex meanwhile holds nothing.
         again = self._words(locks)
@@ -106,7 +118,13 @@ class OwnersElsewhere:
             if len(data) == _MUTEX.size
         }
 
-    def _owner(self, address: int, word: _Word, space: AddressSpace) -> ThreadElsewhere | None:
+    def _owner(
+        self,
+        address: int,
+        word: _Word,
+        space: AddressSpace,
+        before: Mapping[tuple[int, int], bytes],
+    ) -> ThreadElsewhere | None:
         """Return an owner; None if no other process can have the mutex."""
         mapping = space.find(address)
         if mapping is None or not mapping.shared:
@@ -122,9 +140,14 @@ class OwnersElsewhere:
                 return None
             found = searched
             self._found[address, word.owner] = found
-        return replace(found.thread, is_freed_at_exit=word.is_freed_at_exit)
+        thread = found.thread.pid, found.kernel_tid
+        call = _futex_call(*thread) if found.kernel_tid else b""
+        self._calls[thread] = call
+        # Two scans must show the same wait: short ones are usual.
+        waits = bool(call) and before.get(thread) == call
+        return replace(found.thread, is_freed_at_exit=word.is_freed_at_exit, waits=waits)
 
-    def _search(self, mapping: Mapping, offset: int, tid: int) -> _Found | None:
+    def _search(self, mapping: MemoryMapping, offset: int, tid: int) -> _Found | None:
         """Return the owner of a mutex at an offset of a mapped file; None if it has ended."""
         now = time.monotonic()
         unknown = _Found(ThreadElsewhere(tid=tid), 0, 0, now)
@@ -135,6 +158,8 @@ class OwnersElsewhere:
             if thread is None or not shared_memory.are_in_one_namespace(self._pid, mapping):
                 return unknown
             pid, kernel_tid = thread
+            if pid == self._pid:
+                return None  # the thread is so new that this scan does not have it
             stat = procfs.thread_stat(pid, kernel_tid)
             try:
                 if not shared_memory.shares(pid, mapping, offset):
@@ -165,6 +190,17 @@ def _word(data: bytes) -> _Word:
     lock, _, owner, _, kind = _MUTEX.unpack(data)
     freed = bool(kind & _FREED_AT_EXIT)
     return _Word(lock & _TID_MASK if freed else owner, freed)
+
+
+def _futex_call(pid: int, tid: int) -> bytes:
+    """Return the futex call in which a thread waits without a time limit; b"" if it is in none."""
+    try:
+        data = procfs.thread_syscall(pid, tid)
+        call = syscalls.parse(data)
+        wait = futex.parse_wait(pid, call) if call is not None else None
+    except (OSError, ValueError):
+        return b""  # the thread has ended, or locktop may not read its calls
+    return data if wait is not None and not wait.timed else b""
 
 
 def _holds_good(found: _Found, now: float) -> bool:

@@ -14,6 +14,7 @@ from support import tool
 from support.containers import contained
 from support.targets import PATIENCE_S, Compiler, StartTarget, Target
 
+from locktop.collector.format import verdict
 from locktop.collector.model import Snapshot, ThreadElsewhere
 from locktop.collector.sources.attach import attach
 
@@ -41,6 +42,12 @@ def both_wait(seen: Snapshot) -> bool:
     """Return whether both threads have waited for so long that locktop has searched the owner."""
     waits = [thread.waiting_for for thread in seen.threads]
     return len(waits) == 2 and all(wait and wait.duration_s > 0.6 for wait in waits)
+
+
+def lasted(seen: Snapshot) -> bool:
+    """Return whether both threads have waited for so long that an unknown owner is a doubt."""
+    waits = [thread.waiting_for for thread in seen.threads]
+    return all(wait and wait.duration_s > verdict.MIN_UNKNOWN_S for wait in waits)
 
 
 def checked(target: Target) -> str:
@@ -84,6 +91,29 @@ def test_every_command_says_so(start: StartTarget, how: str) -> None:
     assert [(one["pid"], one["comm"]) for one in written["threads_elsewhere"]] == [
         (truth["process"], "convert")
     ]
+
+
+def test_an_owner_that_waits_for_this_process_leaves_the_verdict_open(
+    start_unprepared: StartTarget,
+) -> None:
+    # With the library in both processes the deadlock is certain.
+    target = start_unprepared(TARGET, "crossed")
+    target.truth()
+
+    def is_doubtful(seen: Snapshot) -> bool:
+        return both_wait(seen) and verdict.is_doubtful(seen)
+
+    seen = until(target.pid, is_doubtful)
+    assert [one.waits for one in seen.threads_elsewhere] == [True]
+    assert "holder waits in another process" in verdict.line(seen)
+
+
+def test_an_owner_that_does_something_else_is_no_doubt(start: StartTarget) -> None:
+    target = start(TARGET, "main")
+    target.truth()
+    seen = until(target.pid, lambda seen: lasted(seen) and bool(seen.threads_elsewhere))
+    assert [one.waits for one in seen.threads_elsewhere] == [False]
+    assert not verdict.is_doubtful(seen)
 
 
 def test_a_process_without_the_memory_is_not_named(start: StartTarget) -> None:

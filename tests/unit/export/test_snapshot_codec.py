@@ -151,7 +151,7 @@ def full() -> Snapshot:
         stacks=records.STACKS | {9: (Frame(0x1, "f", "a.c", 2, "x", 0x2, inlined=True),)},
         unobserved_waiters=(4, 5),
         unobserved_waits=UNOBSERVED,
-        threads_elsewhere=(ThreadElsewhere(70, 69, "convert", "worker", True),),
+        threads_elsewhere=(ThreadElsewhere(70, 69, "convert", "worker", True, True),),
         lost_events=3,
         locks_left_out=2,
         names_left=214,

@@ -53,6 +53,19 @@ def test_an_owner_in_another_process_is_known_if_it_has_a_name() -> None:
     assert verdict.is_doubtful(unknown)
 
 
+def test_an_owner_in_another_process_that_waits_too_may_wait_for_this_process() -> None:
+    wait = replace(records.wait(1, Kind.MUTEX, 12.0), holders=(4810,))
+    thread = records.thread(11, "w", ThreadState.WAITING, waiting_for=wait)
+    owner = ThreadElsewhere(4810, 4810, "convert", waits=True)
+    snapshot = records.snapshot((thread,), (records.lock(1, "g_lock"),))
+    waiting = replace(snapshot, threads_elsewhere=(owner,))
+    assert verdict.is_doubtful(waiting)
+    assert "for a lock whose holder waits in another process: " in verdict.line(waiting)
+    assert "(1 for one held by convert 4810)" in verdict.line(waiting)
+    brief = replace(thread, waiting_for=replace(wait, duration_s=9.0))
+    assert not verdict.is_doubtful(replace(waiting, threads=(brief,)))
+
+
 PYTHON_FRAME = Frame(0, "log_line", "app.py", 3, "python", 0)
 
 
