@@ -66,6 +66,7 @@ class KnownNames:
         self._frames: dict[Code, tuple[Frame, ...]] = {}
         self._locks: dict[LockLife, str] = {}
         self._final: set[Item] = set()  # no later snapshot tells more
+        self._tried_ns: dict[Item, int] = {}  # all snapshots up to this time were searched
 
     def wanted(self, snapshot: Snapshot) -> set[Item]:
         """Return what lacks a name in a snapshot, and may have one in another snapshot."""
@@ -97,6 +98,15 @@ class KnownNames:
         if not snapshot.names_left:  # of the requests of earlier scans
             self._final |= found
         return {item for item in wanted if not self._is_settled(item)}
+
+    def untried(self, items: set[Item], time_ns: int) -> set[Item]:
+        """Return those that were not searched in a snapshot of this time yet."""
+        tried_ns = self._tried_ns
+        return {item for item in items if tried_ns.get(item, 0) < time_ns}
+
+    def tried(self, items: Iterable[Item], time_ns: int) -> None:
+        """Search no more in snapshots up to a time for these."""
+        self._tried_ns.update(dict.fromkeys(items, time_ns))
 
     def give_up(self, items: Iterable[Item]) -> None:
         """Search for no more names of these."""

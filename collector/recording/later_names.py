@@ -85,22 +85,26 @@ class LaterNames:
         times = self._times_ns()
         first = max(1, bisect_right(times, time_ns))  # before the oldest, the oldest counts
         following = times[first : first + _MAX_SEARCHED]
-        newest = self._newest_scan(times)
-        is_later = newest.time_ns > times[first - 1]
-        if is_later and LoadedCode.of(newest.snapshot) == program:
-            wanted = names.learn(newest.snapshot, wanted)
+        newest = self._newest()
+        newest_ns = newest.time_ns if newest is not None else times[-1]
+        untried = names.untried(wanted, newest_ns)
+        if untried and newest_ns > times[first - 1]:
+            last = newest.snapshot if newest is not None else self._read(newest_ns)
+            if LoadedCode.of(last) == program:
+                untried = names.learn(last, untried)
+        wanted = untried
         for later_ns in following:
-            if not wanted:
-                return
+            untried = names.untried(wanted, later_ns)
+            if not untried:
+                continue
             later = self._read(later_ns)
             if LoadedCode.of(later) != program:
-                return  # from here on, addresses may mean something else
-            wanted = names.learn(later, wanted)
-        if len(following) == _MAX_SEARCHED:
-            names.give_up(wanted)
-
-    def _newest_scan(self, times_ns: Sequence[int]) -> TimedScan:
-        return self._newest() or TimedScan(times_ns[-1], self._read(times_ns[-1]))
+                break  # from here on, addresses may mean something else
+            wanted = wanted - untried | names.learn(later, untried)
+        else:
+            if len(following) == _MAX_SEARCHED:
+                names.give_up(wanted)
+        names.tried(wanted, newest_ns)
 
     # ---- texts of alerts ----
 
@@ -112,7 +116,10 @@ class LaterNames:
         newest = self._newest()
         newest_ns = newest.time_ns if newest is not None else 0
         known, tried_ns = self._texts.get(notable, (notable, -1))
-        if known == notable and tried_ns < min(newest_ns, notable.time_ns + _PATIENCE_NS):
+        is_time = tried_ns < min(newest_ns, notable.time_ns + _PATIENCE_NS)
+        # The screen asks at each scan, and a try reads two snapshots. So tries get rare.
+        is_time = is_time and newest_ns - tried_ns >= tried_ns - notable.time_ns
+        if known == notable and is_time:
             with contextlib.suppress(LocktopError):
                 known = self._named_text(notable)
             self._texts[notable] = known, newest_ns

@@ -52,6 +52,17 @@ def test_a_stack_that_is_gone_since_is_found_soon_after_the_moment() -> None:
     assert kept.frame(0) == _NAMED
 
 
+def test_a_moment_seen_again_searches_new_snapshots_alone() -> None:
+    kept = Kept(snapshot(_UNNAMED), *[snapshot()] * 3)
+    assert kept.frame(0) == _UNNAMED
+    kept.reads.clear()
+    assert kept.frame(0) == _UNNAMED
+    assert kept.reads == []
+    kept.snapshots += [snapshot(_NAMED), snapshot()]
+    assert kept.frame(0) == _NAMED
+    assert sorted(kept.reads) == [4, 5]
+
+
 def test_a_name_is_not_sought_behind_an_unloaded_library() -> None:
     kept = Kept(snapshot(_UNNAMED), snapshot(), snapshot(_NAMED, unloads=1), snapshot(_NAMED))
     assert kept.frame(0) == _NAMED  # the newest has all libraries of that time
@@ -122,3 +133,17 @@ def test_the_text_of_an_alert_is_read_again_when_there_is_a_newer_scan() -> None
     assert len(kept.reads) == count
     kept.newest = TimedScan(2, with_lock("g_cache"))
     assert kept.names.reword([alert])[0].text.endswith(" for g_cache")
+
+
+def test_tries_for_an_alert_whose_lock_never_gets_a_name_become_rare() -> None:
+    first = with_lock("")
+    text = f"worker waited 1.3 s for {first.locks[0].name}"
+    alert = Notable(time_ns=0, kind=NotableKind.WAIT, text=text, tid=2, lock=7)
+    kept = Kept(first)
+    tries = 0
+    for second in range(1, 129):
+        kept.reads.clear()
+        kept.newest = TimedScan(second * 1_000_000_000, first)
+        assert kept.names.reword([alert]) == [alert]
+        tries += bool(kept.reads)
+    assert tries == 7  # after 1, 2, 4, 8, 16, 32 and 64 seconds
