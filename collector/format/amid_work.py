@@ -8,6 +8,7 @@ waited for a commit had 17 to 22. No rule can say what such a wait is for, so it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from locktop.collector.model import Frame, Snapshot, Thread
 from locktop.collector.model.frames import is_library_wrapper, is_standard_library
@@ -25,21 +26,22 @@ def waiters(snapshot: Snapshot) -> list[Thread]:
     return sorted(found, key=_longest_first)
 
 
-def own_functions(stack: Sequence[Frame]) -> int:
-    """Return how many frames of a stack are functions of the program itself.
-
-    Frames of libraries of locks, of standard libraries and of interpreters do not count. A mark
-    where a stack was cut is no function either.
-    """
-    return sum(map(_is_own, stack))
-
-
 def _is_amid_work(snapshot: Snapshot, thread: Thread) -> bool:
     wait = thread.waiting_for if thread.alive else None
     if wait is None or not wait.idle or snapshot.why.get(thread.tid) not in _BY_KIND:
         return False
     stack = snapshot.stacks.get(wait.stack, ())
-    return len(stack) >= MIN_FUNCTIONS and own_functions(stack) >= MIN_FUNCTIONS
+    return len(stack) >= MIN_FUNCTIONS and _is_deep(stack)
+
+
+def _is_deep(stack: Sequence[Frame]) -> bool:
+    """Return whether enough frames of a stack are functions of the program itself.
+
+    Frames of libraries of locks, of standard libraries and of interpreters do not count. A mark
+    where a stack was cut is no function either. Each scan does this for all idle threads, so the
+    first of many functions have to do.
+    """
+    return next(islice(filter(_is_own, stack), MIN_FUNCTIONS - 1, None), None) is not None
 
 
 def _is_own(frame: Frame) -> bool:
