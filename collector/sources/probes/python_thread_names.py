@@ -61,9 +61,9 @@ class PythonThreadNames:
 
     def apply(self, draft: Draft, lives: Mapping[int, int]) -> None:
         """Give the threads of a draft the names that are known."""
-        if not self._names:
-            return
         names, life_of = self._names, lives.get
+        if not names and not self._tries:
+            return
         named = [(one, names.get((one.tid, life_of(one.tid, 0)))) for one in draft.threads]
         draft.threads = tuple([
             replace(one, name=name) if name is not None else one for one, name in named
