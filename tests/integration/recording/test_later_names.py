@@ -156,7 +156,7 @@ def test_the_first_alert_of_a_recording_is_printed_with_names(
         done = tool.run(command[0], file, "--at", "alert", *command[1:])
         first = done.stdout.split("\n")[0]
         assert first.startswith("alert 1 of "), done.stderr
-        assert "worker waited 1." in first
+        assert "worker waited " in first
         assert " for g_cache_lock" in first
     page = tool.run("snapshot", file, "--at", "alert")
     assert page.stdout.startswith("{")
