@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum, auto
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ HOW_TO_PRELOAD = (
     'start it with `locktop run -- COMMAND`, or after `eval "$(locktop env)"` in its shell'
 )
 _ANY_TRACER = "start the program with LOCKTOP_PTRACER=any in its environment"
+_NO_MAIN_THREAD = "has lost its main thread; run locktop as root, who may read the other threads"
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 #: Values of _YAMA: 1, ancestors and root may trace a process; 2, only root; 3, nobody.
 _ANCESTORS, _NOBODY = 1, 3
@@ -112,20 +114,32 @@ def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
     try:
         known = facts(pid)
         found = obstacle(known, to_trace)
-        if found in (Obstacle.OTHER, Obstacle.UNDUMPABLE) and not _has_memory(pid):
-            return "is ending"
+        if found in (Obstacle.OTHER, Obstacle.UNDUMPABLE) and not _has_memory(f"/proc/{pid}"):
+            return "is ending" if is_ending(pid) else _NO_MAIN_THREAD
     except OSError:
         return "has exited"
     return describe(known, found, owner, watched)
 
 
-def _has_memory(pid: int) -> bool:
-    """Return whether a process still has memory.
+def is_ending(pid: int) -> bool:
+    """Return whether no thread of a process has memory any more.
 
     A process that ends gives its memory up first. Then its files belong to root, as if the process
     were undumpable.
+
+    Raises:
+        OSError: The process has ended.
     """
-    return not procfs.read(f"/proc/{pid}/statm").startswith(b"0 ")
+    directory = f"/proc/{pid}/task"
+    for tid in os.listdir(directory):
+        with suppress(OSError):  # this thread has ended
+            if _has_memory(f"{directory}/{tid}"):
+                return False
+    return True
+
+
+def _has_memory(directory: str) -> bool:
+    return not procfs.read(f"{directory}/statm").startswith(b"0 ")
 
 
 def lost_insight(pid: int, owner: Callable[[], str], call: Callable[[], object]) -> str:

@@ -198,12 +198,19 @@ class SamplingSource:
         before.close()
 
     def _last_scan(self, error: OSError) -> Snapshot:
-        """Return the last snapshot of a process that is gone."""
+        """Return the last snapshot of a process that is gone, or about to go."""
         last = self._watched.last
-        if last is None or isinstance(error, PermissionError) or thread_files.is_ours(error):
+        forbidden = isinstance(error, PermissionError) and not self._is_ending()
+        if last is None or forbidden or thread_files.is_ours(error):
             raise self._refused(error)
         dead = (replace(one, alive=False, state=ThreadState.OTHER) for one in last.threads)
         return replace(last, threads=tuple(dead), ended=True)
+
+    def _is_ending(self) -> bool:
+        try:
+            return ptrace_access.is_ending(self._watched.target.pid)
+        except OSError:
+            return True  # it has ended meanwhile
 
     def _refused(self, error: OSError) -> LocktopError:
         target = self._watched.target

@@ -88,6 +88,8 @@ def test_a_process_of_another_user_is_refused(
     compiler: Compiler, public_directory: Path, need: Callable[[str], Path]
 ) -> None:
     if os.geteuid() != 0:
+        if os.stat("/proc/1").st_uid == os.geteuid():
+            pytest.skip("this user owns the first process, as in a container")
         assert "root" in refusal(tool.run("snapshot", "-p", 1))
         return
     # Root without capabilities has the rights of an ordinary user. Unlike another user, this root

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from support.rights import NOBODY, as_nobody
 
-from locktop.collector.linux import ptrace_access
+from locktop.collector.linux import procfs, ptrace_access
 from locktop.collector.linux.procfs import Credentials
 from locktop.collector.linux.ptrace_access import AccessFacts, Obstacle
 
@@ -162,3 +162,28 @@ def test_a_process_without_memory_is_ending(owner: int) -> None:
     ask = partial(ptrace_access.refusal, ended.pid, "somebody", to_trace=True)
     assert (as_nobody(ask) if owner else ask()) == "is ending"
     ended.wait()
+
+
+#: A program whose main thread ends alone, while another thread lives.
+_LEAVES = """
+import ctypes, sys, threading
+threading.Thread(target=sys.stdin.read).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_without_its_main_thread_is_not_ending() -> None:
+    python = Path("/usr/bin/python3")
+    if os.geteuid() != 0 or not python.exists():
+        pytest.skip("only root may become another user, who runs the Python of the system")
+    command = [str(python), "-c", _LEAVES]
+    with subprocess.Popen(
+        command, user=NOBODY, group=NOBODY, extra_groups=[], stdin=subprocess.PIPE
+    ) as program:
+        while procfs.stat(program.pid).state != "Z":
+            assert program.poll() is None
+        assert not ptrace_access.is_ending(program.pid)
+        ask = partial(ptrace_access.refusal, program.pid, "somebody", to_trace=True)
+        assert as_nobody(ask).startswith("has lost its main thread; run locktop as root")
+        program.communicate()
+        assert program.returncode == 0
