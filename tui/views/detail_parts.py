@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
+from locktop.collector.format.foreign_code import owner_of
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import file_and_line, short_location
 from locktop.collector.model import Event, Frame
-from locktop.collector.model.frames import is_standard_library
 from locktop.tui.views.cells import duration, sparkline
 from locktop.tui.views.styled_line import FoldedLines, Line, Span, make_line
 
@@ -44,7 +44,7 @@ def blank() -> Line:
 def stack_of(index: SnapshotIndex, stack_id: int, site: int) -> Iterator[Line]:
     """A stack, innermost frame first, one line each, or what is known in place of it.
 
-    Several frames of the standard library in a row are one line, which has them inside.
+    Several frames in a row that the program did not write are one line, which has them inside.
     """
     frames = index.stack(stack_id)
     if frames:
@@ -60,18 +60,19 @@ def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
     with_source = set(islice(_with_source(index, numbered), _MAX_SOURCES))
     runs = [
         (
-            is_standard,
+            owner,
             [
                 _frame(number, frame, index if number in with_source else None)
                 for number, frame in run
             ],
         )
-        for is_standard, run in groupby(numbered, lambda one: is_standard_library(one[1]))
+        for owner, run in groupby(numbered, lambda one: owner_of(one[1]))
     ]
-    for is_standard, lines in runs:
+    is_own = any(not owner for owner, _ in runs)
+    for owner, lines in runs:
         # Without any frame of the program, those of the library are all there is to read.
-        if is_standard and len(lines) > 1 and len(runs) > 1:
-            text = f"      … {len(lines)} frames of the standard library"
+        if owner and len(lines) > 1 and is_own:
+            text = f"      … {len(lines)} frames of {owner}"
             yield FoldedLines(make_line((text, "dim")), lines)
         else:
             yield from lines
@@ -80,7 +81,7 @@ def _folded(index: SnapshotIndex, frames: Sequence[Frame]) -> Iterator[Line]:
 def _with_source(index: SnapshotIndex, numbered: list[tuple[int, Frame]]) -> Iterator[int]:
     """The numbers of the program's own frames whose source lines are known."""
     for number, frame in numbered:
-        if not is_standard_library(frame) and index.source_line(frame.path, frame.line):
+        if not owner_of(frame) and index.source_line(frame.path, frame.line):
             yield number
 
 

@@ -32,6 +32,15 @@ def test_frames_of_the_standard_library_in_a_row_are_one_line() -> None:
     assert line_text(first) == "      … 2 frames of the standard library"
 
 
+def test_frames_of_the_interpreter_in_a_row_are_one_line() -> None:
+    python = Frame(0x550000001000, "_PyEval_EvalFrameDefault", None, None, "python3.11", 0x1000)
+    frames = (OWN[0], python, replace(python, function=""), libc("start_thread"))
+    assert stack(*frames) == ["cache_get", "2", "start_thread"]
+    index = SnapshotIndex(replace(scenarios.normal(), stacks={1: frames}))
+    lines = [line_text(line) for line in stack_of(index, 1, 0)]
+    assert lines[1] == "      … 2 frames of Python's interpreter"
+
+
 def test_the_whole_screen_has_each_frame_with_its_number() -> None:
     frames = (OWN[0], libc("start_thread"), libc("clone3"))
     assert stack(*frames) == ["cache_get", "2"]
