@@ -187,15 +187,7 @@ def unit_holders(snapshot: Contents) -> dict[int, tuple[int, ...]]:
     Args:
         snapshot: A classified snapshot (``Lock.used_as_lock``).
     """
-    candidates = {
-        lock.id: lock
-        for lock in snapshot.locks
-        if lock.used_as_lock
-        and lock.waiters
-        and lock.first_value
-        and lock.units_out == lock.first_value
-        and not lock.foreign_releases
-    }
+    candidates = {lock.id: lock for lock in snapshot.locks if _has_no_unit_left(lock)}
     if not candidates or not snapshot.complete:
         return {}
     found = _units_by_thread(snapshot.threads, candidates)
@@ -212,6 +204,17 @@ def unit_holders(snapshot: Contents) -> dict[int, tuple[int, ...]]:
     }
 
 
+def _has_no_unit_left(lock: Lock) -> bool:
+    """Return whether threads wait for a semaphore that is a lock, and all its units are taken."""
+    return bool(
+        lock.used_as_lock
+        and lock.waiters
+        and lock.first_value
+        and lock.units_out == lock.first_value
+        and not lock.foreign_releases
+    )
+
+
 def taken_units(snapshot: Contents) -> dict[int, TakenUnits]:
     """Return who took the units of each semaphore whose units are all taken, by id.
 
@@ -225,13 +228,7 @@ def taken_units(snapshot: Contents) -> dict[int, TakenUnits]:
     candidates = {
         lock.id: lock
         for lock in snapshot.locks
-        if lock.used_as_lock
-        and lock.waiters
-        and not lock.holders
-        and lock.first_value
-        and (lock.life_signals or 0) >= _MIN_POSTS
-        and lock.units_out == lock.first_value
-        and not lock.foreign_releases
+        if _has_no_unit_left(lock) and not lock.holders and (lock.life_signals or 0) >= _MIN_POSTS
     }
     if not candidates or not snapshot.complete:
         return {}
