@@ -53,15 +53,15 @@ def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> l
     With ``potential`` the potential deadlocks follow.
     """
     found = [_finding(snapshot, potential)]
+    taken = list(unit_takers.lines(snapshot))
+    if taken:  # they explain the deadlocks that follow
+        found += ["", *(part for line in taken for part in wrapped(line, width))]
     for report in () if hang.is_the_finding(snapshot) else reports(snapshot):
         found += ["", *(part for line in deadlock.lines(report) for part in wrapped(line, width))]
     if verdict.long_hang(snapshot) is not None:
         found += ["", *(part for line in hang.lines(snapshot) for part in wrapped(line, width))]
     elif not snapshot.deadlocks:
         found += [part for line in unknown_waits.lines(snapshot) for part in wrapped(line, width)]
-    taken = list(unit_takers.lines(snapshot))
-    if taken:
-        found += ["", *(part for line in taken for part in wrapped(line, width))]
     orders = list(lock_order.lines(snapshot)) if potential else []
     if orders:
         found += ["", *(part for line in orders for part in wrapped(line, width))]
