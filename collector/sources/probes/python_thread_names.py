@@ -6,6 +6,7 @@ for threads that were renamed.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 
@@ -20,6 +21,9 @@ _TRIES = 3
 _REREAD_S = 10.0
 #: At most this share of the time goes into readings.
 _MAX_SHARE = 0.05
+
+#: The name of a thread to which the program gave none (threading.py, _newname).
+_DEFAULT = re.compile(r"Thread-\d+(?: \(.*\))?$")
 
 Life = tuple[int, int]  # tid, number of the thread with that tid
 
@@ -64,7 +68,11 @@ class PythonThreadNames:
         names, life_of = self._names, lives.get
         if not names and not self._tries:
             return
-        named = [(one, names.get((one.tid, life_of(one.tid, 0)))) for one in draft.threads]
+        comm = draft.process.comm
+        named = [
+            (one, _better(one.name, comm, names.get((one.tid, life_of(one.tid, 0)))))
+            for one in draft.threads
+        ]
         draft.threads = tuple([
             replace(one, name=name) if name is not None else one for one, name in named
         ])  # fmt: skip
@@ -83,3 +91,10 @@ class PythonThreadNames:
         for life in living:
             if life[0] in found:
                 self._names[life] = found[life[0]]
+
+
+def _better(kernel: str, comm: str, python: str | None) -> str | None:
+    """Return Python's name of a thread, None if the kernel's says more: the program gave the thread
+    that name, and Python only counted."""
+    is_default = python is not None and _DEFAULT.match(python) is not None
+    return None if is_default and kernel != comm else python

@@ -57,9 +57,8 @@ def test_a_thread_that_may_hold_a_python_lock_shows_its_call_and_its_functions(
             assert waiting.waiting_for is not None
             assert waiting.now is None
         page = report.render(seen)
-        assert f"thread {truth['has']} (python3) in {now.what}" in page.replace(
-            "(python)", "(python3)"
-        )
+        name = thread_of(seen, truth["has"]).name
+        assert f"thread {truth['has']} ({name}) in {now.what}" in " ".join(page.split())
         assert "      fetches at python_holder_receives.py:16\n" in page
 
 
