@@ -94,7 +94,9 @@ class PythonThreadNames:
 
 
 def _better(kernel: str, comm: str, python: str | None) -> str | None:
-    """Return Python's name of a thread, None if the kernel's says more: the program gave the thread
-    that name, and Python only counted."""
+    """Return Python's name of a thread, or None if the kernel's says more.
+
+    Then the program gave the thread that name, and Python only counted.
+    """
     is_default = python is not None and _DEFAULT.match(python) is not None
     return None if is_default and kernel != comm else python
