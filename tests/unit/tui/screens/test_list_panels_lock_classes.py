@@ -33,7 +33,7 @@ async def test_a_class_is_one_row_with_its_sums() -> None:
     async with opened(scenarios.fleet(), size=(160, 50)) as screen:
         visible = rows(screen)
         assert visible[:2] == ["g_cache_lock", CLOSED]
-        assert "▸ cache.c:…ards[].mu x8" in visible
+        assert "▸ cache.…shards[].mu x8" in visible
         assert not any("at 0x" in name for name in visible)
         row = next(line for line in screen.lines if CLOSED in line)
         assert row[0] == "*"
@@ -140,7 +140,7 @@ async def test_a_single_lock_is_named_with_its_address() -> None:
     async with opened(replace(fleet, threads=threads), size=(200, 60)) as screen:
         assert "conn::mu at 0x55d000010a00" in screen.headline
         waiting = next(line for line in screen.lines if line.startswith("*worker-0"))
-        assert "conn::m…0010a00" in waiting
+        assert "…0x55d000010a00" in waiting
 
 
 async def test_only_the_rows_that_changed_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
