@@ -14,11 +14,7 @@ from support.tool import COMMAND
 SOURCE_LINE = re.compile(r"^ +(\d+) │ (.+)$", re.MULTILINE)
 
 
-#: The details of this lock lack the stack of the holder since Python's threads have names.
-_LACKS_STACK = pytest.mark.skip(reason="the holder's stack is missing in the details of a Lock")
-
-
-@pytest.mark.parametrize("name", ["hot-lock", pytest.param("python", marks=_LACKS_STACK)])
+@pytest.mark.parametrize("name", ["hot-lock", "python"])
 def test_the_lines_are_those_of_the_file(name: str, compiler: Compiler, tmp_path: Path) -> None:
     incident = next(one for one in INCIDENTS if one.name == name)
     need_answer(incident)

@@ -123,6 +123,7 @@ class HolderProbe:
             return tuple(locks)
         sleeps = self._last_sleeps.items()
         self._last_sleeps = {tid: last for tid, last in sleeps if tid in activities}
+        self._stacks.begin_again()  # the description of a socket may have taken long
         activities |= self._with_blocked_stacks(activities, held)
         activities |= self._with_running_stacks(activities, held, by_tid)
         activities |= self._with_python(activities)

@@ -50,7 +50,7 @@ class NativeStacks:
         self.may_stop = may_stop
         self._unwinder: Unwinder | None = None
         self._can_unwind = True
-        self._until = 0.0
+        self._until = self._budget_s = 0.0
         self._again: dict[SystemCall, Unwound] = {}  # of this scan, still valid
         #: By tid and ``entered``: the sleep, and the stack's id.
         self._of_sleep: dict[tuple[int, bool], tuple[object, int]] = {}
@@ -75,8 +75,13 @@ class NativeStacks:
 
     def begin(self, budget_s: float) -> None:
         """Set the time for new stacks of this scan, beside the time to load the unwinder."""
+        self._budget_s = budget_s
         self._until = time.monotonic() + budget_s
         self._again = {}
+
+    def begin_again(self) -> None:
+        """Set the same time anew, after work that took none of it."""
+        self._until = time.monotonic() + self._budget_s
 
     def end_within(self, budget_s: float) -> None:
         """Limit the rest of the time that begin() set."""
