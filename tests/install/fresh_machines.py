@@ -99,7 +99,8 @@ def command_in(
 ) -> tuple[list[str], dict[str, str]]:
     """Return a command that runs in a root file system, and its environment."""
     identity = "0" if user == "root" else str(_USER_ID)
-    environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    kept = ("PIP_", "PYTEST_")
+    environment = {name: value for name, value in os.environ.items() if name.startswith(kept)}
     environment |= {
         "DIRECTORY": directory,
         "HOME": str(Path(directory).parent),

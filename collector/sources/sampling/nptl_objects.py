@@ -42,6 +42,8 @@ _SIGNALS_AT = 40
 _LATER_COND = struct.Struct("=QQIIIIIIQ")
 _LATER_SIGNALS_AT = 32
 _LAST_WITH_REFS = 40  # glibc 2.40: the last version whose groups have references
+FIRST_WITH_JOIN_STATES = 43  # from glibc 2.43 on, join_states.py knows the joins
+_MAX_JOIN_STATE = 3  # THREAD_STATE_DETACHED
 #: The upper half of the cookie that the library may write into locks (order/lock_cookie.c).
 _COOKIE = 0x6C6F636B
 #: More threads than any process has.
@@ -91,13 +93,16 @@ def recognised(
         return None
     if _may_be_once(wait, context) and is_once(wait.pc):
         return SyncObject(kind=Kind.ONCE, address=wait.address)
+    if glibc < FIRST_WITH_JOIN_STATES and (join := _join(wait, context, tids, glibc)):
+        return join
     found = next(filter(None, (scan(wait, context, tids) for scan in _SCANS)), None)
     if found is not None or not glibc:
         return found
     return _cond(wait, context) if glibc <= _LAST_WITH_REFS else _later_cond(wait, context)
 
 
-def _word(context: bytes) -> int:
+def word_of(context: bytes) -> int:
+    """Return the word that a thread waits at; see recognised() for ``context``."""
     return int.from_bytes(context[BEFORE : BEFORE + 4], "little")
 
 
@@ -178,16 +183,20 @@ def _inheriting(
 def _may_be_once(wait: FutexWait, context: bytes) -> bool:
     """While a routine runs, its control is 1 plus 4 times the number of earlier forks."""
     value = wait.value
-    same = value == _word(context)
+    same = value == word_of(context)
     return same and value & 3 == 1 and wait.plain and wait.private and not wait.timed
 
 
-def _join(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
+def _join(wait: FutexWait, context: bytes, tids: Collection[int], glibc: int) -> SyncObject | None:
     """The word is the tid of the joined thread, in its own struct pthread. The kernel clears the
     word at the end of the thread, and wakes as if the word were shared.
+
+    In an unknown glibc a very small number may be the state of a thread.
     """
-    tid = _word(context)
+    tid = word_of(context)
     if wait.private or wait.plain or wait.value != tid or tid not in tids:
+        return None
+    if not glibc and tid <= _MAX_JOIN_STATE:
         return None
     return SyncObject(kind=Kind.JOIN, address=wait.address, awaits=tid)
 
@@ -311,10 +320,10 @@ def _later_cond(wait: FutexWait, context: bytes) -> SyncObject | None:
         return None
     # The word may have a new start since the thread fell asleep, without a signal for it.
     if any(
-        0 < (signals - start) & 0xFFFFFFFF < 1 << 31 for signals in (_word(context), wait.value)
+        0 < (signals - start) & 0xFFFFFFFF < 1 << 31 for signals in (word_of(context), wait.value)
     ):
         return None
     return SyncObject(kind=Kind.COND, address=wait.address - at, shared=bool(refs & 1))
 
 
-_SCANS = (_join, _mutex, _sem, _barrier, _rwlock)
+_SCANS = (_mutex, _sem, _barrier, _rwlock)

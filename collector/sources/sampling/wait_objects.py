@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from locktop.collector.linux import futex, process_memory
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.model import Kind
-from locktop.collector.sources.sampling import nptl_objects
+from locktop.collector.sources.sampling import join_states, nptl_objects
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncObject
 from locktop.collector.sources.sampling.once_runners import Runners
 from locktop.collector.sources.sampling.sampler import Sample
@@ -181,12 +181,12 @@ class SampledWaitReader:
         """Return the memory around the word, and the object recognised by that memory."""
         known = self._cache.get(wait)
         if known is None or known[0] != context:
-            known = (
-                context,
-                nptl_objects.recognised(
-                    wait, context, tids, self._glibc, self._is_once, self._waits_at
-                ),
+            sync_object = nptl_objects.recognised(
+                wait, context, tids, self._glibc, self._is_once, self._waits_at
             )
+            if sync_object is None and self._waits_at(wait.pc):
+                sync_object = join_states.joined(self._pid, wait, context, tids, self._glibc)
+            known = (context, sync_object)
         return known
 
     def _with_once_runner(
