@@ -35,6 +35,8 @@ _RSP, _RDI = Register.RSP, Register.RDI
 _KEPT = frozenset({
     Register.RBX, Register.RBP, Register.R12, Register.R13, Register.R14, Register.R15,
 })  # fmt: skip
+#: A system call preserves them. GCC 16 keeps the argument in one of them.
+_KEPT_IN_SYSTEM_CALLS = frozenset({Register.R8, Register.R9, Register.R10})
 _BRANCHES = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH})
 #: pthread_once jumps to the function that waits; that of glibc 2.41 calls it.
 _LEADS_ON = _BRANCHES | {FlowControl.CALL}
@@ -75,21 +77,29 @@ def once_code(code: bytes, start: int) -> OnceCode:
 
 
 def _slot(instructions: Mapping[int, Instruction], start: int, call: Instruction) -> int | None:
-    before = _before(instructions, start, call.ip)
     targets = {
         one.near_branch_target
-        for ip in before
+        for ip in _before(instructions, start, call.ip)
         if (one := instructions[ip]).flow_control in _BRANCHES
     }
     keeper = _keeper(instructions, start, targets)
     if keeper is None:
         return None
     copied, register = keeper
-    if any(
-        register in written(instructions[ip]) for ip in before if ip not in (copied, call.ip)
-    ):  # fmt: skip
+    stored = _stored(instructions, call.ip, register, targets)
+    if stored is None:
         return None
-    return _stored(instructions, call.ip, register, targets)
+    store, slot = stored
+    before = _before(instructions, start, store) - {copied, store}
+    own_slots = {
+        found.start for one in instructions.values() if (found := _stored_slot(one, register))
+    }
+    # A call changes no register that the compiler reads after it.
+    may_change = any(
+        register in written(one) and _loaded_slot(one) not in own_slots
+        for one in map(instructions.__getitem__, before)
+    )
+    return None if may_change else slot
 
 
 def _before(instructions: Mapping[int, Instruction], start: int, call: int) -> set[int]:
@@ -121,11 +131,16 @@ def _next(one: Instruction) -> list[int]:
 def _keeper(
     instructions: Mapping[int, Instruction], start: int, targets: Collection[int]
 ) -> tuple[int, int] | None:
-    """Return the instruction that copies the first argument to a preserved register, and that
+    """Return the instruction that copies the first argument to a register that keeps it, and that
     register. Return None if the argument may change before."""
+    keepers = _KEPT | _KEPT_IN_SYSTEM_CALLS
     ip = start
     while (one := instructions.get(ip)) is not None and (ip == start or ip not in targets):
-        if one.mnemonic == Mnemonic.MOV and one.op1_register == _RDI and one.op0_register in _KEPT:
+        if (
+            one.mnemonic == Mnemonic.MOV
+            and one.op1_register == _RDI
+            and one.op0_register in keepers
+        ):
             return ip, one.op0_register
         if one.flow_control != FlowControl.NEXT or _RDI in written(one):
             return None
@@ -135,8 +150,11 @@ def _keeper(
 
 def _stored(
     instructions: Mapping[int, Instruction], call: int, register: int, targets: Collection[int]
-) -> int | None:
-    """Return the slot where the register was last stored, in straight code before the call."""
+) -> tuple[int, int] | None:
+    """Return the instruction that last stored the register, and its slot.
+
+    Only straight code before the call counts.
+    """
     since: list[range] = []  # stack slots that were written later
     for ip in sorted((ip for ip in instructions if ip < call), reverse=True):
         one = instructions[ip]
@@ -145,9 +163,9 @@ def _stored(
         stored = _stack_slot(one)
         if stored is None:
             return None
-        if one.code == Code.MOV_RM64_R64 and stored and one.op1_register == register:
+        if _stored_slot(one, register):
             is_kept = not any(set(stored) & set(later) for later in since)
-            return stored.start if is_kept else None
+            return (ip, stored.start) if is_kept else None
         since.append(stored)
         if ip in targets:
             return None
@@ -162,6 +180,18 @@ def _stack_slot(one: Instruction) -> range | None:
         return None
     at = one.memory_displacement
     return range(at, at + MemorySizeExt.size(one.memory_size))
+
+
+def _stored_slot(one: Instruction, register: int) -> range | None:
+    """Return the stack slot in which an instruction stores the register."""
+    is_store = one.code == Code.MOV_RM64_R64 and one.op1_register == register
+    return _stack_slot(one) if is_store else None
+
+
+def _loaded_slot(one: Instruction) -> int | None:
+    """Return the stack slot from which an instruction loads a register."""
+    is_load = one.code == Code.MOV_R64_RM64 and one.memory_base == _RSP
+    return one.memory_displacement if is_load and one.memory_index == Register.NONE else None
 
 
 def _moved(one: Instruction) -> set[int]:

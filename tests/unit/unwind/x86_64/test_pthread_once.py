@@ -20,6 +20,9 @@ SLOTS = {
     BEGIN + WAYS + "mov %rbx, 8(%rsp); movl $1, 16(%rsp); movups %xmm0, 20(%rsp); call *%rbp": 8,
     BEGIN + "mov %rbx, 8(%rsp); call *%rbp": 8,
     "push %r12; mov %rdi, %r12; mov %rsi, %rbp; sub $64, %rsp; mov %r12, (%rsp); call *%rbp": 0,
+    "sub $64, %rsp; mov %rdi, %r8; mov %rsi, %r9; 1: mov (%r8), %eax; test $1, %al; je 2f; "
+    "mov %r8, %rdi; syscall; jmp 1b; call 0; 2: mov %r8, 8(%rsp); mov %r9, (%rsp); call 0; "
+    "mov (%rsp), %r9; call *%r9": 8,
     # The control is not stored, or a jump may skip the store.
     BEGIN + WAYS + "call *%rbp": None,
     BEGIN + "mov %rbx, 8(%rsp); test %eax, %eax; je 3f; nop; 3: call *%rbp": None,
@@ -40,6 +43,7 @@ SLOTS = {
     "push %rbx; xor %edi, %edi; mov %rdi, %rbx; mov %rbx, 8(%rsp); call *%rbp": None,
     "push %rbx; call 0; mov %rdi, %rbx; mov %rbx, 8(%rsp); call *%rbp": None,
     "mov %rdi, %rcx; mov %rcx, 8(%rsp); call *%rbp": None,
+    "mov %rdi, %r8; xor %r8d, %r8d; mov %r8, 8(%rsp); call *%rbp": None,
     # The routine of a cancellation is called through memory.
     BEGIN + WAYS + "mov %rbx, 8(%rsp); call *(%rsp)": None,
 }  # fmt: skip
@@ -56,6 +60,14 @@ def test_the_slot_of_the_once_control_is_found_or_unknown(before: str, tmp_path:
 def test_an_exception_handler_may_change_the_register(tmp_path: Path) -> None:
     text = BEGIN + "mov %rbx, 8(%rsp); call *%rbp" + END + "; mov %rax, %rbx; jmp . + 0x4000"
     assert list(once_code(assembled(tmp_path, text), START).slots.values()) == [8]
+
+
+def test_a_call_that_never_returns_seems_to_lead_back(tmp_path: Path) -> None:
+    text = "mov %rdi, %r8; jmp 2f; 1: call 0; 2: mov %r8, 8(%rsp); call *%rbp; "
+    again = "mov 8(%rsp), %r8; test %eax, %eax; jne 1b; ret"
+    assert list(once_code(assembled(tmp_path, text + again), START).slots.values()) == [8]
+    other = again.replace("8(%rsp)", "16(%rsp)")
+    assert once_code(assembled(tmp_path, text + other), START).slots == {}
 
 
 def test_a_jump_or_a_call_leads_to_the_function(tmp_path: Path) -> None:
