@@ -7,18 +7,13 @@ nptl/pthread_mutex_unlock.c). A release by another thread would wake the waiters
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterable, Sequence
 
-from locktop.collector.linux import process_memory, procfs
-from locktop.collector.model import Kind, Lock, Thread
-from locktop.collector.sources.probes import shared_memory
+from locktop.collector.linux import procfs
+from locktop.collector.model import Lock, Thread
+from locktop.collector.sources.probes import shared_memory, shared_mutexes
 from locktop.collector.symbols import memory_map
 from locktop.collector.symbols.memory_map import AddressSpace
-
-#: lock, count and owner of a pthread_mutex_t (struct_mutex.h).
-_MUTEX = struct.Struct("=III")
-_TAKEN = 2  # and threads wait
 
 
 class LostOwners:
@@ -35,15 +30,8 @@ class LostOwners:
             threads: of the process.
             locks: of the process.
         """
-        wanted = {
-            wait.lock
-            for thread in threads
-            if (wait := thread.waiting_for) is not None
-            and wait.pshared
-            and wait.kind is Kind.MUTEX
-            and not wait.timed
-        }
-        addresses = [lock.address for lock in locks if lock.id in wanted and not lock.freed_at_exit]
+        mutexes = shared_mutexes.waited_for(threads, locks, lambda wait: not wait.timed)
+        addresses = [lock.address for lock in mutexes if not lock.freed_at_exit]
         if not addresses or not self._same_ids:
             return frozenset()
         try:
@@ -52,13 +40,11 @@ class LostOwners:
             return frozenset()
 
     def _lost(self, addresses: Sequence[int]) -> Iterable[int]:
-        owners = {}
-        read = process_memory.read_many(self._pid, [(one, _MUTEX.size) for one in addresses])
-        for address, data in zip(addresses, read, strict=True):
-            if len(data) == _MUTEX.size:
-                word, _, owner = _MUTEX.unpack(data)
-                if word == _TAKEN and owner and not os.path.exists(f"/proc/{owner}"):
-                    owners[address] = owner
+        owners = {
+            address: word.owner
+            for address, word in shared_mutexes.words(self._pid, addresses).items()
+            if word.is_contended and word.owner and not os.path.exists(f"/proc/{word.owner}")
+        }
         if not owners or (procfs.hides_others() and os.geteuid() != 0):
             return
         space = AddressSpace(memory_map.parse(procfs.maps(self._pid)))

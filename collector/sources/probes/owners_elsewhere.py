@@ -7,37 +7,26 @@ several pid namespaces cannot be told apart.
 
 from __future__ import annotations
 
-import struct
 import time
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from locktop.collector.linux import futex, process_memory, procfs, syscalls
-from locktop.collector.model import Draft, Kind, Lock, Thread, ThreadElsewhere
-from locktop.collector.sources.probes import shared_memory
+from locktop.collector.linux import futex, procfs, syscalls
+from locktop.collector.model import Draft, Lock, ThreadElsewhere, Wait
+from locktop.collector.sources.probes import shared_memory, shared_mutexes
+from locktop.collector.sources.probes.shared_mutexes import MutexWord
 from locktop.collector.symbols import memory_map
 from locktop.collector.symbols.memory_map import AddressSpace
 from locktop.collector.symbols.memory_map import Mapping as MemoryMapping
 
-#: lock, count, owner, users and kind of a pthread_mutex_t (struct_mutex.h).
-_MUTEX = struct.Struct("=IIIIi")
-_FREED_AT_EXIT = 16 | 32  # of the kind: robust, priority inheritance
-_TID_MASK = 0x3FFFFFFF  # FUTEX_TID_MASK: the word of these mutexes
 #: Seconds: only a lasting wait justifies a search through other processes.
 _LASTING_S = 0.5
 #: Seconds until an owner that was not found is searched again.
 _AGAIN_S = 10.0
 #: A bound, because many locks may have owners elsewhere.
 _MAX_LOCKS = 8
-
-
-class _Word(NamedTuple):
-    """The owner that the memory of a mutex names."""
-
-    owner: int  # tid, 0: none
-    is_freed_at_exit: bool
 
 
 class _Found(NamedTuple):
@@ -60,7 +49,7 @@ class OwnersElsewhere:
 
     def annotate(self, draft: Draft) -> None:
         """Fill in these threads, also as holders of their mutexes."""
-        locks = _mutexes_waited_for(draft.threads, draft.locks)[:_MAX_LOCKS]
+        locks = shared_mutexes.waited_for(draft.threads, draft.locks, _lasts)[:_MAX_LOCKS]
         before, self._calls = self._calls, {}
         if not locks:
             return
@@ -92,9 +81,10 @@ class OwnersElsewhere:
             own: the threads of this process.
             before: the futex calls of the owners in the scan before.
         """
+        addresses = [lock.address for lock in locks]
         words = {
-            lock: word
-            for lock, word in self._words(locks).items()
+            address: word
+            for address, word in shared_mutexes.words(self._pid, addresses).items()
             if word.owner and word.owner not in own
         }
         if not words:
@@ -103,25 +93,18 @@ class OwnersElsewhere:
         found = {
             lock.id: owner
             for lock in locks
-            if lock.id in words
-            and (owner := self._owner(lock.address, words[lock.id], space, before)) is not None
+            if lock.address in words
+            and (owner := self._owner(lock.address, words[lock.address], space, before)) is not None
         }
         # The search takes a while. An owner that has released the mutex meanwhile holds nothing.
-        again = self._words(locks)
-        return {lock: owner for lock, owner in found.items() if again.get(lock) == words[lock]}
-
-    def _words(self, locks: Sequence[Lock]) -> dict[int, _Word]:
-        read = process_memory.read_many(self._pid, [(one.address, _MUTEX.size) for one in locks])
-        return {
-            lock.id: _word(data)
-            for lock, data in zip(locks, read, strict=True)
-            if len(data) == _MUTEX.size
-        }
+        again = shared_mutexes.words(self._pid, words)
+        same = {lock.id for lock in locks if again.get(lock.address) == words.get(lock.address)}
+        return {lock: owner for lock, owner in found.items() if lock in same}
 
     def _owner(
         self,
         address: int,
-        word: _Word,
+        word: MutexWord,
         space: AddressSpace,
         before: Mapping[tuple[int, int], bytes],
     ) -> ThreadElsewhere | None:
@@ -173,23 +156,8 @@ class OwnersElsewhere:
         return _Found(named, kernel_tid, stat.start_time, now)
 
 
-def _mutexes_waited_for(threads: Iterable[Thread], locks: Iterable[Lock]) -> list[Lock]:
-    """Return the mutexes that processes share, and for which a thread has waited for a while."""
-    wanted = {
-        wait.lock
-        for thread in threads
-        if (wait := thread.waiting_for) is not None
-        and wait.pshared
-        and wait.kind is Kind.MUTEX
-        and (wait.duration_s >= _LASTING_S or wait.is_lower_bound)
-    }
-    return [lock for lock in locks if lock.id in wanted]
-
-
-def _word(data: bytes) -> _Word:
-    lock, _, owner, _, kind = _MUTEX.unpack(data)
-    freed = bool(kind & _FREED_AT_EXIT)
-    return _Word(lock & _TID_MASK if freed else owner, freed)
+def _lasts(wait: Wait) -> bool:
+    return wait.duration_s >= _LASTING_S or wait.is_lower_bound
 
 
 def _futex_call(pid: int, tid: int) -> bytes:
