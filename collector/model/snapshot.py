@@ -179,6 +179,10 @@ class Snapshot(Contents, frozen=True, gc=False):  # type: ignore[misc]  # frozen
 class Draft(Contents):
     """A snapshot under construction: each stage of a scan fills in its part."""
 
+    #: For the stages alone: ids of the semaphores for which several threads wait at once, as the
+    #: semaphore's memory says. The scan itself reads one thread after the other.
+    crowded: frozenset[int] = frozenset()
+
     def snapshot(self) -> Snapshot:
         """Return the finished snapshot."""
-        return Snapshot(**{name: getattr(self, name) for name in self.__struct_fields__})
+        return Snapshot(**{name: getattr(self, name) for name in Snapshot.__struct_fields__})

@@ -71,6 +71,7 @@ class Classifier:
         self._stacks: Mapping[int, tuple[Frame, ...]] = {}
         self._semaphores = SemaphoreLocks()
         self._as_locks: frozenset[int] = frozenset()
+        self._crowded: frozenset[int] = frozenset()
 
     def classify(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with all waits classified, see ``annotate``."""
@@ -85,7 +86,7 @@ class Classifier:
         waits. A thread or lock that does not change stays the same object.
         """
         self._types.annotate(snapshot)
-        self._stacks = snapshot.stacks
+        self._stacks, self._crowded = snapshot.stacks, snapshot.crowded
         in_cycles = _semaphores_in_cycles(snapshot)
         as_locks, known = self._semaphores.observe(snapshot) | in_cycles, self._as_locks
         if as_locks != known:
@@ -159,7 +160,8 @@ class Classifier:
             candidates = self._matching(wait.kind, wait.stack)
             if len(candidates) == 1:
                 return candidates[0]
-        return rules.choose(candidates, lock, thread.name, self._is_held(wait))
+        several = wait.lock in self._crowded
+        return rules.choose(candidates, lock, thread.name, self._is_held(wait), several)
 
     def _is_held(self, wait: Wait) -> bool:
         return bool(wait.holders) or wait.lock in self._as_locks
@@ -216,7 +218,9 @@ class Classifier:
 
     def _wait_stack(self, lock: Lock, entry: WaitStack) -> WaitStack:
         candidates = self._matching(lock.kind, entry.stack)
-        idle = rules.choose(candidates, lock.name, None, lock.id in self._as_locks).idle
+        idle = rules.choose(
+            candidates, lock.name, None, lock.id in self._as_locks, lock.id in self._crowded
+        ).idle
         return entry if entry.idle is idle else replace(entry, idle=idle)
 
     def _idle_s(self, lock: Lock, stacks: Sequence[WaitStack]) -> float:
@@ -233,7 +237,8 @@ class Classifier:
 
     def _without_stack(self, lock: Lock) -> IdleRule:
         candidates = self._matching(lock.kind, 0)
-        return rules.choose(candidates, lock.name, None, lock.id in self._as_locks)
+        as_lock, several = lock.id in self._as_locks, lock.id in self._crowded
+        return rules.choose(candidates, lock.name, None, as_lock, several)
 
 
 def _semaphores_in_cycles(snapshot: Contents) -> frozenset[int]:

@@ -42,6 +42,7 @@ class IdleRule(Struct, frozen=True):
     thread: str = ""  # a glob, "" = any
     lock: str = ""  # a glob, "" = any
     held: bool = False  # the lock has a known holder, or is a semaphore used as a lock
+    several: bool = False  # two or more threads wait for the semaphore at once
     for_all: bool = False  # the verdict on one wait for a semaphore holds for its other waits too
     type: str = ""  # the type of a futex that is waited for there: "Rust Mutex"
     only_type: bool = False  # the rule names a type and has no verdict
@@ -49,7 +50,7 @@ class IdleRule(Struct, frozen=True):
     @property
     def needs_more_than_stack(self) -> bool:
         """Whether the rule has conditions that the stack alone does not decide."""
-        return bool(self.thread or self.lock or self.held)
+        return bool(self.thread or self.lock or self.held or self.several)
 
 
 def parse(text: str, origin: str) -> tuple[IdleRule, ...]:
@@ -111,6 +112,7 @@ def _rule(line: str) -> IdleRule:
         thread=conditions.thread,
         lock=conditions.lock,
         held=conditions.held,
+        several=conditions.several,
         for_all=conditions.for_all,
         type=conditions.type,
         only_type=words[0] == _NEITHER,
@@ -126,6 +128,7 @@ class _Conditions(Struct):
     thread: str = ""
     lock: str = ""
     held: bool = False
+    several: bool = False
     for_all: bool = False
     type: str = ""
 
@@ -133,12 +136,14 @@ class _Conditions(Struct):
         key, equals, value = word.partition("=")
         if word == "held":
             self.held = True
+        elif word == "several":
+            self.several = True
         elif word == _FOR_ALL:
             self.for_all = True
         elif key not in _KEYS or not equals:
             raise ValueError(
                 f"{word!r} is no condition; there are kind=, function=, innermost=, thread=, lock=,"
-                f" held, {_FOR_ALL}, and type="
+                f" held, several, {_FOR_ALL}, and type="
             )
         elif not value:
             raise ValueError(f"{key}= needs a value")
@@ -244,7 +249,13 @@ class Rules:
         return bits
 
 
-def choose(candidates: Sequence[IdleRule], lock: str, thread: str | None, held: bool) -> IdleRule:
+def choose(
+    candidates: Sequence[IdleRule],
+    lock: str,
+    thread: str | None,
+    held: bool,
+    several: bool = False,
+) -> IdleRule:
     """Return the first of ``candidates`` that a wait matches.
 
     Args:
@@ -252,9 +263,10 @@ def choose(candidates: Sequence[IdleRule], lock: str, thread: str | None, held: 
         lock: The name of the lock.
         thread: The name of the thread; None for a sum over the waits of many threads.
         held: See ``IdleRule.held``.
+        several: See ``IdleRule.several``.
     """
     for rule in candidates:
-        if rule.held and not held:
+        if (rule.held and not held) or (rule.several and not several):
             continue
         if rule.lock and not _glob_matcher(rule.lock)(lock):
             continue

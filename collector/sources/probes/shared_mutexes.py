@@ -17,7 +17,7 @@ _TAKEN = 2  # the word of other mutexes: taken, and threads wait
 
 
 class MutexWord(NamedTuple):
-    """What the memory of a mutex says of its owner."""
+    """The owner, as the memory of a mutex says it."""
 
     owner: int  # tid, 0: none
     is_freed_at_exit: bool

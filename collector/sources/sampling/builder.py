@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -282,6 +282,12 @@ class SamplingBuilder:
             found.append(made)
         found.sort(key=classifier.most_wait_first)
         return tuple(found)
+
+    def crowded(self, waits: Iterable[SampledWait]) -> frozenset[int]:
+        """Return the ids of the semaphores for which several threads wait at once."""
+        return frozenset(
+            self._estimator.lock_of(wait).id for wait in waits if wait.sync_object.waiters > 1
+        )
 
     def _name(
         self, lock: EstimatedLock, waiting: Sequence[SampledWait], stacks: Sequence[WaitStack]

@@ -65,6 +65,7 @@ class SyncObject(Struct, frozen=True, gc=False):
     shared: bool = False  # between processes
     parties: int = 0  # barrier: number of threads that it releases together
     awaits: int = 0  # join: tid
+    waiters: int = 0  # semaphore: number of threads that wait at once
 
 
 def recognised(
@@ -207,7 +208,7 @@ def _sem(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject |
         return None
     if waiters > _MAX_WAITERS or private != (0 if wait.private else _PSHARED):
         return None
-    return SyncObject(kind=Kind.SEM, address=wait.address, shared=not wait.private)
+    return SyncObject(kind=Kind.SEM, address=wait.address, shared=not wait.private, waiters=waiters)
 
 
 def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:

@@ -124,7 +124,9 @@ class SamplingScan(Scan):
     def build_locks(self) -> None:
         """Fill in the locks that samples saw waiters for."""
         draft = self.draft
-        draft.locks = self._session.builder.locks(self._waits, self._at, draft.interval_s)
+        builder = self._session.builder
+        draft.locks = builder.locks(self._waits, self._at, draft.interval_s)
+        draft.crowded = builder.crowded(self._waits.values())
 
     def check_deadlocks(self) -> None:
         """Fill in the deadlocks that this sample and the next one show.

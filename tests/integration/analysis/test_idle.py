@@ -332,6 +332,61 @@ def test_a_python_lock_at_the_address_of_an_old_one_is_contended() -> None:
                 assert not rest & as_locks, "a wait for a notification is idle"
 
 
+PYTHON_BRIEF = """
+import json, queue, sys, threading, time
+lock, done, tasks = threading.Lock(), threading.Condition(), queue.Queue()
+def turns():
+    while True:
+        with lock: time.sleep(0.002)
+def notified():
+    with done:
+        while True: done.wait()
+def notify():
+    while True:
+        with done: done.notify_all()
+        tasks.put(1); tasks.put(1)
+        time.sleep(0.002)
+def take():
+    while True: tasks.get()
+def start(target, count):
+    threads = [threading.Thread(target=target, daemon=True) for _ in range(count)]
+    for thread in threads: thread.start()
+    return [thread.native_id for thread in threads]
+busy, others = start(turns, 3), start(notified, 2) + start(take, 2)
+start(notify, 1)
+print(json.dumps({"busy": busy, "others": others}), flush=True)
+sys.stdin.read()
+"""
+
+
+def _has_symbol(pid: int, symbol: str) -> bool:
+    """Return whether a Python program has a symbol, in its own file or in libpython."""
+    mapped = {line.split()[-1] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()}
+    files = [Path(name) for name in mapped if "python" in Path(name).name]
+    return any(symbol.encode() in file.read_bytes() for file in files if file.exists())
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its locks do not use libc")
+def test_a_lock_for_which_threads_wait_too_briefly_for_python_functions_is_contended() -> None:
+    with Target([sys.executable, "-c", PYTHON_BRIEF], {}) as target:
+        tids = target.truth()
+        if not _has_symbol(target.pid, "lock_PyThread_acquire_lock"):
+            pytest.skip("it is stripped")
+        deadline = time.monotonic() + PATIENCE_S
+        turns = set(tids["busy"])
+        rules: dict[int, set[str]] = {}  # by lock
+        users: dict[int, set[int]] = {}
+        with closing(attach(target.pid)) as source:
+            while not any("python-lock-shared" in found for found in rules.values()):
+                assert time.monotonic() < deadline
+                seen = source.scan()
+                for tid, wait in ((t.tid, t.waiting_for) for t in seen.threads if t.waiting_for):
+                    rules.setdefault(wait.lock, set()).add(seen.why[tid])
+                    users.setdefault(wait.lock, set()).add(tid)
+        (shared,) = (lock for lock, found in rules.items() if "python-lock-shared" in found)
+        assert users[shared] <= turns
+
+
 GIL = """
 import sys, threading
 def spin():

@@ -39,13 +39,13 @@ def test_comments_and_empty_lines_are_no_rules() -> None:
 def test_a_rule_has_all_its_conditions() -> None:
     (rule,) = parse(
         "contended x kind=sem,cond function=a function=b innermost=999 thread=t lock=l held"
-        " for-all type=y -- because of it",
+        " several for-all type=y -- because of it",
         "x",
     )
     assert rule == IdleRule(
         idle=False, name="x", reason="because of it", kinds=frozenset({Kind.SEM, Kind.COND}),
-        functions=("a", "b"), innermost=999, thread="t", lock="l", held=True, for_all=True,
-        type="y",
+        functions=("a", "b"), innermost=999, thread="t", lock="l", held=True, several=True,
+        for_all=True, type="y",
     )  # fmt: skip
     (rule,) = parse("idle x", "x")
     assert rule == IdleRule(idle=True, name="x")
@@ -55,7 +55,9 @@ def test_a_rule_has_all_its_conditions() -> None:
     assert rule.innermost == 1
 
 
-@pytest.mark.parametrize("fields", [{"thread": "t"}, {"lock": "l"}, {"held": True}])
+@pytest.mark.parametrize(
+    "fields", [{"thread": "t"}, {"lock": "l"}, {"held": True}, {"several": True}]
+)
 def test_a_rule_may_need_more_than_the_stack(fields: dict[str, object]) -> None:
     assert not IdleRule(idle=True, name="x", functions=("f",)).needs_more_than_stack
     assert IdleRule(idle=True, name="x", **fields).needs_more_than_stack  # type: ignore[arg-type]
@@ -84,6 +86,12 @@ def test_a_sum_over_many_threads_matches_no_thread() -> None:
     assert choose(own, "", "u", False).name == "b"
     assert choose(own, "", None, False).name == "b"
     assert choose(own[:1], "", None, False).name == "a"
+
+
+def test_a_rule_for_several_waiters_needs_two() -> None:
+    own = parse("contended a several\nidle b", "x")
+    assert choose(own, "l", "t", False, several=True).name == "a"
+    assert choose(own, "l", "t", False).name == "b"
 
 
 def test_a_rule_for_held_locks_needs_a_holder() -> None:
