@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from locktop.collector.analysis.idle.classifier import most_wait_first
-from locktop.collector.model import Blame, Histogram, Kind, Lock, Snapshot, Thread, WaitStack
+from locktop.collector.model import (
+    Blame,
+    Histogram,
+    Kind,
+    Lock,
+    PythonShare,
+    Snapshot,
+    Thread,
+    WaitStack,
+)
 from locktop.collector.model.figures import Figure
 
 #: Each scan measures the rate of the clock anew, with at most this error.
@@ -127,10 +136,24 @@ def _stacks(now: Sequence[WaitStack], before: Sequence[WaitStack]) -> tuple[Wait
         known = earlier.get(entry.stack)
         if known is not None:
             count, wait_s = entry.count - known.count, entry.wait_s - known.wait_s
-            entry = replace(entry, count=max(count, 0), wait_s=max(wait_s, 0.0))
+            python = _samples(entry.python, known.python)
+            entry = replace(entry, count=max(count, 0), wait_s=max(wait_s, 0.0), python=python)
         if entry.count or entry.wait_s:
             found.append(entry)
     return tuple(sorted(found, key=lambda entry: -entry.wait_s))
+
+
+def _samples(now: Sequence[PythonShare], before: Sequence[PythonShare]) -> tuple[PythonShare, ...]:
+    earlier = {one.stack: one for one in before}
+    found = []
+    for one in now:
+        known = earlier.get(one.stack)
+        if known is not None:
+            samples, waits = one.samples - known.samples, one.waits - known.waits
+            one = replace(one, samples=max(samples, 0), waits=max(waits, 0))
+        if one.samples:
+            found.append(one)
+    return tuple(sorted(found, key=lambda one: -one.samples))
 
 
 def _blame(now: Sequence[Blame], before: Sequence[Blame]) -> tuple[Blame, ...]:

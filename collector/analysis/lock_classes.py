@@ -12,7 +12,15 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from locktop.collector.model import Blame, Kind, LazyBlame, Lock, LockClass, WaitStack
+from locktop.collector.model import (
+    Blame,
+    Kind,
+    LazyBlame,
+    Lock,
+    LockClass,
+    PythonShare,
+    WaitStack,
+)
 
 _Key = tuple[Kind, str]
 
@@ -69,15 +77,34 @@ def within(lock: Lock, of: LockClass) -> str:
 def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
     """Return the sums of the wait stacks of ``locks``, the longest wait first."""
     sums: dict[tuple[int, bool], tuple[int, float]] = {}
+    python: dict[tuple[int, bool], list[PythonShare]] = {}
     for lock in locks:
         for one in lock.wait_stacks:
-            count, wait_s = sums.get((one.stack, one.idle), (0, 0.0))
-            sums[one.stack, one.idle] = (count + one.count, wait_s + one.wait_s)
+            key = one.stack, one.idle
+            count, wait_s = sums.get(key, (0, 0.0))
+            sums[key] = (count + one.count, wait_s + one.wait_s)
+            if one.python:
+                python.setdefault(key, []).extend(one.python)
     found = [
-        WaitStack(stack=stack, count=count, wait_s=wait_s, idle=idle)
-        for (stack, idle), (count, wait_s) in sums.items()
+        WaitStack(
+            stack=key[0],
+            count=count,
+            wait_s=wait_s,
+            idle=key[1],
+            python=_summed_samples(python.get(key, ())),
+        )
+        for key, (count, wait_s) in sums.items()
     ]
     return tuple(sorted(found, key=lambda one: (-one.wait_s, -one.count, one.stack)))
+
+
+def _summed_samples(shares: Iterable[PythonShare]) -> tuple[PythonShare, ...]:
+    sums: dict[int, PythonShare] = {}
+    for one in shares:
+        known = sums.get(one.stack, PythonShare(stack=one.stack, samples=0, waits=0))
+        samples, waits = known.samples + one.samples, known.waits + one.waits
+        sums[one.stack] = PythonShare(stack=one.stack, samples=samples, waits=waits)
+    return tuple(sorted(sums.values(), key=lambda one: (-one.samples, one.stack)))
 
 
 def blame(locks: Iterable[Lock]) -> Sequence[Blame]:

@@ -86,6 +86,7 @@ def _figures(node: Node | Wing | Butterfly, whole: float) -> dict[str, Any]:
         "value": node.value,
         "share": node.value / whole if whole > 0 else 0.0,
         "idle": node.idle,
+        "estimate": node.estimate,
     }
 
 

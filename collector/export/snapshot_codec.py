@@ -128,6 +128,8 @@ def describe(snapshot: Snapshot, before: Snapshot | None = None) -> Document:
             entry.class_name = class_of[lock.id].name
         if not lock.contended and not lock.waiters:
             entry.hold_histogram = None  # very many locks may have no waits
+        for waited in entry.wait_stacks:
+            waited.python = waited.python or UNSET
         entry.blame, entry.unheld_wait_s = _blame_entries(lock.blame), lock.unheld_wait_s
         if chains.is_chained(lock):
             entry.blame_roots = [

@@ -34,6 +34,17 @@ class StackInterval(Struct, kw_only=True, gc=False):
     wait_s: Annotated[Number, meaning("Seconds waited.")]
 
 
+class PythonShareEntry(Struct, kw_only=True, gc=False):
+    """Samples of waits from one native stack that had the same Python functions."""
+
+    stack: Annotated[
+        StackId,
+        meaning("The stack with the Python functions; the native one: they were not read."),
+    ]
+    samples: Annotated[Count, meaning("How often a sample met such a wait.")]
+    waits: Annotated[Count, meaning("How many waits these samples met.")]
+
+
 class WaitStackEntry(Struct, kw_only=True, gc=False):
     """The waits for one lock from one stack."""
 
@@ -41,7 +52,15 @@ class WaitStackEntry(Struct, kw_only=True, gc=False):
     count: Annotated[Count, meaning("Waits that ended.")]
     wait_s: Annotated[Number, meaning("Seconds waited.")]
     idle: Annotated[bool, meaning("The waits were idle waits.")] = False
+    python: Annotated[
+        list[PythonShareEntry] | UnsetType,
+        meaning("Python with the library: samples, which estimate the shares of wait_s."),
+    ] = UNSET
     interval: Annotated[StackInterval | UnsetType, meaning("Only with -d.")] = UNSET
+
+    def __post_init__(self) -> None:
+        if self.python is UNSET:
+            self.python = []
 
 
 class BlameInterval(Struct, kw_only=True, gc=False):

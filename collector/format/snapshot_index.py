@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from locktop.collector.analysis import (
     blocking_tree,
     deadlock_report,
+    divided_waits,
     lock_classes,
     semaphore_ownership,
     thread_groups,
 )
-from locktop.collector.format import elsewhere
+from locktop.collector.format import elsewhere, python_shares
 from locktop.collector.format.source_location import short_location
 from locktop.collector.model import (
     Blame,
@@ -31,6 +32,7 @@ from locktop.collector.model import (
     Thread,
     ThreadGroup,
     ThreadState,
+    WaitPart,
     WaitStack,
 )
 from locktop.collector.model.frames import innermost_own_frame
@@ -223,6 +225,14 @@ class SnapshotIndex:
     def class_wait_stacks(self, of: LockClass) -> tuple[WaitStack, ...]:
         """Where the waits for a class came from, the longest first."""
         return lock_classes.wait_stacks(self.members(of))
+
+    def wait_parts(self, waited: WaitStack) -> tuple[WaitPart, ...]:
+        """The parts of the waits from one native stack, by their Python functions."""
+        return divided_waits.parts(waited)
+
+    def note_on_parts(self, waited: WaitStack) -> str:
+        """The basis of divided waits."""
+        return python_shares.note(divided_waits.read_waits(waited))
 
     @cached_property
     def deadlock_reports(self) -> tuple[DeadlockReport, ...]:

@@ -14,6 +14,18 @@ from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
 from locktop.collector.model.threads import LockUse, ThreadActivity
 
 
+class PythonShare(Struct, frozen=True, gc=False):
+    """The part of the waits from a native stack that had certain Python functions, by samples.
+
+    A sample meets a wait with a chance in proportion to its duration. So ``samples`` estimate
+    shares of time, not of the number of waits.
+    """
+
+    stack: int  # with the Python functions; the native stack itself: the functions were not read
+    samples: int  # how often a sample met such a wait
+    waits: int  # how many waits these samples met
+
+
 class WaitStack(Struct, frozen=True, gc=False):
     """The call stack of waits for one lock, as an exact counter."""
 
@@ -21,6 +33,16 @@ class WaitStack(Struct, frozen=True, gc=False):
     count: int
     wait_s: float
     idle: bool = False  # waits for work
+    #: By their Python functions, most samples first; (): no sample met such a wait in Python.
+    python: tuple[PythonShare, ...] = ()
+
+
+class WaitPart(Struct, frozen=True, gc=False):
+    """A part of the waits from one native stack: all of them, or those of a Python stack."""
+
+    stack: int
+    wait_s: float  # an estimate if the waits are divided
+    count: int | None  # waits that ended; None: samples tell nothing of this number
 
 
 class Blame(Struct, frozen=True, gc=False):

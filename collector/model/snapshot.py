@@ -135,7 +135,9 @@ class Contents(Struct):
             wait.stack if (wait := thread.waiting_for) is not None else thread.stack
             for thread in self.threads
         }
-        ids.update(entry.stack for lock in self.locks for entry in lock.wait_stacks)
+        entries = [entry for lock in self.locks for entry in lock.wait_stacks]
+        ids.update([entry.stack for entry in entries])
+        ids.update(share.stack for entry in entries for share in entry.python)
         ids.update(
             lock.holder_activity.stack for lock in self.locks if lock.holder_activity is not None
         )

@@ -7,13 +7,14 @@ whatever their lines are. A recursive function has one node for each depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import takewhile
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis import divided_waits, lock_classes
 from locktop.collector.format.lock_kind import name_with_kind
 from locktop.collector.model import Frame, Kind, Lock, Snapshot, WaitStack
 from locktop.collector.symbols.python.interpreter import PYTHON
@@ -67,6 +68,7 @@ class StackCall(NamedTuple):
     step: Step
     location: SourceLine | None = None
     inlined: bool = False
+    estimate: bool = False  # its part of the value rests on samples
 
 
 class Branch(Struct, frozen=True):
@@ -96,6 +98,7 @@ class Node(NamedTuple):
     again: bool = (
         False  # in an estimate: the function is on the path already, so it has no children
     )
+    estimate: bool = False  # the values rest on samples
 
 
 class Wing(Struct, frozen=True):
@@ -106,6 +109,7 @@ class Wing(Struct, frozen=True):
     idle: float = 0.0
     location: SourceLine | None = None  # the calling line of a caller, the own line of a callee
     inlined: bool = False
+    estimate: bool = False
 
 
 class Butterfly(Struct, frozen=True):
@@ -119,6 +123,7 @@ class Butterfly(Struct, frozen=True):
     location: SourceLine | None = None
     callers: tuple[Wing, ...] = ()  # the largest value first
     callees: tuple[Wing, ...] = ()
+    estimate: bool = False
 
 
 def branches(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
@@ -149,6 +154,7 @@ def tree(found: Iterable[Branch]) -> Node:
             node, above = node.child(call.step), node
             node.add(branch.value, branch.idle)
             node.add_location(call, branch.value)
+            node.estimate |= call.estimate
         owner = above if node.step.kind is StepKind.LOCK else node
         owner.add_own(branch.value, branch.idle)
     return root.frozen()
@@ -192,6 +198,9 @@ def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
     for lock in snapshot.locks:
         end = ends[lock.id]
         for entry in lock.wait_stacks:
+            if weight == WAIT and divided_waits.is_divided(entry):
+                yield from _divided(snapshot, entry, end, known)
+                continue
             value = entry.wait_s if weight == WAIT else entry.count
             if entry.stack not in calls:
                 calls[entry.stack] = _calls(snapshot.stacks.get(entry.stack, ()), known)
@@ -200,6 +209,36 @@ def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
         left = _without_stack(lock, lock.wait_stacks, weight)
         if left > 0:
             yield Branch((StackCall(NO_STACK), end), left, lock.idle)
+
+
+def _divided(
+    snapshot: Snapshot, entry: WaitStack, end: StackCall, known: dict[int, StackCall]
+) -> Iterator[Branch]:
+    """Yield a branch for each part of the waits from one native stack.
+
+    The sum over all parts is exact. So are the values of the functions outside of Python that all
+    parts have.
+    """
+    parts = divided_waits.parts(entry)
+    frames = [snapshot.stacks.get(part.stack, ()) for part in parts]
+    stacks = [_calls(stack, known) for stack in frames]
+    exact = min(_native_callers(stack) for stack in frames)
+    exact = min(exact, _common([[call.step for call in calls] for calls in stacks]))
+    for part, calls in zip(parts, stacks, strict=True):
+        divided = (call._replace(estimate=True) for call in (*calls[exact:], end))
+        if part.wait_s > 0:
+            yield Branch((*calls[:exact], *divided), part.wait_s, entry.idle)
+
+
+def _native_callers(frames: Sequence[Frame]) -> int:
+    """Return how many frames lie outside of the outermost Python function."""
+    return sum(1 for _ in takewhile(lambda frame: frame.module != PYTHON, reversed(frames)))
+
+
+def _common(stacks: Sequence[Sequence[Step]]) -> int:
+    """Return how many of the outermost functions all stacks have in common."""
+    levels = zip(*stacks, strict=False)
+    return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
 def _without_stack(lock: Lock, known: Iterable[WaitStack], weight: str) -> float:
@@ -292,6 +331,7 @@ class _NodeSum(Struct):
     idle: float = 0.0
     own_idle: float = 0.0
     inlined: bool = True
+    estimate: bool = False
     locations: dict[SourceLine, float] = field(default_factory=dict)
     children: dict[Step, _NodeSum] = field(default_factory=dict)
 
@@ -344,6 +384,7 @@ class _NodeSum(Struct):
                 location=node.location(),
                 inlined=node.inlined,
                 children=tuple(children),
+                estimate=node.estimate,
             )
         return done[id(self)]
 
@@ -372,6 +413,8 @@ class _ButterflySum:
         below = {calls[at + 1].step: calls[at + 1] for at in mine if at + 1 < len(calls)}
         self._middle.add(branch.value, branch.idle)
         self._middle.add_location(calls[mine[-1]], branch.value)
+        # A lock has all parts of a divided wait.
+        self._middle.estimate |= calls[mine[0]].estimate and step.kind is not StepKind.LOCK
         is_end = mine[-1] == len(calls) - 1 and step.kind is StepKind.FUNCTION
         if is_end or any(other.kind is StepKind.LOCK for other in below):
             self._middle.add_own(branch.value, branch.idle)
@@ -380,6 +423,7 @@ class _ButterflySum:
                 wing = sums.setdefault(other, _NodeSum(other))
                 wing.add(branch.value, branch.idle)
                 wing.add_location(call, branch.value)
+                wing.estimate |= call.estimate
 
     def frozen(self) -> Butterfly:
         """Return the butterfly."""
@@ -393,11 +437,13 @@ class _ButterflySum:
             location=middle.location(),
             callers=_wings(self._callers),
             callees=_wings(self._callees),
+            estimate=middle.estimate,
         )
 
 
 def _wings(sums: Mapping[Step, _NodeSum]) -> tuple[Wing, ...]:
     wings = [
-        Wing(one.step, one.value, one.idle, one.location(), one.inlined) for one in sums.values()
+        Wing(one.step, one.value, one.idle, one.location(), one.inlined, one.estimate)
+        for one in sums.values()
     ]
     return tuple(sorted(wings, key=most_first))

@@ -11,7 +11,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from locktop.collector.analysis import divided_waits
 from locktop.collector.errors import LocktopError
+from locktop.collector.format import python_shares
 from locktop.collector.model import Process, Snapshot
 from locktop.collector.profile import call_tree, call_tree_estimate
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
@@ -126,6 +128,9 @@ class SnapshotProfile:
             notes.append("this snapshot has no blame")
         if self.snapshot.level in _WITHOUT_STACKS:
             notes.append(f"no stacks are taken at level {self.snapshot.level}")
+        divided = divided_waits.basis(self.snapshot.locks) if weight == call_tree.WAIT else 0
+        if divided:
+            notes.append(python_shares.note(divided))
         return (*notes, *self.snapshot.notes)
 
 

@@ -87,6 +87,8 @@ CONCLUDE = (
 _MAX_MORE = 3
 #: Seconds that a scan waits for names: one with all names, and that of a process that has ended.
 NAMES_S, LAST_NAMES_S = 30.0, 1.0
+#: Seconds between two samples of Python functions while a scan waits for names.
+_SLICE_S = 0.05
 _NAMES_LEFT = (
     "{left:,} names were not read in {patience:g} s: functions or source lines are missing"
 )
@@ -252,7 +254,7 @@ class Scan(ABC):
 
     def merge_python_stacks(self) -> None:
         """Fill in the known Python functions."""
-        self.probes.python.merge(self.draft, self.wait_keys())
+        self.probes.python.merge(self.draft, self.wait_keys(), self.watched.last)
         if self.probes.python.learned:  # such a wait may be over by the next scan
             self.rename_locks()
 
@@ -292,7 +294,13 @@ class Scan(ABC):
             whether all names are read.
         """
         self._names_end = self._names_end or time.monotonic() + self._patience_s
-        return self.probes.resolver.wait(max(0.0, self._names_end - time.monotonic()))
+        resolver = self.probes.resolver
+        while not resolver.wait(max(0.0, min(self._names_end - time.monotonic(), _SLICE_S))):
+            if time.monotonic() >= self._names_end or self.watched.hurried:
+                return False
+            if not self.has_ended:  # the time serves for samples, too
+                self.probes.python.sample(self.draft, self.wait_keys(), self.watched.last)
+        return True
 
     def refresh_names(self) -> None:
         """Fill in stacks and call sites anew, with the names that are known by now."""

@@ -55,7 +55,8 @@ def _stacks_of_lock(index: SnapshotIndex, lock: Lock) -> Iterator[_Stack]:
     if lock.holder_activity is not None:
         yield index.stack(lock.holder_activity.stack)
     for waited in lock.wait_stacks:
-        yield index.stack(waited.stack)
+        for part in index.wait_parts(waited):
+            yield index.stack(part.stack)
     for tid in lock.waiters:
         yield from _stacks_of_thread(index, tid)
 

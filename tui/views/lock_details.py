@@ -15,6 +15,7 @@ from locktop.collector.model import (
     Blame,
     Kind,
     Lock,
+    WaitPart,
     WaitStack,
     behind_s,
     unheld_s,
@@ -276,17 +277,22 @@ def _taken_at(index: SnapshotIndex, site: int) -> Iterator[str | tuple[str, str]
 def waited_here(index: SnapshotIndex, stacks: Sequence[WaitStack]) -> Iterator[Line]:
     """The stacks of the waits, the longest first."""
     total = sum(stack.wait_s for stack in stacks)
-    for number, stack in enumerate(stacks[:_MAX_STACKS]):
+    found = [(part, waited) for waited in stacks[:_MAX_STACKS] for part in index.wait_parts(waited)]
+    found.sort(key=lambda one: -one[0].wait_s)
+    for number, (part, waited) in enumerate(found[:_MAX_STACKS]):
         yield blank()
-        yield _wait_stack_title(number, stack, total, len(stacks))
-        yield from stack_of(index, stack.stack, 0)
+        yield _part_title(number, part, waited, total, len(found))
+        if part.count is None:
+            yield make_line((f"  {index.note_on_parts(waited)}", "dim"))
+        yield from stack_of(index, part.stack, 0)
 
 
-def _wait_stack_title(number: int, stack: WaitStack, total: float, of: int) -> Line:
-    share = percent(stack.wait_s / total) if total > 0 else "-"
+def _part_title(number: int, part: WaitPart, waited: WaitStack, total: float, of: int) -> Line:
+    share = percent(part.wait_s / total) if total > 0 else "-"
     which = f"{number + 1} of {of}: " if of > 1 else ""
-    waits = f" in {exact(stack.count)} waits" if stack.count else ", still in progress"
-    work = ", for work" if stack.idle else ""
+    waits = f" in {exact(part.count)} waits" if part.count else ", still in progress"
+    about, waits = ("about ", "") if part.count is None else ("", waits)
+    work = ", for work" if waited.idle else ""
     return heading(
-        "Waited here  ", f"{which}{share} of the wait, {duration(stack.wait_s)}{waits}{work}"
+        "Waited here  ", f"{which}{about}{share} of the wait, {duration(part.wait_s)}{waits}{work}"
     )

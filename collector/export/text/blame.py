@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis import divided_waits, lock_classes
 from locktop.collector.export import snapshot_intervals
 from locktop.collector.export.text.context import ReportContext, Row
-from locktop.collector.format import activity, units
+from locktop.collector.format import activity, python_shares, units
 from locktop.collector.format import blame as blame_format
 from locktop.collector.format.source_location import full_location
-from locktop.collector.model import Blame, Lock, LockClass
+from locktop.collector.model import Blame, Lock, LockClass, WaitPart, WaitStack
 
 #: Locks whose wait stacks the report has, and stacks of each lock.
 _MAX_LOCKS, _MAX_STACKS = 5, 3
@@ -26,22 +26,29 @@ def wait_locations(context: ReportContext) -> Iterator[str]:
     """Yield the stacks of the waits that ended. So the report names code even if no thread waits
     during the scan."""
     headed = False
+    divided = 0  # waits on which estimates rest
     rows = context.rows_with_waits()[:_MAX_LOCKS]
     min_s = max(map(context.contention_s, rows), default=0.0) * _MIN_SHARE
     for lock in (row for row in rows if context.contention_s(row) >= min_s):
-        for stack, count, wait_s in _stacks_of(context, lock)[:_MAX_STACKS]:
+        for part in _parts_of(context, lock)[:_MAX_STACKS]:
             if not headed:
                 headed = True
                 yield from ("", "WHERE THE WAITS WERE")
             whole = context.contention_s(lock)
-            share = int(100 * min(wait_s / whole, 1.0)) if whole else 0
+            share = int(100 * min(part.wait_s / whole, 1.0)) if whole else 0
+            about, waits = "about ", ""
+            if part.count is not None:
+                about, waits = "", f" in {units.counted(part.count, 'wait')}"
             yield (
-                f"  {context.row_name(lock)}, {share} % of its wait:"
-                f" {units.duration(wait_s)} in {units.counted(count, 'wait')}"
+                f"  {context.row_name(lock)}, {about}{share} % of its wait:"
+                f" {units.duration(part.wait_s)}{waits}"
             )
-            yield from context.stack(stack, "      ")
+            yield from context.stack(part.stack, "      ")
+        divided += divided_waits.basis(context.members(lock))
         if headed:
             yield from _held_meanwhile(context, lock)
+    if divided:
+        yield f"  {python_shares.note(divided)}"
 
 
 def _held_meanwhile(context: ReportContext, row: Row) -> Iterator[str]:
@@ -97,28 +104,25 @@ def _blame_of(context: ReportContext, row: Row) -> list[tuple[Blame, float]]:
     return sorted(((one, s) for one, s in found if s > 0), key=lambda entry: -entry[1])
 
 
-def _stacks_of(context: ReportContext, row: Row) -> list[tuple[int, int, float]]:
-    """Return the id of each stack, its waits and their seconds; most wait first."""
-    sums: dict[int, tuple[int, float]] = {}
-    for lock in context.members(row):
-        for stack, count, wait_s in _stacks_of_one(context, lock):
-            counted, waited_s = sums.get(stack, (0, 0.0))
-            sums[stack] = (counted + count, waited_s + wait_s)
-    found = [(stack, *summed) for stack, summed in sums.items() if summed[0]]
-    return sorted(found, key=lambda one: -one[2])
+def _parts_of(context: ReportContext, row: Row) -> list[WaitPart]:
+    """Return the stacks of a row's waits that ended, most wait first."""
+    locks = [replace(lock, wait_stacks=_stacks_of(context, lock)) for lock in context.members(row)]
+    entries = [entry for entry in lock_classes.wait_stacks(locks) if entry.count]
+    found = [part for entry in entries for part in divided_waits.parts(entry)]
+    return sorted(found, key=lambda part: -part.wait_s)
 
 
-def _stacks_of_one(context: ReportContext, lock: Lock) -> list[tuple[int, int, float]]:
+def _stacks_of(context: ReportContext, lock: Lock) -> tuple[WaitStack, ...]:
+    """Return the contended stacks of a lock, with the figures of the interval if there is one."""
+    found = [entry for entry in lock.wait_stacks if not entry.idle]
     if context.before is None:
-        return [
-            (entry.stack, entry.count, entry.wait_s) for entry in lock.wait_stacks if not entry.idle
-        ]
+        return tuple(found)
     changed = snapshot_intervals.stack_intervals(lock, context.before.get(lock.id))
-    return [
-        (entry.stack, count, wait_s)
+    return tuple(
+        replace(entry, count=count, wait_s=wait_s)
         for entry, (count, wait_s) in zip(lock.wait_stacks, changed, strict=True)
         if not entry.idle
-    ]
+    )
 
 
 def holder_activities(context: ReportContext) -> Iterator[str]:

@@ -38,6 +38,7 @@ from locktop.collector.sources.preload.unobserved_waits import UnobservedWaitPro
 from locktop.collector.sources.probes import native_stacks
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
+from locktop.collector.sources.probes.python_shares import MetWait
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
 from locktop.collector.sources.probes.python_thread_names import PythonThreadNames
 from locktop.collector.sources.watched_process import WatchedProcess
@@ -74,7 +75,7 @@ class PreloadSession:
         self.classifier = Classifier(rules)
         self.frames = StackFrames(memory, resolver)
         self.native_stacks = NativeStacks(pid, resolver, stop_threads)
-        self.python = PythonStacks(PythonReader(pid), self._native_frames)
+        self.python = PythonStacks(PythonReader(pid), self._native_frames, self._read_sample)
         self.waits: WaitKeys = {}  # of the last scan
         self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
         self.given = ProgramLockNames(memory)
@@ -138,6 +139,28 @@ class PreloadSession:
     def read_waits(self) -> WaitKeys:
         """Return the waits of this moment."""
         return _waits(self.reader.read_threads())
+
+    def _read_sample(self) -> dict[int, MetWait]:
+        """Return the waits of this moment by tid."""
+        threads, tasks = self.reader.read_threads(), self.watched.tasks
+        waits = {tid: raw.wait for tid, raw in threads.items() if raw.wait}
+        keys = _waits(threads)
+        try:
+            asleep = tasks.asleep(waits)
+        except OSError:
+            return {}  # locktop lacks descriptors, or the process is gone
+        after = self.read_waits()
+        return {
+            tid: MetWait(
+                key=keys[tid],
+                lock=wait.lock,
+                stack=wait.stack,
+                kernel_tid=tasks.kernel_tid(tid),
+                # Between the two readings the thread was in this wait.
+                runs=asleep.get(tid, 0) if after.get(tid) == keys[tid] else 0,
+            )
+            for tid, wait in waits.items()
+        }
 
     def _merged(self, tid: int) -> tuple[Frame, ...]:
         return self.python.of_wait(tid, self.waits)

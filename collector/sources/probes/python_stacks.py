@@ -4,19 +4,23 @@ The native stack is known already. The library recorded it at the begin of the w
 unwound it. A reader gets Python's frames while the thread is in the wait. Both belong together if
 the wait's number is the same before the reading and in a later scan. A thread's Python frames do
 not change during a wait, so each wait is read once.
+
+With the library, some readings are samples, too: they tell the functions of past waits, see
+python_shares.py.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
 from locktop.collector.analysis.lock_classes import is_unnamed
-from locktop.collector.model import Deadlock, Draft, Frame, Thread
+from locktop.collector.model import Deadlock, Draft, Frame, Snapshot, Thread
 from locktop.collector.model.frames import CUT_WHEN_RECORDED, CUT_WHEN_UNWOUND
 from locktop.collector.sources.probes import native_stacks
+from locktop.collector.sources.probes.python_shares import PythonShares, MetWait, WaitKey
 from locktop.collector.symbols.python import merge_stacks
 from locktop.collector.symbols.python.frame_reader import PythonReader, Runs
 
@@ -35,8 +39,14 @@ _BRIEF_S = 0.3
 _MAX_BRIEF = 16
 #: Seconds that a scan waits for the first answer.
 _FIRST_S = 0.4
+#: The first samples follow each other at once. Later ones have pauses of so many seconds, and use
+#: at most this part of a CPU.
+_FIRST_SAMPLES = 30
+_SAMPLE_PAUSE_S, _WELL_KNOWN_PAUSE_S = 1.0, 5.0
+_SAMPLE_CPU = 1 / 20
 
-WaitKey = tuple[int, int]  # life of a thread, number of its wait
+#: Reads the waits of this moment, by tid.
+ReadSample = Callable[[], Mapping[int, MetWait]]
 WaitKeys = Mapping[int, WaitKey]  # by tid
 Merged = tuple[int, Runs]  # the native stack's id
 
@@ -48,13 +58,19 @@ class PythonStacks:
         self,
         reader: PythonReader,
         frames: Callable[[int], tuple[Frame, ...]],
+        read_sample: ReadSample | None = None,
         pause_s: float = PAUSE_S,
     ) -> None:
         """Args:
         reader: reads the Python functions of the process.
         frames: returns the frames of a native stack by its id.
+        read_sample: for the functions of past waits; None if past waits have no stacks.
         pause_s: the least time between two readings.
         """
+        self._read_sample = read_sample
+        self._shares = PythonShares()
+        self._next_sample_at = 0.0
+        self._has_begun_sample = False  # and the reader has not answered yet
         self._frames = frames
         self._pause_s = pause_s
         self._reader = reader
@@ -150,10 +166,18 @@ class PythonStacks:
             answer = self._reader.answer(_BRIEF_S)
         if answer is not None:
             self._answer, self._has_answer = answer, True
-            self._next_at = time.monotonic() + max(self._pause_s, 10 * self._reader.took_s)
+            if not self._has_begun_sample:  # else samples would keep off all other requests
+                self._next_at = time.monotonic() + max(self._pause_s, 10 * self._reader.took_s)
+            self._end_sample(answer)
 
-    def merge(self, snapshot: Draft, waits: WaitKeys) -> None:
-        """Fill in known merged stacks, and request the others."""
+    def merge(self, snapshot: Draft, waits: WaitKeys, last: Snapshot | None = None) -> None:
+        """Fill in known merged stacks and shares of past waits, and request the others.
+
+        Args:
+            snapshot: the draft.
+            waits: the waits of this scan.
+            last: the snapshot before.
+        """
         self._forget(waits)
         self.learned = False
         if self._answer is not None:
@@ -172,6 +196,8 @@ class PythonStacks:
         self._brief = self._unnamed_locks(snapshot, waits.keys() - lasting.keys())
         self._before = waits
         self._replace_stacks(snapshot, waits)
+        self.sample(snapshot, waits, last)
+        self._annotate_past(snapshot)
 
     def merge_all(
         self, snapshot: Draft, waits: WaitKeys, read_again: Callable[[], WaitKeys]
@@ -185,9 +211,12 @@ class PythonStacks:
         """
         if not self._wanted(snapshot, waits):
             self._replace_stacks(snapshot, waits)
+            self._annotate_past(snapshot)
             return
         deadline = time.monotonic() + _PATIENCE_S
-        self._reader.answer(_PATIENCE_S)  # for an earlier request
+        answer = self._reader.answer(_PATIENCE_S)  # for an earlier request
+        if answer is not None:
+            self._end_sample(answer)
         lasting = waits
         for _ in range(_TRIES):
             self._request(lasting)
@@ -200,6 +229,64 @@ class PythonStacks:
                 break
         self._brief = self._unnamed_locks(snapshot, waits.keys() - lasting.keys())
         self._replace_stacks(snapshot, waits)
+        self._annotate_past(snapshot)
+
+    # ---- past waits ----
+
+    def sample(self, snapshot: Draft, waits: WaitKeys, last: Snapshot | None = None) -> None:
+        """End a sample that has its answer, and begin the next one if it is due.
+
+        Waits in Python code for locks that were idle in the last snapshot are not sampled.
+
+        Args:
+            snapshot: the draft.
+            waits: as of merge(). Their functions are read with those of the sample.
+            last: as of merge().
+        """
+        if self._has_begun_sample and (answer := self._reader.answer()) is not None:
+            self._has_answer = True
+            self._end_sample(answer)
+        now = time.monotonic()
+        is_due = now >= self._next_sample_at and not (self._reader.asking or self._reader.gave_up)
+        if self._read_sample is None or not is_due or not self.runs_in(snapshot.stacks):
+            return
+        idle = {lock.id for lock in last.locks if lock.idle} if last is not None else ()
+        self._begin_sample(self._read_sample(), idle, waits)
+        if self._shares.taken >= _FIRST_SAMPLES:
+            pause_s = _WELL_KNOWN_PAUSE_S if self._shares.are_known_well else _SAMPLE_PAUSE_S
+            self._next_sample_at = now + max(pause_s, self._reader.took_s / _SAMPLE_CPU)
+
+    def _begin_sample(
+        self, found: Mapping[int, MetWait], idle: Container[int], waits: WaitKeys
+    ) -> None:
+        sample = {
+            tid: wait
+            for tid, wait in found.items()
+            if wait.lock not in idle and self._runs_python(wait.stack, self._frames(wait.stack))
+        }
+        unread = [wait for tid, wait in sample.items() if (tid, wait.key) not in self._known]
+        self._shares.begin(sample)
+        if any(map(self._shares.is_worth, unread)):
+            keys = {tid: wait.key for tid, wait in sample.items()}
+            self._request({**waits, **keys}, [wait.kernel_tid for wait in sample.values()])
+            self._has_begun_sample = True
+        else:
+            self._shares.end({}, {}, self._known)
+
+    def _end_sample(self, answer: Mapping[int, Runs]) -> None:
+        if self._has_begun_sample:
+            self._has_begun_sample = False
+            learned = self._shares.end(answer, self._reader.runs, self._known)
+            self._known.update(learned)
+            self.learned |= bool(learned)
+
+    def _annotate_past(self, snapshot: Draft) -> None:
+        """Fill in the shares of past waits, and their merged stacks."""
+        stacks = self._shares.annotate(snapshot, self._merged_id)
+        if stacks:
+            snapshot.stacks = {**snapshot.stacks, **{stack: self.of(stack) for stack in stacks}}
+
+    # ---- present waits ----
 
     def _unnamed_locks(self, snapshot: Draft, brief: Set[int]) -> Set[int]:
         """Return the unnamed locks that Python code waits for, but only briefly.
@@ -247,10 +334,10 @@ class PythonStacks:
             self._without[stack] = frames
         return found
 
-    def _request(self, waits: WaitKeys) -> None:
+    def _request(self, waits: WaitKeys, tids: Sequence[int] = ()) -> None:
         if not self._reader.asking:  # else the answer was read before these waits
-            self._requested = waits
-            self._reader.ask()
+            self._requested, self._has_begun_sample = waits, False
+            self._reader.ask(tids)
 
     def _learn(self, answer: Mapping[int, Runs], waits: WaitKeys) -> None:
         for tid, key in waits.items():
@@ -305,13 +392,18 @@ class PythonStacks:
         native = thread.stack
         if not runs or not native or native in _IDS:
             return 0
+        stack = self._merged_id(native, runs)
+        if stack:
+            self._of_wait[wait] = stack
+        return stack
+
+    def _merged_id(self, native: int, runs: Runs) -> int:
+        """Return the id of a native stack with Python functions; 0 if they do not fit."""
         stack = self._ids.get((native, runs), 0)
         if not stack and self._merge(self.of(native), runs):
             stack = self._ids[native, runs] = self._next_id
             self._merged[stack] = native, runs
             self._next_id += 1
-        if stack:
-            self._of_wait[wait] = stack
         return stack
 
     def _merge(self, frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:

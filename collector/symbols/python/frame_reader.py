@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import time
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from locktop.collector.sanitize import clean
@@ -56,6 +57,8 @@ class PythonReader:
     Attributes:
         asking: Whether a request has no answer yet.
         gave_up: Whether no request is sent any more.
+        runs: By the threads of ask(): how often the kernel had put each on a CPU, after the last
+            reading.
         took_s: How long the last answer took, in seconds; 0 for the first one, because the worker
             started meanwhile.
         note: Why there are no frames; "" if there are.
@@ -71,14 +74,18 @@ class PythonReader:
         self.asking = False
         self.gave_up = False
         self.took_s = 0.0
+        self.runs: dict[int, int] = {}
         self.note = ""
 
-    def ask(self) -> None:
-        """Begin to read the stacks of all threads; answer() returns them later."""
+    def ask(self, tids: Iterable[int] = ()) -> None:
+        """Begin to read the stacks of all threads; answer() returns them later.
+
+        ``tids``: threads for ``runs``.
+        """
         if self.asking or self.gave_up:
             return
         try:
-            self._worker.send(b"%d" % self._pid)
+            self._worker.send(b" ".join(b"%d" % number for number in (self._pid, *tids)))
         except WorkerError:
             self._fail(_ENDED)
             return
@@ -121,7 +128,7 @@ class PythonReader:
         if isinstance(stacks, str):
             self._fail(stacks)
             return None
-        self._failures, self.note = 0, ""
+        self._failures, self.note, self.runs = 0, "", decoded_runs(data)
         return stacks
 
     def _fail(self, reason: str) -> None:
@@ -145,6 +152,14 @@ def decoded(answer: bytes) -> dict[int, Runs] | str:
         return {int(tid): _runs(runs) for tid, runs in said["threads"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return _ENDED
+
+
+def decoded_runs(answer: bytes) -> dict[int, int]:
+    """Return the runs in an answer by thread; none if there are no such numbers."""
+    try:
+        return {int(tid): int(count) for tid, count in json.loads(answer)["runs"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def _runs(runs: list[list[tuple[str, str, int]]]) -> Runs:

@@ -1,6 +1,7 @@
 """Reads the Python frames of a running CPython process, in a process of its own.
 
-A request is a process id in decimal; the answer is JSON (frame_reader.py). pystack, in C++, follows
+A request is a process id in decimal, perhaps with ids of threads after it. The answer is JSON
+(frame_reader.py), with the runs of these threads after the reading. pystack, in C++, follows
 pointers in the memory of a process that goes on meanwhile. If that goes wrong, the worker ends and
 not the user's screen. A worker of root becomes the user of the process, where that is enough.
 """
@@ -13,6 +14,7 @@ import json
 import os
 from typing import Any
 
+from locktop.collector.linux import procfs
 from locktop.collector.symbols.bounded_worker import serve
 
 #: For one answer. A list that was torn while it was read may be circular.
@@ -21,11 +23,11 @@ _MAX_MEMORY = 4 << 30
 
 
 def _answer(request: bytes) -> bytes:
-    pid = int(request)
+    pid, *tids = map(int, request.split())
     _import()
     if os.geteuid() == 0 and _is_enough(pid):
         _become_user_of(pid)
-    return json.dumps(_read(pid)).encode()
+    return json.dumps(_read(pid) | {"runs": _runs_of(pid, tids)}).encode()
 
 
 def _import() -> None:
@@ -85,6 +87,15 @@ def _lies_here(pid: int) -> bool:
         return os.path.samefile(os.readlink(link), link)
     except OSError:
         return False
+
+
+def _runs_of(pid: int, tids: list[int]) -> dict[int, int]:
+    """Return how often the kernel put each thread on a CPU, if it counts."""
+    found = {}
+    for tid in tids:
+        with contextlib.suppress(OSError, ValueError):  # the thread has ended
+            found[tid] = procfs.thread_runs(pid, tid)
+    return found
 
 
 def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -44,8 +44,9 @@ class Reader:
         self.asking, self.gave_up, self.took_s, self.note = False, False, 0.0, ""
         self.requests = 0
         self.ready: Mapping[int, Runs] | None = None
+        self.runs: Mapping[int, int] = {}
 
-    def ask(self) -> None:
+    def ask(self, tids: Sequence[int] = ()) -> None:
         self.asking, self.requests = True, self.requests + 1
 
     def answer(self, timeout_s: float = 0.0) -> Any:

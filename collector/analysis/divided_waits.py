@@ -1,0 +1,52 @@
+"""Divides the waits from one native stack among the Python functions that samples saw there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from locktop.collector.model import Lock, WaitPart, WaitStack
+
+#: With fewer waits whose functions are known, waits that ended stay undivided: they may have come
+#: from anywhere.
+MIN_WAITS = 3
+
+
+def read_waits(waited: WaitStack) -> int:
+    """Return of how many waits the samples know the Python functions."""
+    return sum(one.waits for one in waited.python if one.stack != waited.stack)
+
+
+def is_divided(waited: WaitStack) -> bool:
+    """Return whether there are enough samples to divide the waits.
+
+    If no wait has ended yet, the samples are of just those waits that go on.
+    """
+    return bool(waited.python) and read_waits(waited) >= (MIN_WAITS if waited.count else 1)
+
+
+def parts(waited: WaitStack) -> tuple[WaitPart, ...]:
+    """Return the parts of the waits: those with known Python functions, and the rest.
+
+    The waits of the rest have the native stack. Undivided waits are one part.
+    """
+    if not is_divided(waited):
+        return (WaitPart(stack=waited.stack, wait_s=waited.wait_s, count=waited.count),)
+    samples = sum(one.samples for one in waited.python)
+    return tuple(
+        WaitPart(
+            stack=one.stack,
+            wait_s=waited.wait_s * one.samples / samples,
+            count=None,
+        )
+        for one in waited.python
+    )
+
+
+def basis(locks: Iterable[Lock]) -> int:
+    """Return the number of waits on which the divisions of all locks rest; 0: there is none."""
+    return sum(
+        read_waits(waited)
+        for lock in locks
+        for waited in lock.wait_stacks
+        if waited.python and not waited.idle and is_divided(waited)
+    )
