@@ -72,6 +72,7 @@ def _lock(known: Lock | None, id_: int, of: _LockSum) -> Lock:
     count = sum(number for _, (_, number) in entries)
     whole = sum(ns for _, (ns, _) in entries)
     blame = sorted(of.holders.items(), key=lambda item: -item[1])
+    python = {one.stack: one.python for one in (known.wait_stacks if known is not None else ())}
     return Lock(
         id=id_,
         address=known.address if known is not None else 0,
@@ -88,7 +89,13 @@ def _lock(known: Lock | None, id_: int, of: _LockSum) -> Lock:
         holders=(),
         waiters=(),
         wait_stacks=tuple(
-            WaitStack(stack=stack, count=number, wait_s=ns / 1e9, idle=idle)
+            WaitStack(
+                stack=stack,
+                count=number,
+                wait_s=ns / 1e9,
+                idle=idle,
+                python=python.get(stack, ()),
+            )
             for (stack, idle), (ns, number) in entries
         ),
         blame=tuple(Blame(tid=tid, site=0, wait_s=ns / 1e9) for tid, ns in blame),

@@ -18,8 +18,11 @@ from locktop.collector.model import Process, Snapshot
 from locktop.collector.profile import call_tree, call_tree_estimate
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.vsperf_report import CallerCalleeReport, Measure
+from locktop.collector.symbols.python import merge_stacks
 
 _MAX_NAMED = 5
+#: With so many waits whose functions are known, an estimate is good enough to begin with.
+_FEW_READ = 30
 _WITHOUT_STACKS = ("dormant", "counting")
 
 
@@ -175,6 +178,20 @@ class ReportProfile:
     def notes(self, weight: str) -> tuple[str, ...]:
         """See Profile."""
         return (*self._tree(weight)[1], *self._report.notes)
+
+
+def may_learn_functions(snapshot: Snapshot) -> bool:
+    """Return whether further scans may show Python functions of past waits.
+
+    The library must be loaded, and the stack with most contention be in Python with few samples.
+    """
+    if snapshot.is_sampled or snapshot.ended:
+        return False
+    stacks = [one for lock in snapshot.locks for one in lock.wait_stacks if not one.idle]
+    most = max(stacks, key=lambda one: one.wait_s, default=None)
+    if most is None or divided_waits.read_waits(most) >= _FEW_READ:
+        return False
+    return merge_stacks.runs_python(snapshot.stacks.get(most.stack, ()))
 
 
 def _unit(measure: Measure) -> WeightUnit:

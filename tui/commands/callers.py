@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import TYPE_CHECKING
 
 from locktop.tui.commands import recorded
@@ -21,6 +22,7 @@ from locktop.tui.commands.output import add_output, announced, destination, text
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
     from locktop.collector.profile.profile import Profile
+    from locktop.collector.sources.attach import Source
 
 NAME = "callers"
 HELP = "where the waits come from: callers and callees"
@@ -43,6 +45,9 @@ Elsewhere the command prints text."""
 FORMATS = ("text", "json", "csv")
 #: Seconds of sampling for --inside.
 _DURATION_S = 5.0
+#: Seconds of further scans of a Python program, whose functions are read in samples, and seconds
+#: before each scan.
+_MORE_S, _PAUSE_S = 1.0, 0.08
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -176,9 +181,21 @@ def _profile(arguments: argparse.Namespace) -> Profile:
         return profile.SnapshotProfile(recorded.of_session(arguments).figures())
     source = attached(arguments.pid, arguments)
     try:
-        return profile.SnapshotProfile(source.scan(resolve=True))
+        return profile.SnapshotProfile(_with_functions(source))
     finally:
         source.close()
+
+
+def _with_functions(source: Source) -> Snapshot:
+    """Return a snapshot with all names, after some scans for the Python functions of past waits."""
+    from locktop.collector.profile.profile import may_learn_functions
+
+    found = source.scan(resolve=True)
+    end = time.monotonic() + _MORE_S
+    while time.monotonic() < end and may_learn_functions(found):
+        time.sleep(_PAUSE_S)
+        found = source.scan()
+    return source.scan(resolve=True) if found.names_left else found
 
 
 def _of_file(arguments: argparse.Namespace) -> Profile:

@@ -20,7 +20,7 @@ from locktop.collector.analysis.lock_classes import is_unnamed
 from locktop.collector.model import Deadlock, Draft, Frame, Snapshot, Thread
 from locktop.collector.model.frames import CUT_WHEN_RECORDED, CUT_WHEN_UNWOUND
 from locktop.collector.sources.probes import native_stacks
-from locktop.collector.sources.probes.python_shares import PythonShares, MetWait, WaitKey
+from locktop.collector.sources.probes.python_shares import MetWait, PythonShares, WaitKey
 from locktop.collector.symbols.python import merge_stacks
 from locktop.collector.symbols.python.frame_reader import PythonReader, Runs
 
@@ -183,6 +183,7 @@ class PythonStacks:
         if self._answer is not None:
             self._learn(self._answer, waits)
             self._answer = None
+        self.sample(snapshot, waits, last)  # its request is for present waits, too
         # A wait shorter than the interval would be over before the reader gets to it.
         lasting = {}
         if self.runs_in(snapshot.stacks):
@@ -196,7 +197,6 @@ class PythonStacks:
         self._brief = self._unnamed_locks(snapshot, waits.keys() - lasting.keys())
         self._before = waits
         self._replace_stacks(snapshot, waits)
-        self.sample(snapshot, waits, last)
         self._annotate_past(snapshot)
 
     def merge_all(

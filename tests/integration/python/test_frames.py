@@ -21,6 +21,7 @@ from support.pythons import PYTHON, PYTHONS, need_semaphores
 from support.targets import PATIENCE_S, Target, source_of
 from support.watched import Need
 
+from locktop.collector.linux.procfs import thread_runs
 from locktop.collector.model import Snapshot
 from locktop.collector.sources.attach import attach
 from locktop.collector.sources.launch import preload_environment
@@ -189,6 +190,17 @@ def test_with_short_lived_threads_a_stack_is_right_or_missing(
                 right += 1
 
 
+def test_the_worker_tells_how_often_a_thread_ran(start_python: StartPython) -> None:
+    target = start_python("python_known_stacks")
+    target.expect("ready")
+    target.go_on()
+    tids = [int(tid) for tid in target.truth()]
+    with closing(PythonReader(target.pid)) as reader:
+        reader.ask([*tids, 1 << 30])
+        assert reader.answer(PATIENCE_S) is not None
+        assert reader.runs == {tid: thread_runs(target.pid, tid) for tid in tids}, "all wait"
+
+
 def send(worker: BoundedWorker, number: signal.Signals) -> None:
     assert worker.pid is not None
     os.kill(worker.pid, number)
@@ -209,7 +221,7 @@ def test_the_worker_answers_that_it_may_not_read_the_process(need: Need) -> None
             input=len(request).to_bytes(4, "little") + request,
             capture_output=True,
         )
-        assert said.stdout[4:] == b'{"failed": "forbidden"}'
+        assert said.stdout[4:] == b'{"failed": "forbidden", "runs": {}}'
     finally:
         sleeper.kill()
         sleeper.wait()

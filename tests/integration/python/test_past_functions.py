@@ -118,7 +118,6 @@ def test_the_command_shows_functions_and_says_that_they_are_an_estimate() -> Non
 def test_the_waits_of_a_program_without_python_are_never_divided(start_target: StartTarget) -> None:
     target = start_target("hold_100ms", "1")
     target.truth()
-    target.expect("held")
     with closing(attach(target.pid)) as source:
         for _ in range(3):
             snapshot = source.scan(resolve=True)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from unit.builders import records, scenarios
 
 from locktop.collector.analysis.figures_since import since
-from locktop.collector.model import Blame, Kind, Lock, Snapshot, Thread, WaitStack
+from locktop.collector.model import Blame, Kind, Lock, PythonShare, Snapshot, Thread, WaitStack
 
 BEFORE = records.classified(scenarios.normal)()
 
@@ -174,3 +174,17 @@ def test_what_samples_do_not_measure_stays_unknown() -> None:
     found = since(sampled, sampled)
     assert all(lock.acquisitions is None and lock.hold_s is None for lock in found.locks)
     assert all(thread.acquisitions is None for thread in found.threads)
+
+
+def test_the_samples_of_python_functions_are_those_that_were_added() -> None:
+    stack = LOCK.wait_stacks[0]
+    before = replace(stack, python=(PythonShare(91, 8, 4), PythonShare(92, 3, 3)))
+    now = replace(
+        stack,
+        count=stack.count + 9,
+        python=(PythonShare(91, 9, 4), PythonShare(92, 7, 5), PythonShare(93, 1, 1)),
+    )
+    earlier = grown(BEFORE, replace(LOCK, wait_stacks=(before,)), THREAD)
+    later = grown(BEFORE, replace(LOCK, wait_stacks=(now,)), THREAD)
+    (found,) = lock_of(since(later, earlier), LOCK.id).wait_stacks
+    assert found.python == (PythonShare(92, 4, 2), PythonShare(91, 1, 0), PythonShare(93, 1, 1))

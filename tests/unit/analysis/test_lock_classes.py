@@ -6,7 +6,7 @@ import pytest
 from unit.builders import records
 
 from locktop.collector.analysis import lock_classes
-from locktop.collector.model import Blame, Kind, LockRates, WaitStack
+from locktop.collector.model import Blame, Kind, LockRates, PythonShare, WaitStack
 
 
 def names(*locks: str) -> list[str]:
@@ -132,3 +132,14 @@ def test_each_lock_of_a_class_has_its_own_name() -> None:
     shards = [records.lock(1, "shards[0]"), records.lock(2, "shards[1]")]
     (found,) = lock_classes.find(shards)
     assert lock_classes.single_name(shards[1], found) == "shards[1]"
+
+
+def test_the_samples_of_python_functions_add_up() -> None:
+    locks = [
+        records.lock(number, "a", wait_stacks=(WaitStack(1, 1, 1.0, python=shares),))
+        for number, shares in enumerate(
+            [(PythonShare(8, 2, 1),), (PythonShare(9, 3, 3), PythonShare(8, 2, 2)), ()], 1
+        )
+    ]
+    (found,) = lock_classes.wait_stacks(locks)
+    assert found.python == (PythonShare(8, 4, 3), PythonShare(9, 3, 3))

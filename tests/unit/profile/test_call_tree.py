@@ -6,7 +6,7 @@ import random
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import records
+from unit.builders import python_waits, records
 from unit.builders.call_trees import flat
 
 from locktop.collector.analysis.idle.classifier import Classifier
@@ -322,3 +322,43 @@ def test_many_locks_of_one_class_end_one_branch() -> None:
             "mutex few[0]": each,
             "mutex few[1]": each,
         }
+
+
+def test_parts_of_a_divided_wait_are_estimates_whose_sum_is_exact() -> None:
+    snapshot = python_waits.divided()
+    root = tree(branches(snapshot, WAIT))
+    assert flat(root) == [
+        ("/begins", 100.0, 0.0),
+        ("/begins/serve", 80.0, 0.0),
+        ("/begins/serve/price", 60.0, 60.0),
+        ("/begins/serve/price/mutex g_orders", 60.0, 0.0),
+        ("/begins/serve/refund", 20.0, 20.0),
+        ("/begins/serve/refund/mutex g_orders", 20.0, 0.0),
+        ("/begins/evaluates", 20.0, 0.0),
+        ("/begins/evaluates/takes", 20.0, 20.0),
+        ("/begins/evaluates/takes/mutex g_orders", 20.0, 0.0),
+    ]
+    (begins,) = root.children
+    assert not begins.estimate, "all parts have it"
+    assert all(child.estimate for child in begins.children)
+    lock = Step("mutex g_orders", kind=StepKind.LOCK, number=python_waits.LOCK)
+    found = butterfly(branches(snapshot, WAIT), lock)
+    assert (found.value, found.estimate) == (100.0, False)
+    assert [wing.estimate for wing in found.callers] == [True, True, True]
+    assert butterfly(branches(snapshot, WAIT), Step("serve", "serve.py")).estimate
+
+
+def test_a_wait_with_functions_of_one_kind_is_an_estimate_from_python_on() -> None:
+    snapshot = python_waits.divided()
+    (lock,) = snapshot.locks
+    only = replace(lock.wait_stacks[0], python=python_waits.SHARES[:1])
+    whole = replace(snapshot, locks=(replace(lock, wait_stacks=(only,)),))
+    (begins,) = tree(branches(whole, WAIT)).children
+    assert [begins.estimate, begins.children[0].estimate] == [False, True]
+
+
+def test_the_number_of_waits_is_never_divided() -> None:
+    root = tree(branches(python_waits.divided(), COUNT))
+    (begins,) = root.children
+    assert [child.step.name for child in begins.children] == ["evaluates"]
+    assert not begins.children[0].estimate

@@ -8,7 +8,7 @@ import unicodedata
 import msgpack
 import pytest
 from msgspec.structs import replace
-from unit.builders import records, scenarios
+from unit.builders import python_waits, records, scenarios
 from unit.builders.records import PID
 
 from locktop.collector.analysis.idle.classifier import Classifier
@@ -453,3 +453,10 @@ def test_the_json_has_classes_of_locks() -> None:
     assert names["conn::mu"] == "conn::mu"
     assert names["cache.c: shards[3].mu"] == "cache.c: shards[].mu"
     assert names["g_cache_lock"] is None
+
+
+def test_waits_in_python_are_divided_with_one_note_on_the_estimate() -> None:
+    page = report.render(python_waits.divided())
+    assert "mutex g_orders, about 60 % of its wait: 60.0 s\n      price at price.py:3\n" in page
+    assert "mutex g_orders, about 20 % of its wait: 20.0 s\n      refund at refund.py:3\n" in page
+    assert page.count("an estimate from 40 waits that locktop saw while they lasted") == 1

@@ -10,7 +10,7 @@ from unit.builders import records, scenarios
 from unit.builders.python_stacks import runs
 
 from locktop.collector.model import Draft, PythonShare, WaitStack
-from locktop.collector.sources.probes.python_shares import PythonShares, MetWait
+from locktop.collector.sources.probes.python_shares import MetWait, PythonShares
 from locktop.collector.symbols.python.frame_reader import Runs
 
 LOCK, STACK, OTHER_STACK = 1, 5, 6

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from unit.builders import records
 from unit.builders.python_stacks import EVALUATION, WAIT, native, runs
 
@@ -20,8 +21,10 @@ from locktop.collector.model import (
     Thread,
     ThreadState,
     Wait,
+    WaitStack,
 )
 from locktop.collector.model.frames import CUT_WHEN_RECORDED
+from locktop.collector.sources.probes.python_shares import MetWait
 from locktop.collector.sources.probes.python_stacks import FIRST_ID, PythonStacks, WaitKeys
 from locktop.collector.symbols.python.frame_reader import PythonReader, Runs
 
@@ -45,8 +48,10 @@ class Reader:
         self.requests = 0
         self.ready: Mapping[int, Runs] | None = None
         self.runs: Mapping[int, int] = {}
+        self.tids: Sequence[int] = ()
 
     def ask(self, tids: Sequence[int] = ()) -> None:
+        self.tids = tids
         self.asking, self.requests = True, self.requests + 1
 
     def answer(self, timeout_s: float = 0.0) -> Any:
@@ -250,3 +255,71 @@ def test_an_answer_belongs_to_the_waits_of_its_request(scans: Scans) -> None:
     assert set(all_merged(scans.stacks, waits, waits).stacks) == {STACK}
     scans.reader.answer = lambda timeout_s=0.0: ANSWER  # type: ignore[method-assign, assignment]
     assert set(all_merged(scans.stacks, waits, waits).stacks) == {STACK}
+
+
+# ---- samples of past waits ----
+
+
+class SampledScans:
+    """Scans of a process whose past waits are sampled: one thread waits, again and again."""
+
+    def __init__(self) -> None:
+        self.reader = Reader()
+        self.read_samples = 0
+        self.seq = 0
+        self.stacks = PythonStacks(
+            cast(PythonReader, self.reader), Stacks().of, self._read_sample, pause_s=0.0
+        )
+
+    def _read_sample(self) -> dict[int, MetWait]:
+        self.read_samples += 1
+        return {TID: MetWait((1, self.seq), 1, STACK, TID + 1000, 9)}
+
+    def scan(self, *, idle: bool = False) -> Snapshot:
+        """Return a scan in which the thread is in a new wait."""
+        self.seq += 1
+        waits = {TID: (1, self.seq)}
+        native = snapshot()
+        lock = replace(native.locks[0], wait_stacks=(WaitStack(STACK, 9, 9.0),))
+        draft = replace(native, locks=(lock,)).draft()
+        last = replace(native, locks=(replace(lock, idle=idle),))
+        self.stacks.begin(lambda: waits)
+        self.stacks.merge(draft, waits, last)
+        return draft.snapshot()
+
+
+def functions_of_past(found: Snapshot) -> list[tuple[list[str], int]]:
+    """Return the functions of each share, and its samples."""
+    (waited,) = found.locks[0].wait_stacks
+    return [
+        ([frame.function for frame in found.stacks[share.stack]], share.samples)
+        for share in waited.python
+    ]
+
+
+def test_a_short_wait_is_read_if_its_thread_slept_until_after_the_reading() -> None:
+    scans = SampledScans()
+    scans.scan()
+    assert (scans.reader.requests, list(scans.reader.tids)) == (1, [TID + 1000])
+    scans.reader.ready, scans.reader.runs = ANSWER, {TID + 1000: 9}
+    assert functions_of_past(scans.scan()) == [(PYTHON, 1)], "though the wait is over"
+    scans.reader.ready, scans.reader.runs = ANSWER, {TID + 1000: 10}
+    assert functions_of_past(scans.scan()) == [(NATIVE, 1), (PYTHON, 1)]
+
+
+def test_waits_for_a_lock_that_is_idle_are_not_sampled() -> None:
+    scans = SampledScans()
+    for _ in range(3):
+        assert functions_of_past(scans.scan(idle=True)) == []
+        scans.reader.ready = ANSWER
+    assert scans.read_samples > 0
+    assert not scans.reader.tids, "requests for present waits alone"
+
+
+def test_after_the_first_samples_there_are_pauses() -> None:
+    scans = SampledScans()
+    for _ in range(60):
+        scans.reader.ready, scans.reader.runs = ANSWER, {TID + 1000: 9}
+        found = scans.scan()
+    ((_, samples),) = functions_of_past(found)
+    assert 30 <= samples <= scans.read_samples < 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locktop.collector.symbols.python.frame_reader import PythonFrame, decoded
+from locktop.collector.symbols.python.frame_reader import PythonFrame, decoded, decoded_runs
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,21 @@ def test_names_in_an_answer_are_cleaned() -> None:
     line = b'{"threads": {"7": [[["\\u001b[31m", "/x/\\u202ea.py", 3]], [["<module>", "", 0]]]}}'
     inner, outer = PythonFrame("?[31m", "?a.py", 3, "/x"), PythonFrame("<module>", "", None)
     assert decoded(line) == {7: ((inner,), (outer,))}
+
+
+@pytest.mark.parametrize(
+    ("answer", "runs"),
+    [
+        (b'{"threads": {}, "runs": {"7": 12, "8": 3}}', {7: 12, 8: 3}),
+        (b'{"threads": {}}', {}),
+        (b'{"runs": {"7": [1]}}', {}),
+        (b'{"runs": {"x": 1}}', {}),
+        (b'{"runs": 5}', {}),
+        (b"[1]", {}),
+        (b"", {}),
+    ],
+)
+def test_the_runs_of_threads_are_in_the_answer_or_there_are_none(
+    answer: bytes, runs: dict[int, int]
+) -> None:
+    assert decoded_runs(answer) == runs

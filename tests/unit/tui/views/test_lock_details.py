@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from unit.builders import records, scenarios
+from unit.builders import python_waits, records, scenarios
 
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import (
@@ -206,6 +206,15 @@ def test_a_stack_of_ongoing_waits_is_still_waiting() -> None:
     )
     text = details(SnapshotIndex(replace(calm, locks=locks)), 2)
     assert "100% of the wait, 70.0s, still in progress" in text
+
+
+def test_waits_in_python_are_divided_and_say_so() -> None:
+    text = details(SnapshotIndex(python_waits.divided()), python_waits.LOCK)
+    basis = "Python functions: an estimate from 40 waits that locktop saw while they lasted"
+    assert f"Waited here  1 of 3: about 60% of the wait, 60.0s\n  {basis}\n" in text
+    assert "Waited here  3 of 3: about 20% of the wait, 20.0s\n" in text
+    first, second = text.index(" price  "), text.index(" refund  ")
+    assert text.index(" takes  ") > first < second
 
 
 def test_an_inlined_frame_is_marked_and_a_wrapper_is_no_location() -> None:
