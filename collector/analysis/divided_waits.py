@@ -21,7 +21,9 @@ def is_divided(waited: WaitStack) -> bool:
 
     If fewer waits have ended, as many waits are enough. If none has, one that goes on is enough.
     """
-    return bool(waited.python) and read_waits(waited) >= max(min(MIN_WAITS, waited.count), 1)
+    if not any(one.samples for one in waited.python):
+        return False
+    return read_waits(waited) >= max(min(MIN_WAITS, waited.count), 1)
 
 
 def parts(waited: WaitStack) -> tuple[WaitPart, ...]:

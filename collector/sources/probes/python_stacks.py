@@ -183,10 +183,10 @@ class PythonStacks:
         if self._answer is not None:
             self._learn(self._answer, waits)
             self._answer = None
-        self.sample(snapshot, waits, last)  # its request is for present waits, too
         # A wait shorter than the interval would be over before the reader gets to it.
         lasting = {}
         if self.runs_in(snapshot.stacks):
+            self.sample(snapshot, waits, last)  # its request is for present waits, too
             # At first none is known to last, and the screen waits for the names.
             before = self._before if self._before is not None else waits
             lasting = {tid: key for tid, key in waits.items() if before.get(tid) == key}

@@ -32,6 +32,7 @@ def test_the_parts_add_up_and_what_was_not_read_keeps_the_native_stack() -> None
         (waited(PythonShare(101, 2, 2), PythonShare(102, 1, 1), count=3), True),
         (waited(PythonShare(101, 9, 1), count=0), True),
         (waited(PythonShare(5, 9, 9), count=0), False),
+        (waited(PythonShare(101, 0, 99)), False),  # a file of a stranger may say so
     ],
 )
 def test_ended_waits_are_divided_only_if_enough_of_them_were_read(
