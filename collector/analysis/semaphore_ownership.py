@@ -17,7 +17,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from locktop.collector.model import Contents, Draft, Held, Kind, Lock, TakenUnits, Thread
+from locktop.collector.model import Contents, Draft, Held, Kind, Lock, TakenUnits, Thread, UnitTaker
 
 #: Fewer posts do not show that threads post only what they took.
 _MIN_POSTS = 16
@@ -236,15 +236,23 @@ def taken_units(snapshot: Contents) -> dict[int, TakenUnits]:
         wait = thread.waiting_for
         if wait is not None and wait.duration_s < _SETTLED_S:
             candidates.pop(wait.lock, None)
-    dead = {thread.tid for thread in snapshot.threads if not thread.alive}
+    threads = {thread.tid: thread for thread in snapshot.threads}
     found = {}
     for id_, units in _units_by_thread(snapshot.threads, candidates).items():
         all_units = candidates[id_].first_value or 0
         ended = all_units - sum(units.values())
         if ended >= 0 and min(units.values(), default=0) >= 0:
-            takers = tuple(sorted(units.items(), key=lambda one: (one[0] in dead, -one[1], one[0])))
-            found[id_] = TakenUnits(all=all_units, takers=takers, ended=ended)
+            takers = [_taker(threads[tid], id_, number) for tid, number in units.items()]
+            takers.sort(key=lambda one: (not threads[one.tid].alive, -one.units, one.tid))
+            found[id_] = TakenUnits(all=all_units, takers=tuple(takers), ended=ended)
     return found
+
+
+def _taker(thread: Thread, lock: int, units: int) -> UnitTaker:
+    use = next(one for one in thread.uses or () if one.lock == lock)
+    return UnitTaker(
+        tid=thread.tid, units=units, site=use.site, stack=use.stack, took_more=use.took_more
+    )
 
 
 def _with_holds(thread: Thread, locks: Sequence[Held] | None) -> Thread:

@@ -129,6 +129,29 @@ class LockInterval(Struct, kw_only=True, gc=False):
     hold_p99_s: Annotated[Number | None, HOLD_P99] = None
 
 
+class UnitTakerEntry(Struct, kw_only=True, gc=False):
+    """A thread that took units of a semaphore and did not post them."""
+
+    tid: Annotated[Tid, meaning("The thread.")]
+    units: Annotated[Count, meaning("How many units.")]
+    site: Annotated[Address, meaning("Where it took the first of these units.")] = NO_ADDRESS
+    stack: Annotated[
+        StackId, meaning("The stack of that call, if the thread had to wait; 0: not known.")
+    ] = 0
+    took_more: Annotated[
+        bool,
+        meaning("The thread took further units elsewhere meanwhile, and may have those."),
+    ] = False
+
+
+class TakenUnitsEntry(Struct, kw_only=True, gc=False):
+    """The units of a semaphore, all of which threads took and did not post."""
+
+    all: Annotated[Count, meaning("How many units there are.")]
+    takers: Annotated[list[UnitTakerEntry], meaning("The threads, living ones first.")]
+    ended: Annotated[Count, meaning("Units of ended threads of which no more is known.")] = 0
+
+
 class LockEntry(
     Struct, kw_only=True, gc=False, rename={"class_name": "class", "holder_activity": "holder_now"}
 ):
@@ -199,6 +222,10 @@ class LockEntry(
     used_as_lock: Annotated[
         bool, meaning("A semaphore: only threads that took it have posted it.")
     ] = False
+    taken_units: Annotated[
+        TakenUnitsEntry | None,
+        meaning("A semaphore used as a lock: who took its units, if all are taken."),
+    ] = None
     interval: Annotated[LockInterval | UnsetType, meaning("Only with -d.")] = UNSET
     inside: Annotated[
         LockInsideEntry | None, meaning("What ran while threads held the lock; with --inside.")

@@ -13,7 +13,6 @@ from locktop.collector.analysis import (
     deadlock_report,
     divided_waits,
     lock_classes,
-    semaphore_ownership,
     thread_groups,
 )
 from locktop.collector.format import elsewhere, python_shares
@@ -148,7 +147,11 @@ class SnapshotIndex:
     @cached_property
     def taken_units(self) -> dict[int, TakenUnits]:
         """By semaphore whose units are all taken: the threads that took them."""
-        return semaphore_ownership.taken_units(self.snapshot)
+        return {
+            lock.id: lock.taken_units
+            for lock in self.snapshot.locks
+            if lock.taken_units is not None
+        }
 
     @cached_property
     def blocking(self) -> BlockingTree:

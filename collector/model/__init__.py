@@ -93,6 +93,7 @@ from locktop.collector.model.threads import (
     ThreadActivity,
     ThreadElsewhere,
     TimeSplit,
+    UnitTaker,
     UnobservedWait,
     Wait,
 )
@@ -216,6 +217,7 @@ __all__ = [
     "TimeSplit",
     "TimedWait",
     "UnitKind",
+    "UnitTaker",
     "UnobservedWait",
     "Wait",
     "WaitHolders",

@@ -11,7 +11,7 @@ from msgspec import Struct
 from locktop.collector.model.histograms import KeptHistogram, percentile_s
 from locktop.collector.model.inside import LockInside
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
-from locktop.collector.model.threads import LockUse, ThreadActivity
+from locktop.collector.model.threads import LockUse, TakenUnits, ThreadActivity
 
 
 class PythonShare(Struct, frozen=True, gc=False):
@@ -235,6 +235,8 @@ class Lock(Struct, frozen=True, gc=False):
     freed_at_exit: bool = False
     #: semaphore: as far as known, only threads that acquired it posted it
     used_as_lock: bool = False
+    #: semaphore: who took its units; None: not all units are taken, or it is not known
+    taken_units: TakenUnits | None = None
     idle: bool = False  # all known waits were for work
     idle_s: float = 0.0  # the part of ``wait_s`` in waits for work
     wait_error_s: float = 0.0  # sampled: one standard deviation of ``wait_s``, in seconds

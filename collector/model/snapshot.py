@@ -23,7 +23,7 @@ from locktop.collector.model.inside import InsideProfile
 from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.self_profile import SelfProfile
 from locktop.collector.model.stacks import Frame
-from locktop.collector.model.threads import Thread, ThreadElsewhere, UnobservedWait
+from locktop.collector.model.threads import Thread, ThreadElsewhere, UnitTaker, UnobservedWait
 from locktop.collector.model.whatif import WhatIf
 
 #: A bound for readers of a stranger's snapshot: a map takes many times the bytes that it came in.
@@ -147,6 +147,7 @@ class Contents(Struct):
         ids.update(edge.stack for edge in self._order_edges())
         ids.update(wait.stack for wait in self.unobserved_waits)
         ids.update(one.stack for lock in self.locks if lock.inside for one in lock.inside.stacks)
+        ids.update(taker.stack for taker in self._unit_takers())
         ids.update(node.function for tree in self.calls for node in tree.nodes)
         ids.discard(0)
         return ids
@@ -160,8 +161,14 @@ class Contents(Struct):
         sites.update(edge.site for found in self.deadlocks for edge in found.cycle)
         sites.update(edge.site for edge in self._order_edges())
         sites.update(one.site for lock in self.locks if lock.inside for one in lock.inside.stacks)
+        sites.update(taker.site for taker in self._unit_takers())
         sites.discard(0)
         return sites
+
+    def _unit_takers(self) -> Iterator[UnitTaker]:
+        for lock in self.locks:
+            if lock.taken_units is not None:
+                yield from lock.taken_units.takers
 
     def _order_edges(self) -> Iterator[OrderEdge]:
         for cycle in self.lock_order:

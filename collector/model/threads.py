@@ -70,15 +70,32 @@ class LockUse(Struct, frozen=True, gc=False):
     signals: int = 0  # semaphore: posts in that life; condition: signals and broadcasts
     #: semaphore: the life that these counts are of, as ``Lock.generation``
     life: int = 0
+    #: semaphore: where the thread took the first of the units that it has not posted, as
+    #: ``UnitTaker`` has it
+    site: int = 0
+    stack: int = 0
+    took_more: bool = False
+
+
+class UnitTaker(Struct, frozen=True, gc=False):
+    """A thread that took units of a semaphore and did not post them."""
+
+    tid: int
+    units: int
+    #: return address of the call that took the first of these units; 0: unknown
+    site: int = 0
+    stack: int = 0  # id of the stack of that call; 0: unknown, as without a wait for the unit
+    #: The thread took further units in other calls before it posted the first one. A program may
+    #: post units in any order. So the units that the thread has now may be of these calls.
+    took_more: bool = False
 
 
 class TakenUnits(Struct, frozen=True, gc=False):
     """The units of a semaphore that threads took and did not post; these are all its units."""
 
     all: int  # the initial value
-    #: tids with their units: living threads first, of these the most units first
-    takers: tuple[tuple[int, int], ...]
-    ended: int  # units of threads that ended, and of which no more is known
+    takers: tuple[UnitTaker, ...]  # living threads first, of these the most units first
+    ended: int = 0  # units of threads that ended, and of which no more is known
 
 
 class Held(Struct, frozen=True, gc=False):

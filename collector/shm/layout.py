@@ -110,6 +110,7 @@ class UseRecord(NamedTuple):
     acquisitions: int
     signals: int
     life: int
+    taken_at: int
 
 
 class HeldRecord(NamedTuple):
@@ -194,6 +195,20 @@ class RetiredSite(NamedTuple):
     wait_ticks: int
 
 
+# ``count`` is the name of the C field.
+class UnloadedHead(NamedTuple):
+    """struct lt_unloaded_code without its ranges."""
+
+    count: int  # type: ignore[assignment]
+
+
+class CodeRange(NamedTuple):
+    """struct lt_code_range."""
+
+    start: int
+    end: int
+
+
 class NameRecord(NamedTuple):
     """struct lt_name."""
 
@@ -271,6 +286,8 @@ LOCK_ROW = Record(LockRow, "struct lt_lock_row")
 SITE_SUM = Record(SiteSum, "struct lt_site_sum")
 CHARGE = Record(ChargeRecord, "struct lt_charge")
 RETIRED_SITE = Record(RetiredSite, "struct lt_retired_site")
+UNLOADED = Record(UnloadedHead, "struct lt_unloaded_code")
+CODE_RANGE = Record(CodeRange, "struct lt_code_range")
 NAME = Record(NameRecord, "struct lt_name")
 MISUSE = Record(MisuseRecord, "struct lt_misuse")
 STACK = Record(StackHead, "struct lt_stack")
@@ -289,12 +306,15 @@ MISUSES_CHANGED_AT = offset_of("struct lt_header", "misuses_changed")
 NAMES_CHANGED_AT = offset_of("struct lt_header", "names_changed")
 ORDERS_AT = offset_of("struct lt_header", "orders")
 LIVES_AT = offset_of("struct lt_header", "lives")
+UNLOADED_AT = offset_of("struct lt_header", "unloaded")
 PROFILES_AT = offset_of("struct lt_header", "profiles")
 PROFILE_REGIONS_AT = offset_of("struct lt_profile", "region")
 ORDERS_CHANGED_AT = offset_of("struct lt_header", "orders_changed")
+UNLOADED_RANGES_AT = offset_of("struct lt_unloaded_code", "ranges")
 RETIRED_AT = offset_of("struct lt_header", "retired")
 RETIRED_LINES_AT = offset_of("struct lt_header", "retired_lines")
 RETIRE_SEQ_AT = offset_of("struct lt_header", "retire_seq")
+UNLOADED_SIZE: int = ffi.sizeof("struct lt_unloaded_code")
 LOCK_SIZE: int = ffi.sizeof("struct lt_lock")
 RETIRED_SIZE: int = ffi.sizeof("struct lt_retired")
 LINE_SUM_SIZE: int = ffi.sizeof("struct lt_line_sum")

@@ -112,6 +112,7 @@ static struct lt_use use_of(uint64_t kind, const struct lt_lock_counters *counte
         use.acquisitions = life_acquisitions(counts);
         use.signals = life_signals(counts);
         use.life = counts->life >> 1;
+        use.taken_at = counters->taken_at;
     } else {
         use.has_signalled = use.signals > 0;
     }

@@ -48,8 +48,9 @@ struct lt_use {
     uint16_t kind;          /* enum lt_kind */
     uint16_t has_signalled; /* of a semaphore: in any life more often than it got it */
     uint64_t acquisitions;
-    uint64_t signals; /* barrier: none */
-    uint64_t life;    /* sem: lt_lock.generation of that life, else 0 */
+    uint64_t signals;  /* barrier: none */
+    uint64_t life;     /* sem: lt_lock.generation of that life, else 0 */
+    uint64_t taken_at; /* sem: as in struct lt_lock_counters, else 0 */
 };
 
 enum { LT_USES = 1024 }; /* uses of one thread that are listed */

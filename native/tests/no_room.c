@@ -164,11 +164,11 @@ static void what_ended_threads_counted_stays(struct lt_thread *t)
                             *other = counters_of(t, mutex(0), 0);
     CHECK(other != &t->other);
     waits_of(t, waited)->wait_ticks = 5;
-    lock_retire_counters(waited);
+    lock_retire_counters(waited, waits_found(t, waited));
     CHECK(retired_of(waited->lock));
     CHECK_EQUAL(retired_of(waited->lock)->waits.contended, 1);
     CHECK(!retired_of(other->lock));
-    lock_retire_counters(other);
+    lock_retire_counters(other, waits_found(t, other));
     CHECK(!retired_of(other->lock));
     CHECK_EQUAL(retired_of(0)->counts.acquisitions, other->counts.acquisitions);
 }

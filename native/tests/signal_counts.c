@@ -238,10 +238,10 @@ static void of_threads_ended_in_each_life(struct lt_thread *t)
     signal_now(key);
     sem_passed(t, key, NULL);
     one = *counters_find(t, key);
-    lock_retire_counters(&one); /* ended in the first life */
+    lock_retire_counters(&one, waits_found(t, &one)); /* ended in the first life */
     check_life(retired_counts(key), 2, 1);
     lock_life_begins(key, 2, NULL);
-    lock_retire_counters(&one); /* never used the second one */
+    lock_retire_counters(&one, waits_found(t, &one)); /* never used the second one */
     CHECK_EQUAL(retired_counts(key)->acquisitions, 4);
     CHECK_EQUAL(retired_counts(key)->signals, 2);
     check_life(retired_counts(key), 0, 0);
@@ -249,8 +249,8 @@ static void of_threads_ended_in_each_life(struct lt_thread *t)
         sem_passed(t, key, NULL);
     signal_now(key);
     one = *counters_find(t, key);
-    lock_retire_counters(&one);
-    lock_retire_counters(&one);
+    lock_retire_counters(&one, waits_found(t, &one));
+    lock_retire_counters(&one, waits_found(t, &one));
     check_life(retired_counts(key), 6, 2);
     CHECK_EQUAL(life_of(retired_counts(key)), 1);
     CHECK_EQUAL(retired_counts(key)->acquisitions, 4 + 2 * 5);
@@ -259,7 +259,8 @@ static void of_threads_ended_in_each_life(struct lt_thread *t)
 static void of_an_ended_thread(struct lt_thread *t)
 {
     uint64_t before = beside(key_number(0));
-    lock_retire_counters(counters_of(t, key_number(0), 0));
+    const struct lt_lock_counters *counters = counters_of(t, key_number(0), 0);
+    lock_retire_counters(counters, waits_found(t, counters));
     CHECK_EQUAL(beside(key_number(0)), before + 6);
 }
 

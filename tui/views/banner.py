@@ -15,6 +15,7 @@ from locktop.collector.format.deadlock import SHORTLY, who_for_whom
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.source_location import short_location, shortest_location
 from locktop.collector.format.verdict import long_hang
+from locktop.collector.format.wrap import wrapped
 from locktop.collector.model import BlockReason, Deadlock, DeadlockEdge, Frame
 from locktop.tui.views.cells import lasting
 from locktop.tui.views.headline import headline, waiting_line
@@ -24,6 +25,8 @@ from locktop.tui.views.styled_line import Line, cut, make_line
 
 #: A name in fewer cells cannot be recognized.
 _MIN_NAME = 8
+#: Lines about the units of a semaphore.
+_MAX_TAKEN = 2
 
 
 def top_lines(
@@ -75,10 +78,14 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
 
 
 def _taken_units(index: SnapshotIndex, width: int) -> tuple[Line, ...]:
-    """The line of the first semaphore whose units are all taken."""
+    """The lines of the first semaphore whose units are all taken."""
     for lock_id in index.taken_units:
-        text = f"    {index.lock_name(lock_id)}: {unit_takers.phrase(index, lock_id)}"
-        return (cut(make_line((text, "alert")), width),)
+        start = f"    {index.lock_name(lock_id)}: "
+        text = start + unit_takers.phrase(index, lock_id, width - cell_len(start))
+        parts = wrapped(text, width)
+        if len(parts) > _MAX_TAKEN:  # the last one gets the rest, and an ellipsis
+            parts = [*parts[: _MAX_TAKEN - 1], " ".join(parts[_MAX_TAKEN - 1 :])]
+        return tuple(cut(make_line((part, "alert")), width) for part in parts)
     return ()
 
 

@@ -92,8 +92,8 @@ def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
     if not lock.holders and has_holder(lock):
         # Where threads wait, the next holder may have the lock already, not observed yet.
         free = not lock.waiters and index.snapshot.complete
-        if taken := unit_takers.phrase(index, lock.id):
-            yield labelled("units", (taken, "holder"))
+        if lock.taken_units is not None:
+            yield from _unit_takers(index, lock)
             return
         yield labelled("held by", ("nobody" if free else "not known", "dim"))
     for number, tid in enumerate(lock.holders):
@@ -103,6 +103,18 @@ def _holders(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
             yield labelled("", (advice, "dim"))
     if lock.holders and lock.foreign_releases:
         yield labelled("", ("not certain: other threads release it too", "waiting"))
+
+
+def _unit_takers(index: SnapshotIndex, lock: Lock) -> Iterator[Line]:
+    taken = lock.taken_units
+    assert taken is not None
+    what = f"all {taken.all} units" if taken.all > 1 else "the only unit"
+    yield labelled("units", f"{what} taken, not posted:")
+    for text in unit_takers.groups(index, lock.id):
+        yield labelled("", (text, "holder"))
+    for names, stack in unit_takers.stacks(index, lock.id):
+        yield labelled("", (names, "holder"), " took a unit in")
+        yield from stack_of(index, stack, 0)
 
 
 def _holder(index: SnapshotIndex, lock: Lock, tid: int) -> Iterator[Span | str]:

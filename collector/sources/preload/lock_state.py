@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -22,6 +23,7 @@ _HELD_SHARED: int = lib.LT_HELD_SHARED
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
 _JOIN: int = lib.LT_KIND_JOIN
+_TAKEN_STACK, _TAKEN_MORE = 1 << lib.LT_TAKEN_STACK_BIT, 1 << lib.LT_TAKEN_MORE_BIT
 _CONTENDING = frozenset(number for number, kind in KINDS.items() if kind in CONTENTION_KINDS)
 _UNOWNED_KINDS = frozenset({lib.LT_KIND_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
 
@@ -176,10 +178,17 @@ class ScanContext(Struct):
                     acquisitions=use.acquisitions,
                     signals=use.signals,
                     life=use.life,
+                    **_taken_at(use.taken_at),
                 )
                 for use in wanted
             ]
         )
+
+
+def _taken_at(word: int) -> dict[str, Any]:
+    """Return the fields of LockUse that lt_lock_counters.taken_at stands for."""
+    field_name = "stack" if word & _TAKEN_STACK else "site"
+    return {field_name: word & ~(_TAKEN_STACK | _TAKEN_MORE), "took_more": bool(word & _TAKEN_MORE)}
 
 
 def has_signalled(uses: Iterable[layout.UseRecord]) -> bool:

@@ -27,6 +27,7 @@ from locktop.collector.sources.preload import (
     exit_snapshot,
     fork_inherited,
     peer_processes,
+    unit_takers,
     unobserved_waits,
 )
 from locktop.collector.sources.preload.lock_state import forget_former_owners, lock_states
@@ -409,7 +410,13 @@ class PreloadScan(Scan):
 
     def find_semaphore_owners(self) -> None:
         """Fill in the owners of semaphores that the program uses as locks."""
+        session = self._session
         semaphore_ownership.annotate_holders(self.draft)
+        if unit_takers.annotate(self.draft, session.frames, session.unloaded_code):
+            self.add_stacks()
+            if self.resolve:
+                self.await_resolver()
+                self.refresh_names()
 
     def probe_holders(self) -> None:
         """Fill in the activity of the holders of contended locks."""

@@ -24,6 +24,7 @@ from locktop.collector.shm.profiles import ProfileTable
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.shm.ring_drain import RingDrain
 from locktop.collector.shm.segment import SharedMemory
+from locktop.collector.shm.unloaded_code import UnloadedCode
 from locktop.collector.sources.pipeline import Probes
 from locktop.collector.sources.preload.call_builder import CallBuilder
 from locktop.collector.sources.preload.condition_wakeups import ConditionWakeups
@@ -79,6 +80,7 @@ class PreloadSession:
         self.waits: WaitKeys = {}  # of the last scan
         self.newest: Mapping[int, RawThread] = {}  # of the last scan, by tid
         self.given = ProgramLockNames(memory)
+        self.unloaded_code = UnloadedCode(memory)
         self.misuses = MisuseLog(memory, self.clock)
         self.profiles = ProfileTable(memory, self.clock)
         self.kept_locks = KeptLocks(self.reader, self.frames, self.clock)

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "locktop/abi_array.h"
+#include "locktop/abi_call_sites.h"
 #include "locktop/abi_calls.h"
 #include "locktop/abi_histograms.h"
 #include "locktop/abi_long_waits.h"
@@ -29,7 +30,7 @@
 #include "locktop/abi_profiles.h"
 
 enum {
-    LT_ABI_VERSION = 11,
+    LT_ABI_VERSION = 12,
     LT_BYTE_ORDER = 16909060, /* 0x01020304 as the writer stored it */
     LT_PAGE = 4096,
     LT_CONTROL_OFFSET = 4096,
@@ -149,6 +150,7 @@ struct lt_header {
     struct lt_array profiles;      /* of struct lt_profile; at most LT_PROFILES */
     struct lt_array retired_lines; /* of struct lt_line_sum, of ended threads */
     uint64_t lines_left_out;       /* of ended threads, as in struct lt_histograms */
+    struct lt_unloaded_code unloaded;
 };
 
 /* The only page that a reader writes. The hooks read `mode`: (epoch << 8) | level. A new epoch
@@ -330,21 +332,12 @@ struct lt_lock_counters {
         uint64_t lock_at;   /* sem: the library's own: address of struct lt_lock */
     };
     struct lt_counts counts;
-    uint64_t own; /* the library's own: address of struct lt_waits */
-};
-
-enum { LT_SITE_BLAME = 0x40000000 };
-
-/* One thread's waits for one lock with one stack: open addressing, count 0 = empty. With
- * LT_SITE_BLAME in the lock's id: the waits of other threads while this one held the lock. The
- * stack then is the call site that took the lock. A second frame is the id of a lock that this
- * thread itself waited for meanwhile. */
-struct lt_site {
-    uint32_t lock;
-    uint32_t stack;
-    uint64_t count;
-    uint64_t wait_ticks;
-    uint64_t wait_max;
+    union {
+        uint64_t own; /* the library's own: address of struct lt_waits */
+        /* sem: return address of the call that took the first unit that the thread has not posted.
+         * With bits of enum lt_taken_at; 0 not known */
+        uint64_t taken_at;
+    };
 };
 
 enum lt_held_flags {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "account/blame.h"
+#include "account/taken_units.h"
 #include "base/tls.h"
 #include "locktop/abi.h"
 #include "tables/held_list.h"
@@ -68,7 +69,10 @@ static inline void passed(struct lt_thread *t, uint64_t key, const void *site)
 /* The same for a semaphore. */
 static inline void sem_passed(struct lt_thread *t, uint64_t key, const void *site)
 {
-    count_passed(t, sem_counters_of(t, key), site);
+    struct lt_lock_counters *counters = sem_counters_of(t, key);
+    if (LIKELY(counters->key)) /* else "other locks" */
+        taken_note(counters, taken_at_site(site));
+    count_passed(t, counters, site);
 }
 
 /* One release: begun before the real unlock, ended after it. */

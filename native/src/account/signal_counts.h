@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "account/taken_units.h"
 #include "base/clock.h"
 #include "base/lock_key.h"
 #include "base/modes.h"
@@ -23,13 +24,6 @@ static inline void signal_count_once(uint64_t *count)
 #else
     __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
 #endif
-}
-
-/* Acquisitions less posts of a semaphore in its present life. */
-static inline int32_t units_of(const struct lt_counts *counts)
-{
-    uint32_t before = (uint32_t)counts->before - (uint32_t)(counts->before >> 32);
-    return (int32_t)((uint32_t)(counts->acquisitions - counts->signals) - before);
 }
 
 /* Whether a thread posts a semaphore that it had not got. Threads that got a semaphore post it, if

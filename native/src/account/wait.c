@@ -6,6 +6,7 @@
 #include "account/blame.h"
 #include "account/deferred_events.h"
 #include "account/hold.h"
+#include "account/taken_units.h"
 #include "base/clock.h"
 #include "base/tls.h"
 #include "shm/control.h"
@@ -294,12 +295,20 @@ static void wait_event(struct waiting *w, uint32_t type, const struct lt_lock_co
     event_defer(w->thread, &event);
 }
 
+/* Where the thread took a unit of a semaphore. A wait within another one takes no stack. */
+static uint64_t taken_at(const struct waiting *w)
+{
+    return w->within || !w->stack ? taken_at_site(w->site) : taken_at_stack(w->stack);
+}
+
 void wait_end_done(struct waiting *w)
 {
     uint64_t waited;
     struct lt_lock_counters *counters = wait_end(w, &waited, false);
     if (!counters)
         return;
+    if (is_sem(counters->key))
+        taken_note(counters, taken_at(w));
     counters->counts.acquisitions++;
     if (w->within)
         return;

@@ -10,6 +10,7 @@
 #include "interpose/real.h"
 #include "profiling/profiles.h"
 #include "tables/stack_table.h"
+#include "tables/unloaded_code.h"
 
 /* The code of the modules loaded last: those that the program may unload. */
 enum { MODULES_MAX = 128 };
@@ -67,6 +68,7 @@ static NOINLINE int close_watched(struct lt_thread *t, void *handle)
     dl_iterate_phdr(take_away, &modules);
     for (unsigned i = 0; i < kept(&modules) && watched() == t; i++)
         if (modules.code[i].end) {
+            unloaded_code_note(modules.code[i].start, modules.code[i].end);
             stack_table_unloaded(modules.code[i].start, modules.code[i].end);
             calls_unloaded(modules.code[i].start, modules.code[i].end);
             call_filter_unloaded(modules.code[i].start, modules.code[i].end);

@@ -121,8 +121,8 @@ static void retire(struct lt_thread *t)
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
     for (uint32_t i = 0; i < t->counters_capacity; i++)
         if (local->counters[i].key)
-            lock_retire_counters(&local->counters[i]);
-    lock_retire_counters(&t->other);
+            lock_retire_counters(&local->counters[i], waits_found(t, &local->counters[i]));
+    lock_retire_counters(&t->other, &t->other_waits);
     for (uint32_t i = 0; i < t->site_capacity; i++)
         if (local->sites[i].count)
             lock_retire_site(&local->sites[i]);

@@ -6,7 +6,7 @@
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
 
 SIZE(lt_array, 224);
-SIZE(lt_header, 2696);
+SIZE(lt_header, 2960);
 SIZE(lt_control, 40);
 SIZE(lt_lock, 64);
 SIZE(lt_name, 128);
@@ -18,6 +18,7 @@ SIZE(lt_retired, 112);
 SIZE(lt_retired_site, 32);
 SIZE(lt_lock_counters, 64);
 SIZE(lt_site, 32);
+SIZE(lt_unloaded_code, 264);
 SIZE(lt_held, 64);
 SIZE(lt_wait, 48);
 SIZE(lt_thread, LT_PAGE);

@@ -263,9 +263,8 @@ static void retire_sem(struct lt_counts *to, const struct lt_counts *from, uint3
     add(&to->signals, from->signals);
 }
 
-void lock_retire_counters(const struct lt_lock_counters *counters)
+void lock_retire_counters(const struct lt_lock_counters *counters, const struct lt_waits *waits)
 {
-    const struct lt_waits *waits = (const struct lt_waits *)counters->own;
     struct lt_retired *retired =
         retired_of(counters->lock, waits && waits->wait_ticks && lock_has_reserve(counters->key));
     if (!retired)

@@ -38,8 +38,8 @@ bool lock_is_distrusted(uint32_t id);
  * NULL if there is no room. */
 struct lt_counts *lock_signal_counts(uint64_t key);
 
-/* Adds the figures of a dead thread. One caller at a time. */
-void lock_retire_counters(const struct lt_lock_counters *counters);
+/* Adds the figures of a dead thread. One caller at a time. `waits`: NULL if there are none. */
+void lock_retire_counters(const struct lt_lock_counters *counters, const struct lt_waits *waits);
 void lock_retire_site(const struct lt_site *site);
 void lock_retire_line(const struct lt_histogram_line *line); /* after its lock's counters */
 

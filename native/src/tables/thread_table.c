@@ -98,11 +98,6 @@ static bool counters_full_for_good(uint32_t count, uint32_t capacity)
     return count >= capacity / 4 * 3;
 }
 
-static bool is_sem(uint64_t key)
-{
-    return key >> LT_KIND_SHIFT == LT_KIND_SEM;
-}
-
 static struct lt_lock_counters *counters_fit(struct lt_thread *t, uint64_t key, uint32_t type,
                                              bool waited)
 {
@@ -217,6 +212,11 @@ void sem_life_check(struct lt_thread *t, uint64_t key)
 
 /* ---- waits by lock ---- */
 
+struct lt_waits *sem_waits(struct lt_thread *t, const struct lt_lock_counters *counters)
+{
+    return counters->waits ? array_at(&t->waits, counters->waits - 1) : NULL;
+}
+
 static struct lt_waits *make(struct lt_thread *t, struct lt_lock_counters *counters, bool waited)
 {
     uint32_t mode = thread_busy(t), index;
@@ -224,7 +224,8 @@ static struct lt_waits *make(struct lt_thread *t, struct lt_lock_counters *count
         waited ? array_push_last(&t->waits, &index) : array_push(&t->waits, &index);
     if (waits && !shm_is_of_parent()) {
         waits->own = (uint64_t)(uintptr_t)array_at(&lt_shm->locks, counters->lock);
-        counters->own = (uint64_t)(uintptr_t)waits;
+        if (!is_sem(counters->key))
+            counters->own = (uint64_t)(uintptr_t)waits;
         __atomic_store_n(&counters->waits, index + 1, __ATOMIC_RELEASE);
     }
     thread_ready(t, mode);
@@ -244,7 +245,7 @@ struct lt_lock_counters *counters_search_waited(struct lt_thread *t, uint64_t ke
     if (!lock_has_reserve(key))
         return counters_of(t, key, type);
     struct lt_lock_counters *counters = search(t, key, type, true);
-    if (!counters->own)
+    if (!waits_found(t, counters))
         make(t, counters, true);
     return counters;
 }

@@ -25,6 +25,11 @@ static inline void thread_tables_end_change(struct lt_thread *t)
 
 NOINLINE struct lt_lock_counters *counters_search(struct lt_thread *t, uint64_t key, uint32_t type);
 
+static inline bool is_sem(uint64_t key)
+{
+    return key >> LT_KIND_SHIFT == LT_KIND_SEM;
+}
+
 /* Where in `table` the search for a key begins; the search goes on at index ^ 1. The shift is read
  * first. A signal handler between the two reads may have moved the table to a larger one. The old
  * shift is within the bounds of the larger table. The new shift is not within those of the old
@@ -84,8 +89,8 @@ static inline struct lt_lock_counters *counters_of_waited(struct lt_thread *t, u
     struct lt_lock_counters *table;
     uint64_t home = counters_home(local_of(t), key, &table);
     struct lt_lock_counters *counters = &table[home];
-    return LIKELY(counters->key == key && counters->own) ? counters
-                                                         : counters_search_waited(t, key, type);
+    return LIKELY(counters->key == key && counters->waits) ? counters
+                                                           : counters_search_waited(t, key, type);
 }
 
 /* The counters if the thread has any for the lock, else NULL. Makes nothing. */
@@ -95,12 +100,23 @@ struct lt_lock_counters *counters_find(struct lt_thread *t, uint64_t key);
  * at work in the library: nothing in the table moves. */
 struct lt_lock_counters *counters_find_or_fit(struct lt_thread *t, uint64_t key, uint32_t type);
 
+/* The figures of the waits of a semaphore, NULL if there are none yet. */
+NOINLINE struct lt_waits *sem_waits(struct lt_thread *t, const struct lt_lock_counters *counters);
+
+/* The figures of the waits of a lock, NULL if there are none yet. */
+static inline struct lt_waits *waits_found(struct lt_thread *t,
+                                           const struct lt_lock_counters *counters)
+{
+    return UNLIKELY(is_sem(counters->key)) ? sem_waits(t, counters)
+                                           : (struct lt_waits *)(uintptr_t)counters->own;
+}
+
 /* The counters of the thread for a lock that is waited for. */
 NOINLINE struct lt_waits *waits_make(struct lt_thread *t, struct lt_lock_counters *counters);
 
 static inline struct lt_waits *waits_of(struct lt_thread *t, struct lt_lock_counters *counters)
 {
-    struct lt_waits *waits = (struct lt_waits *)(uintptr_t)counters->own;
+    struct lt_waits *waits = waits_found(t, counters);
     return LIKELY(waits) ? waits : waits_make(t, counters);
 }
 

@@ -20,8 +20,10 @@ from locktop.collector.model import (
     PlainHistogram,
     Process,
     Snapshot,
+    TakenUnits,
     Thread,
     ThreadState,
+    UnitTaker,
     Wait,
 )
 from locktop.collector.model.histograms import bucket_of
@@ -102,6 +104,12 @@ STACKS = {
         frame("main", "main.c", 9),
     ),
 }
+
+
+#: Threads that took all units of a semaphore.
+TAKEN = TakenUnits(
+    all=4, takers=(UnitTaker(PID, 2, 0x401100, 3, True), UnitTaker(PID + 1, 1)), ended=1
+)
 
 
 def wait(

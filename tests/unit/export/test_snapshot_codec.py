@@ -77,6 +77,7 @@ ADDED_TO_LOCKS: dict[str, object] = {
     "hold_p99_s": None,
     "hold_histogram": None,
     "inside": None,
+    "taken_units": None,
 }
 ADDED_TO_CYCLES: dict[str, object] = {"ways": [], "ways_left_out": False}
 OLD_NAMES = ("preload_deadlock_interval.json", "sampled_interval.json", "preload.msgpack")
@@ -91,8 +92,9 @@ INSIDE = LockInside(
 )
 #: Of lengths in nanoseconds.
 WAITS = records.histogram(*[1000] * 98, 50_000, 2_000_000, left_out=1)
-
-
+COUNTED = (
+    PerfCounter("task-clock", "s", 0.5, 0.2), PerfCounter("cycles", "", None, why="no right"),
+)  # fmt: skip
 UNOBSERVED = (
     UnobservedWait(4, 0x7F00, "g_slots", 1.5, 9, "OpenMP lock", False, "openmp-lock"),
     UnobservedWait(5),
@@ -110,13 +112,7 @@ def full() -> Snapshot:
         now=ThreadActivity(
             made.threads[0].tid, ActivityState.BLOCKED, "poll", "poll(3 -> pipe:[9])", 0.5, 3
         ),
-        counters=PerfCounters(
-            2.5,
-            (
-                PerfCounter("task-clock", "s", 0.5, 0.2),
-                PerfCounter("cycles", "", None, why="no right"),
-            ),
-        ),
+        counters=PerfCounters(2.5, COUNTED),
     )
     return replace(
         made,
@@ -129,6 +125,7 @@ def full() -> Snapshot:
                 inside=INSIDE,
                 wait_histogram=WAITS,
                 hold_histogram=records.histogram(0, 3, 700, 10**18),
+                taken_units=records.TAKEN,
             ),
             *made.locks[1:],
         ),

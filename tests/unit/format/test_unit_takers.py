@@ -16,8 +16,28 @@ from locktop.collector.model import Kind, LockUse, Snapshot, Thread, ThreadState
 SLOTS = 7
 
 
-def taker(tid: int, name: str, acquired: int, posted: int, **fields: Any) -> Thread:
-    use = LockUse(lock=SLOTS, acquisitions=acquired, signals=posted)
+FETCH, STORE, WRAPPER, INTERPRETER = 0x5500, 0x5600, 0x5700, 0x5800
+SITES = {
+    FETCH: records.frame("fetch_row", "pool.cc", 31),
+    STORE: records.frame("store_row", "pool.cc", 45),
+    WRAPPER: records.frame("std::counting_semaphore<1>::acquire", "semaphore", 70),
+    INTERPRETER: replace(records.frame("acquire_timed", "thread.c", 9), module="libpython3.11.so"),
+}
+STACKS = {
+    5: (SITES[WRAPPER], SITES[FETCH], records.frame("main", "app.cc", 7)),
+    6: (SITES[INTERPRETER], records.frame("main", "app.cc", 7)),
+}
+
+
+def taker(
+    tid: int,
+    name: str,
+    acquired: int,
+    posted: int,
+    call_site: dict[str, Any] | None = None,
+    **fields: Any,
+) -> Thread:
+    use = LockUse(lock=SLOTS, acquisitions=acquired, signals=posted, **call_site or {})
     return replace(records.thread(tid, name, ThreadState.RUNNING), uses=(use,), **fields)
 
 
@@ -34,7 +54,9 @@ def snapshot(*threads: Thread, **fields: Any) -> Snapshot:
             **fields,
         },
     )  # fmt: skip
-    return records.snapshot((waiter(), *threads), (slots,))
+    made = records.snapshot((waiter(), *threads), (slots,), sites=SITES, stacks=STACKS)
+    found = taken_units(made).get(SLOTS)
+    return replace(made, locks=(replace(slots, taken_units=found),))
 
 
 def test_living_threads_come_first_and_those_that_ended_are_marked() -> None:
@@ -88,3 +110,63 @@ def test_while_units_come_and_go_the_counts_say_nothing() -> None:
     brief = replace(seen, threads=(waiter(0.5), *seen.threads[1:]))
     assert taken_units(seen)
     assert taken_units(brief) == {}
+
+
+def phrase(*threads: Thread, width: int = 0, **fields: Any) -> str:
+    return unit_takers.phrase(SnapshotIndex(snapshot(*threads, **fields)), SLOTS, width)
+
+
+def test_one_call_site_of_all_units_comes_before_the_names() -> None:
+    threads = taker(2, "a", 12, 10, {"site": FETCH}), taker(3, "b", 11, 10, {"site": FETCH})
+    full = "all 3 units taken in fetch_row (pool.cc:31), not posted: a x2, b"
+    assert phrase(*threads) == phrase(*threads, width=len(full)) == full
+    brief = "all 3 units taken in fetch_row:31, not posted: a x2, b"
+    assert phrase(*threads, width=len(full) - 1) == brief
+
+
+def test_several_call_sites_come_behind_the_names() -> None:
+    in_fetch = [taker(tid, f"t{tid}", 11, 10, {"site": FETCH}) for tid in (2, 3)]
+    other = taker(4, "other", 11, 10, {"site": STORE, "took_more": True})
+    assert phrase(*in_fetch, other) == (
+        "all 3 units taken, not posted: t2 and t3 in fetch_row (pool.cc:31),"
+        " other first in store_row (pool.cc:45)"
+    )
+
+
+def test_the_call_site_of_threads_that_ended_may_differ() -> None:
+    threads = taker(2, "a", 11, 10, {"site": FETCH}), taker(3, "b", 11, 10, {"site": FETCH})
+    assert phrase(*threads) == (
+        "all 3 units taken, not posted: a and b in fetch_row (pool.cc:31), 1 by a thread that ended"
+    )
+
+
+def test_a_further_call_site_of_one_thread_is_no_call_site_of_all() -> None:
+    first = {"site": FETCH, "took_more": True}
+    assert phrase(taker(2, "a", 13, 10, first)) == (
+        "all 3 units taken, not posted: a x3 first in fetch_row (pool.cc:31)"
+    )
+
+
+def test_the_first_frame_of_the_program_counts_and_no_other_code() -> None:
+    one = {"first_value": 1, "life_acquisitions": 41}
+    for call_site, where in (
+        ({"stack": 5, "site": WRAPPER}, " in fetch_row (pool.cc:31)"),
+        ({"stack": 6, "site": INTERPRETER}, ""),
+        ({"site": WRAPPER}, ""),
+        ({"site": INTERPRETER}, ""),
+        ({"site": 0x9999}, ""),
+        ({}, ""),
+    ):
+        said = phrase(taker(2, "a", 11, 10, call_site), **one)
+        assert said == f"the only unit taken{where}, not posted: a", call_site
+
+
+def test_a_report_has_the_stacks_of_units_that_threads_waited_for() -> None:
+    call_sites = {"stack": 5, "site": WRAPPER}, {"stack": 6, "site": INTERPRETER}, {"site": FETCH}
+    threads = [taker(2 + i, f"t{i}", 11, 10, call_site) for i, call_site in enumerate(call_sites)]
+    assert list(unit_takers.lines(snapshot(*threads)))[2:] == [
+        "    t0 took a unit in",
+        "      0 std::counting_semaphore<1>::acquire at /src/store/semaphore:70",
+        "      1 fetch_row at /src/store/pool.cc:31",
+        "      2 main at /src/store/app.cc:7",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from support.shared_file import key, monotonic_clock
@@ -164,11 +165,13 @@ def test_a_join_waits_for_a_living_thread() -> None:
     assert ScanContext(threads, {}, tasks(11, 12, 13)).awaited(mutex) == 0
 
 
-def use(lock: int, acquisitions: int, signals: int, kind: int = lib.LT_KIND_SEM) -> UseRecord:
+def use(
+    lock: int, acquisitions: int, signals: int, kind: int = lib.LT_KIND_SEM, taken_at: int = 0
+) -> UseRecord:
     taken = acquisitions if kind == lib.LT_KIND_SEM else 0
     return UseRecord(
         lock=lock, kind=kind, has_signalled=int(signals > taken), acquisitions=acquisitions,
-        signals=signals, life=0,
+        signals=signals, life=0, taken_at=taken_at,
     )  # fmt: skip
 
 
@@ -176,6 +179,28 @@ def test_the_uses_are_those_of_waited_for_objects_alone() -> None:
     waiter = raw_thread(11, wait_block(SEM, 1), uses=[use(1, 4, 3), use(2, 5, 5)])
     context = ScanContext(by_tid(waiter), {}, tasks(11))
     assert context.uses(waiter, waiter.uses()) == (LockUse(lock=1, acquisitions=4, signals=3),)
+
+
+@pytest.mark.parametrize(
+    ("taken_at", "call_site"),
+    [
+        (0x5500, {"site": 0x5500}),
+        (0x5500 | 1 << lib.LT_TAKEN_MORE_BIT, {"site": 0x5500, "took_more": True}),
+        (9 | 1 << lib.LT_TAKEN_STACK_BIT, {"stack": 9}),
+        (
+            9 | 1 << lib.LT_TAKEN_STACK_BIT | 1 << lib.LT_TAKEN_MORE_BIT,
+            {"stack": 9, "took_more": True},
+        ),
+    ],
+)
+def test_a_use_says_where_the_first_unit_was_taken(
+    taken_at: int, call_site: dict[str, Any]
+) -> None:
+    waiter = raw_thread(11, wait_block(SEM, 1), uses=[use(1, 4, 3, taken_at=taken_at)])
+    context = ScanContext(by_tid(waiter), {}, tasks(11))
+    assert context.uses(waiter, waiter.uses()) == (
+        LockUse(lock=1, acquisitions=4, signals=3, **call_site),
+    )
 
 
 def test_uses_without_room_are_unknown() -> None:

@@ -252,7 +252,7 @@ def test_a_sleeper_learns_of_new_holders(threads: Threads) -> None:
 def use(lock: int, acquisitions: int, signals: int) -> UseRecord:
     return UseRecord(
         lock=lock, kind=lib.LT_KIND_SEM, has_signalled=int(signals > acquisitions),
-        acquisitions=acquisitions, signals=signals, life=0,
+        acquisitions=acquisitions, signals=signals, life=0, taken_at=0,
     )  # fmt: skip
 
 
