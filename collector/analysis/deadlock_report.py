@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from locktop.collector.analysis import lock_classes
+from locktop.collector.analysis import lock_classes, semaphore_ownership
 from locktop.collector.analysis.lock_ordering_advice import OrderingAdvice, waited
 from locktop.collector.model import (
     Deadlock,
@@ -67,7 +67,12 @@ class _ReportBuilder:
             avoidance=self._advice.avoidance(deadlock),
             locks={member.waits_for.id: member.waits_for for member in circle},
             names=self._names,
+            waiters=self._waiters_for_units(deadlock),
         )
+
+    def _waiters_for_units(self, deadlock: Deadlock) -> tuple[int, ...]:
+        lock = semaphore_ownership.semaphore_without_units(self._snapshot, (deadlock,))
+        return lock.waiters if lock is not None else ()
 
     def _longest_first(self, deadlock: Deadlock) -> list[int]:
         """Return the stuck threads, the longest wait first."""

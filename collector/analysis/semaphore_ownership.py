@@ -17,7 +17,17 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from locktop.collector.model import Contents, Draft, Held, Kind, Lock, TakenUnits, Thread, UnitTaker
+from locktop.collector.model import (
+    Contents,
+    Deadlock,
+    Draft,
+    Held,
+    Kind,
+    Lock,
+    TakenUnits,
+    Thread,
+    UnitTaker,
+)
 
 #: Fewer posts do not show that threads post only what they took.
 _MIN_POSTS = 16
@@ -246,6 +256,16 @@ def taken_units(snapshot: Contents) -> dict[int, TakenUnits]:
             takers.sort(key=lambda one: (not threads[one.tid].alive, -one.units, one.tid))
             found[id_] = TakenUnits(all=all_units, takers=tuple(takers), ended=ended)
     return found
+
+
+def semaphore_without_units(snapshot: Contents, deadlocks: Iterable[Deadlock]) -> Lock | None:
+    """Return the one semaphore of these deadlocks, if all its units are taken and not posted.
+
+    The result is None if the threads of the deadlocks wait for something else.
+    """
+    wanted = {edge.waits_for for deadlock in deadlocks for edge in deadlock.cycle}
+    found = [lock for lock in snapshot.locks if lock.id in wanted]
+    return found[0] if len(wanted) == len(found) == 1 and found[0].taken_units else None
 
 
 def _taker(thread: Thread, lock: int, units: int) -> UnitTaker:

@@ -80,9 +80,11 @@ def _whom(cycle: Sequence[DeadlockEdge], selves: str) -> str:
 def headline(report: DeadlockReport) -> str:
     """Return what it is, of how many threads, since when."""
     what = "DEADLOCK" if report.certain else "POSSIBLE DEADLOCK"
-    count = len(report.circle)
+    count = len(report.waiters or report.circle)
     verb = "waited" if report.ended else "waits" if count == 1 else "wait"
     whom = _OTHERS if count > 1 else "itself" if report.is_circle else _NOBODY
+    if report.waiters:
+        whom = f"{lock(report.circle[0].waits_for)}, whose units are all taken and not posted"
     lasts = lasting(report.since_s, report.is_lower_bound)
     duration_s = f"for {lasts}{'' if report.ended or report.is_lower_bound else ' already'}"
     since = f" (since {report.since})" if report.since else ""
@@ -92,13 +94,13 @@ def headline(report: DeadlockReport) -> str:
 
 
 def _more(report: DeadlockReport) -> str:
-    count = len(report.behind)
+    count = sum(one.tid not in report.waiters for one in report.behind)
     if not count and not report.behind_in_part:
         return ""
     be = "was" if report.ended else "is"
     if count != 1:
         be = "were" if report.ended else "are"
-    whom = "it" if len(report.circle) == 1 else "them"
+    whom = "it" if len(report.waiters or report.circle) == 1 else "them"
     more = f"{counted(count, 'thread')} more"
     if report.behind_in_part:
         more = f"at least {more}" if count else "threads behind an earlier deadlock"

@@ -13,6 +13,7 @@ from locktop.collector.analysis import (
     deadlock_report,
     divided_waits,
     lock_classes,
+    semaphore_ownership,
     thread_groups,
 )
 from locktop.collector.format import elsewhere, python_shares
@@ -20,6 +21,7 @@ from locktop.collector.format.source_location import short_location
 from locktop.collector.model import (
     Blame,
     BlockingTree,
+    Deadlock,
     DeadlockReport,
     Frame,
     Held,
@@ -152,6 +154,11 @@ class SnapshotIndex:
             for lock in self.snapshot.locks
             if lock.taken_units is not None
         }
+
+    def waiters_for_units(self, deadlocks: Sequence[Deadlock]) -> tuple[int, ...]:
+        """The waiters for the one semaphore of these deadlocks, if its units are all taken."""
+        lock = semaphore_ownership.semaphore_without_units(self.snapshot, deadlocks)
+        return lock.waiters if lock is not None else ()
 
     @cached_property
     def blocking(self) -> BlockingTree:

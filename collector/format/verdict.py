@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from locktop.collector.analysis.deadlock_report import reports
-from locktop.collector.format import amid_work, elsewhere, hang
+from locktop.collector.analysis.semaphore_ownership import semaphore_without_units
+from locktop.collector.format import amid_work, elsewhere, hang, unit_takers
 from locktop.collector.format import deadlock as words
+from locktop.collector.format.lock_kind import name_with_kind
+from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import counted, lasting
 from locktop.collector.model import (
     Deadlock,
     DeadlockReport,
     Hang,
     Kind,
+    Lock,
     PatternName,
     Snapshot,
     Thread,
@@ -133,6 +137,8 @@ def _certain(snapshot: Snapshot, who: str) -> str:
         return ""
     certain = (report for report in reports(snapshot) if report.certain)
     oldest = max(certain, key=lambda report: report.since_s)
+    if (semaphore := semaphore_without_units(snapshot, deadlocks)) is not None:
+        return f"deadlock: {_wait_for_units(snapshot, who, semaphore, oldest)}"
     return f"deadlock: {_stuck(who, deadlocks, snapshot.ended)}, {_of(oldest, len(deadlocks))}"
 
 
@@ -141,6 +147,16 @@ def _stuck(who: str, deadlocks: Sequence[Deadlock], ended: bool) -> str:
     verb = "waited" if ended else "waits" if count == 1 else "wait"
     then = " when it ended" if ended else ""
     return f"{counted(count, 'thread')} of {who} {verb} for {whom}{then}"
+
+
+def _wait_for_units(snapshot: Snapshot, who: str, lock: Lock, oldest: DeadlockReport) -> str:
+    """A thread that took a unit may wait for another one, but any of the units would do."""
+    count = len(lock.waiters)
+    verb = "waited" if snapshot.ended else "waits" if count == 1 else "wait"
+    since = lasting(oldest.since_s, oldest.is_lower_bound)
+    taken = unit_takers.phrase(SnapshotIndex(snapshot), lock.id)
+    name = name_with_kind(lock.kind, lock.name)
+    return f"{counted(count, 'thread')} of {who} {verb} for {name}, for {since}: {taken}"
 
 
 def _of(oldest: DeadlockReport, count: int) -> str:

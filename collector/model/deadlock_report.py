@@ -122,3 +122,6 @@ class DeadlockReport(Struct, frozen=True, gc=False):
     avoidance: Avoidance
     locks: Mapping[int, LockName]  # of the cycle, by id
     names: Mapping[int, str]  # of threads, by tid, those that have a name
+    #: Semaphore of the whole circle, with all its units taken and not posted: the threads that wait
+    #: for it. Then no thread waits for one certain thread. Empty: another deadlock.
+    waiters: tuple[int, ...] = ()

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from locktop.collector.format import hang
 from locktop.collector.format.snapshot_index import SnapshotIndex
-from locktop.collector.format.units import duration
+from locktop.collector.format.units import counted, duration
 from locktop.collector.model import (
     CONTENTION_KINDS,
     Notable,
@@ -216,6 +216,10 @@ def _notable(time_ns: int, kind: NotableKind, text: str, alert: Alert) -> Notabl
 def _deadlock_text(scan: _Scan, alert: Alert) -> str:
     if not scan.snapshot.deadlocks and scan.snapshot.hang is not None:
         return f"hang: {hang.whom(scan.snapshot)}"
+    deadlocks = scan.snapshot.deadlocks
+    if waiters := scan.index.waiters_for_units(deadlocks):
+        name = scan.index.lock_name(deadlocks[0].cycle[0].waits_for)
+        return f"deadlock: {counted(len(waiters), 'thread')} waiting for {name}"
     tids = sorted({tid for tid, _, _ in alert.waits})
     if len(tids) == 1:
         return f"deadlock: {scan.index.thread_name(tids[0])} waits for itself"

@@ -61,7 +61,7 @@ def banner(index: SnapshotIndex, max_lines: int, width: int) -> tuple[Line, ...]
     if not deadlocks or hang.is_the_finding(index.snapshot):
         found = _hang(index, max_lines - len(taken), width)
         return (*found, *taken) if found else ()
-    lines = [_title(deadlocks), *taken]
+    lines = [_title(index, deadlocks), *taken]
     # A thread that waits for a semaphore and took a unit of it is named among the takers.
     edges = [
         edge
@@ -129,7 +129,7 @@ def no_deadlock(index: SnapshotIndex) -> str:
     return "There is no deadlock. No potential deadlock is found."
 
 
-def _title(deadlocks: Sequence[Deadlock]) -> Line:
+def _title(index: SnapshotIndex, deadlocks: Sequence[Deadlock]) -> Line:
     """How many deadlocks there are, and the age of the oldest.
 
     Where one is certain, only certain deadlocks count.
@@ -137,6 +137,8 @@ def _title(deadlocks: Sequence[Deadlock]) -> Line:
     certain = [deadlock for deadlock in deadlocks if deadlock.certain]
     counted = certain or deadlocks
     count, whom = who_for_whom(counted)
+    if waiters := index.waiters_for_units(counted):
+        count, whom = len(waiters), index.lock_name(counted[0].cycle[0].waits_for)
     wait = f"{count} threads wait" if count > 1 else "1 thread waits"
     word = "DEADLOCK" if certain else "POSSIBLE DEADLOCK"
     what = f"{len(counted)} {word}S, the oldest" if len(counted) > 1 else word

@@ -37,6 +37,23 @@ def test_the_answer_is_right_each_time(hang: Hang, is_prepared: bool, compiler: 
         assert not missing, last
 
 
+def test_the_call_that_took_the_leaked_units_is_named(compiler: Compiler) -> None:
+    hang = next(one for one in HANGS if one.name == "semaphore_units_leaked")
+    taken = r"all 3 units taken in borrow_connection \(semaphore_units_leaked.c:\d+\), not posted: "
+    with hanging(hang, True, compiler) as pid:
+        deadline = time.monotonic() + PATIENCE_S
+        # None of the waiters waits for itself alone: any unit would do.
+        whom = rf"deadlock: 6 threads of \S+ {pid} wait for sem g_slots, for "
+        while True:
+            said = tool.run("check", "-p", pid).stdout
+            first, _, rest = said.partition("\n")
+            if re.match(f"{whom}.*{taken}", first):
+                break
+            assert time.monotonic() < deadline, said
+        assert "UNITS TAKEN AND NOT POSTED" in rest
+        assert "waits for itself" not in said
+
+
 @pytest.mark.parametrize("is_prepared", [True, False], ids=["prepared", "unprepared"])
 def test_two_mutexes_of_rust_have_two_names(is_prepared: bool, compiler: Compiler) -> None:
     hang = next(one for one in HANGS if one.name == "rust_two_mutexes")

@@ -6,14 +6,22 @@ import pytest
 from msgspec.structs import replace
 from unit.builders import records
 
+from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import verdict
+from locktop.collector.format.deadlock import headline
 from locktop.collector.model import (
+    BlockReason,
+    Deadlock,
+    DeadlockEdge,
     Frame,
     Kind,
     Pattern,
     PatternName,
+    Snapshot,
+    TakenUnits,
     ThreadElsewhere,
     ThreadState,
+    UnitTaker,
     Wait,
 )
 
@@ -80,3 +88,38 @@ def test_a_holder_that_seems_to_run_may_wait_for_the_gil(is_python: bool, source
     assert verdict.may_wait_for_gil(snapshot) is (is_python and source == "proc")
     alone = replace(snapshot, threads=(holder,))
     assert not verdict.may_wait_for_gil(alone)
+
+
+def without_units(taken_units: TakenUnits | None) -> Snapshot:
+    """Return a certain deadlock over a semaphore. "keeper" has units of it and wants another."""
+    threads = tuple(
+        records.thread(tid, name, ThreadState.WAITING, waiting_for=records.wait(7, Kind.SEM, 9.0))
+        for tid, name in ((1, "keeper"), (2, "other"))
+    )
+    slots = records.lock(7, "g_slots", Kind.SEM, waiters=(1, 2), taken_units=taken_units)
+    edge = DeadlockEdge(tid=1, waits_for=7, held_by=1, stack=0, site=0, reason=BlockReason.GOT)
+    found = Deadlock(certain=True, since_s=9.0, cycle=(edge,), stuck=(2,))
+    made = records.snapshot(threads, (slots,), deadlocks=(found,))
+    return replace(made, sites={0x10: records.frame("borrow", "pool.c", 7)})
+
+
+def test_threads_that_wait_for_units_wait_for_no_certain_thread() -> None:
+    seen = without_units(TakenUnits(all=3, takers=(UnitTaker(1, 3, 0x10),)))
+    assert verdict.line(seen) == (
+        "deadlock: 2 threads of store 4711 wait for sem g_slots, for 9.00 s:"
+        " all 3 units taken in borrow (pool.c:7), not posted: keeper x3"
+    )
+    (report,) = reports(seen)
+    assert headline(report) == (
+        "DEADLOCK: 2 threads wait for sem g_slots, whose units are all taken and not posted,"
+        f" for 9.00 s already (since {report.since})"
+    )
+
+
+def test_a_thread_that_wants_its_own_lock_again_waits_for_itself() -> None:
+    seen = without_units(None)
+    assert verdict.line(seen).startswith(
+        "deadlock: 1 thread of store 4711 waits for itself, for 9.00 s: "
+    )
+    (report,) = reports(seen)
+    assert headline(report).startswith("DEADLOCK: 1 thread waits for itself, for 9.00 s already")
