@@ -29,6 +29,9 @@ from locktop.collector.symbols.python.interpreter import PYTHON
 _LONGEST = 1000
 #: Seconds. A shorter wait for a lock with an unknown holder says nothing.
 MIN_UNKNOWN_S = 10.0
+#: The share of waits for the GIL in a thread's time, even if each wait is followed by a long one
+#: for a CPU.
+_MIN_SHARE = 0.05
 _CANNOT_TELL = "cannot tell whether there is a deadlock"
 
 
@@ -95,8 +98,8 @@ def may_wait_for_gil(snapshot: Snapshot) -> bool:
     """Return whether a thread of a Python program may wait for the interpreter's lock (GIL).
 
     Such a wait is made anew every 5 ms. So one scan of a sampled process often has no stack of it.
-    Such a scan may also meet the thread between two waits. Then a lock that others wait for has a
-    holder that seems to run. The library records each wait.
+    A scan may also meet the thread between two waits. Then a lock that others wait for has a
+    holder that seems to run. With the library, its share of waits tells it from one that computes.
     """
     is_python = any(
         frame.module == PYTHON for frames in snapshot.stacks.values() for frame in frames
@@ -105,12 +108,19 @@ def may_wait_for_gil(snapshot: Snapshot) -> bool:
     waits = [thread.waiting_for for thread in alive if thread.waiting_for is not None]
     holders = {tid for wait in waits for tid in wait.holders}
     return is_python and (
-        any(wait.kind is Kind.COND and wait.timed and not wait.stack for wait in waits)
-        or (
-            snapshot.is_sampled
-            and any(thread.waiting_for is None and thread.tid in holders for thread in alive)
+        any(_may_be_for_gil(wait) and not wait.stack for wait in waits)
+        or any(
+            _may_be_for_gil(thread.waiting_for)
+            if thread.waiting_for is not None
+            else snapshot.is_sampled or thread.wait_share + thread.idle_share >= _MIN_SHARE
+            for thread in alive
+            if thread.tid in holders
         )
     )
+
+
+def _may_be_for_gil(wait: Wait) -> bool:
+    return wait.kind is Kind.COND and wait.timed
 
 
 def _of_unknown_holders(snapshot: Snapshot) -> Iterator[tuple[Thread, Wait]]:

@@ -122,18 +122,18 @@ def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
 
 
 def is_ending(pid: int) -> bool:
-    """Return whether no thread of a process has memory any more.
+    """Return whether all threads of a process have ended or are about to.
 
     A process that ends gives its memory up first. Then its files belong to root, as if the process
-    were undumpable.
+    were undumpable. Its threads end one by one.
 
     Raises:
         OSError: The process has ended.
     """
-    directory = f"/proc/{pid}/task"
-    for tid in os.listdir(directory):
+    for tid in procfs.tids(pid):
         with suppress(OSError):  # this thread has ended
-            if _has_memory(f"{directory}/{tid}"):
+            end = procfs.thread_end(pid, tid)
+            if not (end.exits or end.is_killed):
                 return False
     return True
 

@@ -57,7 +57,7 @@ HANGS = [
     Hang(
         "stdout_lock_before_full_pipe", 3, ("stdout", "log_event", r"write\(1 -> pipe"),
         # Without debug information the C library's functions name the lock.
-        ("POSSIBLE HANG: all 6", "[24] for (stdout's FILE|libc's f)", r"write\(1 -> pipe"),
+        ("POSSIBLE HANG: all 6", "[234] for (stdout's FILE|libc's f)", r"write\(1 -> pipe"),
     ),
     Hang(
         "atomic_without_notify", 1, ("3 for g_tickets", "take_ticket", "3 already"),

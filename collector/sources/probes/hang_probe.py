@@ -42,6 +42,9 @@ _FATAL = frozenset({
 _MAX_NAMED = 3
 _NONE: Mapping[int, int] = {}
 _GIL_S = 0.03  # several times the 5 ms of sys.setswitchinterval()
+#: On a busy host a thread waits far longer for a CPU after each of its waits for the GIL.
+_MAX_GIL_S = 0.3
+_GIL_PAUSE_S = 0.001
 _COND_SIZE = 48  # bytes of a pthread_cond_t
 _PIPE = "pipe:["
 _PIPE_CALLS = frozenset({"read", "write", "readv", "writev"})
@@ -141,13 +144,14 @@ class HangProbe:
     def _wait_on_for_gil(self, of_gil: Mapping[int, int]) -> bool:
         """Return whether these threads still wait for the GIL after several of their tries."""
         time.sleep(_GIL_S)
-        left, deadline = set(of_gil), time.monotonic() + _GIL_S
+        left, deadline = set(of_gil), time.monotonic() + _MAX_GIL_S
         while left and time.monotonic() < deadline:
             for tid, moment in self._tasks.moments(sorted(left)).items():
                 call = moment.call if moment.state == "S" else None
                 wait = futex.parse_wait(self._pid, call) if call is not None else None
                 if wait is not None and 0 <= wait.address - of_gil[tid] < _COND_SIZE:
                     left.discard(tid)
+            time.sleep(_GIL_PAUSE_S if left else 0.0)
         return not left
 
     def _waits(self, alive: Collection[int]) -> dict[int, FutexWait | _PipeWait]:

@@ -86,6 +86,8 @@ def test_a_holder_that_seems_to_run_may_wait_for_the_gil(is_python: bool, source
     whole = records.snapshot((waiter, holder), ())
     snapshot = replace(whole, stacks={5: (frame,)}, source=source or whole.source)
     assert verdict.may_wait_for_gil(snapshot) is (is_python and source == "proc")
+    often = replace(snapshot, threads=(waiter, replace(holder, idle_share=0.04, wait_share=0.02)))
+    assert verdict.may_wait_for_gil(often) is is_python
     alone = replace(snapshot, threads=(holder,))
     assert not verdict.may_wait_for_gil(alone)
 
