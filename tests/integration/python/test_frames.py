@@ -206,6 +206,7 @@ def send(worker: BoundedWorker, number: signal.Signals) -> None:
     os.kill(worker.pid, number)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_the_worker_answers_that_it_may_not_read_the_process(need: Need) -> None:
     setpriv = str(need("setpriv", "util-linux"))
     nobody = [setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups"]
