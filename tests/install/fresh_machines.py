@@ -74,6 +74,7 @@ def made(release: str) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.unlink(missing_ok=True)
             shutil.copy(Path("/") / name, target)
+        (unfinished / "etc" / "hosts").write_text("127.0.0.1 localhost\n")  # as an installer does
         add_user = ["useradd", "--create-home", f"--uid={_USER_ID}", "user"]
         subprocess.run(["chroot", str(unfinished), *add_user], check=True)
         unfinished.rename(directory)
