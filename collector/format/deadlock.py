@@ -108,7 +108,13 @@ def _more(report: DeadlockReport) -> str:
 
 
 def circle(report: DeadlockReport, arrow: str = " -> ") -> str:
-    """Return the threads in the order of their waits: ``alice -> bob -> alice``."""
+    """Return the threads in the order of their waits: ``alice -> bob -> alice``.
+
+    Of threads that wait for a unit of one semaphore: ``3 threads -> sem g_slots``.
+    """
+    if report.waiters:
+        waiters = counted(len(report.waiters), "thread")
+        return f"{waiters}{arrow}{lock(report.circle[0].waits_for)}"
     names = [member.name or str(member.tid) for member in report.circle]
     if len(set(names)) < len(names):
         names = [f"{member.name}:{member.tid}".lstrip(":") for member in report.circle]
@@ -245,6 +251,10 @@ def threads(report: DeadlockReport, tids: Sequence[int]) -> str:
 def avoiding(report: DeadlockReport) -> Iterator[str]:
     """Yield what would have avoided it: the order of the locks, then what to change for it."""
     found = report.avoidance
+    if report.waiters:
+        semaphore = lock(report.circle[0].waits_for)
+        yield f"Post each unit of {semaphore} on every way out of the code that took it."
+        return
     if found.remedy is Remedy.GIVE_BACK:
         yield _given_back(report)
         return
@@ -382,6 +392,8 @@ def to_do(report: DeadlockReport) -> Iterator[str]:
 
 def _first_step(report: DeadlockReport) -> str:
     change = report.avoidance.change
+    if report.waiters:
+        return "Look first at the code that took the units."
     if change is None:
         return f"Look first at {thread(report, report.circle[0].tid)}."
     if report.avoidance.remedy is Remedy.ONE_LOCATION:

@@ -8,7 +8,7 @@ from unit.builders import records
 
 from locktop.collector.analysis.deadlock_report import reports
 from locktop.collector.format import verdict
-from locktop.collector.format.deadlock import headline
+from locktop.collector.format.deadlock import avoiding, circle, headline, to_do
 from locktop.collector.model import (
     BlockReason,
     Deadlock,
@@ -116,6 +116,11 @@ def test_threads_that_wait_for_units_wait_for_no_certain_thread() -> None:
         "DEADLOCK: 2 threads wait for sem g_slots, whose units are all taken and not posted,"
         f" for 9.00 s already (since {report.since})"
     )
+    assert circle(report) == "2 threads -> sem g_slots"
+    assert next(to_do(report)) == "Look first at the code that took the units."
+    assert [*avoiding(report)] == [
+        "Post each unit of sem g_slots on every way out of the code that took it."
+    ]
 
 
 def test_a_thread_that_wants_its_own_lock_again_waits_for_itself() -> None:
