@@ -29,8 +29,8 @@ from locktop.collector.symbols.python.interpreter import PYTHON
 _LONGEST = 1000
 #: Seconds. A shorter wait for a lock with an unknown holder says nothing.
 MIN_UNKNOWN_S = 10.0
-#: The share of waits for the GIL in a thread's time, even if each wait is followed by a long one
-#: for a CPU.
+#: Waits for the GIL have at least this share of a thread's time. On a busy host a far longer wait
+#: for a CPU follows each of them.
 _MIN_SHARE = 0.05
 _CANNOT_TELL = "cannot tell whether there is a deadlock"
 
