@@ -6,7 +6,8 @@
 Each release of Debian gets a root file system with the packages that the README names, and nothing
 else. The directory build/fresh-machines keeps these systems. Each part runs in a fresh clone,
 as a user of its own, without PYTHONUNBUFFERED. The table at the end says what passed. The output of
-each part is in a file beside it. This needs root, debootstrap and a network.
+each part is in a file beside it. As in `.ci/run`, a test that fails runs once more, alone. This
+needs root, debootstrap and a network.
 """
 
 from __future__ import annotations
@@ -168,7 +169,8 @@ def main() -> int:
             directory = clone(root, user)
             for part in arguments.parts.split(","):
                 log = WORK / f"{release}-{user}-{part}.log"
-                command, environment = command_in(root, directory, user, "make", part)
+                make = ["make", part, *(["REPEAT=1"] if part == "test" else [])]
+                command, environment = command_in(root, directory, user, *make)
                 begin = time.monotonic()
                 passed = (shows_demo if part == "demo" else runs)(command, environment, log)
                 minutes = (time.monotonic() - begin) / 60
