@@ -268,11 +268,13 @@ sizes: setup
 	LOCKTOP_SIZES=full $(BIN)/pytest tests/integration/preload/test_large_tables.py
 	$(BIN)/python bench/sizes.py
 
-# Damaged ELF files and DWARF by the thousand; a few are among the tests. FROM continues.
+# Damaged ELF files and DWARF by the thousand; a few are among the tests. FROM continues. Then all cases
+# of tests that try some of very many.
 ROUNDS_OF_FUZZ ?= 5000
 FROM ?= 1000
 fuzz: setup
 	LOCKTOP_FUZZ=$(ROUNDS_OF_FUZZ):$(FROM) $(BIN)/pytest tests/fuzz
+	LOCKTOP_THOROUGH=1 $(BIN)/pytest tests/unit/shm tests/unit/recording tests/unit/tui/screens
 
 # A coverage-guided search for recordings or streams that break the reader. Faults and new inputs go to
 # build/.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from support.source_texts import C, source_files
@@ -21,12 +22,17 @@ OLD_WORDS = re.compile(
 _C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def test_a_fresh_checkout_resolves_every_import_of_the_package() -> None:
     """Editors find ``locktop.collector`` through the links in ``locktop/``, without a build."""
     missing = set()
     for top in ("collector", "tui", "tests"):
         for path in (ROOT / top).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in ast.walk(_tree(path)):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("locktop."):
                     assert node.module is not None
                     if not _source(node.module):
@@ -55,7 +61,7 @@ def test_files_and_functions_are_short() -> None:
         text = path.read_text()
         if text.count("\n") > MAX_FILE:
             long.append(path)
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(_tree(path)):
             is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             if is_function and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION:
                 long.append(path)
@@ -76,7 +82,7 @@ def _circles(top: str) -> Iterator[str]:
     imports: dict[tuple[str, ...], dict[str, set[str]]] = {}
     for path in _python_files(top):
         importer = _module(path)
-        for imported in _imported(ast.parse(path.read_text())):
+        for imported in _imported(_tree(path)):
             pairs = zip(importer, imported, strict=False)
             common = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
             if common is not None:
@@ -106,7 +112,7 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
 def test_no_class_name_stands_for_two_things() -> None:
     files_of: dict[str, list[str]] = {}
     for path in _python_files("collector", "tui"):
-        for node in ast.parse(path.read_text()).body:
+        for node in _tree(path).body:
             if isinstance(node, ast.ClassDef):
                 files_of.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in files_of.items() if len(found) > 1} == {}
@@ -116,7 +122,7 @@ def test_names_are_terms_of_the_field() -> None:
     """No class, function, field or variable has a name of the time before the terms."""
     found = set()
     for path in _python_files("collector", "tui", "bench", "tests"):
-        for name in _defined(ast.parse(path.read_text())):
+        for name in _defined(_tree(path)):
             if OLD_WORDS.search(name.lower()):
                 found.add((str(path.relative_to(ROOT)), name))
     assert not found
@@ -162,13 +168,13 @@ def test_no_record_of_the_model_is_made_by_position() -> None:
     records = {
         node.name
         for path in _python_files("collector/model")
-        for node in ast.parse(path.read_text()).body
+        for node in _tree(path).body
         if isinstance(node, ast.ClassDef) and "Struct" in map(ast.unparse, node.bases)
     }
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in _python_files("collector", "tui")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(_tree(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in records
@@ -214,7 +220,7 @@ def test_no_test_uses_a_private_name_of_the_product() -> None:
     """Private: an attribute of another object, an import, or a text that a patch names."""
     found = set()
     for path in _python_files("tests"):
-        for name in _private_names(ast.parse(path.read_text())):
+        for name in _private_names(_tree(path)):
             if name not in PRIVATE_NAMES.keys() | OF_NAMED_TUPLES:
                 found.add((str(path.relative_to(ROOT)), name))
     assert not found

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.shared_file import SharedFile, key, record, scan, second_scan_or_error
+from support.thoroughness import some
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
@@ -179,13 +180,13 @@ def test_damaged_files_give_a_snapshot_or_an_error_line(directory: Path) -> None
     assert {type(found) for found in outcomes} == {Snapshot, LocktopError}
 
 
-def test_each_forged_number_gives_a_snapshot_or_an_error_line(directory: Path) -> None:
-    """Each 4-byte word of the header and of one thread's block becomes the largest number."""
+def test_a_forged_number_gives_a_snapshot_or_an_error_line(directory: Path) -> None:
+    """A 4-byte word of the header or of one thread's block becomes the largest number."""
     whole = rich_file()
     path = whole.save(directory)
     block = int(whole.header.threads.chunk[0])
     starts = [*range(0, whole.header.header_size, 4), *range(block, block + 330, 4)]
-    for at in starts:
+    for at in some(starts, 100):
         data = bytearray(whole.data)
         data[at : at + 4] = b"\xff\xff\xff\xff"
         path.write_bytes(data)
