@@ -88,7 +88,7 @@ def test_a_lower_level_meanwhile_ends_the_recording(start_target: StartTarget) -
 def test_only_one_command_records_a_process(start_target: StartTarget) -> None:
     target = crowd(start_target)
     with recorded_for_long(target) as first:
-        status, said = end_of(tool.start("whatif", "-p", target.pid, "-d", "1"))
+        status, said = end_of(tool.start("whatif", "-p", target.pid, "-d", "1", "--cpus", "4"))
         assert status == 2
         assert said == (
             f"locktop: another locktop (pid {first.pid}) records all holds of process"
@@ -103,7 +103,7 @@ def test_only_one_command_records_a_process(start_target: StartTarget) -> None:
 def test_a_process_at_the_level_all_is_recorded_by_several(start_target: StartTarget) -> None:
     target = crowd(start_target, "all")
     with recorded_for_long(target):
-        done = tool.run("whatif", "-p", target.pid, "-d", "1")
+        done = tool.run("whatif", "-p", target.pid, "-d", "1", "--cpus", "4")
     assert done.returncode in (0, 3), done.stderr
     assert "the level is back" not in done.stdout
     assert level(target) == "all"
@@ -111,7 +111,7 @@ def test_a_process_at_the_level_all_is_recorded_by_several(start_target: StartTa
 
 def test_the_page_says_that_the_level_is_back(start_target: StartTarget) -> None:
     target = crowd(start_target, "counting")
-    done = tool.run("whatif", "-p", target.pid, "-d", "1")
+    done = tool.run("whatif", "-p", target.pid, "-d", "1", "--cpus", "4")
     assert done.returncode in (0, 3), done.stderr
     assert re.search(r"^cost .*; the level is back$", done.stdout, re.MULTILINE)
     page = page_of(target)

@@ -23,6 +23,8 @@ from locktop.collector.model import (
 )
 
 SPAN_US = 1_000_000
+#: One change takes a third of the time that the likely ones take.
+HALF = Change(ChangeKind.HOLD, 0.5, lock=65)
 THREADS = 9
 
 
@@ -65,7 +67,7 @@ def test_the_likely_changes_of_the_worst_lock_are_tried() -> None:
 
 
 def test_the_pressure_and_the_path_are_those_of_the_lock() -> None:
-    [found] = answer(crowd(), Question(())).pressure
+    [found] = answer(crowd(), Question([HALF])).pressure
     assert found.lock == 65
     assert found.wait_share == pytest.approx(0.7 * 10 / 9, rel=0.05)
     assert len(found.wait_shares) == 8
@@ -76,9 +78,9 @@ def test_a_wait_of_several_parts_counts_in_each() -> None:
     whole = crowd()
     longer = hold(THREADS + 1, 65, SPAN_US, 1, wait_us=SPAN_US / 2)
     still = hold(THREADS + 2, 65, SPAN_US + 1, 1, wait_us=SPAN_US / 4)
-    plain = answer(whole, Question(())).pressure[0].wait_shares
+    plain = answer(whole, Question([HALF])).pressure[0].wait_shares
     changed = replace(whole, records=[*whole.records, longer], open_waits=[still])
-    [found] = answer(changed, Question(())).pressure
+    [found] = answer(changed, Question([HALF])).pressure
     more = [
         after * (THREADS + 2) - before * THREADS
         for after, before in zip(found.wait_shares, plain, strict=True)
@@ -152,18 +154,17 @@ def test_threads_that_wait_for_requests_keep_their_number() -> None:
 
 def test_a_refused_change_leaves_the_others_as_they_are() -> None:
     servers = replace(crowd(), request_shares=dict.fromkeys(range(1, THREADS + 1), 0.9))
-    few, half = Change(ChangeKind.THREADS, 2, group="worker"), Change(ChangeKind.HOLD, 0.5, lock=65)
-    found = answer(servers, Question([few, half]))
+    few = Change(ChangeKind.THREADS, 2, group="worker")
+    found = answer(servers, Question([few, HALF]))
     assert found.refusal is None
-    assert found.predictions == answer(servers, Question([half])).predictions
+    assert found.predictions == answer(servers, Question([HALF])).predictions
     assert found.refused == (RefusedChange(few, WhatIfRefusal.REQUESTS),)
     alone = answer(servers, Question([few]))
     assert (alone.refusal, alone.refused) == (WhatIfRefusal.REQUESTS, found.refused)
 
 
 def test_changes_are_not_tried_if_nothing_can_be_predicted() -> None:
-    change = Change(ChangeKind.HOLD, 0.5, lock=65)
-    found = answer(with_few_rounds(crowd()), Question([change]))
+    found = answer(with_few_rounds(crowd()), Question([HALF]))
     assert (found.refusal, found.refused) == (WhatIfRefusal.FEW, ())
 
 
@@ -175,28 +176,28 @@ def with_marks(evidence: Evidence, count: int, text: str) -> Evidence:
 
 
 def test_frequent_marks_are_the_throughput() -> None:
-    found = answer(with_marks(crowd(), 1000, "commit"), Question(()))
+    found = answer(with_marks(crowd(), 1000, "commit"), Question([HALF]))
     assert found.unit == ThroughputUnit(kind=UnitKind.MARKS, mark="commit")
     assert found.refusal is None
     assert found.rounds_per_s == pytest.approx(1000, rel=0.02)
-    halved = next(one for one in found.predictions if one.change.kind is ChangeKind.HOLD)
+    [halved] = found.predictions
     assert halved.ratio == pytest.approx(2.0, rel=0.15)
 
 
 def test_rare_marks_leave_the_rounds_as_they_are() -> None:
-    plain = answer(crowd(), Question(()))
-    assert answer(with_marks(crowd(), 90, "reload begins"), Question(())) == plain
+    plain = answer(crowd(), Question([HALF]))
+    assert answer(with_marks(crowd(), 90, "reload begins"), Question([HALF])) == plain
     assert plain.unit.kind is UnitKind.ROUNDS
 
 
 def test_a_wanted_lock_comes_before_marks() -> None:
     unit = ThroughputUnit(kind=UnitKind.LOCK, lock=65)
-    found = answer(with_marks(crowd(), 1000, "commit"), Question((), unit))
-    assert found == answer(crowd(), Question((), unit))
+    found = answer(with_marks(crowd(), 1000, "commit"), Question([HALF], unit))
+    assert found == answer(crowd(), Question([HALF], unit))
     assert (found.unit, found.refusal) == (unit, None)
 
 
 def test_wanted_marks_that_are_too_few_are_refused() -> None:
     unit = ThroughputUnit(kind=UnitKind.MARKS, mark="reload begins")
-    found = answer(with_marks(crowd(), 90, "reload begins"), Question((), unit))
+    found = answer(with_marks(crowd(), 90, "reload begins"), Question([HALF], unit))
     assert (found.unit, found.refusal) == (unit, WhatIfRefusal.FEW)
