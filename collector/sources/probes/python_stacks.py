@@ -33,10 +33,12 @@ PAUSE_S = 1.0  # seconds between two readings, and at least ten times the durati
 _PATIENCE_S = 10.0
 _TRIES = 8  # for one wait; a reading may miss a thread while threads come and go
 _MAX_KEPT = 4096  # merged stacks
-#: Seconds that a scan waits for an answer about brief waits, and how often for one lock. Such waits
-#: end before the next scan, but their lock needs a name, and some of them last long enough.
+#: Seconds that a scan waits for an answer about brief waits, how often for one lock, and the pause
+#: before each later try. Such waits end before the next scan, but their lock needs a name, and some
+#: of them last long enough.
 _BRIEF_S = 0.3
 _MAX_BRIEF = 16
+_BRIEF_PAUSE_S = 5.0
 #: Seconds that a scan waits for the first answer.
 _FIRST_S = 0.4
 #: The first samples follow each other at once. Later ones have pauses of so many seconds, and use
@@ -84,9 +86,10 @@ class PythonStacks:
         self._next_at = 0.0
         #: Whether the last scan learned the Python functions of a wait.
         self.learned = False
-        #: Locks that only brief waits can name, from the last scan; number of readings for each.
+        #: Locks that only brief waits can name, from the last scan. Number of readings for each, and
+        #: time.monotonic() of the last one.
         self._brief: Set[int] = frozenset()
-        self._tried: dict[int, int] = {}
+        self._tried: dict[int, tuple[int, float]] = {}
         self._ids: dict[Merged, int] = {}
         self._merged: dict[int, Merged] = {}
         self._next_id = FIRST_ID
@@ -161,7 +164,8 @@ class PythonStacks:
         is_time = not self._reader.asking and time.monotonic() >= self._next_at
         if answer is None and is_time and self._brief:
             for lock in self._brief:
-                self._tried[lock] = self._tried.get(lock, 0) + 1
+                tries, _ = self._tried.get(lock, (0, 0.0))
+                self._tried[lock] = tries + 1, time.monotonic()
             self._request(read_again())
             answer = self._reader.answer(_BRIEF_S)
         if answer is not None:
@@ -304,8 +308,12 @@ class PythonStacks:
         return {
             lock.id
             for lock in (snapshot.locks if waited else ())
-            if lock.id in waited and is_unnamed(lock) and self._tried.get(lock.id, 0) < _MAX_BRIEF
+            if lock.id in waited and is_unnamed(lock) and self._may_try(lock.id)
         }
+
+    def _may_try(self, lock: int) -> bool:
+        tries, tried_at = self._tried.get(lock, (0, 0.0))
+        return tries < _MAX_BRIEF or time.monotonic() >= tried_at + _BRIEF_PAUSE_S
 
     def _wanted(self, snapshot: Draft, waits: WaitKeys) -> bool:
         """Return whether Python code is in one of these waits, and the wait was not read yet."""

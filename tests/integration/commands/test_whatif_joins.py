@@ -41,6 +41,6 @@ def test_a_recording_knows_the_cpu_time_of_the_threads_that_ended(
     truth = used_s / (time.monotonic() - before_s)
     done = tool.run("whatif", str(path), "--cpus", "4", "--format", "json")
     assert done.returncode in (0, 3), done.stderr
-    # No thread lasts: the two that do only wait. On a busy host the time before and after the span,
-    # which the truth has too, may differ from the span.
+    # No thread lasts: the two that do only wait. The truth has the time around the span, too, which
+    # differs on a busy host.
     assert truth / 3 < json.loads(done.stdout)["cpus_used"] < truth * 3
