@@ -33,12 +33,11 @@ PAUSE_S = 1.0  # seconds between two readings, and at least ten times the durati
 _PATIENCE_S = 10.0
 _TRIES = 8  # for one wait; a reading may miss a thread while threads come and go
 _MAX_KEPT = 4096  # merged stacks
-#: Seconds that a scan waits for an answer about brief waits, how often for one lock, and the pause
-#: before each later try. Such waits end before the next scan, but their lock needs a name, and some
-#: of them last long enough.
+#: Seconds that a scan waits for an answer about brief waits. Such waits end before the next scan,
+#: but their lock needs a name, and some of them last long enough.
 _BRIEF_S = 0.3
-_MAX_BRIEF = 16
-_BRIEF_PAUSE_S = 5.0
+#: How often a scan tries that for one lock, and the seconds between later tries.
+_MAX_BRIEF, _BRIEF_PAUSE_S = 16, 5.0
 #: Seconds that a scan waits for the first answer.
 _FIRST_S = 0.4
 #: The first samples follow each other at once. Later ones have pauses of so many seconds, and use
@@ -86,8 +85,8 @@ class PythonStacks:
         self._next_at = 0.0
         #: Whether the last scan learned the Python functions of a wait.
         self.learned = False
-        #: Locks that only brief waits can name, from the last scan. Number of readings for each, and
-        #: time.monotonic() of the last one.
+        #: Locks that only brief waits can name, from the last scan. For each: number of readings,
+        #: and time.monotonic() of the last one.
         self._brief: Set[int] = frozenset()
         self._tried: dict[int, tuple[int, float]] = {}
         self._ids: dict[Merged, int] = {}
