@@ -53,7 +53,10 @@ def main(directories: list[str]) -> int:
 def _repeat(directory: Path, tests: list[str]) -> int:
     print(f"once more, alone: {len(tests)} failed tests of {directory}", flush=True)
     variables = (directory / "environment").read_text().split()
-    command = ["env", *variables, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests]
+    pytest = Path(sys.executable).with_name(
+        "pytest"
+    )  # as in the first run: ids may have its Python
+    command = ["env", *variables, str(pytest), "-p", "no:cacheprovider", *tests]
     return subprocess.run(command, check=False).returncode
 
 

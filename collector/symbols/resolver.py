@@ -38,6 +38,7 @@ _MAX_NOTE = 1000  # characters; a path may be longer than most names
 _TRIES = 6  # for the name of compiled code, after 1, 2, 4, ... seconds
 _HURRY_S = 0.1  # how soon hurry() is noticed
 _MAPS_AGE_S = 1.0  # the longest delay until a new library is noticed
+_LAST_NAME_S = 1.0  # read_anew() waits so long for the name that is being read
 _MAX_KEPT = 64  # modules that are found without opening their files again
 
 
@@ -89,6 +90,7 @@ class Resolver:
         self._changed = threading.Condition()
         self.version = 0
         self._busy = False
+        self._map_number = 0  # grows each time that the map is read anew
         self._held = False
         self._is_stopped = False  # by the user: addresses stay without names
         self._new = 0  # requests since the last call of left()
@@ -248,14 +250,18 @@ class Resolver:
         Stacks that have names keep them: the names are of that time.
         """
         with self._changed:
-            self._functions.clear()
-            self._lines.clear()
-            self._parts.clear()
-            self._requested.clear()
-            self._unmapped.clear()
-            self._frames, self._named, self._data = {}, set(), {}
-            self._vdso = None
+            self._map_number += 1
+            self._drop_names()
+            # The name that is being read is one of the map before.
+            self._changed.wait_for(lambda: not self._busy, _LAST_NAME_S)
+            self._drop_names()
             self._read_maps()
+
+    def _drop_names(self) -> None:
+        for kept in (self._functions, self._lines, self._parts, self._requested, self._unmapped):
+            kept.clear()
+        self._frames, self._named, self._data, self._modules = {}, set(), {}, {}
+        self._vdso = None
 
     def keep_maps(self) -> None:
         """Read the memory map no more: the process has ended, and another one may get its id."""
@@ -286,8 +292,11 @@ class Resolver:
         return self._functions or self._lines or self._parts
 
     def _run(self) -> None:
+        map_number = self._map_number
         while True:
             with self._changed:
+                if map_number != self._map_number and self._busy:
+                    self._drop_names()  # reading the last name took very long
                 self._busy = False
                 self._changed.notify_all()
                 self._changed.wait_for(self._may_go_on)
@@ -295,6 +304,7 @@ class Resolver:
                     self._jit.close()
                     return
                 self._busy = True
+                map_number = self._map_number
                 work = self._waiting().popleft()
             try:
                 work.run(work.address)
@@ -435,29 +445,12 @@ class Resolver:
     def _unnamed(self, address: int, function: str = "", link_address: int | None = None) -> Frame:
         mapping = self._space.find(address)
         if mapping is not None and mapping.is_of_the_kernel:
-            return Frame(
-                address=address,
-                function=function,
-                file=None,
-                line=None,
-                module=mapping.path,
-                offset=address - mapping.start,
-            )
+            return _frame(address, function, mapping.path, address - mapping.start)
         if mapping is None or not mapping.is_file:
-            return Frame(
-                address=address, function=function, file=None, line=None, module="", offset=address
-            )
+            return _frame(address, function, "", address)
         if link_address is None:
             link_address = address - mapping.start + mapping.offset
-        module = clean(mapping.path.rpartition("/")[2])
-        return Frame(
-            address=address,
-            function=function,
-            file=None,
-            line=None,
-            module=module,
-            offset=link_address,
-        )
+        return _frame(address, function, clean(mapping.path.rpartition("/")[2]), link_address)
 
     def _mapping(self, address: int) -> Mapping | None:
         found = self._space.find(address)
@@ -489,6 +482,12 @@ class Resolver:
             return
         if mappings:  # an exiting process has none: the old ones stay
             self._space = AddressSpace(mappings)
+
+
+def _frame(address: int, function: str, module: str, offset: int) -> Frame:
+    return Frame(
+        address=address, function=function, file=None, line=None, module=module, offset=offset
+    )
 
 
 def _release_memory() -> None:

@@ -1,6 +1,6 @@
 """Threads of three functions wait for one lock, again and again. Two of the functions have the same
 native stack; the third one is called through C. Says "ready". Each line on stdin requests the
-seconds that each function has waited."""
+seconds that each function has waited, with the waits that go on."""
 
 import json
 import os
@@ -13,23 +13,32 @@ PRICING, REFUNDING = 3, 1  # threads
 
 orders = threading.Lock()
 waited = dict.fromkeys(("price_order", "refund_order", "audit_order"), 0.0)
+waiting = {}  # by thread: function, begin
+
+
+def got_lock() -> None:
+    function, began = waiting.pop(threading.get_ident())
+    waited[function] += time.monotonic() - began
 
 
 def price_order(began: float) -> None:
+    waiting[threading.get_ident()] = "price_order", began
     with orders:
-        waited["price_order"] += time.monotonic() - began
+        got_lock()
         time.sleep(HELD_S)
 
 
 def refund_order(began: float) -> None:
+    waiting[threading.get_ident()] = "refund_order", began
     with orders:
-        waited["refund_order"] += time.monotonic() - began
+        got_lock()
         time.sleep(HELD_S)
 
 
 def audit_order(began: float) -> float:
+    waiting[threading.get_ident()] = "audit_order", began
     with orders:
-        waited["audit_order"] += time.monotonic() - began
+        got_lock()
         time.sleep(HELD_S)
     return began
 
@@ -50,5 +59,8 @@ for handle, count in ((price_order, PRICING), (refund_order, REFUNDING)):
 threading.Thread(target=audit, daemon=True).start()
 print("ready", flush=True)
 for _ in sys.stdin:
-    print(json.dumps(waited), flush=True)
+    sums = waited.copy()
+    for function, began in list(waiting.values()):
+        sums[function] += time.monotonic() - began
+    print(json.dumps(sums), flush=True)
 os._exit(0)

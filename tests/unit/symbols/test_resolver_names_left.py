@@ -6,6 +6,7 @@ import ctypes
 import os
 import time
 from collections.abc import Iterator
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -115,3 +116,28 @@ def test_locks_of_one_function_are_no_class_before_their_lines_are_known(
     is_final = True
     assert named() == ["mutex in make"] * 2
     assert classes(named()) == 1
+
+
+def test_a_name_that_is_being_read_is_not_one_of_the_next_map(
+    resolver: Resolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library was unloaded meanwhile, and another one may have its addresses."""
+    begun, may_end, load = Event(), Event(), modules.load
+
+    def slow(pid: int, mapping: memory_map.Mapping) -> modules.Module:
+        begun.set()
+        assert may_end.wait(60)
+        return load(pid, mapping)
+
+    monkeypatch.setattr(modules, "load", slow)
+    resolver.frame(IN_LIBC[0])
+    assert begun.wait(60)
+    anew = Thread(target=resolver.read_anew)
+    anew.start()
+    anew.join(0.1)  # it waits for the name
+    may_end.set()
+    anew.join()
+    assert resolver.wait()
+    assert resolver.frame(IN_LIBC[0]).function == ""
+    assert resolver.wait()
+    assert resolver.frame(IN_LIBC[0]).function != ""
