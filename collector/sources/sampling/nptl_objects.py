@@ -8,7 +8,8 @@ field differs from its value during a wait, the memory is none of these objects.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 from msgspec import Struct
 
@@ -50,6 +51,9 @@ _COOKIE = 0x6C6F636B
 _MAX_WAITERS = 1 << 22
 #: A child of a fork counts some users of its parent. Half of a pointer is a larger number.
 _LEFT_BEHIND = 64
+
+
+_Scan = Callable[[FutexWait, bytes, Collection[int]], "SyncObject | None"]
 
 
 class SyncObject(Struct, frozen=True, gc=False):
@@ -94,12 +98,22 @@ def recognised(
         return None
     if _may_be_once(wait, context) and is_once(wait.pc):
         return SyncObject(kind=Kind.ONCE, address=wait.address)
-    if glibc < FIRST_WITH_JOIN_STATES and (join := _join(wait, context, tids, glibc)):
-        return join
-    found = next(filter(None, (scan(wait, context, tids) for scan in _SCANS)), None)
-    if found is not None or not glibc:
-        return found
-    return _cond(wait, context) if glibc <= _LAST_WITH_REFS else _later_cond(wait, context)
+    return next(filter(None, (scan(wait, context, tids) for scan in _scans(glibc))), None)
+
+
+def _scans(glibc: int) -> Iterator[_Scan]:
+    """Yield the functions that recognise an object, for a version of glibc.
+
+    From 2.41 on, one of the two words of a condition looks like a semaphore. The memory before it
+    tells them apart.
+    """
+    if glibc > _LAST_WITH_REFS:
+        yield _later_cond
+    if glibc < FIRST_WITH_JOIN_STATES:
+        yield partial(_join, glibc=glibc)
+    yield from (_mutex, _sem, _barrier, _rwlock)
+    if 0 < glibc <= _LAST_WITH_REFS:
+        yield _cond
 
 
 def word_of(context: bytes) -> int:
@@ -278,7 +292,7 @@ def _rwlock_at(
     return None
 
 
-def _cond(wait: FutexWait, context: bytes) -> SyncObject | None:
+def _cond(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
     """Waiters enter one of two groups (G2 in glibc's comments) while the other (G1) is signalled.
     Bit 0 of the sequence and of the start of G1 says which one. The size of the first group is
     negative by the number of waiters that gave up in it.
@@ -302,7 +316,7 @@ def _cond(wait: FutexWait, context: bytes) -> SyncObject | None:
     return SyncObject(kind=Kind.COND, address=wait.address - at, shared=bool(refs & 1))
 
 
-def _later_cond(wait: FutexWait, context: bytes) -> SyncObject | None:
+def _later_cond(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
     """The same in glibc 2.41 and later, without references and flags of groups.
 
     The sequence alone says which group is which. A word of signals counts on from the start of G1.
@@ -325,6 +339,3 @@ def _later_cond(wait: FutexWait, context: bytes) -> SyncObject | None:
     ):
         return None
     return SyncObject(kind=Kind.COND, address=wait.address - at, shared=bool(refs & 1))
-
-
-_SCANS = (_mutex, _sem, _barrier, _rwlock)

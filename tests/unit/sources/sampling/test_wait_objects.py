@@ -216,6 +216,17 @@ def test_a_later_condition_variable_is_recognized(memory_: bytes, value: int) ->
     assert nptl_objects.recognised(wait._replace(private=False), memory_, TIDS, 41) is None
 
 
+def test_a_later_condition_variable_is_no_semaphore_without_a_unit() -> None:
+    """The other word of signals lies where a semaphore has its number of waiters."""
+    before = struct.pack("=QQiiII", 2, 0, 0, 0, 0, 1 << 3)
+    memory_ = context(before, struct.pack("=IIQ", 0, 6, 0))
+    assert nptl_objects.recognised(LATER_COND, memory_, TIDS, 41) == SyncObject(Kind.COND, 0x1000)
+    alone = context(b"", struct.pack("=IIQ", 0, 6, 0))
+    found = nptl_objects.recognised(LATER_COND, alone, TIDS, 41)
+    assert found is not None
+    assert found.kind is Kind.SEM
+
+
 @pytest.mark.parametrize(
     ("memory_", "value"),
     [
