@@ -387,6 +387,31 @@ def test_a_lock_for_which_threads_wait_too_briefly_for_python_functions_is_conte
         assert users[shared] <= turns
 
 
+PYTHON_JOINS = """
+import json, sys, threading
+last = threading.Thread(target=sys.stdin.read)
+last.start()
+joining = [threading.Thread(target=last.join) for _ in range(3)]
+for thread in joining: thread.start()
+print(json.dumps([thread.native_id for thread in joining]), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its joins do not use a lock of libc")
+def test_several_joins_of_one_python_thread_are_idle_without_the_library() -> None:
+    """They wait for one lock, too, and only their Python functions tell them from others."""
+    with Target([sys.executable, "-c", PYTHON_JOINS], {}) as target:
+        tids = [int(tid) for tid in target.truth()]
+        deadline = time.monotonic() + PATIENCE_S
+        rules: dict[int, str] = {}
+        with closing(attach(target.pid)) as source:
+            while {rules.get(tid) for tid in tids} != {"python-condition"}:
+                assert time.monotonic() < deadline, rules
+                seen = source.scan(resolve=True)
+                rules = dict(seen.why)
+        assert not any(lock.used_as_lock for lock in seen.locks)
+
+
 GIL = """
 import sys, threading
 def spin():
