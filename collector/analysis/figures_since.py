@@ -144,16 +144,16 @@ def _stacks(now: Sequence[WaitStack], before: Sequence[WaitStack]) -> tuple[Wait
 
 
 def _samples(now: Sequence[PythonShare], before: Sequence[PythonShare]) -> tuple[PythonShare, ...]:
-    earlier = {one.stack: one for one in before}
-    found = []
-    for one in now:
-        known = earlier.get(one.stack)
-        if known is not None:
-            samples, waits = one.samples - known.samples, one.waits - known.waits
-            one = replace(one, samples=max(samples, 0), waits=max(waits, 0))
-        if one.samples:
-            found.append(one)
-    return tuple(sorted(found, key=lambda one: -one.samples))
+    shares_before = {share.stack: share for share in before}
+    result = []
+    for share in now:
+        earlier = shares_before.get(share.stack)
+        if earlier is not None:
+            samples, waits = share.samples - earlier.samples, share.waits - earlier.waits
+            share = replace(share, samples=max(samples, 0), waits=max(waits, 0))
+        if share.samples:
+            result.append(share)
+    return tuple(sorted(result, key=lambda share: -share.samples))
 
 
 def _blame(now: Sequence[Blame], before: Sequence[Blame]) -> tuple[Blame, ...]:
