@@ -61,7 +61,8 @@ class MemoryKeeper:
         if source is None:
             history.earlier_waits = EarlierWaits.UNRECORDED
         self._last_ns = 0
-        self._due_ns = self._urgent_ns = 0  # when the next snapshot may be added
+        # When the next snapshot may be added: any, one with a moment, one with a deadlock.
+        self._due_ns = self._urgent_ns = self._deadlock_ns = 0
 
     def keep(
         self, snapshot: Snapshot, whole: Snapshot | None = None, taken_ns: int | None = None
@@ -85,8 +86,8 @@ class MemoryKeeper:
         if self._rings is not None:
             long_waits = self._rings.take_long_waits()
         found = self._moments.find(whole or snapshot, time_ns, long_waits)
-        is_urgent = any(one.kind is not NotableKind.MARK for one in found)
-        if time_ns < (self._urgent_ns if is_urgent else self._due_ns) and not snapshot.ended:
+        kinds = {one.kind for one in found} - {NotableKind.MARK}
+        if time_ns < self._first_ns(kinds) and not snapshot.ended:
             self._history.scanned(snapshot, time_ns)
             for one in found:
                 self._history.add_notable(one)
@@ -96,6 +97,14 @@ class MemoryKeeper:
         pause_s = max(cost_s / _CPU_SHARE, size / self._history.snapshot_rate)
         self._due_ns = time_ns + round(pause_s * 1e9)
         self._urgent_ns = time_ns + round(cost_s / _MAX_CPU_SHARE * 1e9)
+        if NotableKind.DEADLOCK in kinds:
+            self._deadlock_ns = self._urgent_ns
+
+    def _first_ns(self, kinds: set[NotableKind]) -> int:
+        """Return when a snapshot with such moments may be added."""
+        if NotableKind.DEADLOCK in kinds:  # few, and a jump to one is to show it
+            return self._deadlock_ns
+        return self._urgent_ns if kinds else self._due_ns
 
     def add_slots(self, slots: SlotBatch) -> None:
         """Add ring records of a stream, before the snapshot that came after them."""

@@ -32,6 +32,16 @@ async def settle(pilot: Pilot[int]) -> None:
         await pilot.pause()
 
 
+async def says(app: ThemedApp[int], pilot: Pilot[int], text: str) -> None:
+    """Wait until the screen shows ``text``."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if text in text_of(app).replace("\n", ""):
+            return
+        await pilot.pause()
+    raise AssertionError(f"{text!r} is not on the screen:\n{text_of(app)}")
+
+
 @dataclass
 class Screen:
     """The app under test; the test controls its feed and its clock."""
@@ -58,12 +68,7 @@ class Screen:
 
     async def says(self, text: str) -> None:
         """Wait until the screen shows ``text``; toasts come a few messages later."""
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if text in self.text.replace("\n", ""):
-                return
-            await self.pilot.pause()
-        raise AssertionError(f"{text!r} is not on the screen:\n{self.text}")
+        await says(self.app, self.pilot, text)
 
     async def resize(self, width: int, height: int) -> None:
         """Resize the terminal to another height, and wait until the screen has that height."""

@@ -189,7 +189,7 @@ def test_the_first_moment_of_an_alert_has_names(start_target: StartTarget, need:
     target = start_target("long_wait_on_request", level="contended")
     target.expect("ready")
     target.go_on("hold")
-    with Screen(need("tmux"), "-p", target.pid, width=80, height=24) as screen:
+    with Screen(need("tmux"), "-p", target.pid, width=80, height=50) as screen:
         screen.until(lambda text: "1 alert: {" in text.split("\n")[1], "the count of alerts")
         screen.until(lambda text: "g_cache_lock" in text.split("\n")[2], "the names of now")
         screen.press("{", "Home")

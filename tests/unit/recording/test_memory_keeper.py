@@ -128,6 +128,16 @@ def test_a_small_memory_reaches_as_far_back_as_a_large_one() -> None:
     assert history.times_ns()[-1] - history.times_ns()[0] > 400 * _SECOND
 
 
+def test_a_deadlock_is_kept_right_after_a_long_wait_was() -> None:
+    history = History()
+    process = _Process(history, cost_s=0.1)
+    for snapshot in (waiting(), waiting(), scenarios.deadlock()):
+        process.keeper.keep(snapshot)
+        process.now_ns += _SECOND // 10
+    (found,) = (one for one in history.notables() if one.kind is NotableKind.DEADLOCK)
+    assert history.at(found.time_ns).deadlocks
+
+
 def test_a_scan_with_an_alert_is_kept_although_another_was_kept_just_before() -> None:
     history = History()
     process = _Process(history, cost_s=0.02)

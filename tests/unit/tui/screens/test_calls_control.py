@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.driven import says, settle
 from unit.builders.function_calls import snapshot, thread_tree
 from unit.tui.screens.test_call_tree import live
 
@@ -66,15 +67,9 @@ async def test_a_replay_has_the_calls_of_the_moment() -> None:
     history.add(snapshot(), 2_000_000_000)
     app = LocktopApp(ReplayFeed(), "night", moments=history, is_replay=True, environ={})
     async with app.run_test(size=(100, 30)) as pilot:
-        from support.driven import settle
-        from support.feed import text_of
-
         await settle(pilot)
         for key in ("end", "C"):
             await pilot.press(key)
             await settle(pilot)
-        for _ in range(1000):
-            if "By time in calls 10.0s" in text_of(app):
-                break
-            await pilot.pause()
-        assert "By time in calls 10.0s" in text_of(app)
+        # Another thread reads the moment.
+        await says(app, pilot, "By time in calls 10.0s")
