@@ -40,8 +40,9 @@ MODULES := build/modules.txt
 .PHONY: list-modules
 list-modules:
 	@mkdir -p build
-	@find collector tui themes -type f -not -name '*.pyc' | LC_ALL=C sort > $(MODULES).new
-	@cmp -s $(MODULES).new $(MODULES) && rm $(MODULES).new || mv $(MODULES).new $(MODULES)
+	@new=$(MODULES).$$$$; \
+	find collector tui themes -type f -not -name '*.pyc' | LC_ALL=C sort > $$new; \
+	cmp -s $$new $(MODULES) && rm $$new || mv $$new $(MODULES)
 $(MODULES): list-modules
 
 # An editable install: Python files are used where they lie. The compiled parts are built again
