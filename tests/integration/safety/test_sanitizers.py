@@ -22,6 +22,8 @@ FAULTS = {
     "address": "heap-buffer-overflow",
     "undefined": "signed integer overflow",
 }
+#: Without the library, too, a run in some hundred shows no race: one thread ended before the other.
+_RUNS = 10
 NAMES = {"thread": "tsan", "address": "asan", "undefined": "ubsan"}
 
 
@@ -99,9 +101,12 @@ def test_a_sanitizer_reports_the_same_faults_with_the_library(
 ) -> None:
     program = sanitized("has_three_faults", compiler, sanitizer, is_shared, tmp_path)
     for preload in [{}, preload_environment("all")]:
-        _, _, errors = outcome([program], preload, **NO_LEAKS)
+        for _ in range(_RUNS):
+            _, _, errors = outcome([program], preload, **NO_LEAKS)
+            assert "double lock" not in errors
+            if FAULTS[sanitizer] in errors:
+                break
         assert FAULTS[sanitizer] in errors
-        assert "double lock" not in errors
 
 
 @each_runtime
