@@ -2,10 +2,65 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
 
+import pytest
+import textual
 from support.pty_tool import PtyTool
+
+#: What the driver uses of Textual's private parts: a module, and a name in it.
+_PRIVATE_PARTS = (
+    *(("textual._ansi_sequences", name) for name in ("SYNC_START", "SYNC_END")),
+    *(("textual._xterm_parser", f"XTermParser.{name}") for name in ("feed", "tick")),
+    *(
+        ("textual.drivers.linux_driver", f"LinuxDriver.{name}")
+        for name in (
+            *("write", "run_input_thread", "process_message", "disable_input", "close"),
+            *("start_application_mode", "stop_application_mode", "_get_terminal_size"),
+            *("_request_terminal_sync_mode_support", "_sigtstp_application"),
+            *("_sigcont_application", "_enable_mouse_support", "_disable_mouse_support"),
+            *("_patch_lflag", "_patch_iflag"),
+        )
+    ),
+)
+_CHANGED = (
+    f"Textual {textual.__version__} has changed {{}}, which tui/terminal/driver.py uses:"
+    " see docs/internals/adr/0008-output-below-textual.md"
+)
+
+
+def _has(module: str, name: str) -> bool:
+    try:
+        part: object = importlib.import_module(module)
+    except ImportError:
+        return False
+    for attribute in name.split("."):
+        part = getattr(part, attribute, None)
+    return part is not None
+
+
+@pytest.mark.parametrize(("module", "name"), _PRIVATE_PARTS)
+def test_textual_has_the_private_parts(module: str, name: str) -> None:
+    assert _has(module, name), _CHANGED.format(f"{module}: {name}")
+
+
+def test_textual_sends_and_parses_as_the_driver_expects() -> None:
+    sequences = importlib.import_module("textual._ansi_sequences")
+    parser = importlib.import_module("textual._xterm_parser").XTermParser
+    sent = (sequences.SYNC_START, sequences.SYNC_END)
+    assert sent == ("\x1b[?2026h", "\x1b[?2026l"), _CHANGED.format("SYNC_START or SYNC_END")
+    assert list(inspect.signature(parser).parameters) == ["debug"], _CHANGED.format("XTermParser")
+    keys = [event.key for event in parser(False).feed("a\x1b[A")]
+    assert keys == ["a", "up"], _CHANGED.format("XTermParser.feed()")
+
+
+def test_a_private_part_that_is_missing_is_noticed() -> None:
+    assert not _has("textual._no_such_module", "SYNC_START")
+    assert not _has("textual._xterm_parser", "XTermParser.no_such_method")
+
 
 #: The writer handles its signal only after the end of the patience, as an unscheduled thread.
 _LATE = """
