@@ -1,10 +1,9 @@
-"""Puts the grid of fights for a lock into docs/overhead.md.
+"""Prints the grid of fights for a lock as a table in Markdown.
 
-python bench/contention_table.py docs/overhead.md GRID.json ...
+python bench/contention_table.py GRID.json ...
 
 Each file is the output of `locktop bench --contention --beside before=LIBRARY mutrace=LIBRARY
---json`. The text between the two marks is replaced. Several files with the same points give the
-median of their medians.
+--json`. Several files with the same points give the median of their medians.
 """
 
 from __future__ import annotations
@@ -12,13 +11,10 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-import textwrap
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-BEGIN, END = "<!-- the grid begins -->\n", "<!-- the grid ends -->\n"
-COLUMNS = 100
 BUDGET = 0.95
 
 #: (kind, threads, inside_ns) -> times without -> library -> medians, one for each file
@@ -71,8 +67,8 @@ def outcome(figures: Figures) -> str:
     )
 
 
-def main(page: Path, paths: list[Path]) -> None:
-    """Read the grids, then write."""
+def main(paths: list[Path]) -> None:
+    """Read the grids, then print."""
     documents = [json.loads(path.read_text()) for path in paths]
     figures = figures_of(documents)
     here = documents[0]["machine"]
@@ -80,14 +76,8 @@ def main(page: Path, paths: list[Path]) -> None:
         f"{here['processor']}, {here['cpus']} CPUs, {here['libc']};"
         f" {documents[0]['rounds']} rounds."
     )
-    text = page.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        sys.exit(f"the page has no lines {BEGIN.strip()} and {END.strip()}")
-    prose = textwrap.fill(f"{machine} {outcome(figures)}", COLUMNS, break_on_hyphens=False)
-    page.write_text(f"{before}{begin}\n{prose}\n\n{table(figures)}\n\n{end}{after}")
+    print(f"{machine} {outcome(figures)}\n\n{table(figures)}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]])
+    main([Path(name) for name in sys.argv[1:]])

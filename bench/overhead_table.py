@@ -2,8 +2,8 @@
 
 python bench/overhead_table.py docs/overhead.md [ARGUMENT of `locktop bench` ...]
 
-The text between the two marks is replaced. A run takes some minutes. Other
-work on the machine is in the figures.
+The text between the two marks is replaced, by the budgets and the ratios. A run takes some minutes.
+Other work on the machine is in the figures.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pathlib import Path
 
 BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"
 #: The operations of the page. A page with all of them would be too long to read.
-OPERATIONS = ("mutex", "read", "spin", "sem", "custom", "deep-wait", "deep-timeout", "trace")
+OPERATIONS = ("mutex", "read", "spin", "sem", "deep-wait", "deep-timeout", "trace")
+#: The further tables are for those who run the bench.
+LAST = "\nNanoseconds, median"
 COLUMNS = 100
 
 
@@ -41,7 +43,7 @@ def main(path: Path, arguments: list[str]) -> None:
     replaced(path.read_text(), "")  # finds a missing mark before minutes are spent
     command = [sys.executable, "-m", "locktop.tui", "bench", "--markdown", *arguments]
     table = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    path.write_text(replaced(path.read_text(), wrapped(table)))
+    path.write_text(replaced(path.read_text(), wrapped(table.partition(LAST)[0])))
 
 
 if __name__ == "__main__":
