@@ -11,7 +11,7 @@ import pytest
 import textual
 from support.pty_tool import PtyTool
 
-#: What the driver uses of Textual's private parts: a module, and a name in it.
+#: The private parts of Textual that the driver uses: a module, and a name in it.
 _PRIVATE_PARTS = (
     *(("textual._ansi_sequences", name) for name in ("SYNC_START", "SYNC_END")),
     *(("textual._xterm_parser", f"XTermParser.{name}") for name in ("feed", "tick")),
