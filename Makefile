@@ -176,7 +176,7 @@ CROWD ?= 500
 stream-bench: setup
 	PYTHONPATH=tests $(BIN)/python bench/stream.py $(CROWD)
 
-# The pictures of README.md and docs/guide.md, from the real screen over real programs.
+# The pictures of README.md and docs/guide/, from the real screen over real programs.
 .PHONY: pictures
 pictures: setup
 	$(BIN)/python bench/screen_svg.py docs/screen.svg

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/guide.md: the real screen over the programs of the incidents.
+"""Draws the pictures of docs/guide/: the real screen over the programs of the incidents.
 
 PYTHONPATH=tests python bench/incident_svg.py docs
 

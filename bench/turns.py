@@ -1,4 +1,4 @@
-"""Compares what a busy crowd costs two versions of the tool, which take turns (docs/overhead.md).
+"""Compares what a busy crowd costs two versions of the tool, which take turns (CONTRIBUTING.md).
 
     .venv/bin/python bench/turns.py BEFORE NOW [THREADS [ROUNDS]]
 

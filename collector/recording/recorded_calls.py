@@ -13,7 +13,7 @@ from locktop.collector.model import Notable, Snapshot, WaitRecord
 from locktop.collector.recording.moments import Moments
 
 #: Seconds until the next snapshot with function calls, for each node of the trees and each thread.
-#: So the calls take about one percent of a CPU (docs/overhead.md); and at most.
+#: So the calls take about one percent of a CPU; and at most.
 _PAUSE_S, _MAX_PAUSE_S = 0.001, 30.0
 #: How far before a moment its function calls are searched.
 _SEARCH_NS = round((_MAX_PAUSE_S + 5.0) * 1e9)

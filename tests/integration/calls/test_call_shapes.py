@@ -176,7 +176,7 @@ def test_a_child_begins_with_the_open_calls(start_target: StartTarget) -> None:
 
 
 def test_a_program_with_stacks_of_its_own_goes_on(run: Run) -> None:
-    """The times and the callers are not exact: docs/limits.md says why."""
+    """The times and the callers are not exact: docs/calls.md says why."""
     found, tree = run("contexts")
     leaves = sum(count for path, count in found.items() if path.endswith("leaf"))
     assert leaves + tree.left_out == 3 * N - 1
