@@ -18,7 +18,8 @@ from locktop.collector.model import (
     Thread,
     WaitStack,
 )
-from locktop.collector.model.figures import Figure
+from locktop.collector.model.figures import Figure, grown
+from locktop.collector.model.lock_figures import growth
 
 #: Each scan measures the rate of the clock anew, with at most this error.
 _RATE_ERROR = 1e-4
@@ -86,30 +87,23 @@ def is_same_lock(lock: Lock, before: Lock | None) -> bool:
 def _lock(lock: Lock, before: Lock | None) -> Lock:
     if before is None or not is_same_lock(lock, before):
         return lock
-    wait_s, hold_s = lock.wait_s - before.wait_s, _less(lock.hold_s, before.hold_s)
-    wait_s = max(wait_s, 0.0)
+    figures = growth(lock, before)
+    wait_s, hold_s = figures["wait_s"], figures["hold_s"]
     is_longest_known = _is_longer(lock.wait_max_s, before.wait_max_s)
     hold_max_s = lock.hold_max_s
     if hold_s is not None and hold_max_s is not None and before.hold_max_s is not None:
         is_known = _is_longer(hold_max_s, before.hold_max_s)
         hold_max_s = hold_max_s if is_known else min(hold_max_s, hold_s)
     stacks = _stacks(lock.wait_stacks, before.wait_stacks)
+    figures["idle_s"] = _idle_s(lock, wait_s, stacks)
     return replace(
         lock,
-        acquisitions=_less(lock.acquisitions, before.acquisitions),
-        contended=lock.contended - before.contended,
-        trylock_failed=_less(lock.trylock_failed, before.trylock_failed),
-        wait_s=wait_s,
+        **figures,
         wait_max_s=lock.wait_max_s if is_longest_known else min(lock.wait_max_s, wait_s),
         wait_max_is_bound=not is_longest_known and wait_s > 0.0,
-        hold_s=hold_s,
-        hold_timed=lock.hold_timed - before.hold_timed,
         hold_max_s=hold_max_s,
         wait_stacks=stacks,
         blame=_blame(lock.blame, before.blame),
-        signals=_less(lock.signals, before.signals),
-        unheard=_less(lock.unheard, before.unheard),
-        idle_s=_idle_s(lock, wait_s, stacks),
         wait_histogram=histogram_since(lock.wait_histogram, before.wait_histogram),
         hold_histogram=histogram_since(lock.hold_histogram, before.hold_histogram),
         wait_error_s=math.sqrt(max(lock.wait_error_s**2 - before.wait_error_s**2, 0.0)),
@@ -197,8 +191,8 @@ def _thread(thread: Thread, before: Thread | None) -> Thread:
         thread,
         wait_s=wait_s,
         cpu_s=thread.cpu_s - before.cpu_s,
-        acquisitions=_less(thread.acquisitions, before.acquisitions),
-        contended=_less(thread.contended, before.contended),
+        acquisitions=grown(before.acquisitions, thread.acquisitions),
+        contended=grown(before.contended, thread.contended),
         wait_histogram=histogram_since(thread.wait_histogram, before.wait_histogram),
     )
 
@@ -210,8 +204,3 @@ def histogram_since(now: Histogram | None, before: Histogram | None) -> Histogra
 
 def _shrank(before: Figure | None, now: Figure | None) -> bool:
     return before is not None and now is not None and now < before
-
-
-def _less(now: Figure | None, before: Figure | None) -> Figure | None:
-    """Return the growth of a figure; None if one of both scans did not measure the figure."""
-    return max(now - before, 0) if now is not None and before is not None else None

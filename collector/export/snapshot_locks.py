@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from locktop.collector.export.snapshot_fields import (
     HOLD_P50,
@@ -25,6 +25,7 @@ from locktop.collector.export.snapshot_fields import (
 from locktop.collector.export.snapshot_histograms import HistogramEntry
 from locktop.collector.export.snapshot_threads import ActivityEntry
 from locktop.collector.model import CONTENTION_KINDS, WAITS_ALONE, Kind
+from locktop.collector.model.lock_figures import LockFigures
 
 
 class StackInterval(Struct, kw_only=True, gc=False):
@@ -112,17 +113,9 @@ class LockInsideEntry(Struct, kw_only=True, gc=False):
     pressure_slice_s: Annotated[Number, meaning("Seconds of one slice of the pressure.")] = 0.0
 
 
-class LockInterval(Struct, kw_only=True, gc=False):
+class LockInterval(LockFigures, kw_only=True, frozen=True, gc=False):
     """The part of a lock's or a class's figures from between the two scans of -d."""
 
-    acquisitions: Annotated[int | None, meaning("Acquisitions.")]
-    contended: Annotated[int, meaning("Acquisitions after a wait.")]
-    trylock_failed: Annotated[int | None, meaning("Failed trylocks.")]
-    signals: Annotated[int | None, meaning("Signals, broadcasts or posts.")]
-    hold_timed: Annotated[int, meaning("Holds that were timed.")]
-    wait_s: Annotated[Number, meaning("Seconds waited.")]
-    hold_s: Annotated[Number | None, meaning("Seconds held.")]
-    idle_s: Annotated[Number, meaning("Seconds of idle waits.")]
     wait_p50_s: Annotated[Number | None, WAIT_P50] = None
     wait_p99_s: Annotated[Number | None, WAIT_P99] = None
     hold_p50_s: Annotated[Number | None, HOLD_P50] = None
@@ -152,27 +145,29 @@ class TakenUnitsEntry(Struct, kw_only=True, gc=False):
     ended: Annotated[Count, meaning("Units of ended threads of which no more is known.")] = 0
 
 
-class LockEntry(
-    Struct, kw_only=True, gc=False, rename={"class_name": "class", "holder_activity": "holder_now"}
-):
-    """A lock. The figures cover the time since the process started, or since sampling began."""
+# msgspec lets a record that changes have the fields of one that does not; mypy knows dataclasses.
+class _NamedFigures(LockFigures, frozen=False, gc=False):  # type: ignore[misc]
+    """The keys that stand before the figures."""
 
     id: Annotated[LockId, meaning("The id of the lock in this document.")]
-    address: Annotated[Address, meaning("The address of the lock.")] = NO_ADDRESS
     kind: Annotated[Kind, meaning("The kind of the lock.")]
+    name: Annotated[str, meaning("The name: given, else of the variable, else of the source.")]
+    address: Annotated[Address, meaning("The address of the lock.")] = NO_ADDRESS
     type: Annotated[
         str,
         meaning("A futex: the type that the functions of its waiters tell, such as Rust Mutex."),
     ] = ""
-    name: Annotated[str, meaning("The name: given, else of the variable, else of the source.")]
-    acquisitions: Annotated[Count | None, meaning("How often threads took the lock.")] = None
-    contended: Annotated[Count, meaning("How often threads took the lock after a wait.")] = 0
-    trylock_failed: Annotated[Count | None, meaning("How often a trylock failed.")] = None
-    signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")] = (
-        None
-    )
-    unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")] = None
-    wait_s: Annotated[Number, meaning("Seconds waited; present waits included.")]
+
+
+class LockEntry(  # type: ignore[misc]
+    _NamedFigures,
+    kw_only=True,
+    frozen=False,
+    gc=False,
+    rename={"class_name": "class", "holder_activity": "holder_now"},
+):
+    """A lock. The figures cover the time since the process started, or since sampling began."""
+
     wait_error_s: Annotated[
         Number, meaning("Sampled: one standard deviation of wait_s in seconds.")
     ] = 0.0
@@ -184,11 +179,6 @@ class LockEntry(
         HistogramEntry | None, meaning("The waits in contended by length.")
     ] = None
     idle: Annotated[bool | UnsetType, IDLE_LOCK] = UNSET
-    idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")] = 0.0
-    hold_s: Annotated[
-        Number | None, meaning("Seconds held: exact if all holds were timed, else scaled up.")
-    ] = None
-    hold_timed: Annotated[Count, meaning("How many holds were timed.")] = 0
     hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")] = None
     hold_p50_s: Annotated[Number | None, HOLD_P50] = None
     hold_p99_s: Annotated[Number | None, HOLD_P99] = None
@@ -196,14 +186,18 @@ class LockEntry(
         HistogramEntry | None,
         meaning("The holds in hold_timed by length; only if a thread ever waited for the lock."),
     ] = None
-    holders: Annotated[list[Tid], meaning("The tids of the present holders.")] = []
-    waiters: Annotated[list[Tid], meaning("The tids of the present waiters, longest first.")] = []
+    holders: Annotated[list[Tid], meaning("The tids of the present holders.")] = field(
+        default_factory=list
+    )
+    waiters: Annotated[list[Tid], meaning("The tids of the present waiters, longest first.")] = (
+        field(default_factory=list)
+    )
     wait_stacks: Annotated[
         list[WaitStackEntry], meaning("Where the waits came from, most wait first.")
-    ] = []
+    ] = field(default_factory=list)
     blame: Annotated[
         list[BlameEntry], meaning("The waiting time by the holder that caused it.")
-    ] = []
+    ] = field(default_factory=list)
     blame_roots: Annotated[
         list[BlameRootEntry] | UnsetType,
         meaning("The same by the end of each chain; only if a holder waited for a lock itself."),
@@ -239,28 +233,24 @@ class LockEntry(
             self.idle = self.kind not in CONTENTION_KINDS
 
 
-class LockClassEntry(Struct, kw_only=True, gc=False):
-    """At least two locks of one name and kind. The figures are sums over the locks."""
+class _NamedSums(LockFigures, frozen=False, gc=False):  # type: ignore[misc]
+    """The keys of a class that stand before the figures."""
 
     name: Annotated[str, meaning("The common name; indexes are empty.")]
     kind: Annotated[Kind, meaning("The kind of the locks.")]
     instances: Annotated[Count, meaning("How many locks the class has.")]
     destroyed: Annotated[Count, meaning("How many of the locks the program destroyed.")]
     locks: Annotated[list[LockId], meaning("The ids of the locks with most wait, at most 64.")]
-    acquisitions: Annotated[Count | None, meaning("How often threads took the locks.")]
-    contended: Annotated[Count, meaning("How often threads took the locks after a wait.")]
-    trylock_failed: Annotated[Count | None, meaning("How often a trylock failed.")]
-    signals: Annotated[Count | None, meaning("Signals, broadcasts or posts by this process.")]
-    unheard: Annotated[Count | None, meaning("Of the signals, those without a waiter.")]
-    wait_s: Annotated[Number, meaning("Seconds waited.")]
+
+
+class LockClassEntry(_NamedSums, kw_only=True, frozen=False, gc=False):  # type: ignore[misc]
+    """At least two locks of one name and kind. The figures are sums over the locks."""
+
     unheld_wait_s: Annotated[Number | None, UNHELD_WAIT] = None
     wait_max_s: Annotated[Number, meaning("Seconds of the longest wait.")]
     wait_p50_s: Annotated[Number | None, WAIT_P50] = None
     wait_p99_s: Annotated[Number | None, WAIT_P99] = None
     idle: Annotated[bool, IDLE_LOCK]
-    idle_s: Annotated[Number, meaning("Of wait_s, the seconds of idle waits.")]
-    hold_s: Annotated[Number | None, meaning("Seconds held.")]
-    hold_timed: Annotated[Count, meaning("How many holds were timed.")]
     hold_max_s: Annotated[Number | None, meaning("Seconds of the longest timed hold.")]
     hold_p50_s: Annotated[Number | None, HOLD_P50] = None
     hold_p99_s: Annotated[Number | None, HOLD_P99] = None

@@ -26,3 +26,8 @@ def longest(times_s: Iterable[float | None]) -> float | None:
             return None
         found = max(found, time_s)
     return found
+
+
+def grown(before: Figure | None, now: Figure | None) -> Figure | None:
+    """Return the growth of a figure, at least 0; None if one of both was not measured."""
+    return max(now - before, 0) if now is not None and before is not None else None

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from locktop.collector.model.figures import longest, total
 from locktop.collector.model.histograms import Histogram, merged, percentile_s
 from locktop.collector.model.kinds import Kind, ThreadState
+from locktop.collector.model.lock_figures import LOCK_FIGURES, LockFigures
 from locktop.collector.model.locks import Lock, LockRates
 from locktop.collector.model.threads import Thread, TimeSplit, Wait
 
+if TYPE_CHECKING:
 
-class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached properties
+    class _LazySums(LockFigures, kw_only=True, frozen=True):
+        wait_s: float = 0.0
+
+else:
+
+    class _LazySums(Struct, frozen=True, dict=True):  # dict: for the sums
+        """Figures that are sums over ``members``. Many scans need none, so each is made late."""
+
+        def __getattr__(self, name: str) -> object:
+            if name not in LOCK_FIGURES:
+                raise AttributeError(name)
+            figure = total(getattr(member, name) for member in self.members)
+            self.__dict__[name] = figure
+            return figure
+
+
+class LockClass(_LazySums, frozen=True, dict=True):
     """At least two locks of one kind and one name. Figures are sums, named as in Lock.
 
-    A sum is None if the figure of a lock was not measured. Many scans need no sums, so each is made
-    when it is needed.
+    A sum is None if the figure of a lock was not measured.
     """
 
     name: str  # indexes left empty: shards[].mu
@@ -30,36 +48,6 @@ class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached propert
     def destroyed(self) -> int:
         """The number of ``locks`` that are destroyed."""
         return sum(lock.destroyed for lock in self.members)
-
-    @cached_property
-    def acquisitions(self) -> int | None:
-        """As in Lock."""
-        return total(lock.acquisitions for lock in self.members)
-
-    @cached_property
-    def contended(self) -> int:
-        """As in Lock."""
-        return sum(lock.contended for lock in self.members)
-
-    @cached_property
-    def trylock_failed(self) -> int | None:
-        """As in Lock."""
-        return total(lock.trylock_failed for lock in self.members)
-
-    @cached_property
-    def signals(self) -> int | None:
-        """As in Lock."""
-        return total(lock.signals for lock in self.members)
-
-    @cached_property
-    def unheard(self) -> int | None:
-        """As in Lock."""
-        return total(lock.unheard for lock in self.members)
-
-    @cached_property
-    def wait_s(self) -> float:
-        """As in Lock."""
-        return sum(lock.wait_s for lock in self.members)
 
     @cached_property
     def unheld_wait_s(self) -> float | None:
@@ -76,16 +64,6 @@ class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached propert
         """As in Lock."""
         longest_s = self.wait_max_s
         return any(lock.wait_max_is_bound and lock.wait_max_s == longest_s for lock in self.members)
-
-    @cached_property
-    def hold_s(self) -> float | None:
-        """As in Lock."""
-        return total(lock.hold_s for lock in self.members)
-
-    @cached_property
-    def hold_timed(self) -> int:
-        """As in Lock."""
-        return sum(lock.hold_timed for lock in self.members)
 
     @cached_property
     def hold_max_s(self) -> float | None:
@@ -149,11 +127,6 @@ class LockClass(Struct, frozen=True, dict=True):  # dict: for the cached propert
     def idle(self) -> bool:
         """Whether every lock of the class is idle."""
         return all(lock.idle for lock in self.members)
-
-    @cached_property
-    def idle_s(self) -> float:
-        """As in Lock."""
-        return sum(lock.idle_s for lock in self.members)
 
     @property
     def counted_wait_s(self) -> float:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from locktop.collector.model.histograms import KeptHistogram, percentile_s
 from locktop.collector.model.inside import LockInside
 from locktop.collector.model.kinds import CONTENTION_KINDS, Kind
+from locktop.collector.model.lock_figures import LockFigures
 from locktop.collector.model.threads import LockUse, TakenUnits, ThreadActivity
 
 
@@ -189,12 +190,10 @@ WAITS_ALONE = LockRates(acquisitions=None, contended=None, hold=None, signals=No
 LOADER_LOCK = "loader's lock"
 
 
-class Lock(Struct, frozen=True, gc=False):
+class Lock(LockFigures, frozen=True, gc=False):
     """One lock. All counters cover the time since the process started.
 
-    Samples show waits alone. So ``acquisitions``, ``trylock_failed``, ``signals``, ``unheard``,
-    ``hold_s`` and ``hold_max_s`` of a sampled lock are None. Its ``contended`` counts the waits
-    that samples showed.
+    Of a sampled lock, ``contended`` counts the waits that samples showed.
     """
 
     id: int
@@ -202,21 +201,12 @@ class Lock(Struct, frozen=True, gc=False):
     kind: Kind
     #: given by the program, else the data symbol, else the contended function, else the address
     name: str
-    acquisitions: int | None
-    contended: int
-    trylock_failed: int | None
-    wait_s: float  # seconds waited by all threads, with the waits that go on
     wait_max_s: float
-    hold_s: float | None  # seconds held: exact if hold_timed == acquisitions, else scaled up
-    hold_timed: int  # number of holds that were timed
-    hold_max_s: float | None  # seconds, of the timed holds
+    hold_max_s: float | None  # seconds, of the timed holds; None: not measured
     holders: tuple[int, ...]  # tids
     waiters: tuple[int, ...]  # thread ids, the longest wait first
     wait_stacks: tuple[WaitStack, ...]  # the longest total wait first
     blame: LockBlame = ()
-    #: by threads of this process: posts of a semaphore, signals and broadcasts of a condition
-    signals: int | None = 0
-    unheard: int | None = 0  # condition: a lower bound of the signals without a waiter
     destroyed: bool = False
     rates: LockRates = LockRates()
     recursive: bool = False  # its holder may acquire it again
@@ -238,7 +228,6 @@ class Lock(Struct, frozen=True, gc=False):
     #: semaphore: who took its units; None: not all units are taken, or it is not known
     taken_units: TakenUnits | None = None
     idle: bool = False  # all known waits were for work
-    idle_s: float = 0.0  # the part of ``wait_s`` in waits for work
     wait_error_s: float = 0.0  # sampled: one standard deviation of ``wait_s``, in seconds
     holder_activity: ThreadActivity | None = (
         None  # activity of a holder, if threads wait and a holder is known

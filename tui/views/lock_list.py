@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from locktop.collector.format import activity
 from locktop.collector.format.lock_kind import kind_word
 from locktop.collector.format.snapshot_index import SnapshotIndex, is_contention
 from locktop.collector.model import ActivityState, Lock, LockClass
+from locktop.collector.model.lock_figures import figure_columns
 from locktop.tui.views import row_groups
 from locktop.tui.views.cells import PARTS_OF_LAST_MINUTE as PARTS
 from locktop.tui.views.cells import count, duration, fit_right, percent, sparkline
@@ -103,7 +105,23 @@ def columns(
         Column(LAST_MINUTE, PARTS, lambda lock: _last_minute(index, lock), from_width=220),
         _figure("ACQ/s", 5, lambda lock: index.waited(count(lock.rates.acquisitions)), 150),
         Column("HELD AT", _AT_WIDTH, lambda lock: _held_at(index, lock), grow=4, from_width=158),
+        *_declared_columns(),
     )
+
+
+def _declared_columns() -> Iterator[Column[LockRow]]:
+    """The columns that figures have by their declaration (collector/model/lock_figures.py)."""
+    for name, column, is_time in figure_columns():
+        text = partial(_duration_of, name) if is_time else partial(_count_of, name)
+        yield _figure(column.title, column.width, text, column.from_width)
+
+
+def _count_of(name: str, lock: LockRow) -> str:
+    return count(getattr(lock, name))
+
+
+def _duration_of(name: str, lock: LockRow) -> str:
+    return duration(getattr(lock, name))
 
 
 def _last_minute(index: SnapshotIndex, lock: LockRow) -> Cell:

@@ -12,6 +12,7 @@ from textual.containers import Container, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from locktop.collector.model.lock_figures import figure_columns
 from locktop.tui.bindings import help_lines, keys_of, tree_help_lines
 from locktop.tui.keymap import KeyTable
 from locktop.tui.screen_actions import ScreenActions
@@ -36,6 +37,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("HOLD~", "mean time held; from a sample where not all were timed"),
     ("WAIT50 99", "half of the waits, or 99 of 100, were at most so long"),
     ("HOLD50 99", "the same of the timed holds"),
+    *((column.title, column.help) for _, column, _ in figure_columns()),
     ("LAST MINUTE", "waiting in parts of 5 s, the tallest is the most of this row"),
     ("SINCE", "how long the thread has been waiting"),
     ("WAIT%", "share of the last interval that waited for held locks"),

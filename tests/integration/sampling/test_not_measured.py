@@ -51,7 +51,7 @@ def test_samples_show_no_counts_and_no_hold_times(start_unprepared: StartTarget)
     whole = document(seen, seen)
     assert _nulls(whole["locks"]) >= set(_OF_LOCKS)
     assert _nulls([lock["interval"] for lock in whole["locks"]]) == {
-        "acquisitions", "trylock_failed", "signals", "hold_s", *_PERCENTILES,
+        "acquisitions", "trylock_failed", "signals", "unheard", "hold_s", *_PERCENTILES,
     }  # fmt: skip
     nulls = _nulls([thread["interval"] for thread in whole["threads"]])
     assert nulls - _PERCENTILES == set(_OF_THREADS)

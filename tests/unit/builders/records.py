@@ -131,7 +131,21 @@ def thread(tid: int, name: str, state: ThreadState, **more: object) -> Thread:
 
 def lock(id: int, name: str, kind: Kind = Kind.MUTEX, **more: object) -> Lock:
     made = Lock(
-        id, 0x55D0_0000_1000 + id * 64, kind, name, 0, 0, 0, 0.0, 0.0, 0.0, 0, 0.0, (), (), ()
+        id,
+        0x55D0_0000_1000 + id * 64,
+        kind,
+        name,
+        wait_max_s=0.0,
+        hold_max_s=0.0,
+        holders=(),
+        waiters=(),
+        wait_stacks=(),
+        acquisitions=0,
+        trylock_failed=0,
+        signals=0,
+        unheard=0,
+        wait_s=0.0,
+        hold_s=0.0,
     )
     made = replace(made, idle=kind not in CONTENTION_KINDS, **more)
     return replace(made, idle_s=made.wait_s if made.idle else 0.0)

@@ -235,7 +235,7 @@ def test_a_figure_that_was_not_measured_is_null_and_read_as_none(
     for lock in (*whole["locks"], *whole["lock_classes"]):
         assert {name: lock[name] for name in _NOT_SAMPLED} == dict.fromkeys(_NOT_SAMPLED)
         assert [key for key, value in lock["interval"].items() if value is None] == [
-            "acquisitions", "trylock_failed", "signals", "hold_s", *_PERCENTILES,
+            "acquisitions", "trylock_failed", "signals", "unheard", "hold_s", *_PERCENTILES,
         ]  # fmt: skip
         assert isinstance(lock["contended"], int)
         assert lock["hold_timed"] == 0
