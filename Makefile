@@ -196,9 +196,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p locktop
 	$(BIN)/mypy tests/conftest.py tests/support tests/unit/builders tests/integration tests/glibc \
-	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants tests/install
+	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants tests/lint tests/install
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
+	PYTHONPATH=tests $(BIN)/python -m lint
 
 format: setup
 	$(BIN)/ruff check --fix-only --quiet .

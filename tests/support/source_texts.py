@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from support.documents import ROOT
@@ -37,6 +38,12 @@ class Comment:
     follows_code: bool
 
 
+@cache
+def syntax_nodes(source: str) -> tuple[ast.AST, ...]:
+    """Return all nodes of a Python file, the module first. Several readers share them."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def source_files(roots: Iterable[str]) -> list[Path]:
     """Return the files of Python and C in ``roots``, as paths below the root."""
     found = (path for root in roots for path in (ROOT / root).rglob("*"))
@@ -55,7 +62,7 @@ def texts(path: Path, source: str) -> Iterator[tuple[int, str]]:
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
     """Yield the docstrings of a Python file as Markdown, each with its first line."""
     owners = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    for node in ast.walk(ast.parse(source)):
+    for node in syntax_nodes(source):
         if isinstance(node, owners) and (text := ast.get_docstring(node)):
             yield node.body[0].lineno, "\n".join(_markdown(text))
 

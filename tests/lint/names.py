@@ -1,0 +1,74 @@
+"""Names in the code are terms of the field, and tests use public names alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from support.source_texts import syntax_nodes
+
+from lint.finding import Fault
+
+#: Words that the project used before it took the field's terms, as parts of a name.
+OLD_WORDS = re.compile(
+    r"(^|_)(look|looked|told|shown|asked|knots?|judged|around|spent|outside|births|lineage"
+    r"|neighbours?|alarms?|unseen|picture|at_least|for_s|blockers?|bare|places?)(_|$)"
+)
+_C_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.DOTALL)
+#: Private names that tests may read, each with the reason.
+PRIVATE_NAMES = {
+    "_background_screens": "Textual has no public way to the screens below a transparent one",
+    "_context": "Textual has no public way to handle a message as another widget does",
+    "_character_to_key": "Textual has no public way from a character to the name of its key",
+    "_compositor": "Textual has no public way to the lines of the screen",
+    "_current_frames": "the documented function of sys",
+    "_driver": "Textual has no public way to the driver of an app",
+    "_exit": "the documented function of os",
+}
+#: Documented methods and attributes of every NamedTuple.
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+
+
+def old_words_in_python(source: str) -> Iterator[Fault]:
+    """Yield the classes, functions, fields and variables named before the terms."""
+    for line, name in _defined(source):
+        if OLD_WORDS.search(name.lower()):
+            yield Fault(line, f"an old word: {name}")
+
+
+def _defined(source: str) -> Iterator[tuple[int, str]]:
+    for node in syntax_nodes(source):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
+def old_words_in_c(code: str) -> Iterator[Fault]:
+    """Yield the functions, variables, fields, macros and constants named before the terms."""
+    without_text = _C_TEXT.sub(lambda found: " " + "\n" * found[0].count("\n"), code)
+    for number, line in enumerate(without_text.splitlines(), 1):
+        for name in re.findall(r"[A-Za-z_]\w*", line):
+            if OLD_WORDS.search(name.lower()):
+                yield Fault(number, f"an old word: {name}")
+
+
+def private_names(source: str) -> Iterator[Fault]:
+    """Yield private names: attributes of others, imports, and texts that a patch names."""
+    for node in syntax_nodes(source):
+        names: list[str] = []
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls"):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("attr", "patch")):
+            texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            names = [text.rpartition(".")[2] for text in texts if isinstance(text, str)]
+        for name in names:
+            if re.match(r"_[^_]", name) and name not in PRIVATE_NAMES.keys() | OF_NAMED_TUPLES:
+                yield Fault(getattr(node, "lineno", 1), f"a private name: {name}")

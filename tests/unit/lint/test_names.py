@@ -1,0 +1,31 @@
+"""The lint finds old words and private names."""
+
+from __future__ import annotations
+
+from lint.names import old_words_in_c, old_words_in_python, private_names
+
+
+def test_old_words_are_found_in_names_alone() -> None:
+    python = "class Picture: pass\ndef f(told, shows): 'looked'\nself.spent_s = bared = 1\n"
+    assert sorted(old_words_in_python(python)) == [
+        (1, "an old word: Picture"),
+        (2, "an old word: told"),
+        (3, "an old word: spent_s"),
+    ]
+    c = """#define MAX_KNOTS 1 /* told
+    asked */
+    enum { LT_LOOK };
+    struct picture { int *spent[1]; } a = {"bare", '"', "around"};
+    """
+    assert [(fault.line, fault.message.split()[-1]) for fault in old_words_in_c(c)] == [
+        (1, "MAX_KNOTS"),
+        (3, "LT_LOOK"),
+        (4, "picture"),
+        (4, "spent"),
+    ]
+
+
+def test_private_names_of_others_are_found() -> None:
+    code = "self._mine = other._its\nfrom a import _b\nx.setattr('a._c', 1)\ncls._d._replace()\n"
+    found = {fault.line: fault.message.split()[-1] for fault in private_names(code)}
+    assert found == {1: "_its", 2: "_b", 3: "_c"}
