@@ -38,6 +38,7 @@ from locktop.collector.model import (
     ThreadState,
     unheld_s,
 )
+from locktop.collector.model.kinds import EXCLUSIVE_KINDS
 
 _MIN_PERIOD_S = 0.1  # the rates of a shorter interval say little
 
@@ -73,9 +74,6 @@ _HIGH_RATE_CONTENDED = 0.001  # share of the acquisitions
 
 # The class looks a member up for longer than a dict takes.
 _IDLE, _RUNNING, _RUNNABLE = ThreadState.IDLE, ThreadState.RUNNING, ThreadState.RUNNABLE
-
-#: Kinds of lock that one thread alone can hold at a time.
-_EXCLUSIVE = frozenset({Kind.MUTEX, Kind.SPIN})
 
 
 def find(snapshot: Contents) -> tuple[Finding, ...]:
@@ -232,7 +230,7 @@ def _find_serialised(index: _ContentionIndex) -> Iterator[Serialised]:
     acquisitions had to wait, and at least 3 threads wait. These threads and the holder are at least
     half of the threads that are not idle."""
     for lock, waiters in index.contended:
-        if lock.kind not in _EXCLUSIVE or len(waiters) < _SERIALISED_WAITERS:
+        if lock.kind not in EXCLUSIVE_KINDS or len(waiters) < _SERIALISED_WAITERS:
             continue
         rates = index.rates(lock)
         if (

@@ -11,10 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from locktop.collector.model import HeldSpan, HolderSample, Kind, WaitRecord
-
-#: Kinds with one holder at a time, whose waiters name that holder.
-_EXCLUSIVE = frozenset({Kind.MUTEX, Kind.SPIN})
+from locktop.collector.model import HeldSpan, HolderSample, WaitRecord
+from locktop.collector.model.kinds import EXCLUSIVE_KINDS
 
 
 def recorded_spans(records: Iterable[WaitRecord]) -> list[HeldSpan]:
@@ -47,7 +45,7 @@ def unrecorded_spans(
         of_lock.setdefault(one.lock, []).append(one)
     spans = []
     for wait in waits:
-        if not wait.holder or wait.kind not in _EXCLUSIVE or wait.holder == wait.tid:
+        if not wait.holder or wait.kind not in EXCLUSIVE_KINDS or wait.holder == wait.tid:
             continue
         if (wait.holder, wait.lock) in recorded:
             continue

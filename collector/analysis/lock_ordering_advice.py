@@ -20,17 +20,13 @@ from locktop.collector.model import (
     Deadlock,
     DeadlockEdge,
     Frame,
-    Kind,
     LockingStep,
     Remedy,
     Snapshot,
     Thread,
 )
 from locktop.collector.model.frames import innermost_own_frame
-
-#: Kinds that a thread acquires and releases, so that the order of the acquisitions can change. A
-#: call acquires a once; a semaphore counts where it is used as a lock.
-ORDERED_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM, Kind.ONCE, Kind.SEM})
+from locktop.collector.model.kinds import ORDERABLE_KINDS
 
 
 class OrderingAdvice:
@@ -73,7 +69,7 @@ class OrderingAdvice:
         return self._in_order(steps)
 
     def _is_ordered(self, lock: int) -> bool:
-        return lock in self._locks and self._locks[lock].kind in ORDERED_KINDS
+        return lock in self._locks and self._locks[lock].kind in ORDERABLE_KINDS
 
     def _is_of_loader(self, lock: int) -> bool:
         return lock in self._locks and self._locks[lock].is_of_loader

@@ -28,18 +28,15 @@ from msgspec import Struct, field
 
 from locktop.collector.analysis.wait_for_graph import BlockedThread, Request, WaitForGraph
 from locktop.collector.model import BlockReason, Held, Kind, Lock, LockUse, Thread, Wait
+from locktop.collector.model.kinds import (
+    LISTED_KINDS,
+    MUST_BE_ASLEEP_KINDS,
+    OWNER_UNNAMED_KINDS,
+    SAME_REQUESTS_KINDS,
+    SIGNALLED_KINDS,
+    SLEEPS_FOR_ENDED_KINDS,
+)
 
-#: Kinds of lock that are in the lists of their holders.
-_LISTED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
-#: Kinds of these whose memory does not name the holder.
-_WITHOUT_OWNER = frozenset({Kind.SPIN, Kind.ONCE})
-#: A thread that was woken may not run for long, and its wait is shown until then. So a thread is
-#: known to wait for these kinds only if the kernel shows it asleep.
-_MUST_BE_ASLEEP = frozenset({Kind.SEM, Kind.COND, Kind.BARRIER, Kind.JOIN})
-#: Further kinds whose waiters sleep: a wait for an ended thread is known in the same way.
-_SLEEP_ON = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.ONCE})
-#: Kinds for which all waits for one lock have the same requests.
-_SAME_FOR_ALL = frozenset({Kind.SEM, Kind.COND, Kind.BARRIER})
 #: A scan reads the threads one after the other, so durations compare with this accuracy.
 _ACCURACY_S = 0.1
 #: A wait that has just begun may end soon: it has no doubtful requests.
@@ -171,7 +168,7 @@ class _GraphBuilder:
         at_fork = self._request_at_fork(tid, wait)
         if at_fork is not None:
             requests: tuple[Request, ...] = (at_fork,)
-        elif wait.kind in _SAME_FOR_ALL:
+        elif wait.kind in SAME_REQUESTS_KINDS:
             requests = self._shared_requests(tid, wait)
         else:
             requests = tuple(self._requests_of(tid, wait))
@@ -180,7 +177,7 @@ class _GraphBuilder:
         # No word of a lock names its readers: a writer that was just woken waits for nobody.
         by_list = wait.kind is Kind.RWLOCK and not wait.holder_seen
         # The threads of a process that is killed wake, and then end one after the other.
-        may_wake = by_list or (wait.kind in _SLEEP_ON and not wait.pshared)
+        may_wake = by_list or (wait.kind in SLEEPS_FOR_ENDED_KINDS and not wait.pshared)
         unproven = any(
             request.doubt == LIST_GONE
             or (may_wake and request.reason is BlockReason.ABANDONED)
@@ -194,7 +191,7 @@ class _GraphBuilder:
             requests=requests,
             stack=wait.stack,
             duration_s=wait.duration_s,
-            must_be_asleep=wait.kind in _MUST_BE_ASLEEP or unproven,
+            must_be_asleep=wait.kind in MUST_BE_ASLEEP_KINDS or unproven,
             is_lower_bound=wait.is_lower_bound,
         )
 
@@ -210,7 +207,7 @@ class _GraphBuilder:
         return found
 
     def _requests_of(self, tid: int, wait: Wait) -> Iterator[Request]:
-        if wait.kind in _LISTED:
+        if wait.kind in LISTED_KINDS:
             yield from self._lock_requests(tid, wait)
         elif wait.kind is Kind.JOIN:
             if wait.awaits in self.living:
@@ -219,7 +216,7 @@ class _GraphBuilder:
             yield from self._barrier_requests(wait)
         elif wait.kind is Kind.SEM:
             yield from self._semaphore_requests(tid, wait)
-        elif wait.kind is Kind.COND:
+        elif wait.kind in SIGNALLED_KINDS:
             yield from self._signal_requests(wait, "signal")
 
     def _single(
@@ -260,7 +257,7 @@ class _GraphBuilder:
         if living is None:
             living = {tid: entry for tid, entry in owners.items() if tid in self.living}
             self._living_owners[wait.lock] = living
-        if wait.kind in _WITHOUT_OWNER:
+        if wait.kind in OWNER_UNNAMED_KINDS:
             return living or owners
         seen = wait.holder_seen
         return {**living, seen: owners[seen]} if seen in owners and seen not in living else living
@@ -316,7 +313,7 @@ class _GraphBuilder:
             # waits for it waits for such a release.
             return holder == wait.holder_seen != tid
         if owners > 1 or holder == tid or holder in self._in_peers or holder not in self.living:
-            if wait.kind in _WITHOUT_OWNER:
+            if wait.kind in OWNER_UNNAMED_KINDS:
                 return owners == 1 and _is_first_at_its_address(lock)
             return wait.holder_seen == holder
         its_wait = self.waiting.get(holder)

@@ -1,8 +1,11 @@
-"""The enumerations: kinds of lock, states of threads, classes of findings."""
+"""The enumerations: kinds of lock with their traits, states of threads, classes of findings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Kind(StrEnum):
@@ -26,12 +29,181 @@ class Kind(StrEnum):
 #: The names of Python's locks begin with this word. A ``threading.Lock`` is of kind SEM.
 PYTHON_LOCK = "Lock"
 
-#: Kinds whose waits are contention unless an idle rule says otherwise (analysis/idle/rules.py). A
-#: thread holds the lock that the waiter wants.
-CONTENTION_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.ONCE, Kind.CUSTOM})
 
-#: Kinds without a holder: other threads post or signal them.
-SIGNALLED_KINDS = frozenset({Kind.SEM, Kind.COND})
+class KindTraits(Struct, frozen=True, kw_only=True):
+    """All that the tool asks of a kind of lock. No trait has a default: each kind states each one.
+
+    The library asks some of these traits too, and has them in ``native/include/locktop``.
+    """
+
+    # These traits tell who holds it, and who lets its waiters go on.
+    contention: bool  # a holder has what the waiter wants; an idle rule may say otherwise
+    exclusive: bool  # one thread alone can hold it at a time, and its waiters name that holder
+    signal_word: str  # what threads do that let a waiter go on; "" if none does
+    listed: bool  # it is in the held lists of its holders
+    held_with_records: bool  # records of the ring have the begin and the end of each hold
+    used_as_lock: bool  # threads hold it; a semaphore counts, for some programs use it as a lock
+    orderable: bool  # threads acquire and release it, so the order of acquisitions can change
+    owner_in_memory: bool  # the memory of the lock names the thread that owns it
+    owner_unnamed: bool  # its holders list it, but its memory does not name them
+    owner_changes: bool  # another thread may become its owner while a waiter sleeps
+    held_across_processes: bool  # a wait for a holder in another process is known
+    for_threads: bool  # its waits are for threads that do not list a lock
+    blocked_unlisted: bool  # a thread may block its waiters and not list it
+    # These traits tell how threads wait for it.
+    spins: bool  # its waiters may use a CPU
+    event: bool  # its waits are for an event, and say nothing about a lock
+    inner: bool  # its waits may be a part of a wait for a custom lock
+    must_be_asleep: bool  # a woken waiter shows the wait until it runs: only sleepers wait
+    sleeps_for_ended: bool  # a wait for a thread that has ended is real only if the waiter sleeps
+    wakes_at_release: bool  # its release wakes a waiter, if there is one
+    same_requests: bool  # all its waiters have the same requests
+    # These traits tell what is counted and named.
+    uses_counted: bool  # the tool counts the uses of each thread while a thread waits for it
+    reserved: bool  # the library keeps room for it, for waits after the tables are full
+    forgotten: bool  # it counts as unknown once its memory does not match any more
+    named_by_stack: bool  # names of functions tell whether it is a lock
+    interpreter_lock: bool  # Python's GIL may appear as this kind
+
+    @property
+    def signalled(self) -> bool:
+        """Whether threads post or signal it; then it has no holder."""
+        return bool(self.signal_word)
+
+
+#: The traits of each kind. A new kind needs a row here, and one in ``LT_KIND_ROWS`` of the library.
+TRAITS: dict[Kind, KindTraits] = {
+    Kind.MUTEX: KindTraits(
+        contention=True, exclusive=True, signal_word="",
+        listed=True, held_with_records=True, used_as_lock=True, orderable=True,
+        owner_in_memory=True, owner_unnamed=False, owner_changes=True,
+        held_across_processes=True, for_threads=False, blocked_unlisted=False,
+        spins=False, event=False, inner=False, must_be_asleep=False,
+        sleeps_for_ended=True, wakes_at_release=True, same_requests=False,
+        uses_counted=False, reserved=True, forgotten=True,
+        named_by_stack=False, interpreter_lock=False,
+    ),
+    Kind.RWLOCK: KindTraits(
+        contention=True, exclusive=False, signal_word="",
+        listed=True, held_with_records=True, used_as_lock=True, orderable=True,
+        owner_in_memory=True, owner_unnamed=False, owner_changes=True,
+        held_across_processes=True, for_threads=False, blocked_unlisted=False,
+        spins=False, event=False, inner=False, must_be_asleep=False,
+        sleeps_for_ended=True, wakes_at_release=True, same_requests=False,
+        uses_counted=False, reserved=True, forgotten=False,
+        named_by_stack=False, interpreter_lock=False,
+    ),
+    Kind.SPIN: KindTraits(
+        contention=True, exclusive=True, signal_word="",
+        listed=True, held_with_records=True, used_as_lock=True, orderable=True,
+        owner_in_memory=False, owner_unnamed=True, owner_changes=False,
+        held_across_processes=False, for_threads=False, blocked_unlisted=False,
+        spins=True, event=False, inner=False, must_be_asleep=False,
+        sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
+        uses_counted=False, reserved=True, forgotten=False,
+        named_by_stack=False, interpreter_lock=False,
+    ),
+    Kind.SEM: KindTraits(
+        contention=False, exclusive=False, signal_word="posted",
+        listed=False, held_with_records=False, used_as_lock=True, orderable=True,
+        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
+        held_across_processes=False, for_threads=False, blocked_unlisted=True,
+        spins=False, event=False, inner=True, must_be_asleep=True,
+        sleeps_for_ended=False, wakes_at_release=True, same_requests=True,
+        uses_counted=True, reserved=True, forgotten=False,
+        named_by_stack=True, interpreter_lock=False,
+    ),
+    Kind.COND: KindTraits(
+        contention=False, exclusive=False, signal_word="signalled",
+        listed=False, held_with_records=False, used_as_lock=False, orderable=False,
+        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
+        held_across_processes=False, for_threads=False, blocked_unlisted=False,
+        spins=False, event=True, inner=True, must_be_asleep=True,
+        sleeps_for_ended=False, wakes_at_release=False, same_requests=True,
+        uses_counted=True, reserved=False, forgotten=False,
+        named_by_stack=False, interpreter_lock=True,
+    ),
+    Kind.BARRIER: KindTraits(
+        contention=False, exclusive=False, signal_word="",
+        listed=False, held_with_records=False, used_as_lock=False, orderable=False,
+        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
+        held_across_processes=False, for_threads=True, blocked_unlisted=True,
+        spins=False, event=True, inner=False, must_be_asleep=True,
+        sleeps_for_ended=False, wakes_at_release=False, same_requests=True,
+        uses_counted=True, reserved=False, forgotten=True,
+        named_by_stack=False, interpreter_lock=False,
+    ),
+    Kind.JOIN: KindTraits(
+        contention=False, exclusive=False, signal_word="",
+        listed=False, held_with_records=False, used_as_lock=False, orderable=False,
+        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
+        held_across_processes=False, for_threads=True, blocked_unlisted=True,
+        spins=False, event=True, inner=False, must_be_asleep=True,
+        sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
+        uses_counted=False, reserved=False, forgotten=True,
+        named_by_stack=False, interpreter_lock=False,
+    ),
+    Kind.ONCE: KindTraits(
+        contention=True, exclusive=False, signal_word="",
+        listed=True, held_with_records=False, used_as_lock=False, orderable=True,
+        owner_in_memory=False, owner_unnamed=True, owner_changes=True,
+        held_across_processes=False, for_threads=True, blocked_unlisted=True,
+        spins=False, event=False, inner=False, must_be_asleep=False,
+        sleeps_for_ended=True, wakes_at_release=False, same_requests=False,
+        uses_counted=False, reserved=False, forgotten=False,
+        named_by_stack=False, interpreter_lock=False,
+    ),
+    Kind.FUTEX: KindTraits(
+        contention=False, exclusive=False, signal_word="",
+        listed=False, held_with_records=False, used_as_lock=False, orderable=False,
+        owner_in_memory=False, owner_unnamed=False, owner_changes=True,
+        held_across_processes=False, for_threads=False, blocked_unlisted=False,
+        spins=False, event=False, inner=True, must_be_asleep=False,
+        sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
+        uses_counted=False, reserved=True, forgotten=True,
+        named_by_stack=True, interpreter_lock=True,
+    ),
+    Kind.CUSTOM: KindTraits(
+        contention=True, exclusive=False, signal_word="",
+        listed=True, held_with_records=True, used_as_lock=True, orderable=True,
+        owner_in_memory=False, owner_unnamed=False, owner_changes=False,
+        held_across_processes=False, for_threads=False, blocked_unlisted=False,
+        spins=True, event=False, inner=False, must_be_asleep=False,
+        sleeps_for_ended=False, wakes_at_release=False, same_requests=False,
+        uses_counted=False, reserved=False, forgotten=False,
+        named_by_stack=False, interpreter_lock=False,
+    ),
+}  # fmt: skip
+
+
+def kinds_with(has: Callable[[KindTraits], bool]) -> frozenset[Kind]:
+    """Return the kinds whose traits fulfil a condition."""
+    return frozenset(kind for kind, traits in TRAITS.items() if has(traits))
+
+
+# A scan looks up kinds thousands of times, so modules use these sets and not the table.
+CONTENTION_KINDS = kinds_with(lambda traits: traits.contention)
+SIGNALLED_KINDS = kinds_with(lambda traits: traits.signalled)
+EXCLUSIVE_KINDS = kinds_with(lambda traits: traits.exclusive)
+LISTED_KINDS = kinds_with(lambda traits: traits.listed)
+HELD_KINDS = kinds_with(lambda traits: traits.held_with_records)
+USED_AS_LOCK_KINDS = kinds_with(lambda traits: traits.used_as_lock)
+ORDERABLE_KINDS = kinds_with(lambda traits: traits.orderable)
+OWNER_IN_MEMORY_KINDS = kinds_with(lambda traits: traits.owner_in_memory)
+OWNER_UNNAMED_KINDS = kinds_with(lambda traits: traits.owner_unnamed)
+OWNER_CHANGES_KINDS = kinds_with(lambda traits: traits.owner_changes)
+ACROSS_PROCESSES_KINDS = kinds_with(lambda traits: traits.held_across_processes)
+FOR_THREADS_KINDS = kinds_with(lambda traits: traits.for_threads)
+BLOCKED_UNLISTED_KINDS = kinds_with(lambda traits: traits.blocked_unlisted)
+SPINNING_KINDS = kinds_with(lambda traits: traits.spins)
+MUST_BE_ASLEEP_KINDS = kinds_with(lambda traits: traits.must_be_asleep)
+SLEEPS_FOR_ENDED_KINDS = kinds_with(lambda traits: traits.sleeps_for_ended)
+WAKES_AT_RELEASE_KINDS = kinds_with(lambda traits: traits.wakes_at_release)
+SAME_REQUESTS_KINDS = kinds_with(lambda traits: traits.same_requests)
+USES_COUNTED_KINDS = kinds_with(lambda traits: traits.uses_counted)
+FORGOTTEN_KINDS = kinds_with(lambda traits: traits.forgotten)
+NAMED_BY_STACK_KINDS = kinds_with(lambda traits: traits.named_by_stack)
+INTERPRETER_LOCK_KINDS = kinds_with(lambda traits: traits.interpreter_lock)
 
 
 class BlockReason(StrEnum):

@@ -22,6 +22,7 @@ from locktop.collector.model import (
     ThroughputUnit,
     UnitKind,
 )
+from locktop.collector.model.kinds import USED_AS_LOCK_KINDS
 from locktop.collector.profile.inside_tree import lock_named
 from locktop.collector.sanitize import clean
 
@@ -33,8 +34,6 @@ _COUNT = re.compile(r"[1-9]\d{0,4}")
 _MARK, _MAX_NAMED = "mark:", 8
 #: The share of acquisitions that read, unless the user names one.
 READ_SHARE = 0.9
-#: Kinds that threads hold. Some programs use semaphores as locks.
-_HELD = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM, Kind.SEM})
 
 
 class WantedChanges(Struct, frozen=True):
@@ -158,7 +157,7 @@ def _parts(text: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _lock(snapshot: Snapshot, name: str, option: str) -> int:
-    known = [lock for lock in snapshot.locks if lock.kind in _HELD]
+    known = [lock for lock in snapshot.locks if lock.kind in USED_AS_LOCK_KINDS]
     lock: Lock = lock_named(known, name)
     if option == "--rw" and lock.kind is Kind.RWLOCK:
         raise LocktopError(f"--rw {name}: {lock.name} is an rwlock already")

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from locktop.collector.model import CONTENTION_KINDS, Kind
 from locktop.collector.native import lib
 
-KINDS: dict[int, Kind] = {
-    lib.LT_KIND_MUTEX: Kind.MUTEX,
-    lib.LT_KIND_RWLOCK: Kind.RWLOCK,
-    lib.LT_KIND_SPIN: Kind.SPIN,
-    lib.LT_KIND_SEM: Kind.SEM,
-    lib.LT_KIND_COND: Kind.COND,
-    lib.LT_KIND_BARRIER: Kind.BARRIER,
-    lib.LT_KIND_JOIN: Kind.JOIN,
-    lib.LT_KIND_ONCE: Kind.ONCE,
-    lib.LT_KIND_FUTEX: Kind.FUTEX,
-    lib.LT_KIND_CUSTOM: Kind.CUSTOM,
-}
+#: The names are those of the model: a kind that the library does not have fails here.
+KINDS: dict[int, Kind] = {getattr(lib, f"LT_KIND_{kind.name}"): kind for kind in Kind}
 #: The kind by number, for arrays of LT_KINDS elements.
 BY_NUMBER = tuple(KINDS.get(number, Kind.CUSTOM) for number in range(lib.LT_KINDS))
+
+
+def numbers_of(kinds: Set[Kind]) -> frozenset[int]:
+    """Return the library's numbers of some kinds."""
+    return frozenset(number for number, kind in KINDS.items() if kind in kinds)
+
+
 #: The numbers of the kinds whose waits are contention.
-CONTENDING = tuple(number for number, kind in KINDS.items() if kind in CONTENTION_KINDS)
+CONTENDING = tuple(sorted(numbers_of(CONTENTION_KINDS)))
 KIND_SHIFT: int = lib.LT_KIND_SHIFT
 
 #: The bit that a record of the ring adds to the kind if a reader took the lock.

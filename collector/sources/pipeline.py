@@ -24,7 +24,8 @@ from locktop.collector.analysis import (
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
 from locktop.collector.format import patterns
-from locktop.collector.model import Draft, Frame, Kind, Snapshot
+from locktop.collector.model import Draft, Frame, Snapshot
+from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
 from locktop.collector.sources.probes.holder_activity import HolderProbe
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks, WaitKeys
@@ -420,7 +421,7 @@ def _gil_waiters(draft: Draft) -> dict[int, int]:
         thread.tid: addresses[wait.lock]
         for thread in draft.threads
         if (wait := thread.waiting_for) is not None
-        and wait.kind in (Kind.COND, Kind.FUTEX)
+        and wait.kind in INTERPRETER_LOCK_KINDS
         and wait.lock in addresses
         and waits_for_interpreter(draft.stacks.get(wait.stack, ()))
     }

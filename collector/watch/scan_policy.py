@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from locktop.collector.model import Kind
+from locktop.collector.model.kinds import BLOCKED_UNLISTED_KINDS, FOR_THREADS_KINDS
 from locktop.collector.sources.base import OngoingWait
 
 #: A scan also shows that the process is stopped or runs another program, so one is due in any case.
 _MAX_INTERVAL_S = 10.0
-#: Kinds whose waits are for threads that do not list a lock.
-_FOR_THREADS = frozenset({Kind.JOIN, Kind.BARRIER, Kind.ONCE})
-_UNLISTED = _FOR_THREADS | {Kind.SEM}
 
 #: Identifies a wait: a tid, its sequence number, the id of its lock, whether it is too long.
 _WaitState = tuple[int, int, int, bool]
@@ -63,10 +61,13 @@ class ScanPolicy:
 
     def _needs_scan(self, ongoing: Mapping[int, OngoingWait], known: frozenset[_WaitState]) -> bool:
         any_may_block = any(
-            _is_waited_for(one) and one.kind in _UNLISTED for one in ongoing.values()
+            _is_waited_for(one) and one.kind in BLOCKED_UNLISTED_KINDS for one in ongoing.values()
         )
         return any(
-            any_may_block or _is_waited_for(one) or one.kind in _FOR_THREADS or self._too_long(one)
+            any_may_block
+            or _is_waited_for(one)
+            or one.kind in FOR_THREADS_KINDS
+            or self._too_long(one)
             for tid, one in ongoing.items()
             if self._state(tid, one) not in known
         )

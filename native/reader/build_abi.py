@@ -1,8 +1,8 @@
 """Make locktop/_abi.py from the C headers: build_abi.py OUTPUT HEADER...
 
-cffi understands declarations, not the preprocessor, so lines that begin with "#" are left out. The
-module is plain Python that loads a plain shared library. So building locktop needs no Python
-headers, and one wheel serves every Python.
+cffi understands declarations, not the preprocessor, so lines that begin with "#" are left out, with
+the lines that continue them. The module is plain Python that loads a plain shared library. So
+building locktop needs no Python headers, and one wheel serves every Python.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ lib = ffi.dlopen(str(_Path(__file__).with_name("lib") / "liblocktop-reader.so"))
 
 def declarations(header: Path) -> str:
     """Return the text of a header without the lines that cffi cannot read."""
-    lines = header.read_text(encoding="utf-8").splitlines()
+    lines = header.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
     return "\n".join("" if line.lstrip().startswith("#") else line for line in lines)
 
 

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "locktop/kind_sets.h"
+
 enum { ROBUST = 16 }; /* a bit of a mutex's __kind (glibc, nptl/pthreadP.h) */
 enum { AHEAD = 16 * sizeof(struct lt_lock_counters) };
 
@@ -86,7 +88,7 @@ static void add_counts(struct lt_lock_sum *sum, uint64_t kind, const struct lt_c
     sum->trylock_failed += waits->trylock_failed;
     sum->wait_ticks += waits->wait_ticks;
     sum->wait_max = larger(sum->wait_max, waits->wait_max);
-    if (kind == LT_KIND_SEM || kind == LT_KIND_COND) {
+    if (lt_kind_is_in(LT_KINDS_SIGNALLED, kind)) {
         sum->signals += counts->signals;
         if (kind == LT_KIND_SEM)
             add_life(sum, counts);
@@ -104,7 +106,7 @@ static struct lt_use use_of(uint64_t kind, const struct lt_lock_counters *counte
         .lock = counters->lock,
         .kind = (uint16_t)kind,
         .acquisitions = counts->acquisitions,
-        .signals = kind == LT_KIND_BARRIER ? 0 : counts->signals,
+        .signals = lt_kind_is_in(LT_KINDS_SIGNALLED, kind) ? counts->signals : 0,
     };
 
     if (kind == LT_KIND_SEM) {
@@ -122,7 +124,7 @@ static struct lt_use use_of(uint64_t kind, const struct lt_lock_counters *counte
 static void add_use(struct lt_thread_sum *thread, uint64_t kind,
                     const struct lt_lock_counters *counters)
 {
-    if (kind != LT_KIND_SEM && kind != LT_KIND_COND && kind != LT_KIND_BARRIER)
+    if (!lt_kind_is_in(LT_KINDS_USES_COUNTED, kind))
         return;
     if (thread->use_count < LT_USES)
         thread->uses[thread->use_count] = use_of(kind, counters);
@@ -135,7 +137,7 @@ static uint32_t add_counters(const struct lt_lock_counters *counters, const stru
 {
     uint64_t kind = counters->key >> LT_KIND_SHIFT;
 
-    if (kind == LT_KIND_NONE || kind > LT_KIND_CUSTOM || counters->lock >= sum_count)
+    if (kind == LT_KIND_NONE || kind >= LT_KIND_END || counters->lock >= sum_count)
         return 1;
     add_counts(&sums[counters->lock], kind, &counters->counts, waits);
     thread->acquisitions[kind] += counters->counts.acquisitions;

@@ -30,7 +30,7 @@ static uint32_t kind_of(uint64_t key)
 
 static int is_sound(uint64_t key, uint32_t sum_count)
 {
-    return lock_of(key) < sum_count && kind_of(key) <= LT_KIND_CUSTOM &&
+    return lock_of(key) < sum_count && kind_of(key) < LT_KIND_END &&
            part_of(key) <= (LT_LINE_HOLDS | LT_LINE_CARRY) && first_bucket(key) < LT_BUCKETS;
 }
 

@@ -189,6 +189,9 @@ void lt_fold_other(const struct lt_thread *block, struct lt_lock_sum *sums, uint
 uint32_t lt_fold_retired(const void *retired, uint64_t size, struct lt_lock_sum *sums,
                          uint32_t sum_count);
 
+/* The traits of a kind of lock: bits of enum lt_trait. 0 for a number without a kind. */
+uint32_t lt_kind_traits(uint32_t kind);
+
 /* Counts the mutexes and rwlocks in `size` bytes of struct lt_lock that threads released which had
  * not taken them. */
 uint32_t lt_count_handed_over(const void *locks, uint64_t size);

@@ -1,6 +1,7 @@
 /* Packs the records of rings for a recording, and unpacks them. */
 #include "slots.h"
 
+#include "locktop/kind_sets.h"
 #include "reader.h"
 
 /* The columns with four and with eight bytes. Records of one thread begin soon after each
@@ -143,14 +144,9 @@ static int has_waited(const uint8_t *record, uint64_t ticks)
 /* Waits for other locks are mostly waits for work. */
 static int is_of_contention(const uint8_t *record)
 {
-    enum {
-        KINDS = 1 << LT_KIND_MUTEX | 1 << LT_KIND_RWLOCK | 1 << LT_KIND_SPIN | 1 << LT_KIND_ONCE |
-                1 << LT_KIND_CUSTOM
-    };
-
     uint8_t kind = record[SLOT_KIND] & (uint8_t)~LT_KIND_SHARED;
 
-    return kind <= LT_KIND_CUSTOM && KINDS >> kind & 1;
+    return lt_kind_is_in(LT_KINDS_OF_CONTENTION, kind);
 }
 
 uint32_t lt_long_waits(const uint8_t *records, uint32_t count, uint64_t ticks, uint8_t *found,

@@ -138,7 +138,7 @@ def _form(arguments: argparse.Namespace) -> str:
 def _scanned(arguments: argparse.Namespace) -> Snapshot:
     """The later of two scans. Raises LocktopError if they cannot tell."""
     from locktop.collector.format import verdict
-    from locktop.collector.model import Kind
+    from locktop.collector.model.kinds import NAMED_BY_STACK_KINDS
 
     source = attached(arguments.pid, arguments, arguments.potential == _OF_CLASSES)
     try:
@@ -153,7 +153,7 @@ def _scanned(arguments: argparse.Namespace) -> Snapshot:
         # needed.
         on_unnamed = snapshot.unobserved_waiters or any(
             thread.waiting_for is not None
-            and thread.waiting_for.kind in (Kind.SEM, Kind.FUTEX)
+            and thread.waiting_for.kind in NAMED_BY_STACK_KINDS
             and thread.waiting_for.idle
             for thread in snapshot.threads
         )

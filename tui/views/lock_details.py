@@ -20,6 +20,7 @@ from locktop.collector.model import (
     behind_s,
     unheld_s,
 )
+from locktop.collector.model.kinds import TRAITS
 from locktop.collector.recording.past_pressure import PressurePhase
 from locktop.tui.views.cells import count, duration, exact, lasting, percent
 from locktop.tui.views.detail_parts import (
@@ -40,8 +41,6 @@ from locktop.tui.views.wait_matrix import wait_matrix
 _MAX_WAITERS = 3
 #: The library keeps no more of one lock.
 _MAX_STACKS = 64
-#: The calls of threads at a lock of a kind that no thread holds.
-_SIGNALLED = {Kind.SEM: "posted", Kind.COND: "signalled"}
 
 
 def lock_details(
@@ -173,7 +172,7 @@ def figures(index: SnapshotIndex, lock: LockRow, ids: Container[int]) -> Iterato
         "acquired",
         f"{exact(lock.acquisitions)}, contended {exact(lock.contended)} ({share}){failed}",
     )
-    signalled = _SIGNALLED.get(lock.kind)
+    signalled = TRAITS[lock.kind].signal_word
     if signalled:
         missed = f", {exact(lock.unheard)} of them while nobody waited" if lock.unheard else ""
         yield labelled(

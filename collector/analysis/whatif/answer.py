@@ -12,7 +12,7 @@ from locktop.collector.analysis.whatif.background import busy_share, is_starved
 from locktop.collector.analysis.whatif.boundaries import by_thread
 from locktop.collector.analysis.whatif.changes import is_dependent
 from locktop.collector.analysis.whatif.critical_path import path_shares
-from locktop.collector.analysis.whatif.evidence import HELD_KINDS, Evidence
+from locktop.collector.analysis.whatif.evidence import Evidence
 from locktop.collector.analysis.whatif.predict import SpanReplays, predict
 from locktop.collector.analysis.whatif.programs import ProgramBuilder, group_of
 from locktop.collector.analysis.whatif.throughput import counted
@@ -26,6 +26,7 @@ from locktop.collector.model import (
     WhatIf,
     WhatIfRefusal,
 )
+from locktop.collector.model.kinds import HELD_KINDS
 
 #: Parts of the span, the records of each, and the fewest parts without losses.
 PARTS, _MAX_RECORDS, _MIN_PARTS = 8, 6000, 4

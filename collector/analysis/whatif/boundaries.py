@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from locktop.collector.analysis.whatif.evidence import HELD_KINDS
 from locktop.collector.model import Kind, MarkRecord, SignalRecord, WaitRecord
+from locktop.collector.model.kinds import HELD_KINDS
 
 
 class At(IntEnum):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from locktop.collector.analysis.whatif.boundaries import At, Boundary
-from locktop.collector.analysis.whatif.evidence import HELD_KINDS
+from locktop.collector.model.kinds import HELD_KINDS
 
 #: Hand-overs that are followed.
 _MAX_EDGES = 100_000

@@ -8,10 +8,8 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from locktop.collector.model import Kind, MarkRecord, SignalRecord, WaitRecord
-
-#: Kinds whose records have a begin and an end of a hold.
-HELD_KINDS = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SPIN, Kind.CUSTOM})
+from locktop.collector.model import MarkRecord, SignalRecord, WaitRecord
+from locktop.collector.model.kinds import HELD_KINDS
 
 
 class StateSample(NamedTuple):  # there are thousands

@@ -14,7 +14,7 @@ from locktop.collector.analysis.whatif.background import (
     own_queueing,
 )
 from locktop.collector.analysis.whatif.boundaries import At, Boundary, by_thread
-from locktop.collector.analysis.whatif.evidence import HELD_KINDS, Evidence
+from locktop.collector.analysis.whatif.evidence import Evidence
 from locktop.collector.analysis.whatif.hand_overs import hand_overs, wakes
 from locktop.collector.analysis.whatif.own_time import (
     CallPair,
@@ -24,7 +24,7 @@ from locktop.collector.analysis.whatif.own_time import (
     pair_of,
     split,
 )
-from locktop.collector.analysis.whatif.queues import QUEUE_KINDS, Queues
+from locktop.collector.analysis.whatif.queues import Queues
 from locktop.collector.analysis.whatif.simulated_program import (
     Do,
     LockModel,
@@ -35,6 +35,7 @@ from locktop.collector.analysis.whatif.simulated_program import (
 )
 from locktop.collector.analysis.whatif.throughput import ROUNDS
 from locktop.collector.model import Kind, ThroughputUnit, UnitKind
+from locktop.collector.model.kinds import HELD_KINDS, SIGNALLED_KINDS
 
 #: Events are as frequent as another one from this share of its count on.
 _AS_FREQUENT = 0.8
@@ -103,7 +104,7 @@ class ProgramBuilder:
         kind = self._kinds[lock]
         if kind is Kind.BARRIER:
             return LockModel(lock, LockType.BARRIER, len(self._meeting[lock]))
-        if kind in QUEUE_KINDS:
+        if kind in SIGNALLED_KINDS:
             first = 0 if waiter else self._queues.first_units(lock)
             return LockModel(lock, LockType.UNITS, first, waiter)
         return LockModel(lock, LockType.RWLOCK if kind is Kind.RWLOCK else LockType.MUTEX)
@@ -236,7 +237,7 @@ class ProgramBuilder:
         boundary = boundaries[number]
         if boundary.at is At.MARKED:
             return []
-        if boundary.kind in QUEUE_KINDS:
+        if boundary.kind in SIGNALLED_KINDS:
             return self._queue_operations(tid, boundaries, number)
         if boundary.at is At.REQUESTED:
             return []

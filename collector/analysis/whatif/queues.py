@@ -19,10 +19,9 @@ from math import inf
 from typing import NamedTuple
 
 from locktop.collector.analysis.whatif.boundaries import At, Boundary
-from locktop.collector.analysis.whatif.evidence import HELD_KINDS
 from locktop.collector.model import Kind
+from locktop.collector.model.kinds import HELD_KINDS, SIGNALLED_KINDS
 
-QUEUE_KINDS = frozenset({Kind.SEM, Kind.COND})
 #: Signals for each visit, if each signal stands for one unit.
 _LEAST_SIGNALS, _MOST_SIGNALS = 0.8, 1.25
 
@@ -68,7 +67,7 @@ class Queues:
                     visits[one.lock, one.site] += 1
                     if number and _is_condition_over(of_thread, number):
                         retaken.add((one.lock, one.site))
-                elif one.kind in QUEUE_KINDS:
+                elif one.kind in SIGNALLED_KINDS:
                     self._add(_Position(tid, number), of_thread)
         for key in retaken:
             self._conditions.pop(key, None)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from locktop.collector.linux import procfs
-from locktop.collector.model import Kind, Lock, Misuse, MisuseKind, Thread
+from locktop.collector.model import Lock, Misuse, MisuseKind, Thread
+from locktop.collector.model.kinds import OWNER_IN_MEMORY_KINDS
 
 #: Seconds until a new owner of a lock is visible for certain.
 _SETTLED_S = 0.1
-_OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK})
 
 
 def held_at_fork(
@@ -34,7 +34,12 @@ def held_at_fork(
     found = []
     for thread in threads:
         wait = thread.waiting_for
-        if wait is None or wait.kind not in _OWNED or wait.pshared or wait.duration_s < _SETTLED_S:
+        if (
+            wait is None
+            or wait.kind not in OWNER_IN_MEMORY_KINDS
+            or wait.pshared
+            or wait.duration_s < _SETTLED_S
+        ):
             continue
         owner, lock = wait.holder_seen, locks.get(wait.lock)
         if not owner or owner in living or lock is None or lock.foreign_releases:
@@ -69,7 +74,7 @@ def owners_left_by_fork(
         return frozenset()
     threads = list(threads)
     waits = [thread.waiting_for for thread in threads if thread.waiting_for is not None]
-    owners = {wait.holder_seen for wait in waits if wait.kind in _OWNED}
+    owners = {wait.holder_seen for wait in waits if wait.kind in OWNER_IN_MEMORY_KINDS}
     owners -= {0, *(thread.tid for thread in threads)}
     return frozenset(
         tid for tid in owners if tid in known or _is_thread_of_parent(pid, forked_from, tid)

@@ -22,10 +22,10 @@ from locktop.collector.model import (
     WaitStack,
     unheld_s,
 )
-from locktop.collector.native import lib
+from locktop.collector.model.kinds import EXCLUSIVE_KINDS
 from locktop.collector.shm.clock import Clock
 from locktop.collector.shm.histograms import HOLDS, WAITS
-from locktop.collector.shm.kinds import KIND_SHIFT, KINDS
+from locktop.collector.shm.kinds import KIND_SHIFT, KINDS, numbers_of
 from locktop.collector.shm.layout import LockRow, SiteSum
 from locktop.collector.shm.lock_names import ProgramLockNames
 from locktop.collector.shm.reader import Reading
@@ -38,8 +38,7 @@ from locktop.collector.symbols.resolver import Resolver
 _MAX_STACKS_OF_A_LOCK = 64
 _RECURSIVE = 1  # PTHREAD_MUTEX_RECURSIVE, in the low bits of a mutex's kind
 _TYPE_MASK = 3
-#: Kinds of lock that at most one thread holds at a time.
-_OF_ONE_HOLDER = frozenset({lib.LT_KIND_MUTEX, lib.LT_KIND_SPIN})
+_EXCLUSIVE = numbers_of(EXCLUSIVE_KINDS)
 #: Bits of a mutex's kind (glibc, nptl/pthreadP.h): robust, PTHREAD_PRIO_INHERIT.
 _FREED_AT_EXIT = 16 | 32
 #: PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP; glibc treats PTHREAD_RWLOCK_PREFER_WRITER_NP as if
@@ -181,7 +180,7 @@ class LockBuilder:
         held_s = seconds(row.changed_hold_ticks + holding)
         if state.held and not row.changed_acquisitions and not row.foreign_releases:
             held_s = interval_s * len(state.held)  # its holders held it all the while
-        if row.kind in _OF_ONE_HOLDER:
+        if row.kind in _EXCLUSIVE:
             # The estimate takes each nested acquisition of a recursive mutex as a hold of its own.
             held_s = min(held_s, interval_s)
         return rates.lock_rates(

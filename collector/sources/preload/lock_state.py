@@ -9,10 +9,11 @@ from msgspec import Struct, field
 
 from locktop.collector.linux.threads import KernelThread, KernelThreads
 from locktop.collector.model import CONTENTION_KINDS, LockUse
+from locktop.collector.model.kinds import USES_COUNTED_KINDS
 from locktop.collector.native import lib
 from locktop.collector.shm import layout
 from locktop.collector.shm.clock import Clock
-from locktop.collector.shm.kinds import KINDS
+from locktop.collector.shm.kinds import numbers_of
 from locktop.collector.shm.layout import HeldRecord, WaitBlock
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources.preload import blame
@@ -24,8 +25,8 @@ _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
 _JOIN: int = lib.LT_KIND_JOIN
 _TAKEN_STACK, _TAKEN_MORE = 1 << lib.LT_TAKEN_STACK_BIT, 1 << lib.LT_TAKEN_MORE_BIT
-_CONTENDING = frozenset(number for number, kind in KINDS.items() if kind in CONTENTION_KINDS)
-_UNOWNED_KINDS = frozenset({lib.LT_KIND_SEM, lib.LT_KIND_COND, lib.LT_KIND_BARRIER})
+_CONTENDING = numbers_of(CONTENTION_KINDS)
+_UNOWNED_KINDS = numbers_of(USES_COUNTED_KINDS)
 
 
 class LockState(Struct):

@@ -19,13 +19,15 @@ from locktop.collector.errors import LocktopError
 from locktop.collector.linux import procfs
 from locktop.collector.linux.target import Target, find_process
 from locktop.collector.model import Deadlock, Held, Kind, Lock, Thread, ThreadState, Wait
+from locktop.collector.model.kinds import ACROSS_PROCESSES_KINDS
 from locktop.collector.native import lib
 from locktop.collector.shm.clock import Clock
+from locktop.collector.shm.kinds import KINDS, numbers_of
 from locktop.collector.shm.reader import RawThread, Reader
 from locktop.collector.sources import discover
 from locktop.collector.symbols.memory_map import AddressSpace, parse
 
-_KINDS: dict[int, Kind] = {lib.LT_KIND_MUTEX: Kind.MUTEX, lib.LT_KIND_RWLOCK: Kind.RWLOCK}
+_KINDS = {number: KINDS[number] for number in numbers_of(ACROSS_PROCESSES_KINDS)}
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
 _ADDRESS: int = (1 << _KIND_SHIFT) - 1
 #: Seconds: only a lasting wait justifies a search through all processes, and not in every scan.
@@ -105,7 +107,7 @@ def _waits_for_others(thread: Thread) -> bool:
         wait is not None
         and wait.pshared
         and not wait.timed
-        and wait.kind in _KINDS.values()
+        and wait.kind in ACROSS_PROCESSES_KINDS
         and wait.duration_s > _LASTING_S
     )
 

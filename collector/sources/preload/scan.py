@@ -16,9 +16,11 @@ from locktop.collector.linux.process_info import iso
 from locktop.collector.linux.target import user_name
 from locktop.collector.linux.threads import KernelThread, ThreadMoment
 from locktop.collector.model import Deadlock, Draft, Kind, Lock, Thread
+from locktop.collector.model.kinds import SPINNING_KINDS
 from locktop.collector.native import lib
 from locktop.collector.shm import control, profiles
 from locktop.collector.shm.clock import clock_pair
+from locktop.collector.shm.kinds import numbers_of
 from locktop.collector.shm.reader import RawThread
 from locktop.collector.sources import deadlock_check, discover
 from locktop.collector.sources.pipeline import Scan, StackBudgets, merged_wait_keys
@@ -48,9 +50,7 @@ _WAS_DORMANT = (
     " a lock before its end may not be known"
 )
 _KIND_SHIFT: int = lib.LT_KIND_SHIFT
-#: Kinds of lock whose waiters may use a CPU.
-_MAY_SPIN = frozenset({lib.LT_KIND_SPIN, lib.LT_KIND_CUSTOM})
-_USE_CPU = frozenset({Kind.SPIN, Kind.CUSTOM})
+_MAY_SPIN = numbers_of(SPINNING_KINDS)
 _SLEEPS = "SD"
 #: By the state of the process's first thread.
 _STOPPED = {
@@ -479,7 +479,7 @@ def _elsewhere(doing: Mapping[int, ThreadMoment], threads: Sequence[Thread]) -> 
         and now.call.number >= 0
         and not syscalls.is_futex(now.call.number)
         and (wait := waits.get(tid)) is not None
-        and wait.kind not in _USE_CPU
+        and wait.kind not in SPINNING_KINDS
     }
 
 

@@ -37,7 +37,8 @@ from locktop.collector.sources.preload.lock_state import (
 from locktop.collector.sources.probes.time_accounting import TimeAccounting
 
 # The class looks a member up for longer than a dict takes.
-_SPIN, _BARRIER = Kind.SPIN, Kind.BARRIER
+_SPIN = Kind.SPIN
+_BARRIER = Kind.BARRIER
 _WAIT_TIMED: int = lib.LT_WAIT_TIMED
 _WAIT_SHARED: int = lib.LT_WAIT_SHARED
 _WAIT_PSHARED: int = lib.LT_WAIT_PSHARED

@@ -14,19 +14,17 @@ from locktop.collector.model import (
     ActivityState,
     Draft,
     Frame,
-    Kind,
     Lock,
     Thread,
     ThreadActivity,
 )
+from locktop.collector.model.kinds import WAKES_AT_RELEASE_KINDS
 from locktop.collector.sources.probes.native_stacks import NativeStacks
 from locktop.collector.sources.probes.python_stacks import PythonStacks
 from locktop.collector.sources.probes.thread_activity import ThreadActivityProbe
 
 #: Locks of one scan whose holders are queried: locks in a deadlock, then those with most waiters.
 _MAX_QUERIED = 32
-#: Kinds whose release wakes a waiter, if there is one.
-_WAKING = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.SEM})
 #: Waiters of a lock that are queried for their call.
 _MAX_CALLS = 3
 
@@ -239,7 +237,12 @@ class HolderProbe:
 def _wakes(lock: Lock, holder: int, threads: Mapping[int, Thread]) -> bool:
     """Return whether the holder's release wakes one of the waiters at once."""
     held = next((held for held in threads[holder].holds if held.lock == lock.id), None)
-    if held is None or held.shared or lock.foreign_releases or lock.kind not in _WAKING:
+    if (
+        held is None
+        or held.shared
+        or lock.foreign_releases
+        or lock.kind not in WAKES_AT_RELEASE_KINDS
+    ):
         return False
     waits = [threads[tid].waiting_for for tid in lock.waiters if tid in threads]
     return all(wait is not None and not wait.pshared for wait in waits)

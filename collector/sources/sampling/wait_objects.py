@@ -10,15 +10,12 @@ from msgspec.structs import replace
 from locktop.collector.linux import futex, process_memory
 from locktop.collector.linux.futex import FutexWait
 from locktop.collector.model import Kind
+from locktop.collector.model.kinds import FORGOTTEN_KINDS, OWNER_CHANGES_KINDS
 from locktop.collector.sources.sampling import join_states, nptl_objects
 from locktop.collector.sources.sampling.nptl_objects import AFTER, BEFORE, SyncObject
 from locktop.collector.sources.sampling.once_runners import Runners
 from locktop.collector.sources.sampling.sampler import Sample
 
-#: Kinds whose owner may change during a sleep; nothing else changes.
-_OWNED = frozenset({Kind.MUTEX, Kind.RWLOCK, Kind.FUTEX, Kind.ONCE})
-#: Kinds that count as unknown once their memory does not match any more.
-_OVER = frozenset({Kind.FUTEX, Kind.BARRIER, Kind.JOIN, Kind.MUTEX})
 _MAX_KEPT = 4096  # number of mutexes
 
 
@@ -105,7 +102,8 @@ class SampledWaitReader:
                     futex=wait,
                     sync_object=sync_object,
                 )
-            if sync_object.kind not in _OWNED:
+            # Nothing but an owner changes during a sleep.
+            if sync_object.kind not in OWNER_CHANGES_KINDS:
                 del self._reread[tid]
         self._known = found
         self._at = {}
@@ -235,7 +233,7 @@ class SampledWaitReader:
         mutex, known = self._mutexes.get(wait.address), self._last_objects.get(wait.address)
         if mutex is not None and nptl_objects.is_between_owners(mutex, wait, context):
             return replace(mutex, owner=0)
-        if known is not None and known.kind not in _OVER:
+        if known is not None and known.kind not in FORGOTTEN_KINDS:
             return replace(known, owner=0, readers=0)
         unknown = SyncObject(kind=Kind.FUTEX, address=wait.address, shared=not wait.private)
         # keep the same object as long as nothing changes

@@ -25,6 +25,7 @@
 #include "locktop/abi_call_sites.h"
 #include "locktop/abi_calls.h"
 #include "locktop/abi_histograms.h"
+#include "locktop/abi_kinds.h"
 #include "locktop/abi_long_waits.h"
 #include "locktop/abi_orders.h"
 #include "locktop/abi_profiles.h"
@@ -47,21 +48,6 @@ enum {
     LT_WAITS_NEW = 32768,
     LT_NAME_TEXT = 112,
     LT_MARK_TEXT = 44
-};
-
-enum lt_kind {
-    LT_KIND_NONE = 0,
-    LT_KIND_MUTEX = 1,
-    LT_KIND_RWLOCK = 2,
-    LT_KIND_SPIN = 3,
-    LT_KIND_SEM = 4,
-    LT_KIND_COND = 5,
-    LT_KIND_BARRIER = 6,
-    LT_KIND_JOIN = 7,
-    LT_KIND_ONCE = 8,
-    LT_KIND_FUTEX = 9,
-    LT_KIND_CUSTOM = 10,
-    LT_KIND_SHARED = 0x20 /* added in a record of the ring: a reader took the rwlock */
 };
 
 enum lt_level {

@@ -15,17 +15,14 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "locktop/abi.h"
+#include "locktop/kind_sets.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 
 /* Whether locks of this kind have holders, who can be to blame. */
 static inline bool blame_has_holders(enum lt_kind kind)
 {
-    enum {
-        HELD = 1 << LT_KIND_MUTEX | 1 << LT_KIND_RWLOCK | 1 << LT_KIND_SPIN | 1 << LT_KIND_ONCE |
-               1 << LT_KIND_CUSTOM
-    };
-    return HELD >> kind & 1;
+    return lt_kind_is_in(LT_KINDS_OF_CONTENTION, kind);
 }
 
 enum {

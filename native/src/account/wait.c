@@ -9,6 +9,7 @@
 #include "account/taken_units.h"
 #include "base/clock.h"
 #include "base/tls.h"
+#include "locktop/kind_sets.h"
 #include "shm/control.h"
 #include "shm/segment.h"
 #include "stack/capture.h"
@@ -59,18 +60,14 @@ static enum lt_kind kind_of(uint64_t key)
 /* The other waits are for an event, and say nothing about a lock. */
 static bool is_for_lock(uint64_t key)
 {
-    enum lt_kind kind = kind_of(key);
-    return kind != LT_KIND_COND && kind != LT_KIND_BARRIER && kind != LT_KIND_JOIN;
+    return !lt_kind_is_in(LT_KINDS_OF_EVENTS, kind_of(key));
 }
 
 /* Whether the wait is part of a wait for a lock of the program's own. The outer wait is published
  * and counted, not this one. But a contended mutex inside is of interest. */
 static bool is_within(uint64_t key, uint64_t outer)
 {
-    if (kind_of(outer) != LT_KIND_CUSTOM)
-        return false;
-    enum lt_kind kind = kind_of(key);
-    return kind == LT_KIND_COND || kind == LT_KIND_SEM || kind == LT_KIND_FUTEX;
+    return kind_of(outer) == LT_KIND_CUSTOM && lt_kind_is_in(LT_KINDS_INNER, kind_of(key));
 }
 
 /* A wait from deeper in the stack than this one was left by longjmp, not interrupted. */

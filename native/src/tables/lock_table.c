@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/lock_key.h"
+#include "locktop/kind_sets.h"
 #include "shm/arena.h"
 #include "shm/array.h"
 #include "shm/segment.h"
@@ -58,14 +59,7 @@ static void *push(struct kept *kept, uint32_t *index, bool waited)
 
 bool lock_has_reserve(uint64_t key)
 {
-    switch (key >> LT_KIND_SHIFT) {
-    case LT_KIND_MUTEX:
-    case LT_KIND_RWLOCK:
-    case LT_KIND_SPIN:
-    case LT_KIND_SEM:
-    case LT_KIND_FUTEX: return true;
-    default: return false;
-    }
+    return lt_kind_is_in(LT_KINDS_RESERVED, key >> LT_KIND_SHIFT);
 }
 
 int lock_table_init(void)
@@ -237,8 +231,7 @@ struct lt_counts *lock_signal_counts(uint64_t key)
 
 static bool counts_signals(uint64_t key)
 {
-    uint64_t kind = key >> LT_KIND_SHIFT;
-    return kind == LT_KIND_SEM || kind == LT_KIND_COND;
+    return lt_kind_is_in(LT_KINDS_SIGNALLED, key >> LT_KIND_SHIFT);
 }
 
 static uint32_t generation_of(uint32_t id)
