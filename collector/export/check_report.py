@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from locktop.collector.analysis.deadlock_report import reports
-from locktop.collector.export import deadlock_json, rendered_files
+from locktop.collector.export import deadlock_json
+from locktop.collector.export.files import encoded
 from locktop.collector.export.graph import dot, mermaid
 from locktop.collector.export.snapshot_codec import document as snapshot_document
 from locktop.collector.export.text import deadlock, lock_order, unknown_waits
@@ -27,23 +28,29 @@ _ORDER_KEYS = (
 _WIDTH = 100
 
 
-def render(snapshot: Snapshot, form: str, potential: bool = False, width: int = _WIDTH) -> bytes:
-    """Return the finding as the bytes of a file.
+def as_text(snapshot: Snapshot, potential: bool, width: int) -> bytes:
+    """Return the finding as text: the answer, then a report of each deadlock."""
+    return encoded("".join(f"{line}\n" for line in lines(snapshot, potential, width)))
 
-    Args:
-        snapshot: the later of two scans.
-        form: "text", "line", "json", "dot" or "mermaid".
-        potential: whether potential deadlocks are part of the finding.
-        width: columns of text.
-    """
-    if form == "json":
-        return rendered_files.encoded(json.dumps(document(snapshot, potential), indent=1) + "\n")
-    if form == "dot":
-        return rendered_files.encoded(dot.render(reports(snapshot)))
-    if form == "mermaid":
-        return rendered_files.encoded(mermaid.render(reports(snapshot)))
-    found = lines(snapshot, potential, width)[: 1 if form == "line" else None]
-    return rendered_files.encoded("".join(f"{line}\n" for line in found))
+
+def as_line(snapshot: Snapshot, potential: bool, width: int) -> bytes:
+    """Return the first line of the text, the answer."""
+    return encoded(f"{lines(snapshot, potential, width)[0]}\n")
+
+
+def as_json(snapshot: Snapshot, potential: bool) -> bytes:
+    """Return the finding as a JSON object, see document()."""
+    return encoded(json.dumps(document(snapshot, potential), indent=1) + "\n")
+
+
+def as_dot(snapshot: Snapshot) -> bytes:
+    """Return the cycles as a graph for Graphviz."""
+    return encoded(dot.render(reports(snapshot)))
+
+
+def as_mermaid(snapshot: Snapshot) -> bytes:
+    """Return the cycles as a graph for Mermaid."""
+    return encoded(mermaid.render(reports(snapshot)))
 
 
 def lines(snapshot: Snapshot, potential: bool = False, width: int = _WIDTH) -> list[str]:

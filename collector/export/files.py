@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import re
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from locktop.collector.errors import reason_of
 
@@ -99,6 +101,16 @@ def words(error: OSError) -> str:
 def _forget(name: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
+
+
+def encoded(text: str) -> bytes:
+    """Return a text as UTF-8; a lone surrogate becomes an escape, which JSON knows too."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def encoded_json(document: dict[str, Any]) -> bytes:
+    """Return a document as JSON text."""
+    return encoded(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def plain_name(text: str) -> str:

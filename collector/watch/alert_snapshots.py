@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from locktop.collector.export import files, rendered_files
+from locktop.collector.export.formats import SNAPSHOT_FORMATS
 from locktop.collector.model import Snapshot
 from locktop.collector.watch.alerts import AlertKind
 
@@ -40,9 +41,8 @@ class AlertSnapshots:
             NotWrittenError: The file cannot be written, see export/files.py.
         """
         name = f"{rendered_files.snapshot_name(snapshot, '')}-{kind}"
-        path = files.save_new(
-            name, ".json", rendered_files.snapshot_file(snapshot, "json"), self._directory
-        )
+        json = SNAPSHOT_FORMATS["json"]
+        path = files.save_new(name, json.suffix, json.render(snapshot), self._directory)
         self._delete_old(path)
         return path
 

@@ -18,7 +18,11 @@ from unit.builders import records, scenarios
 
 from fuzz.mutate import damaged
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import check_report, rendered_files
+from locktop.collector.export.formats import (
+    CALL_TREE_FORMATS,
+    FINDING_FORMATS,
+    SNAPSHOT_FORMATS,
+)
 from locktop.collector.export.text import timeline
 from locktop.collector.format import verdict
 from locktop.collector.model import NotableKind, Snapshot
@@ -316,14 +320,14 @@ def examine(path: Path) -> int:
 
 def use(snapshot: Snapshot) -> None:
     """Write all that the commands write of a snapshot."""
-    for form in ("json", "text"):
-        rendered_files.snapshot_file(snapshot, form, snapshot, idle=True)
-    for form in ("text", "json", "dot", "mermaid"):
-        check_report.render(snapshot, form, potential=True)
+    for form in SNAPSHOT_FORMATS.names:
+        SNAPSHOT_FORMATS.render(form, snapshot, snapshot, idle=True)
+    for form in FINDING_FORMATS.names:
+        FINDING_FORMATS.render(form, snapshot, potential=True)
     verdict.is_doubtful(snapshot)
     profile = SnapshotProfile(snapshot)
     for weight in profile.weights:
-        rendered_files.call_tree_file(profile, weight, True, None, "text")
+        CALL_TREE_FORMATS.render("text", profile, weight, True, None)
     RecordingInfo.of(snapshot, "1")
 
 

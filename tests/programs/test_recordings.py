@@ -15,7 +15,7 @@ from support.targets import PATIENCE_S, Target
 from support.watched import Need
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export.rendered_files import snapshot_file
+from locktop.collector.export.formats import SNAPSHOT_FORMATS
 from locktop.collector.export.snapshot_codec import document
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorder import Recorder, RecordingPath
@@ -64,7 +64,7 @@ def check_elsewhere(recorded: Path, elsewhere: Path, live: Snapshot) -> Snapshot
     assert opened.damage == ""
     seen = opened.at(_EVER)
     assert document(seen) == document(live)
-    assert snapshot_file(seen, "text") == snapshot_file(live, "text")
+    assert SNAPSHOT_FORMATS.render("text", seen) == SNAPSHOT_FORMATS.render("text", live)
     for time_ns in opened.times_ns():
         opened.at(time_ns)
     opened.close()

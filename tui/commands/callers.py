@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from locktop.collector.export.formats import CALL_TREE_FORMATS, INSIDE_FORMATS, OutputFormat
 from locktop.tui.commands import recorded
 from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
@@ -17,7 +18,14 @@ from locktop.tui.commands.options import (
     rules,
     seconds,
 )
-from locktop.tui.commands.output import add_output, announced, destination, text_width, write
+from locktop.tui.commands.output import (
+    add_format,
+    add_output,
+    announced,
+    destination,
+    text_width,
+    write,
+)
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -42,7 +50,6 @@ address (0x...) or an id.
 On a terminal the tree opens on the screen, unless --format, --function, --inside or -o is given.
 Elsewhere the command prints text."""
 
-FORMATS = ("text", "json", "csv")
 #: Seconds of sampling for --inside.
 _DURATION_S = 5.0
 #: Seconds of further scans of a Python program, whose functions are read in samples, and seconds
@@ -75,11 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --inside: how long to sample (default 5)",
     )
     add_frequency(parser)
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="text (the default), json, or csv: a caller/callee summary report",
-    )
+    add_format(parser, CALL_TREE_FORMATS, None)
     recorded.add_session(parser, "the waits of the session")
     add_scan_options(parser)
     add_output(parser)
@@ -123,24 +126,25 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _write(arguments: argparse.Namespace) -> int:
     path = destination(arguments)
-    data = _rendered(_profile(arguments), arguments)
-    write(announced(data, arguments.format or "text", arguments), path, arguments)
+    form = CALL_TREE_FORMATS[arguments.format or CALL_TREE_FORMATS.default]
+    data = _rendered(_profile(arguments), form, arguments)
+    write(announced(data, form, arguments), path, arguments)
     return 0
 
 
 def _write_inside(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import rendered_files
     from locktop.collector.profile.inside_tree import lock_named
 
-    if arguments.format == "csv" or arguments.function is not None:
-        raise LocktopError("--inside goes with --format text or json, and without --function")
+    name = arguments.format or INSIDE_FORMATS.default
+    if name not in INSIDE_FORMATS.names or arguments.function is not None:
+        names = " or ".join(INSIDE_FORMATS.names)
+        raise LocktopError(f"--inside goes with --format {names}, and without --function")
     path = destination(arguments)
     snapshot = _sampled(arguments) if arguments.file is None else _of_snapshot(arguments)
     lock = lock_named(snapshot.locks, arguments.inside)
-    form = arguments.format or "text"
-    data = rendered_files.inside_file(snapshot, lock, form, text_width())
-    write(announced(data, form, arguments), path, arguments)
+    data = INSIDE_FORMATS.render(name, snapshot, lock, text_width())
+    write(announced(data, INSIDE_FORMATS[name], arguments), path, arguments)
     return 0
 
 
@@ -207,21 +211,13 @@ def _of_file(arguments: argparse.Namespace) -> Profile:
     return profile.SnapshotProfile(recorded.scanned(arguments).figures())
 
 
-def _rendered(found: Profile, arguments: argparse.Namespace) -> bytes:
+def _rendered(found: Profile, form: OutputFormat[Any], arguments: argparse.Namespace) -> bytes:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import rendered_files
     from locktop.collector.profile.profile import step_named, weight_of
 
     weight = weight_of(found.weights, arguments.weight)
     name = arguments.function
     step = step_named(found.tree(weight.name), name) if name is not None else None
-    if arguments.format == "csv":
-        if found.estimate:
-            raise LocktopError(f"{arguments.file} is such a report already")
-        if step is not None:
-            raise LocktopError("such a report has all functions; leave --function out")
-        from locktop.collector.export import vsperf_csv
-
-        return rendered_files.encoded(vsperf_csv.render(found, weight, arguments.idle))
-    form = arguments.format or "text"
-    return rendered_files.call_tree_file(found, weight, arguments.idle, step, form, text_width())
+    if form.name == "csv" and found.estimate:
+        raise LocktopError(f"{arguments.file} is such a report already")
+    return form.render(found, weight, arguments.idle, step, text_width())

@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+from locktop.collector.export.formats import CALLS_FORMATS
 from locktop.tui.commands import recorded
 from locktop.tui.commands.options import (
     add_scan_options,
@@ -15,7 +16,14 @@ from locktop.tui.commands.options import (
     input_options,
     seconds,
 )
-from locktop.tui.commands.output import add_output, announced, destination, text_width, write
+from locktop.tui.commands.output import (
+    add_format,
+    add_output,
+    announced,
+    destination,
+    text_width,
+    write,
+)
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -37,8 +45,6 @@ On a terminal the tree opens on the screen, unless --format, --flat, --tid, -d o
 
 exit status: 0; 2 if there are no function calls."""
 
-FORMATS = ("text", "json")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -55,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--flat", action="store_true", help="only the list of functions, without the tree"
     )
-    parser.add_argument("--format", choices=FORMATS, help="text (the default) or json")
+    add_format(parser, CALLS_FORMATS, None)
     add_scan_options(parser)
     add_output(parser)
     add_screen(parser)
@@ -75,11 +81,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if all(one is None for one in explicit) and not arguments.flat and has_terminal():
         return _show(arguments)
     path = destination(arguments)
-    from locktop.collector.export.rendered_files import calls_file
-
-    found = _profile(arguments)
-    form = arguments.format or "text"
-    data = calls_file(found, arguments.flat, form, text_width())
+    form = CALLS_FORMATS[arguments.format or CALLS_FORMATS.default]
+    data = form.render(_profile(arguments), arguments.flat, text_width())
     write(announced(data, form, arguments), path, arguments)
     return 0
 

@@ -7,9 +7,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from locktop.collector.export.formats import FINDING_FORMATS
 from locktop.tui.commands import options, recorded
 from locktop.tui.commands.options import add_scan_options, add_suppressions, attached
-from locktop.tui.commands.output import add_output, announced, destination, text_width, write
+from locktop.tui.commands.output import (
+    add_format,
+    add_output,
+    announced,
+    destination,
+    text_width,
+    write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,7 +53,6 @@ _OF_CLASSES = "classes"
 #: The values of --potential, the default first.
 _POTENTIAL = ("locks", _OF_CLASSES)
 
-FORMATS = ("text", "line", "json", "dot", "mermaid")
 
 #: The exit status if a deadlock is possible, or if locktop cannot tell.
 DOUBTFUL = 3
@@ -61,12 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     recorded.add_file(parser, "or a recording, or a saved snapshot")
     add_scan_options(parser)
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="text (the default), line: the first line only, json, or a graph of the cycles for"
-        " Graphviz (dot) or Mermaid",
-    )
+    add_format(parser, FINDING_FORMATS, None)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.add_argument(
         "--potential",
@@ -89,11 +91,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Scan the process twice, report the finding, and return the exit status."""
     from locktop.collector.config import suppressions
-    from locktop.collector.export import check_report
 
     def report(form: str, path: Path | None) -> None:
-        data = check_report.render(snapshot, form, potential, text_width())
-        write(announced(data, form, arguments), path, arguments)
+        data = FINDING_FORMATS.render(form, snapshot, potential, text_width())
+        write(announced(data, FINDING_FORMATS[form], arguments), path, arguments)
 
     recorded.check_use(arguments, NAME)
     form = _form(arguments)
@@ -129,7 +130,7 @@ def _gravest(snapshots: Iterable[Snapshot], potential: bool) -> Snapshot:
 def _form(arguments: argparse.Namespace) -> str:
     from locktop.collector.errors import LocktopError
 
-    form: str = arguments.format or ("json" if arguments.json else "text")
+    form: str = arguments.format or ("json" if arguments.json else FINDING_FORMATS.default)
     if arguments.json and form != "json":
         raise LocktopError(f"--json and --format {form} are two forms; give one")
     return form

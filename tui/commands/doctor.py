@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from locktop.collector.export.formats import DIAGNOSIS_FORMATS
 from locktop.tui.commands.output import add_output, destination, text_width, write
 
 NAME = "doctor"
@@ -21,20 +22,17 @@ _STATUSES = {"ok": 0, "limited": 3, "no": 2}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("-p", "--pid", type=int, metavar="PID", help="the process")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--format", choices=DIAGNOSIS_FORMATS.names, default=DIAGNOSIS_FORMATS.default
+    )
     add_output(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the diagnosis."""
-    from locktop.collector.export.doctor import doctor_json, doctor_text
     from locktop.collector.sources.doctor.process_checks import diagnose
 
     path = destination(arguments)
     found = diagnose(arguments.pid)
-    if arguments.format == "json":
-        data = doctor_json(found)
-    else:
-        data = doctor_text(found, text_width()).encode()
-    write(data, path, arguments)
+    write(DIAGNOSIS_FORMATS.render(arguments.format, found, text_width()), path, arguments)
     return _STATUSES[found.sight.value]

@@ -110,10 +110,10 @@ def _print_first(listener: Listener, signals: EndSignals) -> int:
 def _print(snapshot: Snapshot) -> bool:
     """Print a snapshot; return False for one that no process can have."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import rendered_files
+    from locktop.collector.export.formats import SNAPSHOT_FORMATS
 
     try:
-        page = rendered_files.snapshot_file(snapshot, "json")
+        page = SNAPSHOT_FORMATS.render("json", snapshot)
     except LocktopError as error:
         _say(f"left out: {error}")
         return False

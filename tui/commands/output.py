@@ -6,6 +6,9 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
+
+from locktop.collector.export.formats import WIDTH, OutputFormat, ResultFormats
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -14,6 +17,13 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", help="a new file; - is the standard output (default)"
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+
+
+def add_format(
+    parser: argparse.ArgumentParser, formats: ResultFormats[Any], default: str | None
+) -> None:
+    """Declare ``--format``. A command that must know whether it was given has no default."""
+    parser.add_argument("--format", choices=formats.names, default=default, help=formats.help)
 
 
 def destination(arguments: argparse.Namespace) -> Path | None:
@@ -48,19 +58,19 @@ def write(data: bytes, path: Path | None, arguments: argparse.Namespace) -> None
         raise LocktopError(str(error)) from None
 
 
-def announced(data: bytes, form: str, arguments: argparse.Namespace) -> bytes:
+def announced(data: bytes, form: OutputFormat[Any], arguments: argparse.Namespace) -> bytes:
     """Return a text with the alert of --at as its first line.
 
     Beside a form that programs read, the standard error gets that line.
 
     Args:
         data: the result of the command.
-        form: ``text``, or another form.
+        form: that of the result.
         arguments: those of the command line, see recorded.announce().
     """
     if not arguments.announced:
         return data
-    if form != "text":
+    if not form.is_prose:
         print(arguments.announced, file=sys.stderr, flush=True)
         return data
     return f"{arguments.announced}\n\n".encode("utf-8", "backslashreplace") + data
@@ -68,4 +78,4 @@ def announced(data: bytes, form: str, arguments: argparse.Namespace) -> bytes:
 
 def text_width() -> int:
     """Return the columns of text: those of the terminal, 100 for a file or a pipe."""
-    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
+    return max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH

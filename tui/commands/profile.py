@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from locktop.collector.export.formats import PROFILE_FORMATS, PROFILE_LIST_FORMATS
 from locktop.tui.commands import options, recorded
-from locktop.tui.commands.output import add_output, destination, text_width, write
+from locktop.tui.commands.output import add_format, add_output, destination, text_width, write
 
 if TYPE_CHECKING:
     from locktop.collector.model import SelfProfile, Snapshot
@@ -27,8 +28,6 @@ Shows the profiles that a program makes of its own code through locktop.h (docs/
 
 NAME is the name that the program gave, or the number of the list. --format json writes JSON, and
 --force replaces FILE."""
-
-FORMATS = ("text", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_output(part)
         part.set_defaults(part=run)
         if part is not saving:
-            part.add_argument("--format", choices=FORMATS, default="text", help="default text")
+            formats = PROFILE_LIST_FORMATS if part is listing else PROFILE_FORMATS
+            add_format(part, formats, formats.default)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -64,8 +64,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _list(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import profile_report, rendered_files
-    from locktop.collector.export.text import self_profile
 
     if (arguments.pid is None) == (arguments.file is None):
         raise LocktopError("profile list needs one of -p PID and FILE")
@@ -74,11 +72,7 @@ def _list(arguments: argparse.Namespace) -> int:
         found = _scanned(arguments.pid, arguments).profiles
     else:
         found = _profiles_of(arguments.file, arguments)
-    if arguments.format == "json":
-        data = profile_report.encode_list(found)
-    else:
-        data = rendered_files.encoded(self_profile.render_list(found, text_width()))
-    write(data, path, arguments)
+    write(PROFILE_LIST_FORMATS.render(arguments.format, found, text_width()), path, arguments)
     return 0
 
 
@@ -96,8 +90,6 @@ def _save(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import profile_report, rendered_files
-    from locktop.collector.export.text import self_profile
     from locktop.collector.profile.profile_listing import listing
 
     names = arguments.profiles
@@ -109,11 +101,7 @@ def _show(arguments: argparse.Namespace) -> int:
         found = listing([_live(snapshot, name) for name in names])
     else:
         found = listing([_of_file(name, arguments) for name in names])
-    if arguments.format == "json":
-        data = profile_report.encode(found)
-    else:
-        data = rendered_files.encoded(self_profile.render(found, text_width()))
-    write(data, path, arguments)
+    write(PROFILE_FORMATS.render(arguments.format, found, text_width()), path, arguments)
     return 0
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from locktop.collector.export.formats import SNAPSHOT_FORMATS
 from locktop.tui.commands import options, predictions, recorded
 from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
@@ -15,7 +16,14 @@ from locktop.tui.commands.options import (
     attached,
     seconds,
 )
-from locktop.tui.commands.output import add_output, announced, destination, text_width, write
+from locktop.tui.commands.output import (
+    add_format,
+    add_output,
+    announced,
+    destination,
+    text_width,
+    write,
+)
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
@@ -31,7 +39,6 @@ FILE is a recording, or a saved snapshot to be written in another format. Of a r
 writes the last snapshot, or the one at --at T. With --from T and --to T there is "interval" too,
 with the part of that span."""
 
-FORMATS = ("json", "msgpack", "text")
 #: Seconds between the recording and the snapshot. The shares of a snapshot are of the time since
 #: the scan before. The last two scans of a recording are only some milliseconds apart.
 _SHARES_S = 1.0
@@ -65,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser)
     add_suppressions(parser)
-    parser.add_argument("--format", choices=FORMATS, default="json", help="default json")
+    add_format(parser, SNAPSHOT_FORMATS, SNAPSHOT_FORMATS.default)
     parser.add_argument(
         "--idle", action="store_true", help="text also lists the threads that wait for work"
     )
@@ -85,7 +92,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """Take the snapshot and write it."""
     from locktop.collector.config import suppressions
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export import rendered_files
 
     recorded.check_use(arguments, NAME)
     check_samples(arguments, {"hz": "--hz"})
@@ -93,8 +99,9 @@ def execute(arguments: argparse.Namespace) -> int:
         raise LocktopError("--inside needs -p PID and -d SECONDS")
     _check_whatif(arguments)
     path = destination(arguments)
-    if path is None and arguments.format == "msgpack" and sys.stdout.isatty():
-        raise LocktopError("msgpack is not for a terminal; give -o FILE or a pipe")
+    form = SNAPSHOT_FORMATS[arguments.format]
+    if path is None and form.is_binary and sys.stdout.isatty():
+        raise LocktopError(f"{form.name} is not for a terminal; give -o FILE or a pipe")
     left_out = options.suppressions(arguments)
     if arguments.file is not None:
         found, before = _read(arguments)
@@ -104,10 +111,8 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         found, before = _scanned(arguments)
     snapshot = suppressions.apply(found, left_out)
-    page = rendered_files.snapshot_file(
-        snapshot, arguments.format, before, text_width(), arguments.idle
-    )
-    write(announced(page, arguments.format, arguments), path, arguments)
+    page = form.render(snapshot, before, text_width(), arguments.idle)
+    write(announced(page, form, arguments), path, arguments)
     return 0
 
 

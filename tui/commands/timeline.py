@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Write the time line."""
     from locktop.collector.errors import LocktopError
-    from locktop.collector.export.rendered_files import encoded
+    from locktop.collector.export.files import encoded
     from locktop.collector.export.text import timeline
     from locktop.collector.recording.chosen_moment import span_ns
     from locktop.collector.recording.time_lines import TimeLineReader

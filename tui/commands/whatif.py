@@ -6,9 +6,17 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from locktop.collector.export.formats import WHATIF_FORMATS
 from locktop.tui.commands import predictions, recorded
 from locktop.tui.commands.options import add_scan_options, attached, seconds
-from locktop.tui.commands.output import add_output, announced, destination, text_width, write
+from locktop.tui.commands.output import (
+    add_format,
+    add_output,
+    announced,
+    destination,
+    text_width,
+    write,
+)
 
 if TYPE_CHECKING:
     from locktop.collector.recording.whatif import Answered
@@ -63,20 +71,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LOCK|mark:TEXT|rounds",
         help="count acquisitions of LOCK, or marks (default: frequent marks, else rounds)",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default text")
+    add_format(parser, WHATIF_FORMATS, WHATIF_FORMATS.default)
     add_scan_options(parser)
     add_output(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the predictions."""
-    from locktop.collector.export import rendered_files
-
     recorded.check_use(arguments, NAME)
     path = destination(arguments)
     found = _answered(arguments)
-    data = rendered_files.whatif_file(found.whatif, found.snapshot, arguments.format, text_width())
-    write(announced(data, arguments.format, arguments), path, arguments)
+    form = WHATIF_FORMATS[arguments.format]
+    data = form.render(found.whatif, found.snapshot, text_width())
+    write(announced(data, form, arguments), path, arguments)
     return 0 if found.whatif.refusal is None else _REFUSED
 
 

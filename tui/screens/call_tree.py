@@ -14,7 +14,8 @@ from textual.containers import Container
 from textual.timer import Timer
 
 from locktop.collector.export.files import save_new
-from locktop.collector.export.rendered_files import call_tree_file, call_tree_name
+from locktop.collector.export.formats import CALL_TREE_FORMATS
+from locktop.collector.export.rendered_files import call_tree_name
 from locktop.collector.model import Snapshot
 from locktop.collector.profile.call_tree import Butterfly, Node, Step
 from locktop.collector.profile.profile import Profile, SnapshotProfile, Weight
@@ -414,13 +415,13 @@ class CallTreeScreen(ListScreen):
     def file(self, form: str) -> bytes:
         """The tree, or the butterfly of one function, as ``json`` or ``text``."""
         step = self._walked[-1] if self._walked else None
-        return call_tree_file(self._profile, self._weight, self._show_idle, step, form)
+        return CALL_TREE_FORMATS.render(form, self._profile, self._weight, self._show_idle, step)
 
     def action_save(self, form: str) -> None:
         """Save what is on the screen: the tree, or the butterfly of one function."""
         data = self.file(form)
-        suffix = ".json" if form == "json" else ".txt"
-        self.save(partial(save_new, call_tree_name(self._profile), suffix, data))
+        name, suffix = call_tree_name(self._profile), CALL_TREE_FORMATS[form].suffix
+        self.save(partial(save_new, name, suffix, data))
 
     def action_pause(self) -> None:
         """Hold the screen still; the scans go on."""

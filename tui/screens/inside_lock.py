@@ -13,7 +13,8 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from locktop.collector.export.files import save_new
-from locktop.collector.export.rendered_files import call_tree_name, inside_file
+from locktop.collector.export.formats import INSIDE_FORMATS
+from locktop.collector.export.rendered_files import call_tree_name
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Lock, Snapshot
 from locktop.collector.profile.call_tree import Node, Step
@@ -234,7 +235,7 @@ class InsideLockScreen(CallTreeScreen):
 
     def file(self, form: str) -> bytes:
         """All that runs inside the lock, as ``json`` or ``text``."""
-        return inside_file(self._profile.snapshot, self._profile.lock, form)
+        return INSIDE_FORMATS.render(form, self._profile.snapshot, self._profile.lock)
 
     def action_copy(self, what: str) -> None:
         """See ListScreen. Without samples there is no report."""
@@ -248,5 +249,5 @@ class InsideLockScreen(CallTreeScreen):
         if reason := self._reason():
             self.show_message(f"Not saved: {reason}")
             return
-        suffix = ".json" if form == "json" else ".txt"
-        self.save(partial(save_new, call_tree_name(self._profile), suffix, self.file(form)))
+        name, suffix = call_tree_name(self._profile), INSIDE_FORMATS[form].suffix
+        self.save(partial(save_new, name, suffix, self.file(form)))

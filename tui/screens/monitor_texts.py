@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from locktop.collector.export.rendered_files import snapshot_file
+from locktop.collector.export.formats import SNAPSHOT_FORMATS
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Snapshot
 from locktop.tui.screens.monitor_body import MonitorBody
@@ -44,7 +44,7 @@ class MonitorTexts(ListTexts):
         if index is None:
             return None
         snapshot = self._with_whatif(index.snapshot)
-        return lambda: snapshot_file(snapshot, "text").decode()
+        return lambda: SNAPSHOT_FORMATS.render("text", snapshot).decode()
 
     def source_line(self) -> tuple[str, int] | None:
         """See ListTexts."""

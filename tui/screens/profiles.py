@@ -15,6 +15,7 @@ from textual.containers import Container
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import files
+from locktop.collector.export.formats import PROFILE_FORMATS
 from locktop.collector.format.self_profile import profile_name
 from locktop.collector.model import SelfProfile, Snapshot
 from locktop.collector.profile.kept_profile import KeptProfile
@@ -215,10 +216,8 @@ def _save_profile(snapshot: Snapshot, profile: SelfProfile, is_here: bool, name:
 
 
 def _save_text(found: Listing, name: str) -> Path:
-    from locktop.collector.export.rendered_files import encoded
-    from locktop.collector.export.text import self_profile
-
-    return files.save_new(name, ".txt", encoded(self_profile.render(found)))
+    text = PROFILE_FORMATS["text"]
+    return files.save_new(name, text.suffix, text.render(found))
 
 
 def _key(profile: SelfProfile) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ import pytest
 from support.driven import Screen, opened
 from unit.builders import scenarios
 
-from locktop.collector.export.rendered_files import snapshot_file
+from locktop.collector.export.formats import SNAPSHOT_FORMATS
 from locktop.tui.terminal.clipboard import MAX_BYTES
 from locktop.tui.widgets.list_screen import ListScreen
 
@@ -63,7 +63,7 @@ async def test_the_report_is_the_one_that_is_saved(
         await screen.keys("ctrl+y")
         await screen.says("Copied the report: sent to the terminal; also in ")
         assert sent == [file.read_bytes()]
-        assert file.read_bytes() == snapshot_file(scenarios.normal(), "text")
+        assert file.read_bytes() == SNAPSHOT_FORMATS.render("text", scenarios.normal())
 
 
 async def test_the_call_tree_copies_its_own_report(
