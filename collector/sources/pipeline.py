@@ -36,52 +36,101 @@ from locktop.collector.symbols.resolver import Resolver
 
 
 class Stage(NamedTuple):
-    """One step of a scan: a method of ``Scan``, and the reason for its place in the order."""
+    """One step of a scan: a call of a method, and the reason for its place in the order."""
 
-    method: str
+    run: Callable[[Scan], None]
     why: str
 
 
 #: Stages that observe the target. A first scan with all names repeats them, if one reading is not
 #: enough (``Scan.wants_another_reading``).
 OBSERVE = (
-    Stage("read", "one reading of the target: all that follows is made of it"),
-    Stage("build_threads", "locks take their waiters and holders from the same reading"),
-    Stage("build_locks", "deadlocks need to know what locks can do"),
-    Stage("add_unobserved_waits", "they may be for locks that the library knows"),
-    Stage("check_deadlocks", "soon after the reading: a second one must show the same waits"),
-    Stage("find_owners_elsewhere", "the second reading of deadlocks must show the same holders"),
+    Stage(lambda scan: scan.read(), "one reading of the target: all that follows is made of it"),
     Stage(
-        "find_lock_orders",
+        lambda scan: scan.build_threads(),
+        "locks take their waiters and holders from the same reading",
+    ),
+    Stage(lambda scan: scan.build_locks(), "deadlocks need to know what locks can do"),
+    Stage(lambda scan: scan.add_unobserved_waits(), "they may be for locks that the library knows"),
+    Stage(
+        lambda scan: scan.check_deadlocks(),
+        "soon after the reading: a second one must show the same waits",
+    ),
+    Stage(
+        lambda scan: scan.find_owners_elsewhere(),
+        "the second reading of deadlocks must show the same holders",
+    ),
+    Stage(
+        lambda scan: scan.find_lock_orders(),
         "goes by the locks' names as far as they are known; resolve_names repeats it",
     ),
-    Stage("read_events", "counters never wait for single records"),
-    Stage("read_calls", "before the stacks: the functions are among them"),
-    Stage("build_profiles", "requests the names of the profiled functions with all others"),
-    Stage("probe_followed_thread", "before the stacks, for the thread's own is one of them"),
-    Stage("add_stacks", "all ids are known now, but for those of holders"),
-    Stage("merge_python_stacks", "needs the native stacks; gives waits other stack ids"),
-    Stage("name_threads", "stacks show whether Python runs; no stage before needs these names"),
-    Stage("apply_exit", "only of a process that has ended: its threads are dead"),
-    Stage("resolve_names", "the idle rules go by the names of functions"),
-    Stage("name_profiles", "takes the names that were read meanwhile"),
-    Stage("find_hang", "goes by functions of Python; no idle rule applies to threads that hang"),
-    Stage("leave_out_messages", "goes by stacks; waits in a deadlock are never idle"),
-    Stage("classify_waits", "contention is what is left when idle waits are known"),
-    Stage("find_semaphore_owners", "needs to know which semaphores are used as locks"),
-    Stage("find_possible_deadlocks", "goes by names of functions and by holders of semaphores"),
+    Stage(lambda scan: scan.read_events(), "counters never wait for single records"),
+    Stage(lambda scan: scan.read_calls(), "before the stacks: the functions are among them"),
+    Stage(
+        lambda scan: scan.build_profiles(),
+        "requests the names of the profiled functions with all others",
+    ),
+    Stage(
+        lambda scan: scan.probe_followed_thread(),
+        "before the stacks, for the thread's own is one of them",
+    ),
+    Stage(lambda scan: scan.add_stacks(), "all ids are known now, but for those of holders"),
+    Stage(
+        lambda scan: scan.merge_python_stacks(),
+        "needs the native stacks; gives waits other stack ids",
+    ),
+    Stage(
+        lambda scan: scan.name_threads(),
+        "stacks show whether Python runs; no stage before needs these names",
+    ),
+    Stage(lambda scan: scan.apply_exit(), "only of a process that has ended: its threads are dead"),
+    Stage(lambda scan: scan.resolve_names(), "the idle rules go by the names of functions"),
+    Stage(lambda scan: scan.name_profiles(), "takes the names that were read meanwhile"),
+    Stage(
+        lambda scan: scan.find_hang(),
+        "goes by functions of Python; no idle rule applies to threads that hang",
+    ),
+    Stage(
+        lambda scan: scan.leave_out_messages(), "goes by stacks; waits in a deadlock are never idle"
+    ),
+    Stage(
+        lambda scan: scan.classify_waits(), "contention is what is left when idle waits are known"
+    ),
+    Stage(
+        lambda scan: scan.find_semaphore_owners(),
+        "needs to know which semaphores are used as locks",
+    ),
+    Stage(
+        lambda scan: scan.find_possible_deadlocks(),
+        "goes by names of functions and by holders of semaphores",
+    ),
 )
 #: Stages that query the kernel about the observed threads, unless the process has ended.
 PROBE = (
-    Stage("probe_holders", "needs the contended locks and who holds them, semaphores too"),
-    Stage("describe_unobserved_waits", "after the holders: it may wait for names"),
+    Stage(
+        lambda scan: scan.probe_holders(),
+        "needs the contended locks and who holds them, semaphores too",
+    ),
+    Stage(
+        lambda scan: scan.describe_unobserved_waits(), "after the holders: it may wait for names"
+    ),
 )
 #: Stages that draw conclusions.
 CONCLUDE = (
-    Stage("add_inside", "needs locks, waits and holders; requests names of its own"),
-    Stage("add_recent_waits", "needs the rates of the interval, and to know what is idle"),
-    Stage("count_names_left", "all names that the snapshot needs are requested now"),
-    Stage("find_patterns", "a pattern may go by what a holder does, and by names of functions"),
+    Stage(
+        lambda scan: scan.add_inside(), "needs locks, waits and holders; requests names of its own"
+    ),
+    Stage(
+        lambda scan: scan.add_recent_waits(),
+        "needs the rates of the interval, and to know what is idle",
+    ),
+    Stage(
+        lambda scan: scan.count_names_left(), "all names that the snapshot needs are requested now"
+    ),
+    Stage(
+        lambda scan: scan.find_patterns(),
+        "a pattern may go by what a holder does, and by names of functions",
+    ),
 )
 
 #: Upper bound of the further readings in a first scan with all names.
@@ -406,8 +455,7 @@ class Scan(ABC):
 
     def _run(self, stages: tuple[Stage, ...]) -> None:
         for stage in stages:
-            run: Callable[[], None] = getattr(self, stage.method)
-            run()
+            stage.run(self)
 
     def note(self, *notes: str) -> None:
         """Add messages for the user, each once."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -13,22 +15,39 @@ from locktop.collector.sources.sampling.scan import SamplingScan
 STAGES = (*OBSERVE, *PROBE, *CONCLUDE)
 
 
+class _Names:
+    """Stands for a scan, and keeps the names of the methods that stages call."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.called.append(name)
+
+
+def _methods() -> list[str]:
+    names = _Names()
+    for stage in STAGES:
+        stage.run(cast(Scan, names))
+    return names.called
+
+
 @pytest.mark.parametrize("scan", [PreloadScan, SamplingScan])
 def test_each_stage_is_a_method_of_each_source(scan: type[Scan]) -> None:
-    for stage in STAGES:
-        method = getattr(scan, stage.method)
-        assert list(inspect.signature(method).parameters) == ["self"], stage.method
-        assert method.__doc__, stage.method
+    for name in _methods():
+        method = getattr(scan, name)
+        assert list(inspect.signature(method).parameters) == ["self"], name
+        assert method.__doc__, name
 
 
 def test_each_stage_runs_once_and_has_a_reason_for_its_position() -> None:
-    methods = [stage.method for stage in STAGES]
-    assert len(set(methods)) == len(methods)
+    methods = _methods()
+    assert len(set(methods)) == len(methods) == len(STAGES)
     assert all(stage.why for stage in STAGES)
 
 
 def test_a_stage_that_needs_another_one_comes_after_it() -> None:
-    order = {stage.method: at for at, stage in enumerate(STAGES)}
+    order = {name: at for at, name in enumerate(_methods())}
     for earlier, later in (
         ("read", "build_threads"),
         ("build_threads", "build_locks"),
