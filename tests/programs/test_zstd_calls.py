@@ -83,7 +83,7 @@ def test_each_function_has_the_count_of_uftrace(need: Need, tmp_path: Path) -> N
         ["sh", "-c", 'exec "$@" 2>&1', "sh", *command], preload_environment("contended")
     ) as target:
         assert target.truth() == {"status": 0}
-        done = tool.run("calls", "-p", target.pid, "--format", "json")
+        done = tool.run_alone("calls", "-p", target.pid, "--format", "json")
         target.go_on()
     (tmp_path / "packed").unlink()  # zstd would call more functions to replace the file
     document = json.loads(done.stdout)

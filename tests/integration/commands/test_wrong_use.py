@@ -73,7 +73,7 @@ def test_a_process_without_the_library_has_no_level_to_set(start_unprepared: Sta
 
 
 def test_run_refuses_an_unknown_program() -> None:
-    assert "no-such-program" in refusal(tool.run("run", "--", "no-such-program"))
+    assert "no-such-program" in refusal(tool.run_alone("run", "--", "no-such-program"))
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_process_of_another_user_is_refused(
     with Target([*as_nobody, "env", f"LD_PRELOAD={preload}", program]) as target:
         target.expect("ready")
         assert tool.run("snapshot", "-p", target.pid).returncode == 0, "root may scan"
-        line = refusal(tool.run("snapshot", "-p", target.pid, prefix=powerless))
+        line = refusal(tool.run_alone("snapshot", "-p", target.pid, prefix=powerless))
         assert "user" in line
         target.finish()
 

@@ -161,7 +161,7 @@ def test_another_user_may_not_set_the_level(
     target.expect("ready")
     Path(f"/dev/shm/locktop-{target.pid}-{start_time(target.pid)}").chmod(0o644)
     nobody = [str(need("setpriv")), "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    done = tool.run("ctl", "-p", target.pid, "--level", "all", prefix=nobody)
+    done = tool.run_alone("ctl", "-p", target.pid, "--level", "all", prefix=nobody)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("locktop: cannot set the level: ")

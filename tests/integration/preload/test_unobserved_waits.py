@@ -32,7 +32,7 @@ def messages_about(pid: int, program: Path | None = None) -> list[str]:
     assert document["source"] == "proc"
     lines = [document["notes"][0]]
     if program is not None:
-        done = tool.run("run", "--", str(program))
+        done = tool.run_alone("run", "--", str(program))
         assert (done.returncode, done.stdout) == (2, ""), done
         lines += done.stderr.splitlines()
     listed = tool.run("list", "--all").stdout.splitlines()

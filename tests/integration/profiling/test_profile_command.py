@@ -262,7 +262,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_demonstration_prints_the_contrast() -> None:
-    done = tool.run("demo", "--profile")
+    done = tool.run_alone("demo", "--profile")
     assert (done.returncode, done.stderr) == (0, "")
     assert "B : A  0." in done.stdout
     assert "CPU time that the program measured: A " in done.stdout
@@ -270,7 +270,7 @@ def test_the_demonstration_prints_the_contrast() -> None:
 
 
 def test_the_bench_prints_the_slow_down_at_each_interval() -> None:
-    done = tool.run("bench", "profile", "--quick", "--json")
+    done = tool.run_alone("bench", "profile", "--quick", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)["rows"]
     of_timer = [row["interval_ns"] for row in rows if row["source"] == "timer"]

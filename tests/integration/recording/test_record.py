@@ -186,7 +186,7 @@ def test_an_existing_file_stays_as_it_is(start_target: StartTarget, tmp_path: Pa
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "is there already; give another FILE" in done.stderr
-    again = tool.run("run", "--record", str(tmp_path / "r"), "--", "true")
+    again = tool.run_alone("run", "--record", str(tmp_path / "r"), "--", "true")
     assert (again.returncode, again.stderr) == (2, done.stderr)
     assert (tmp_path / "r").read_text() == "mine"
 

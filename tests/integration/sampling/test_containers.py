@@ -145,7 +145,7 @@ def test_a_tool_inside_of_the_container_finds_the_deadlock(
     inside = [str(need("nsenter", "util-linux")), "--pid", "--mount", "--target"]
     with contained(compiler, "pid", "ring_of_three", preloaded=preloaded) as (target, pid):
         crossed(target)
-        done = tool.run("check", "-p", 1, prefix=[*inside, str(pid), "--"])
+        done = tool.run_alone("check", "-p", 1, prefix=[*inside, str(pid), "--"])
         assert done.returncode == 1, done.stderr
         assert "ring_of_three 1 wait for each other" in done.stdout
         assert "g_beta_lock" in done.stdout
@@ -157,7 +157,7 @@ def test_a_tool_in_a_pid_namespace_refuses_the_proc_of_another_one(
     target = start_unprepared("ring_of_three")
     crossed(target)
     for command in (["check", "-p", target.pid], ["list"]):
-        done = tool.run(*command, prefix=["unshare", "--pid", "--fork"])
+        done = tool.run_alone(*command, prefix=["unshare", "--pid", "--fork"])
         assert (done.returncode, done.stdout) == (2, "")
         (line,) = done.stderr.splitlines()
         assert "another pid namespace" in line
@@ -169,7 +169,7 @@ def test_a_message_names_the_system_call_that_a_filter_forbids(
 ) -> None:
     target = (start_target if preloaded else start_unprepared)("ring_of_three")
     crossed(target)
-    done = tool.run(
+    done = tool.run_alone(
         "snapshot", "-p", target.pid, prefix=[str(compiler.program("forbid_process_vm_readv"))]
     )
     if preloaded:

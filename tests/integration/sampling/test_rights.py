@@ -225,12 +225,12 @@ def test_the_line_says_that_proc_hides_the_process(
 ) -> None:
     pid = start("open").pid
     with hidden(how, need) as prefix:
-        done = tool.run("check", "-p", pid, prefix=prefix)
+        done = tool.run_alone("check", "-p", pid, prefix=prefix)
         assert (done.returncode, done.stdout) == (2, "")
         (line,) = done.stderr.splitlines()
         assert f"process {pid} is hidden from this user" in line
         assert "hidepid" in line
         assert "CAP_SYS_PTRACE" in line, "the user is root already"
-        none = tool.run("check", "-p", 4_000_000, prefix=prefix)
+        none = tool.run_alone("check", "-p", 4_000_000, prefix=prefix)
         assert none.stderr == "locktop: no such process: 4000000\n"
-        assert tool.run("list", "--all", prefix=prefix).returncode == 0
+        assert tool.run_alone("list", "--all", prefix=prefix).returncode == 0
