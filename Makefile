@@ -189,16 +189,30 @@ bench: setup
 bench-table: setup
 	$(BIN)/python bench/overhead_table.py docs/overhead.md
 
-test: lint unit-c unit-c-sanitized pytest
+# What does not depend on each other runs side by side: mypy has one thread, and a compiler waits.
+SIDE_BY_SIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --keep-going --output-sync=target
+LINTS = lint-types lint-style lint-text
+.PHONY: $(LINTS) test-quick pytest-quick pytest-quick-real
+test: setup
+	@$(SIDE_BY_SIDE) $(LINTS) unit-c unit-c-sanitized
+	@$(MAKE) --no-print-directory pytest
 
 lint: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	@$(SIDE_BY_SIDE) $(LINTS)
+
+lint-types:
 	$(BIN)/mypy -p locktop
 	$(BIN)/mypy tests/conftest.py tests/support tests/unit/builders tests/integration tests/glibc \
 	  tests/programs tests/soak tests/fuzz tests/false_alarms tests/mutants tests/lint tests/install
+
+lint-style:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 	$(BIN)/lint-imports --no-logo
+
+# Prose, names and the source tree.
+lint-text:
 	PYTHONPATH=tests $(BIN)/python -m lint
 
 format: setup
@@ -206,16 +220,21 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES)
 
-unit-c: setup
-	$(BIN)/cmake -S . -B build/unit -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLOCKTOP_TESTS=ON
-	$(BIN)/cmake --build build/unit
-	$(BIN)/ctest --test-dir build/unit --output-on-failure -j $(JOBS) $(if $(REPEAT),--repeat until-pass:2)
+# ninja configures again what changed later.
+build/unit/build.ninja build/sanitized/build.ninja: Makefile | setup
+	$(BIN)/cmake -S . -B $(@D) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLOCKTOP_TESTS=ON \
+	  $(if $(findstring sanitized,$@),-DLOCKTOP_SANITIZE=address$(comma)undefined)
+	@touch $@
 
-unit-c-sanitized: setup
-	$(BIN)/cmake -S . -B build/sanitized -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLOCKTOP_TESTS=ON \
-	  -DLOCKTOP_SANITIZE=address,undefined
+comma := ,
+UNIT_C = $(BIN)/ctest --test-dir $(1) --output-on-failure -j $(JOBS) $(if $(REPEAT),--repeat until-pass:2)
+unit-c: build/unit/build.ninja
+	$(BIN)/cmake --build build/unit
+	$(call UNIT_C,build/unit)
+
+unit-c-sanitized: build/sanitized/build.ninja
 	$(BIN)/cmake --build build/sanitized
-	$(BIN)/ctest --test-dir build/sanitized --output-on-failure -j $(JOBS) $(if $(REPEAT),--repeat until-pass:2)
+	$(call UNIT_C,build/sanitized)
 
 # Two halves that take about as long, side by side: most tests wait for an event, and no test may mind
 # a busy neighbour. With REPEAT=1 what failed runs once more, alone. The last line names the packages
@@ -245,6 +264,21 @@ pytest-first:
 
 pytest-second:
 	$(call run-pytest,second,$(foreach part,$(FIRST_HALF),--ignore=$(part)))
+
+# Some three minutes, while one works: the unit tests that find most in a second, and each command on a
+# real process.
+test-quick: setup
+	@mkdir -p build/pytest/quick build/pytest/quick-real
+	@$(SIDE_BY_SIDE) pytest-quick pytest-quick-real
+
+pytest-quick:
+	$(call run-pytest,quick,$(addprefix tests/unit/,analysis config export format linux model shm sources) \
+	  --ignore=tests/unit/analysis/whatif)
+
+pytest-quick-real:
+	$(call run-pytest,quick-real,tests/integration/commands/test_each_command.py \
+	  tests/integration/deadlock/test_detection.py tests/integration/preload/test_primitives.py \
+	  tests/unit/lint tests/unit/support tests/unit/tui/commands)
 
 # Programs of the system's Python, which has no symbols inside. The other tests use the Python of .venv.
 pytest-system-python:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import requirements
 from support.comparison import CompareWithUnprepared, comparison_with
-from support.targets import Compiler, StartTarget, Target, remove_file_of, start_time
+from support.targets import ROOT, Compiler, StartTarget, Target, remove_file_of, start_time
 
 from locktop.collector.sources.launch import preload_environment
 
@@ -36,7 +36,7 @@ def nothing_kept_from_run_to_run(tmp_path_factory: pytest.TempPathFactory) -> No
 @pytest.fixture(scope="session")
 def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
     """Compiles the programs of tests/targets, each once."""
-    return Compiler(tmp_path_factory.mktemp("targets"))
+    return Compiler(tmp_path_factory.mktemp("targets"), ROOT / "build" / "targets")
 
 
 @pytest.fixture

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from support import requirements
 
-TARGETS = Path(__file__).resolve().parent.parent / "targets"
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = ROOT / "tests" / "targets"
+INCLUDE = ROOT / "native" / "include"
 CFLAGS = ["-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
 #: Optimised, yet with every function in its stack, and with line numbers.
 CFLAGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline-functions-called-once"]
@@ -66,21 +71,45 @@ def source_of(name: str, root: Path = TARGETS) -> Path:
 
 
 class Compiler:
-    """Compiles each target at its first use."""
+    """Compiles each target at its first use, and keeps it in ``kept`` for later runs.
 
-    def __init__(self, directory: Path) -> None:
+    Later runs compile a target again if the compiler, the flags, the source or any header changed.
+    """
+
+    def __init__(self, directory: Path, kept: Path | None = None) -> None:
         self.directory = directory
+        self._kept = kept
 
     def program(self, name: str, *flags: str) -> Path:
         """Return the executable of a C, C++ or Rust target, built with extra ``flags``."""
-        output = self.directory / "".join([name, *flags]).replace("/", "_")
+        source = source_of(name)
+        compiler = _COMPILERS[source.suffix]
+        command = [str(requirements.command(compiler[0])), *compiler[1:], str(source), *flags]
+        directory = self._directory_of(command, source, flags)
+        output = directory / "".join([name, *flags]).replace("/", "_")
         if not output.exists():
-            source = source_of(name)
-            compiler = _COMPILERS[source.suffix]
-            requirements.command(compiler[0])
-            command = [*compiler, str(source), "-o", str(output), *flags]
-            subprocess.run(command, check=True)
+            directory.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=directory) as made:
+                path = Path(made) / output.name
+                subprocess.run([*command, "-o", str(path)], check=True)
+                path.rename(output)  # another run may build the same program now
         return output
+
+    def _directory_of(self, command: Sequence[str], source: Path, flags: Sequence[str]) -> Path:
+        """Return where a program lies; one that is built from other files is not kept."""
+        if self._kept is None or any("/" in flag for flag in flags):
+            return self.directory
+        compiler = os.stat(command[0])
+        key = hashlib.sha256(repr((command, compiler.st_size, compiler.st_mtime_ns)).encode())
+        key.update(source.read_bytes() + _headers())
+        return self._kept / key.hexdigest()[:16]
+
+
+@cache
+def _headers() -> bytes:
+    """Return the text of all headers that a target may include."""
+    paths = (path for root in (TARGETS, INCLUDE) for path in sorted(root.rglob("*.h")))
+    return b"".join(path.read_bytes() for path in paths)
 
 
 class Target:
