@@ -13,6 +13,7 @@ from locktop.collector.analysis.whatif.semaphore_locks import with_semaphores_as
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot, WhatIf
 from locktop.collector.recording.moments import Moments
+from locktop.collector.recording.simulator import Simulator
 from locktop.collector.recording.whatif_evidence import observe, recorded
 from locktop.collector.recording.whatif_question import (
     WantedChanges,
@@ -61,7 +62,7 @@ def of_process(
     check_held(question.changes, evidence, observed.snapshot)
     check_used(question.changes, evidence, observed.snapshot)
     found = replace(
-        answer(evidence, question),
+        answer(evidence, question, Simulator),
         recording_cost=observed.recording_cost,
         level_before=observed.level_before,
         level_after=observed.level_after,
@@ -77,7 +78,7 @@ def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChang
     check_marks(question.unit, evidence.marks)
     check_held(question.changes, evidence, snapshot)
     check_used(question.changes, evidence, snapshot)
-    return _answered(replace(answer(evidence, question), is_recorded=True), snapshot)
+    return _answered(replace(answer(evidence, question, Simulator), is_recorded=True), snapshot)
 
 
 def _answered(found: WhatIf, snapshot: Snapshot) -> Answered:

@@ -15,6 +15,7 @@ from locktop.collector.analysis.whatif.critical_path import path_shares
 from locktop.collector.analysis.whatif.evidence import Evidence
 from locktop.collector.analysis.whatif.predict import SpanReplays, predict
 from locktop.collector.analysis.whatif.programs import ProgramBuilder, group_of
+from locktop.collector.analysis.whatif.simulated_program import MakeSimulation
 from locktop.collector.analysis.whatif.throughput import counted
 from locktop.collector.model import (
     Change,
@@ -53,16 +54,17 @@ class Question(NamedTuple):
     unit: ThroughputUnit | None = None  # None: marks if there are enough, else rounds
 
 
-def answer(evidence: Evidence, question: Question) -> WhatIf:
+def answer(evidence: Evidence, question: Question, simulator: MakeSimulation) -> WhatIf:
     """Predict the throughput after changes.
 
     Args:
         evidence: of a span at the level that records all.
         question: the changes, or none.
+        simulator: runs the replays.
     """
     unit, evidence, found = counted(evidence, question.unit, PARTS, _MAX_RECORDS, _MIN_ROUNDS)
     builders = [ProgramBuilder(one, unit) for one in found]
-    spans = [SpanReplays(builder.build()) for builder in builders]
+    spans = [SpanReplays(builder.build(), simulator) for builder in builders]
     recorded = [sum(span.program.rounds_per_s.values()) for span in spans]
     replayed = [sum(span.base.rounds_per_s.values()) for span in spans]
     mean = sum(recorded) / len(recorded) if recorded else 0.0

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from locktop.collector.analysis.whatif.bounds import bound
 from locktop.collector.analysis.whatif.changes import changed
-from locktop.collector.analysis.whatif.simulated_program import Do, Program
-from locktop.collector.analysis.whatif.simulator import Simulator
+from locktop.collector.analysis.whatif.simulated_program import Do, MakeSimulation, Program
 from locktop.collector.model import Change, Prediction
 
 #: Rounds and operations of one simulation, about. Some programs have hundreds of calls a round.
@@ -35,8 +34,9 @@ class Replay(NamedTuple):
 class SpanReplays:
     """The simulations of one span: without a change, and after each."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, simulator: MakeSimulation) -> None:
         self.program = program
+        self._simulator = simulator
         rounds = sum(
             operation.do == Do.ROUND for one in program.threads for operation in one.operations
         )
@@ -48,7 +48,8 @@ class SpanReplays:
 
     def replay(self, program: Program, seed: int = 1) -> Replay:
         """Simulate a program."""
-        outcome = Simulator(program, seed).run(round(self._span_ns * _WARM_UP), self._span_ns)
+        simulation = self._simulator(program, seed)
+        outcome = simulation.run(round(self._span_ns * _WARM_UP), self._span_ns)
         rates: dict[str, float] = {}
         for thread, rounds in zip(program.threads, outcome.rounds, strict=True):
             rates[thread.group] = rates.get(thread.group, 0.0) + rounds * 1e9 / outcome.span_ns

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 
 class Do(IntEnum):
-    """The types of operation."""
+    """The types of operation, as in ``enum lt_operation_type`` of ``native/reader/simulator.h``."""
 
     COMPUTE = 0  # uses a CPU; amount: ns
     SLEEP = 1  # uses nothing; amount: ns
@@ -23,7 +23,7 @@ class Do(IntEnum):
     ROUND = 8  # one more round is done
 
 
-class Operation(NamedTuple):  # the simulator unpacks thousands of them
+class Operation(NamedTuple):  # the simulator packs thousands of them
     """One operation of a thread."""
 
     do: int  # of Do
@@ -32,7 +32,7 @@ class Operation(NamedTuple):  # the simulator unpacks thousands of them
 
 
 class LockType(IntEnum):
-    """How a simulated lock behaves."""
+    """How a simulated lock behaves, as in ``enum lt_lock_type`` of the same file."""
 
     MUTEX = 0
     RWLOCK = 1
@@ -74,6 +74,28 @@ class Program(Struct, frozen=True):
     rounds_per_s: Mapping[str, float]  # by group of threads, as recorded
     others_cpus: float = 0.0  # CPUs that other programs use
     is_limited: bool = False  # a limit of CPU time holds, and not the number of CPUs
+
+
+class Outcome(Struct, frozen=True):
+    """The counts of a simulation after its warm-up."""
+
+    rounds: list[int]  # by thread
+    wait_ns: list[int]  # by lock
+    stopped: int  # threads that only waited
+    cpu_ns: int  # of all threads
+    span_ns: int
+
+
+class Simulation(Protocol):
+    """Runs one program."""
+
+    def run(self, warm_up_ns: int, span_ns: int) -> Outcome:
+        """Simulate ``warm_up_ns``, then count for ``span_ns``."""
+
+
+#: Returns the simulation of a program, with a seed. The analysis imports the model alone, so its
+#: caller passes the simulator in.
+MakeSimulation: TypeAlias = Callable[[Program, int], Simulation]
 
 
 def rests(operations: Sequence[Operation]) -> list[int]:

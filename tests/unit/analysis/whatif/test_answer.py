@@ -19,8 +19,10 @@ from locktop.collector.model import (
     ThroughputUnit,
     UnitKind,
     WaitRecord,
+    WhatIf,
     WhatIfRefusal,
 )
+from locktop.collector.recording.simulator import Simulator
 
 SPAN_US = 1_000_000
 #: One change takes a third of the time that the likely ones take.
@@ -53,8 +55,12 @@ def crowd() -> Evidence:
     )
 
 
+def answered(evidence: Evidence, question: Question) -> WhatIf:
+    return answer(evidence, question, Simulator)
+
+
 def test_the_likely_changes_of_the_worst_lock_are_tried() -> None:
-    found = answer(crowd(), Question(()))
+    found = answered(crowd(), Question(()))
     assert found.refusal is None
     assert found.replayed == pytest.approx(1.0, abs=0.05)
     assert found.rounds_per_s == pytest.approx(10_000, rel=0.02)
@@ -67,7 +73,7 @@ def test_the_likely_changes_of_the_worst_lock_are_tried() -> None:
 
 
 def test_the_pressure_and_the_path_are_those_of_the_lock() -> None:
-    [found] = answer(crowd(), Question([HALF])).pressure
+    [found] = answered(crowd(), Question([HALF])).pressure
     assert found.lock == 65
     assert found.wait_share == pytest.approx(0.7 * 10 / 9, rel=0.05)
     assert len(found.wait_shares) == 8
@@ -78,9 +84,9 @@ def test_a_wait_of_several_parts_counts_in_each() -> None:
     whole = crowd()
     longer = hold(THREADS + 1, 65, SPAN_US, 1, wait_us=SPAN_US / 2)
     still = hold(THREADS + 2, 65, SPAN_US + 1, 1, wait_us=SPAN_US / 4)
-    plain = answer(whole, Question([HALF])).pressure[0].wait_shares
+    plain = answered(whole, Question([HALF])).pressure[0].wait_shares
     changed = replace(whole, records=[*whole.records, longer], open_waits=[still])
-    [found] = answer(changed, Question([HALF])).pressure
+    [found] = answered(changed, Question([HALF])).pressure
     more = [
         after * (THREADS + 2) - before * THREADS
         for after, before in zip(found.wait_shares, plain, strict=True)
@@ -140,31 +146,31 @@ def with_brief_threads(evidence: Evidence) -> Evidence:
 def test_what_cannot_be_predicted_is_refused(
     changed: Callable[[Evidence], Evidence], refusal: WhatIfRefusal
 ) -> None:
-    found = answer(changed(crowd()), Question(()))
+    found = answered(changed(crowd()), Question(()))
     assert (found.refusal, found.predictions) == (refusal, ())
 
 
 def test_threads_that_wait_for_requests_keep_their_number() -> None:
     servers = replace(crowd(), request_shares=dict.fromkeys(range(1, THREADS + 1), 0.9))
-    found = answer(servers, Question(()))
+    found = answered(servers, Question(()))
     assert ChangeKind.THREADS not in [one.change.kind for one in found.predictions]
-    named = answer(servers, Question([Change(ChangeKind.THREADS, 2, group="worker")]))
+    named = answered(servers, Question([Change(ChangeKind.THREADS, 2, group="worker")]))
     assert (named.refusal, named.predictions) == (WhatIfRefusal.REQUESTS, ())
 
 
 def test_a_refused_change_leaves_the_others_as_they_are() -> None:
     servers = replace(crowd(), request_shares=dict.fromkeys(range(1, THREADS + 1), 0.9))
     few = Change(ChangeKind.THREADS, 2, group="worker")
-    found = answer(servers, Question([few, HALF]))
+    found = answered(servers, Question([few, HALF]))
     assert found.refusal is None
-    assert found.predictions == answer(servers, Question([HALF])).predictions
+    assert found.predictions == answered(servers, Question([HALF])).predictions
     assert found.refused == (RefusedChange(few, WhatIfRefusal.REQUESTS),)
-    alone = answer(servers, Question([few]))
+    alone = answered(servers, Question([few]))
     assert (alone.refusal, alone.refused) == (WhatIfRefusal.REQUESTS, found.refused)
 
 
 def test_changes_are_not_tried_if_nothing_can_be_predicted() -> None:
-    found = answer(with_few_rounds(crowd()), Question([HALF]))
+    found = answered(with_few_rounds(crowd()), Question([HALF]))
     assert (found.refusal, found.refused) == (WhatIfRefusal.FEW, ())
 
 
@@ -176,7 +182,7 @@ def with_marks(evidence: Evidence, count: int, text: str) -> Evidence:
 
 
 def test_frequent_marks_are_the_throughput() -> None:
-    found = answer(with_marks(crowd(), 1000, "commit"), Question([HALF]))
+    found = answered(with_marks(crowd(), 1000, "commit"), Question([HALF]))
     assert found.unit == ThroughputUnit(kind=UnitKind.MARKS, mark="commit")
     assert found.refusal is None
     assert found.rounds_per_s == pytest.approx(1000, rel=0.02)
@@ -185,19 +191,19 @@ def test_frequent_marks_are_the_throughput() -> None:
 
 
 def test_rare_marks_leave_the_rounds_as_they_are() -> None:
-    plain = answer(crowd(), Question([HALF]))
-    assert answer(with_marks(crowd(), 90, "reload begins"), Question([HALF])) == plain
+    plain = answered(crowd(), Question([HALF]))
+    assert answered(with_marks(crowd(), 90, "reload begins"), Question([HALF])) == plain
     assert plain.unit.kind is UnitKind.ROUNDS
 
 
 def test_a_wanted_lock_comes_before_marks() -> None:
     unit = ThroughputUnit(kind=UnitKind.LOCK, lock=65)
-    found = answer(with_marks(crowd(), 1000, "commit"), Question([HALF], unit))
-    assert found == answer(crowd(), Question([HALF], unit))
+    found = answered(with_marks(crowd(), 1000, "commit"), Question([HALF], unit))
+    assert found == answered(crowd(), Question([HALF], unit))
     assert (found.unit, found.refusal) == (unit, None)
 
 
 def test_wanted_marks_that_are_too_few_are_refused() -> None:
     unit = ThroughputUnit(kind=UnitKind.MARKS, mark="reload begins")
-    found = answer(with_marks(crowd(), 90, "reload begins"), Question([HALF], unit))
+    found = answered(with_marks(crowd(), 90, "reload begins"), Question([HALF], unit))
     assert (found.unit, found.refusal) == (unit, WhatIfRefusal.FEW)

@@ -15,7 +15,7 @@ from locktop.collector.analysis.whatif.background import (
 )
 from locktop.collector.analysis.whatif.evidence import Evidence, ThreadTimes
 from locktop.collector.analysis.whatif.simulated_program import ThreadModel
-from locktop.collector.analysis.whatif.simulator import Simulator
+from locktop.collector.recording.simulator import Simulator
 
 SPAN_NS = 10**9
 

@@ -15,15 +15,15 @@ from locktop.collector.analysis.whatif.simulated_program import (
     Operation,
     Program,
 )
-from locktop.collector.analysis.whatif.simulator import Simulator
 from locktop.collector.model import Change, ChangeKind
+from locktop.collector.recording.simulator import Simulator
 
 CROWD = program((16, (sleep(100), *holding(0, sleep(100)), ROUND)))
 
 
 def gain(kind: ChangeKind, amount: float, group: str = "") -> float:
     change = Change(kind=kind, amount=amount, lock=0 if group else 65, group=group)
-    found = predict([SpanReplays(CROWD)], change)
+    found = predict([SpanReplays(CROWD, Simulator)], change)
     assert found is not None
     return found.ratio
 
@@ -106,8 +106,8 @@ def test_a_lock_that_is_not_there_changes_nothing() -> None:
 
 
 def test_the_interval_has_the_prediction() -> None:
-    rates = SpanReplays(CROWD).base.rounds_per_s
-    recorded = SpanReplays(replace(CROWD, rounds_per_s=rates))
+    rates = SpanReplays(CROWD, Simulator).base.rounds_per_s
+    recorded = SpanReplays(replace(CROWD, rounds_per_s=rates), Simulator)
     found = predict([recorded], Change(kind=ChangeKind.HOLD, amount=0.5, lock=65))
     assert found.low < found.ratio <= found.high
     assert found.bound == pytest.approx(2.0, rel=0.02)
@@ -126,8 +126,8 @@ def test_a_change_that_stops_threads_has_no_prediction() -> None:
     waiter = (Operation(Do.WAIT, 0), sleep(100), ROUND)
     locks = (LockModel(65, LockType.UNITS, 0),)
     queue = program((1, (sleep(100), Operation(Do.POST, 0, 1))), (4, waiter), locks=locks)
-    assert predict([SpanReplays(queue)], Change(ChangeKind.CPUS, 1)) is not None
+    assert predict([SpanReplays(queue, Simulator)], Change(ChangeKind.CPUS, 1)) is not None
     end = replace(queue, threads=queue.threads[1:])
-    replays = SpanReplays(queue)
+    replays = SpanReplays(queue, Simulator)
     replays.program = end
     assert predict([replays], Change(ChangeKind.CPUS, 1)) is None

@@ -14,9 +14,9 @@ from locktop.collector.analysis.whatif.evidence import (
 )
 from locktop.collector.analysis.whatif.lanes import with_lanes
 from locktop.collector.analysis.whatif.programs import ProgramBuilder
-from locktop.collector.analysis.whatif.simulator import Simulator
 from locktop.collector.analysis.whatif.throughput import ROUNDS
 from locktop.collector.model import Kind, WaitRecord
+from locktop.collector.recording.simulator import Simulator
 
 STARTER, ROUND_US, STARTS = 1, 1000, 100
 

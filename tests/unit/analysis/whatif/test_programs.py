@@ -8,7 +8,6 @@ from unit.builders.simulated import US, hold
 from locktop.collector.analysis.whatif.evidence import Evidence, StateSample, ThreadTimes, parts
 from locktop.collector.analysis.whatif.programs import ProgramBuilder, group_of
 from locktop.collector.analysis.whatif.simulated_program import Do, LockType, Program
-from locktop.collector.analysis.whatif.simulator import Simulator
 from locktop.collector.model import (
     Kind,
     MarkRecord,
@@ -17,6 +16,7 @@ from locktop.collector.model import (
     UnitKind,
     WaitRecord,
 )
+from locktop.collector.recording.simulator import Simulator
 
 SPAN_US = 100_000
 MARKS = ThroughputUnit(kind=UnitKind.MARKS, mark="commit")

@@ -8,8 +8,8 @@ from unit.builders.simulated import US, hold
 
 from locktop.collector.analysis.whatif.evidence import Evidence, ThreadTimes, parts
 from locktop.collector.analysis.whatif.programs import ProgramBuilder
-from locktop.collector.analysis.whatif.simulator import Simulator
 from locktop.collector.model import Kind, SignalRecord, WaitRecord
+from locktop.collector.recording.simulator import Simulator
 
 POOL, PRODUCER, MUTEX, READY = 4, 9, 65, 66
 #: The producer adds an item so often, and there is work of so many microseconds in each.

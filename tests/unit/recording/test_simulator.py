@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from enum import IntEnum
+
 import pytest
 from msgspec.structs import replace
 from unit.builders.simulated import ROUND, compute, holding, program, sleep
@@ -14,7 +17,8 @@ from locktop.collector.analysis.whatif.simulated_program import (
     Operation,
     Program,
 )
-from locktop.collector.analysis.whatif.simulator import Simulator
+from locktop.collector.native import ffi
+from locktop.collector.recording.simulator import Simulator
 
 RW = (LockModel(65, LockType.RWLOCK),)
 
@@ -161,3 +165,38 @@ def test_the_wait_of_a_lock_is_counted() -> None:
 def test_no_machine_does_more_than_the_bound(simulated: Program, expected: float) -> None:
     assert bound(simulated) == pytest.approx(expected, rel=0.01)
     assert rate(simulated) <= bound(simulated) * 1.01
+
+
+@pytest.mark.parametrize(
+    ("python", "c"), [(Do, "enum lt_operation_type"), (LockType, "enum lt_lock_type")]
+)
+def test_python_and_c_mean_the_same_by_a_number(python: type[IntEnum], c: str) -> None:
+    names = {re.sub("^LT_", "", name): number for name, number in ffi.typeof(c).relements.items()}
+    assert names == {one.name: one.value for one in python}
+
+
+def test_no_thread_does_nothing() -> None:
+    outcome = Simulator(program(locks=())).run(0, 1000)
+    assert (outcome.rounds, outcome.wait_ns, outcome.stopped) == ([], [], 0)
+    assert (outcome.cpu_ns, outcome.span_ns) == (0, 1000)
+
+
+def test_a_time_beyond_64_bits_is_a_very_long_one() -> None:
+    endless = program((1, (Operation(Do.COMPUTE, amount=1 << 70), ROUND)))
+    outcome = Simulator(endless).run(0, 1000)
+    assert (outcome.rounds, outcome.cpu_ns) == ([0], 0)  # it has not ended
+
+
+def test_a_damaged_program_is_refused() -> None:
+    without_lock = program((1, holding(1, sleep(1))))
+    without_operations = program((1, ()))
+    for damaged in (without_lock, without_operations):
+        with pytest.raises(ValueError, match="without"):
+            Simulator(damaged).run(0, 1000)
+
+
+def test_a_simulation_of_too_many_steps_is_shorter() -> None:
+    """Many threads take locks for no time: a call that nobody can interrupt must end soon."""
+    busy = program((1000, (*holding(0) * 100, ROUND)))
+    outcome = Simulator(busy).run(0, 3_600_000_000_000)
+    assert sum(outcome.rounds) < 100_000

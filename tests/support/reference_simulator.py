@@ -1,23 +1,7 @@
-"""Simulates a program: threads that compute, sleep and wait for locks, on some CPUs.
+"""The simulator of `locktop whatif` in plain Python: `native/reader/simulator.c` must do the same.
 
-The simulation is one of discrete events. The locks behave as those of glibc:
-
-- A mutex that is released is free. The first waiter is woken and tries again, so another thread
-  may take the mutex before it. Such a thread knows of no waiters. So its release wakes a thread
-  only if a waiter tried meanwhile (nptl/lowlevellock.c, lll_lock_wait).
-- An rwlock prefers readers: a reader gets the lock while other readers have it. A writer, or the
-  last reader, hands the lock over to waiters (nptl/pthread_rwlock_common.c).
-- A post adds a unit, and the woken thread tries to take one (nptl/sem_waitcommon.c).
-
-The CPUs behave as Linux's scheduler, in short (Documentation/scheduler/sched-eevdf.rst):
-
-- Each CPU has its own ready threads. The one with the least CPU time runs next, for a slice at most
-  if others are ready. A thread that wakes takes the CPU of a thread with much more CPU time.
-- A thread that wakes goes to a CPU without work, else to the CPU where it ran last. A thread that
-  had more than its share of this CPU stays there.
-- A CPU without work pulls a ready thread from another one, but none that ran a moment ago. A CPU
-  that mostly lacks work for a short time waits for the next tick. So CPUs may idle while threads
-  are ready (newidle_balance and task_hot of kernel/sched/fair.c).
+The C files say how the locks and the CPUs behave, and name the sources. This module is slow,
+and has other structures: an event or a waiter is an entry of a list. Void events stay there.
 """
 
 from __future__ import annotations
@@ -30,6 +14,7 @@ from locktop.collector.analysis.whatif.simulated_program import (
     Do,
     LockModel,
     LockType,
+    Outcome,
     Program,
     ThreadModel,
     rests,
@@ -77,7 +62,6 @@ class _Thread:
         "on_cpu",
         "operations",
         "passed_by",
-        "queued",
         "ran_ns",
         "rounds",
         "since_ns",
@@ -103,7 +87,6 @@ class _Thread:
         self.stamp = 0  # events with another stamp are void
         self.on_cpu = False
         self.got = False  # the lock that the thread waited for was handed over
-        self.queued = False  # waits for a lock
         self.rounds = 0
         self.waits_ns = 0  # when the wait began
         self.waits_for: _Lock | None = None
@@ -135,22 +118,7 @@ class _Lock:
         self.wait_ns = 0
 
 
-class Outcome:
-    """The counts of a simulation after its warm-up."""
-
-    __slots__ = ("cpu_ns", "rounds", "span_ns", "stopped", "wait_ns")
-
-    def __init__(
-        self, rounds: list[int], wait_ns: list[int], stopped: int, cpu_ns: int, span_ns: int
-    ) -> None:
-        self.rounds = rounds  # by thread
-        self.wait_ns = wait_ns  # by lock
-        self.stopped = stopped  # threads that only waited
-        self.cpu_ns = cpu_ns  # of all threads
-        self.span_ns = span_ns
-
-
-class Simulator:
+class ReferenceSimulator:
     """Runs one program once."""
 
     def __init__(self, program: Program, seed: int = 1) -> None:
@@ -163,6 +131,7 @@ class Simulator:
             _Thread(number, thread, self._start(thread), self._cpus[number % len(self._cpus)])
             for number, thread in enumerate(program.threads)
         ]
+        self._bits = self._random.getrandbits(64)
         self._now = 0
         self._tick_ns = _TICK_NS
         self._events: list[tuple[int, int, int, _Thread]] = []  # time, number, stamp
@@ -178,11 +147,7 @@ class Simulator:
         return 0 if is_recorded else self._random.choice(rests(thread.operations))
 
     def run(self, warm_up_ns: int, span_ns: int) -> Outcome:
-        """Simulate ``warm_up_ns``, then count for ``span_ns``.
-
-        A change may make much more happen in the same time. So a simulation also ends after some
-        number of events. Then the outcome has the shorter span.
-        """
+        """Simulate ``warm_up_ns``, then count for ``span_ns``."""
         for thread in self._threads:
             self._becomes_ready(thread)
         self._run_until(warm_up_ns)
@@ -202,12 +167,14 @@ class Simulator:
     def _run_until(self, end_ns: int) -> None:
         events = self._events
         last = self._number + _MAX_EVENTS
-        while events and events[0][0] <= end_ns:
-            if self._number > last:
-                return
-            if events[0][0] >= self._tick_ns:
-                self._tick(events[0][0])
+        while self._number <= last:
+            next_ns = min(events[0][0], end_ns) if events else end_ns
+            if next_ns >= self._tick_ns:
+                self._tick(next_ns)
                 continue
+            if not events or events[0][0] > end_ns:
+                self._now = end_ns
+                return
             self._now, _, stamp, thread = heappop(events)
             if stamp != thread.stamp:
                 continue
@@ -215,7 +182,6 @@ class Simulator:
                 self._slice_ends(thread)
             else:
                 self._becomes_ready(thread)
-        self._now = end_ns
 
     def _later(self, thread: _Thread, after_ns: int) -> None:
         thread.stamp += 1
@@ -435,7 +401,15 @@ class Simulator:
         if lock.waiting:
             thread, _ = lock.waiting.popleft()
             thread.waits_for = None
-            self._later(thread, self._random.choice(self._program.wakes_ns))
+            self._later(thread, self._random_wake_ns())
+
+    def _random_wake_ns(self) -> int:
+        """Return the next choice of splitmix64 (prng.di.unimi.it/splitmix64.c)."""
+        bits = self._bits = (self._bits + 0x9E3779B97F4A7C15) % 2**64
+        bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        bits = (bits ^ bits >> 27) * 0x94D049BB133111EB % 2**64
+        cases = self._program.wakes_ns
+        return cases[(bits ^ bits >> 31) % len(cases)]
 
     def _hand_over(self, lock: _Lock) -> None:
         """Give the lock to the first waiter."""
