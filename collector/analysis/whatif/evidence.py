@@ -93,9 +93,12 @@ def part(evidence: Evidence, from_ns: int, to_ns: int) -> Evidence:
     marks_ends: dict[int, int] = {}  # of holds that go on after the part
     last_waits: dict[int, WaitRecord] = {}
     for one in (*evidence.records, *evidence.open_waits):
-        if one.got_ns < from_ns:
-            begins[one.tid] = max(begins.get(one.tid, from_ns), one.end_ns)
-        elif one.got_ns < to_ns:
+        got_ns = one.got_ns  # a long recording has most of its records outside of the part
+        if got_ns < from_ns:
+            end_ns = got_ns + (one.hold_ns or 0)
+            if end_ns > begins.get(one.tid, from_ns):
+                begins[one.tid] = end_ns
+        elif got_ns < to_ns:
             records.append(one)
             marks_ends[one.tid] = max(marks_ends.get(one.tid, to_ns), one.end_ns)
         elif one.began_ns < ends.get(one.tid, to_ns):
