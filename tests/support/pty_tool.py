@@ -13,7 +13,6 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from support.emulator import Appearance, Emulator
@@ -68,12 +67,7 @@ class PtyTool:
     def __enter__(self) -> PtyTool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _show(self, data: bytes) -> None:

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 from support.tool import COMMAND, PATIENCE_S
 
@@ -49,12 +48,7 @@ class Screen:
     def __enter__(self) -> Screen:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         subprocess.run([*self._tmux, "kill-server"], check=False, capture_output=True)
         self._directory.cleanup()
 
