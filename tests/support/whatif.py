@@ -9,7 +9,7 @@ from support import tool
 from support.targets import Target
 
 #: A busy host may stop the replay from being like the recording. Then the command refuses.
-_TRIES = 8
+_TRIES = 20
 #: So many short commands run while a program counts.
 _MEANWHILE = 20
 
