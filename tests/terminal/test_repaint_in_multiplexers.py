@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -45,9 +46,13 @@ def gnu_screen(request: pytest.FixtureRequest, need: Need, tmp_path: Path) -> It
     environ = {"SCREENDIR": str(directory), "XDG_CONFIG_HOME": str(tmp_path)}
     environ["COLORTERM"] = ""  # screen 4 takes the parts of such a colour for other styles
     tool = REMOTE if request.param == "remote" else [COMMAND]
-    command = [str(need("screen")), "-c", "/dev/null", "-U", *tool, "demo"]
-    with PtyTool(command, environment=environ) as opened:
-        yield opened
+    screen = [str(need("screen")), "-S", "repaint"]
+    command = [*screen, "-c", "/dev/null", "-U", *tool, "demo"]
+    try:
+        with PtyTool(command, environment=environ) as opened:
+            yield opened
+    finally:  # the session outlives its terminal
+        subprocess.run([*screen, "-X", "quit"], env={**os.environ, **environ}, check=False)
 
 
 def settled(tool: PtyTool, other: Cells) -> Cells:
