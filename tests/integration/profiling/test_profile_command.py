@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,9 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
-def profile(
-    *arguments: str | int | Path, environment: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def profile(*arguments: str | int | Path) -> subprocess.CompletedProcess[str]:
     """Run ``locktop profile ARGUMENTS``."""
-    return tool.run("profile", *map(str, arguments), environment=environment)
+    return tool.run("profile", *map(str, arguments))
 
 
 def report(*arguments: str | int) -> dict[str, Any]:
@@ -173,7 +171,8 @@ def test_without_capstone_one_line_says_so(
 ) -> None:
     target, _ = profiled
     (tmp_path / "capstone.py").write_text("raise ImportError('not installed')\n")
-    done = profile("show", "-p", target.pid, "random", environment={"PYTHONPATH": str(tmp_path)})
+    modules = {"PYTHONPATH": str(tmp_path)}
+    done = tool.run_alone("profile", "show", "-p", target.pid, "random", environment=modules)
     assert done.returncode == 0
     notes = [line for line in done.stdout.splitlines() if line.startswith("note:")]
     assert notes == ["note: instructions need capstone: pip install 'locktop[disassembly]'"]
