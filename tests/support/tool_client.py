@@ -73,7 +73,7 @@ def _start() -> socket.socket:
         )
 
     def stop() -> None:
-        mine.close()
+        mine.close()  # the server kills what goes on, and ends
         server.wait()
 
     atexit.register(stop)

@@ -10,13 +10,13 @@ DESCRIPTOR is a socket of `tool_client.py`.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
 import json
 import os
 import pkgutil
 import selectors
+import signal
 import socket
 import sys
 from typing import Any
@@ -55,6 +55,7 @@ class Server:
         packed, files, _, _ = socket.recv_fds(self._connection, MAX_REQUEST, FILES)
         if not packed:  # the tests have ended
             self._selector.unregister(self._connection)
+            self._kill_all()
             return None
         output, errors, status = files
         pid = os.fork()
@@ -64,9 +65,16 @@ class Server:
             return _prepare(json.loads(packed), output, errors)
         os.close(output)
         os.close(errors)
-        _write(status, pid)
+        if not _write(status, pid):
+            os.kill(pid, signal.SIGKILL)
         self._selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, status))
         return None
+
+    def _kill_all(self) -> None:
+        """Kill the forks that go on: one may wait for the end of the tests, which wait for it."""
+        for key in self._selector.get_map().values():
+            pid, _ = key.data
+            os.kill(pid, signal.SIGKILL)
 
     def _end(self, key: selectors.SelectorKey) -> None:
         """Write the exit status of a fork that has ended, as `subprocess` would give it."""
@@ -78,9 +86,13 @@ class Server:
         os.close(status)
 
 
-def _write(status: int, number: int) -> None:
-    with contextlib.suppress(BrokenPipeError):  # the test has given up
+def _write(status: int, number: int) -> bool:
+    """Return whether the test still waits for it."""
+    try:
         os.write(status, f"{number}\n".encode())
+    except BrokenPipeError:
+        return False
+    return True
 
 
 def _prepare(request: dict[str, Any], output: int, errors: int) -> list[str]:

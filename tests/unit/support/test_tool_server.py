@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from support import tool
-from support.tool_client import ToolClient
+from support.documents import ROOT
+from support.tool import PATIENCE_S
 
 
 def test_a_run_is_as_in_a_new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,6 +34,19 @@ def test_runs_may_go_on_at_one_time() -> None:
     assert len({*outputs}) == 1
 
 
-def test_a_run_that_takes_too_long_is_killed() -> None:
-    with pytest.raises(subprocess.TimeoutExpired):
-        ToolClient().run(["watch", "-p", str(os.getpid())], os.environ, 0.01)
+@pytest.mark.parametrize("timeout_s", [0.0, 0.01, 1.0])
+def test_a_run_that_takes_too_long_ends_with_the_tests_at_last(timeout_s: float) -> None:
+    # In a process of its own: the run watches the tests until they end.
+    code = (
+        "import os, subprocess\n"
+        "from support.tool_client import ToolClient\n"
+        "try:\n"
+        f"    ToolClient().run(['watch', '-p', str(os.getpid())], os.environ, {timeout_s})\n"
+        "except subprocess.TimeoutExpired:\n"
+        "    print('timeout')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout) == (0, b"timeout\n"), done.stderr
