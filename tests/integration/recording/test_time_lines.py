@@ -85,9 +85,13 @@ def test_each_wait_lies_where_the_program_itself_saw_it(
     most = min(record.began_ns - turn.requested for turn, record in pairs)
     assert least <= most + ROUNDING_NS
 
-    for before, (turn, record) in zip(found.turns, pairs[1:], strict=False):
-        if before.given - turn.requested > LONG_NS:
-            assert record.wait_ns > 0
+    # A thread may lose its CPU between its log and its call, and find the lock free then.
+    waits = [
+        record.wait_ns > 0
+        for before, (turn, record) in zip(found.turns, pairs[1:], strict=False)
+        if before.given - turn.requested > LONG_NS
+    ]
+    assert waits.count(False) <= len(waits) // 20
 
 
 @pytest.mark.parametrize("kind", ["mutex", "inherit"])
