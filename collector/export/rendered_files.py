@@ -39,5 +39,7 @@ def save_snapshot(snapshot: Snapshot, form: str, directory: Path | None = None) 
     Raises:
         NotWrittenError: the file cannot be written.
     """
-    found = SNAPSHOT_FORMATS[form]
-    return save_new(snapshot_name(snapshot, ""), found.suffix, found.render(snapshot), directory)
+    output_format = SNAPSHOT_FORMATS[form]
+    return save_new(
+        snapshot_name(snapshot, ""), output_format.suffix, output_format.render(snapshot), directory
+    )

@@ -10,6 +10,7 @@ docs/internals/collector.md for how to add one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -78,8 +79,13 @@ class LockFigures(Struct, kw_only=True, frozen=True, gc=False):
 LOCK_FIGURES: tuple[str, ...] = LockFigures.__struct_fields__
 
 
-def figure_columns() -> Iterator[tuple[str, FigureColumn, bool]]:
-    """Yield the name of each figure that has a column, its column, and whether it is in seconds."""
+@cache  # each drawing asks, and the inspection of a type is slow
+def figure_columns() -> tuple[tuple[str, FigureColumn, bool], ...]:
+    """Return the name of each figure with a column, the column, and whether it is in seconds."""
+    return tuple(_figure_columns())
+
+
+def _figure_columns() -> Iterator[tuple[str, FigureColumn, bool]]:
     for field in msgspec.inspect.type_info(LockFigures).fields:  # type: ignore[attr-defined]
         column = getattr(field.type, "extra", None)
         if column is not None and column[_COLUMN] is not None:
