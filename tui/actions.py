@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-
-class Action(Struct, frozen=True):
-    """One action of the screen."""
-
-    textual_action: str  # the name by which Textual runs it
-    help: str  # what the help says
-    label: str = ""  # in the line of keys, "" = not there
-
+from locktop.tui.action_types import Action
+from locktop.tui.extension import actions_of_extensions
 
 ACTIONS: dict[str, Action] = {
     "help": Action("help", "this help", "help"),
@@ -43,7 +35,6 @@ ACTIONS: dict[str, Action] = {
     "idle": Action("idle", "show or hide rows that only wait for work", "idle"),
     "callers": Action("callers", "where the waiting comes from: callers", "callers"),
     "inside": Action("view('inside')", "what runs inside the chosen lock, by samples", "inside"),
-    "whatif": Action("view('whatif')", "what a change of the locks would gain", "what if"),
     "calls": Action("view('calls')", "function calls of an instrumented program", "calls"),
     "timeline": Action("timeline", "what each thread did when, and who woke whom", "time line"),
     "heat_map": Action("heat_map", "when the waiting was: choose spans, compare them"),
@@ -113,7 +104,6 @@ ACTIONS: dict[str, Action] = {
     "offsets": Action("offsets", "parts of a second as rows: of this lock, of all", "seconds"),
     "choose_span": Action("choose_span", "begin of a span; again: its end", "span"),
     "span_callers": Action("span_callers", "the callers of the chosen span", "callers"),
-    "predict": Action("predict", "record all holds, and predict; in a replay: predict", "predict"),
     "show_profile": Action("show_profile", "the buckets; beside A: compare", "show"),
     "choose_profile": Action("choose_profile", "choose profile A, to compare with", "A"),
     "save_profile": Action("save('json')", "save this profile, for `locktop profile`", "save"),
@@ -122,4 +112,5 @@ ACTIONS: dict[str, Action] = {
     "everything": Action("everything", "clear the filter: all processes", "all"),
     "rescan": Action("rescan", "scan for processes again", "scan again"),
     "span_difference": Action("span_difference", "the second span minus the first", "compare"),
+    **actions_of_extensions(),
 }

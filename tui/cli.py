@@ -10,9 +10,10 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from locktop.collector.extension import installed
 from locktop.tui.commands import (
     attach,
     bench,
@@ -36,14 +37,16 @@ from locktop.tui.commands import (
     timeline,
     top,
     watch,
-    whatif,
 )
 from locktop.tui.exit_status import EXIT_HANG_UP, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
+from locktop.tui.extension import screen_extensions
 from locktop.tui.terminal.lost_output import discard, discard_if_lost, is_lost_terminal
 from locktop.tui.terminal.lost_terminal import hang_up_reported
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
+
+    from locktop.tui.extension_parts import Command
 
 _COMMANDS = (
     run,
@@ -52,7 +55,6 @@ _COMMANDS = (
     snapshot,
     callers,
     calls,
-    whatif,
     profile,
     timeline,
     check,
@@ -106,6 +108,17 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+def all_commands() -> Iterator[Command]:
+    """Yield the commands, and those of extensions that have names of their own."""
+    yield from _COMMANDS
+    names = {command.NAME for command in _COMMANDS}
+    for extension in screen_extensions():
+        for command in extension.commands() if extension.commands is not None else ():
+            if command.NAME not in names:
+                names.add(command.NAME)
+                yield command
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     made = _Parser(
@@ -117,7 +130,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     attach.add_arguments(made)
     commands = made.add_subparsers(title="commands", metavar="COMMAND")
-    for command in _COMMANDS:
+    for command in all_commands():
         sub = commands.add_parser(
             command.NAME,
             help=command.HELP,
@@ -190,7 +203,7 @@ def _run(argv: Sequence[str] | None) -> int:
         if arguments.screen_pid is not None and arguments.execute is not attach.execute:
             whole.error("-p before a command does not reach it; put it behind, or leave it out")
         options.apply_settings(arguments)
-        for problem in arguments.settings_problems:
+        for problem in (*installed().faults, *arguments.settings_problems):
             _complain(problem)
         with hang_up_reported():
             status: int = arguments.execute(arguments)

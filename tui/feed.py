@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from locktop.collector.recording.guarded_memory import GuardedMemory
     from locktop.collector.recording.history import History
     from locktop.collector.recording.sessions import LiveSession
-    from locktop.collector.recording.whatif import Answered
     from locktop.collector.sources.attach import Source
     from locktop.collector.sources.poller import Poller
 
@@ -74,15 +73,8 @@ class SnapshotFeed(Protocol):
         """Take no more of these samples. The call may block."""
 
     @property
-    def no_what_if(self) -> str:
-        """Why nothing can be recorded for predictions, whatever the process is; "" if it can."""
-
-    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
-        """Record all holds for some seconds, and predict the gain of the likely changes.
-
-        ``on_recorded`` is called after the recording, before the replays. The call blocks. Raises
-        LocktopError.
-        """
+    def source(self) -> Source | None:
+        """The process, for a longer measurement; None: it does not run on this machine."""
 
     def stop(self) -> None:
         """Stop; no snapshot is published afterwards."""
@@ -170,17 +162,9 @@ class PollerFeed:
         self._source.end_profile()
 
     @property
-    def no_what_if(self) -> str:
+    def source(self) -> Source | None:
         """See SnapshotFeed."""
-        return ""
-
-    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
-        """See SnapshotFeed."""
-        from locktop.collector.recording import whatif
-        from locktop.collector.recording.whatif_question import WantedChanges
-
-        pid = self._source.scan().process.pid
-        return whatif.of_process(self._source, pid, duration_s, WantedChanges(), on_recorded)
+        return self._source
 
     def stop(self) -> None:
         """See SnapshotFeed."""
@@ -216,6 +200,7 @@ class ReplayFeed:
     """The feed of a replay, which publishes nothing: the screen reads all moments itself."""
 
     stale = ""
+    source = None
 
     def start(self, publish: Publish, interval_s: float) -> None:
         """See SnapshotFeed."""
@@ -257,17 +242,6 @@ class ReplayFeed:
 
     def end_profile(self) -> None:
         """See SnapshotFeed."""
-
-    @property
-    def no_what_if(self) -> str:
-        """See SnapshotFeed. The screen predicts from the recording itself."""
-        return "there is nothing to record: this is a recording"
-
-    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
-        """See SnapshotFeed."""
-        from locktop.collector.errors import LocktopError
-
-        raise LocktopError(self.no_what_if)
 
     def stop(self) -> None:
         """See SnapshotFeed."""

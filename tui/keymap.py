@@ -15,6 +15,7 @@ from msgspec import Struct
 from locktop.collector.config import settings, user_file, user_toml
 from locktop.collector.errors import LocktopError
 from locktop.tui.actions import ACTIONS
+from locktop.tui.extension import keys_of_extensions
 from locktop.tui.screen_actions import SCREENS
 
 #: The keys of an action, by its name in actions.ACTIONS.
@@ -88,9 +89,10 @@ def _parts(key: str) -> list[str]:
 
 @cache
 def shipped() -> KeyTable:
-    """The keys of this package."""
+    """The keys of this package, and those of extensions."""
     data = tomllib.loads(_FILE.read_text("utf-8"))
-    return KeyTable({action: tuple(keys) for action, keys in data.items()})
+    own = {action: tuple(keys) for action, keys in data.items()}
+    return KeyTable({**own, **keys_of_extensions()})
 
 
 def load(setting: str) -> tuple[KeyTable, list[str]]:

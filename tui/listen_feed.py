@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from locktop.collector.errors import LocktopError
@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
     from locktop.collector.recording.guarded_memory import GuardedMemory
     from locktop.collector.recording.history import History
-    from locktop.collector.recording.whatif import Answered
     from locktop.collector.stream.listener import Listener
     from locktop.collector.stream.received_stream import ReceivedScan
 
 
 class ListenFeed:
     """Publishes what a listener receives; owns the listener. See SnapshotFeed for the methods."""
+
+    source = None
 
     def __init__(self, listener: Listener, history: History | None = None) -> None:
         """Args:
@@ -84,15 +85,6 @@ class ListenFeed:
         raise LocktopError(
             "samples are taken where the process runs: `locktop callers -p PID --inside LOCK`"
         )
-
-    @property
-    def no_what_if(self) -> str:
-        """See SnapshotFeed."""
-        return "predictions are made where the process runs: `locktop whatif -p PID`"
-
-    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
-        """See SnapshotFeed."""
-        raise LocktopError(self.no_what_if)
 
     def end_profile(self) -> None:
         """See SnapshotFeed."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import NamedTuple
 
 
-class MonitorView(Struct, frozen=True):
+class MonitorView(NamedTuple):
     """One view."""
 
     name: str  # of --view, of the setting `view`, and of the action

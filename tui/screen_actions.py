@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from locktop.tui.monitor_views import VIEWS
-
-
-class ScreenActions(Struct, frozen=True):
-    """The actions of one screen, by their names in actions.ACTIONS."""
-
-    name: str  # of the screen, for messages
-    actions: tuple[str, ...]  # in the order of the help
-    footer: tuple[str, ...]  # the line of keys shows as many of these as fit
-
-
-_VIEWS: tuple[str, ...] = tuple(f"view_{view.name}" for view in VIEWS)
-_COPYING: tuple[str, ...] = ("copy_row", "copy_details", "copy_report")
-_FINDING: tuple[str, ...] = ("find", "find_next", "find_previous")
-_MOVES: tuple[str, ...] = (
-    "up",
-    "down",
-    "page_up",
-    "page_down",
-    "half_page_up",
-    "half_page_down",
+from locktop.tui.action_types import (
+    ABOVE,
+    ALL_VIEWS,
+    COPYING,
+    ENDS,
+    FINDING,
+    MOVES,
+    PAST_ENDS,
+    STEPS,
+    ScreenActions,
 )
-_ENDS: tuple[str, ...] = ("start", "end")
-_PAST_ENDS: tuple[str, ...] = ("oldest", "newest")
-_STEPS: tuple[str, ...] = ("step_back", "step_forth", "jump_back", "jump_forth")
+from locktop.tui.extension import monitor_keys
+
+_EXTENSIONS: tuple[str, ...] = tuple(monitor_keys())
 
 MONITOR = ScreenActions(
     "monitor",
@@ -45,13 +32,13 @@ MONITOR = ScreenActions(
         "sort",
         "reverse",
         "filter",
-        *_FINDING,
+        *FINDING,
         "columns",
         "views",
         "idle",
         "callers",
         "inside",
-        "whatif",
+        *_EXTENSIONS,
         "calls",
         "timeline",
         "heat_map",
@@ -60,7 +47,7 @@ MONITOR = ScreenActions(
         "start_session",
         "stop_session",
         "pause",
-        *_STEPS,
+        *STEPS,
         "mark",
         "compare",
         "names",
@@ -68,16 +55,16 @@ MONITOR = ScreenActions(
         "save",
         "save_text",
         "save_past",
-        *_COPYING,
+        *COPYING,
         "edit",
         "faster",
         "slower",
         "theme",
         "mouse",
-        *_VIEWS,
-        *_MOVES,
-        *_ENDS,
-        *_PAST_ENDS,
+        *ALL_VIEWS,
+        *MOVES,
+        *ENDS,
+        *PAST_ENDS,
         "expand",
         "collapse",
     ),
@@ -100,7 +87,7 @@ MONITOR = ScreenActions(
         "step_back",
         "jump_back",
         "timeline",
-        "whatif",
+        *_EXTENSIONS,
         "copy_row",
         "edit",
         "find",
@@ -113,7 +100,7 @@ MONITOR = ScreenActions(
 PAST_FOOTER: tuple[str, ...] = (
     "help",
     "quit",
-    *_STEPS,
+    *STEPS,
     "newest",
     "pause",
     "mark",
@@ -125,19 +112,6 @@ PAST_FOOTER: tuple[str, ...] = (
     "callers",
 )
 
-#: The actions of every screen above the monitor.
-_ABOVE: tuple[str, ...] = (
-    *_VIEWS,
-    "help",
-    "palette",
-    "quit",
-    "back",
-    "filter",
-    "copy_row",
-    "theme",
-    "mouse",
-    *_MOVES,
-)
 #: The actions that only trees have.
 TREE: tuple[str, ...] = ("walk", "open", "close", "weight")
 
@@ -145,8 +119,8 @@ CALL_TREE = ScreenActions(
     "call tree",
     (
         *TREE,
-        *_ABOVE,
-        *_FINDING,
+        *ABOVE,
+        *FINDING,
         "copy_report",
         "edit",
         "next_panel",
@@ -155,9 +129,9 @@ CALL_TREE = ScreenActions(
         "pause",
         "save",
         "save_text",
-        *_ENDS,
-        *_PAST_ENDS,
-        *_STEPS,
+        *ENDS,
+        *PAST_ENDS,
+        *STEPS,
     ),
     (
         "help",
@@ -219,7 +193,7 @@ TIMELINE = ScreenActions(
         "notable_after",
         "letters",
         "to_moment",
-        *_ABOVE,
+        *ABOVE,
         "copy_details",
         "idle",
         "heat_map",
@@ -250,9 +224,9 @@ HEAT_MAP = ScreenActions(
         "choose_span",
         "span_callers",
         "span_difference",
-        *_ABOVE,
+        *ABOVE,
         "copy_details",
-        *_FINDING,
+        *FINDING,
         "idle",
         "timeline",
     ),
@@ -272,7 +246,7 @@ HEAT_MAP = ScreenActions(
 )
 DIFFERENCE = ScreenActions(
     "difference of two spans",
-    (*_ABOVE, *_FINDING, *_ENDS),
+    (*ABOVE, *FINDING, *ENDS),
     ("help", "quit", "back", "filter", "palette", "theme"),
 )
 PROFILES = ScreenActions(
@@ -282,12 +256,12 @@ PROFILES = ScreenActions(
         "choose_profile",
         "save_profile",
         "save_profile_text",
-        *(action for action in _ABOVE if action not in _VIEWS),
-        *_FINDING,
+        *(action for action in ABOVE if action not in ALL_VIEWS),
+        *FINDING,
         "copy_details",
         "next_panel",
         "previous_panel",
-        *_ENDS,
+        *ENDS,
     ),
     (
         "help",
@@ -301,18 +275,6 @@ PROFILES = ScreenActions(
         "theme",
     ),
 )
-WHATIF = ScreenActions(
-    "what if",
-    (
-        "predict",
-        "save",
-        "save_text",
-        *(action for action in _ABOVE if action not in _VIEWS),
-        *_FINDING,
-        *_ENDS,
-    ),
-    ("help", "predict", "back", "filter", "save", "palette", "theme"),
-)
 PICKER = ScreenActions(
     "list of processes",
     (
@@ -322,13 +284,13 @@ PICKER = ScreenActions(
         "everything",
         "palette",
         "quit",
-        *_FINDING,
+        *FINDING,
         "copy_row",
         "theme",
         "mouse",
-        *_MOVES,
-        *_ENDS,
-        *_PAST_ENDS,
+        *MOVES,
+        *ENDS,
+        *PAST_ENDS,
     ),
     ("pick", "filter", "rescan", "everything", "quit", "palette"),
 )
@@ -341,6 +303,6 @@ SCREENS: tuple[ScreenActions, ...] = (
     HEAT_MAP,
     DIFFERENCE,
     PROFILES,
-    WHATIF,
     PICKER,
+    *(screen for key in monitor_keys().values() for screen in key.screens),
 )

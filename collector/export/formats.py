@@ -6,11 +6,13 @@ The choices and the help of ``--format`` and the suffixes of files come from the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, ParamSpec
 
+from locktop.collector.extension import extensions
+
 if TYPE_CHECKING:
-    from locktop.collector.model import Lock, SelfProfile, Snapshot, WhatIf
+    from locktop.collector.model import Lock, SelfProfile, Snapshot
     from locktop.collector.profile.call_tree import Step
     from locktop.collector.profile.calls_profile import CallsProfile
     from locktop.collector.profile.profile import Profile, Weight
@@ -107,12 +109,19 @@ def _snapshot_text(
     return encoded(report.render(snapshot, before, width, idle).rstrip("\n") + "\n")
 
 
+def _formats_of_extensions() -> Iterator[OutputFormat[Snapshot, Snapshot | None, int, bool]]:
+    for extension in extensions():
+        if extension.formats is not None:
+            yield from extension.formats()
+
+
 #: ``before`` is an earlier scan of the same process, for the figures of the interval. With ``idle``
 #: the text lists the threads that wait for work too.
 SNAPSHOT_FORMATS = ResultFormats(
     OutputFormat("json", ".json", _snapshot_json),
     OutputFormat("msgpack", ".msgpack", _snapshot_msgpack, is_binary=True),
     OutputFormat("text", ".txt", _snapshot_text, is_prose=True),
+    *_formats_of_extensions(),
 )
 
 
@@ -252,28 +261,6 @@ def _inside_json(snapshot: Snapshot, lock: Lock, width: int = WIDTH) -> bytes:
 INSIDE_FORMATS = ResultFormats(
     OutputFormat("text", ".txt", _inside_text, is_prose=True),
     OutputFormat("json", ".json", _inside_json),
-)
-
-
-# ---- predictions: `locktop whatif` ----
-
-
-def _whatif_text(found: WhatIf, snapshot: Snapshot, width: int = WIDTH) -> bytes:
-    from locktop.collector.export.files import encoded
-    from locktop.collector.export.text import whatif
-
-    return encoded(whatif.render(found, snapshot, width))
-
-
-def _whatif_json(found: WhatIf, snapshot: Snapshot, width: int = WIDTH) -> bytes:
-    from locktop.collector.export import files, whatif_json
-
-    return files.encoded_json(whatif_json.document(found, snapshot))
-
-
-WHATIF_FORMATS = ResultFormats(
-    OutputFormat("text", ".txt", _whatif_text, is_prose=True),
-    OutputFormat("json", ".json", _whatif_json),
 )
 
 

@@ -19,7 +19,6 @@ from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.idle.rules import Rules
 from locktop.collector.errors import LocktopError
 from locktop.collector.export import snapshot_intervals as intervals
-from locktop.collector.export import whatif_json
 from locktop.collector.export.snapshot_document import FORMAT, VERSION, Document
 from locktop.collector.export.snapshot_fields import Address, IdKey
 from locktop.collector.export.snapshot_findings import BlockingRootEntry
@@ -35,6 +34,7 @@ from locktop.collector.export.snapshot_threads import (
     ActivityEntry,
     ThreadGroupEntry,
 )
+from locktop.collector.extension import sections
 from locktop.collector.format import units
 from locktop.collector.model import (
     Blame,
@@ -183,14 +183,11 @@ class _Source:
         """The locks without their blame: it may have very many elements (_blame_entries())."""
         return [replace(lock, blame=()) if lock.blame else lock for lock in self._snapshot.locks]
 
-    @property
-    def whatif(self) -> dict[str, Any] | None:
-        """The predictions as ``locktop whatif`` writes them."""
-        found = self._snapshot.whatif
-        return whatif_json.document(found, self._snapshot) if found is not None else None
-
     def __getattr__(self, name: str) -> object:
-        return getattr(self._snapshot, name)
+        if (section := sections().get(name)) is None:
+            return getattr(self._snapshot, name)
+        part = self._snapshot.sections.get(name)
+        return section.write(part, self._snapshot) if part is not None else None
 
 
 def _group_entry(group: ThreadGroup) -> ThreadGroupEntry:
@@ -315,12 +312,22 @@ def parse(data: bytes, name: str, rules: Rules | None = None) -> Snapshot:
             setattr(found, recent, by_id)
         found.sites = {_read(Address, key): frame for key, frame in found.sites.items()}
         snapshot = msgspec.convert(found, Snapshot, from_attributes=True)
+        snapshot = replace(snapshot, sections=_read_sections(found))
     except msgspec.MsgspecError as error:
         raise LocktopError(f"{name} is no snapshot of locktop: {_explained(error)}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__
         raise LocktopError(f"{name} is no snapshot of locktop: {reason}") from None
     return Classifier(rules).classify(snapshot)
+
+
+def _read_sections(whole: Document) -> dict[str, Any]:
+    """Return what extensions brought, without the parts that are null."""
+    return {
+        name: section.read(entry)
+        for name, section in sections().items()
+        if (entry := getattr(whole, name)) is not None
+    }
 
 
 def _check_histograms(whole: Document) -> None:

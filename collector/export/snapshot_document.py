@@ -7,9 +7,9 @@ the keys that exist keep their meaning. The value null means "not measured".
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
 
 from locktop.collector.export.snapshot_calls import CallTreeEntry
 from locktop.collector.export.snapshot_fields import (
@@ -39,7 +39,7 @@ from locktop.collector.export.snapshot_threads import (
     ThreadEntry,
     ThreadGroupEntry,
 )
-from locktop.collector.export.snapshot_whatif import WhatIfEntry
+from locktop.collector.extension import sections
 
 FORMAT = "locktop.snapshot"
 VERSION = 1
@@ -86,13 +86,13 @@ class FrameEntry(Struct, kw_only=True, gc=False):
     inlined: Annotated[bool, meaning("The compiler inlined the function.")] = False
 
 
-class Document(
+class CoreDocument(
     Struct,
     kw_only=True,
     gc=False,
     rename={"unobserved_waiters": "unseen_waiters", "unobserved_waits": "unseen"},
 ):
-    """Everything that one scan of a process showed."""
+    """The document without the sections of extensions."""
 
     format: Annotated[Literal["locktop.snapshot"], meaning("The name of the format.")]
     version: Annotated[Literal[1], meaning("The version of the format.")]
@@ -171,9 +171,6 @@ class Document(
     inside: Annotated[
         InsideEntry | None, meaning("The profile of what runs inside locks; with --inside.")
     ] = None
-    whatif: Annotated[
-        WhatIfEntry | None, meaning("The newest predictions; with --whatif, or after key U.")
-    ] = None
     misuses: Annotated[list[MisuseEntry], meaning("Misuses, the first one first.")] = []
     patterns: Annotated[list[PatternEntry], meaning("Contention patterns.")] = []
     calls: Annotated[list[CallTreeEntry], meaning("Function calls by thread, with --calls.")] = []
@@ -183,3 +180,20 @@ class Document(
 
     #: Shares were saved with the figures, rates were not.
     interval_s = property(lambda self: self.duration_s)
+
+
+if TYPE_CHECKING:
+    Document = CoreDocument
+else:
+    Document = defstruct(
+        "Document",
+        [
+            (name, Annotated[section.entry | None, meaning(section.meaning)], None)
+            for name, section in sections().items()
+        ],
+        bases=(CoreDocument,),
+        namespace={"__doc__": "Everything that one scan of a process showed."},
+        module=__name__,
+        kw_only=True,
+        gc=False,
+    )

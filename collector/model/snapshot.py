@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -24,7 +24,6 @@ from locktop.collector.model.locks import Lock, blamed_sites
 from locktop.collector.model.self_profile import SelfProfile
 from locktop.collector.model.stacks import Frame
 from locktop.collector.model.threads import Thread, ThreadElsewhere, UnitTaker, UnobservedWait
-from locktop.collector.model.whatif import WhatIf
 
 #: A bound for readers of a stranger's snapshot: a map takes many times the bytes that it came in.
 _FEW = Meta(max_length=1 << 20)
@@ -113,7 +112,8 @@ class Contents(Struct):
         default_factory=dict
     )
     inside: InsideProfile | None = None  # None: Source.profile_inside() is not on
-    whatif: WhatIf | None = None  # the newest predictions, which may be older; no scan has them
+    #: The parts of extensions by their names. SnapshotSection has their types (extension.py).
+    sections: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def is_sampled(self) -> bool:

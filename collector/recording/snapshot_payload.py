@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.extension import sections
 from locktop.collector.model import LazyBlame, PackedBlame, PackedHistogram, Snapshot
 from locktop.collector.native import lib
 from locktop.collector.recording.recorded_blame import RecordedBlame
@@ -72,6 +73,7 @@ def decode(payload: bytes) -> Snapshot:
             RecordedBlame.check(packed)
         _check_histograms(found.snapshot)
         snapshot = found.snapshot if is_harmless(found.snapshot, payload) else _checked(found)
+        snapshot = _with_sections(snapshot)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__
         raise LocktopError(f"a recorded snapshot is damaged: {reason}") from None
@@ -84,7 +86,20 @@ def decode_own(payload: bytes) -> Snapshot:
     The checks of ``decode`` would take most of the time.
     """
     found = _DECODER.decode(payload)
-    return _with_blame(found.snapshot, found.blame)
+    return _with_blame(_with_sections(found.snapshot), found.blame)
+
+
+def _with_sections(snapshot: Snapshot) -> Snapshot:
+    """Give the parts that extensions brought their types; an extension may be gone since."""
+    if not snapshot.sections:
+        return snapshot
+    known = sections()
+    parts = {
+        name: msgspec.convert(part, known[name].model)
+        for name, part in snapshot.sections.items()
+        if name in known
+    }
+    return replace(snapshot, sections=parts)
 
 
 def _with_blame(snapshot: Snapshot, rows: dict[int, PackedBlame]) -> Snapshot:

@@ -23,6 +23,7 @@ from locktop.collector.analysis import (
 )
 from locktop.collector.analysis.idle.classifier import Classifier
 from locktop.collector.analysis.recent_waits import RecentWaits
+from locktop.collector.extension import extensions
 from locktop.collector.format import patterns
 from locktop.collector.model import Draft, Frame, Snapshot
 from locktop.collector.model.kinds import INTERPRETER_LOCK_KINDS
@@ -131,6 +132,7 @@ CONCLUDE = (
         lambda scan: scan.find_patterns(),
         "a pattern may go by what a holder does, and by names of functions",
     ),
+    Stage(lambda scan: scan.run_extensions(), "they may read all that the scan showed"),
 )
 
 #: Upper bound of the further readings in a first scan with all names.
@@ -357,6 +359,16 @@ class Scan(ABC):
         self.draft.stacks = {stack: self.frames(stack) for stack in sorted(self.draft.stacks)}
         site = self.probes.resolver.site
         self.draft.sites = {address: site(address) for address in sorted(self.draft.sites)}
+
+    def run_extensions(self) -> None:
+        """Let each extension add its section. A fault of an extension is a note."""
+        for extension in extensions():
+            if extension.stage is None:
+                continue
+            try:
+                extension.stage(self.draft)
+            except Exception as error:
+                self.note(f"extension {extension.name}: {type(error).__name__}: {error}")
 
     def leave_out_messages(self) -> None:
         """Remove deadlocks over a wait that any thread can end with a message."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from textual._context import visible_screen_stack
 from textual.app import App
@@ -10,7 +11,6 @@ from textual.strip import Strip
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Snapshot
-from locktop.collector.recording.whatif import Answered
 
 
 class HandFeed:
@@ -26,8 +26,7 @@ class HandFeed:
         self.stale = ""
         self.sessions: list[bool] = []  # True: one was begun, False: one was ended
         self.profiled: list[tuple[int, ...]] = []  # locks of each profile, () at its end
-        self.answered: Answered | None = None  # None: no prediction, for the reason above
-        self.no_what_if = ""
+        self.source: Any = None  # None: the process runs on another machine
         self.followed = 0  # tid
         self.wants_calls = False
         self.reads_names = True
@@ -69,12 +68,6 @@ class HandFeed:
         if self.refusal:
             raise LocktopError(self.refusal)
         self.profiled.append(tuple(locks))
-
-    def what_if(self, duration_s: float, on_recorded: Callable[[], None]) -> Answered:
-        if self.answered is None:
-            raise LocktopError(self.refusal)
-        on_recorded()
-        return self.answered
 
     def end_profile(self) -> None:
         self.profiled.append(())

@@ -10,7 +10,7 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 from random import Random
 
-from locktop.collector.analysis.whatif.simulated_program import (
+from locktop.collector.extensions.whatif.analysis.simulated_program import (
     Do,
     LockModel,
     LockType,

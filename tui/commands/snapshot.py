@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from locktop.collector.export.formats import SNAPSHOT_FORMATS
-from locktop.tui.commands import options, predictions, recorded
+from locktop.tui.commands import options, recorded
 from locktop.tui.commands.inside_profile import add_frequency, check_samples, profiled
 from locktop.tui.commands.options import (
     add_scan_options,
@@ -24,10 +24,11 @@ from locktop.tui.commands.output import (
     text_width,
     write,
 )
+from locktop.tui.extension import SnapshotOption, screen_extensions
 
 if TYPE_CHECKING:
     from locktop.collector.model import Snapshot
-    from locktop.collector.sources.attach import Source
+    from locktop.tui.extension_parts import SnapshotSource
 
 NAME = "snapshot"
 HELP = "one scan of a process or of a recording, as JSON, msgpack or text"
@@ -39,9 +40,18 @@ FILE is a recording, or a saved snapshot to be written in another format. Of a r
 writes the last snapshot, or the one at --at T. With --from T and --to T there is "interval" too,
 with the part of that span."""
 
-#: Seconds between the recording and the snapshot. The shares of a snapshot are of the time since
-#: the scan before. The last two scans of a recording are only some milliseconds apart.
-_SHARES_S = 1.0
+
+def _options() -> dict[str, SnapshotOption]:
+    """The options of extensions by name."""
+    return {
+        one.name: one.snapshot_option
+        for one in screen_extensions()
+        if one.snapshot_option is not None
+    }
+
+
+def _chosen(arguments: argparse.Namespace) -> list[SnapshotSource]:
+    return [option.load() for name, option in _options().items() if getattr(arguments, name)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,11 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with -d: sample what runs while threads hold contended locks",
     )
-    parser.add_argument(
-        "--whatif",
-        action="store_true",
-        help="with the gain of likely changes: records all holds for 10 s, or for -d SECONDS",
-    )
+    for name, option in _options().items():
+        parser.add_argument(f"--{name}", action="store_true", help=option.help)
     add_frequency(parser)
     add_scan_options(parser)
     parser.add_argument("--calls", action="store_true", help="with the function calls")
@@ -97,7 +104,11 @@ def execute(arguments: argparse.Namespace) -> int:
     check_samples(arguments, {"hz": "--hz"})
     if arguments.inside and not arguments.duration:
         raise LocktopError("--inside needs -p PID and -d SECONDS")
-    _check_whatif(arguments)
+    chosen = _chosen(arguments)
+    if len(chosen) > 1:
+        raise LocktopError("several measurements at once: make a snapshot for each")
+    for option in chosen:
+        option.check(arguments)
     path = destination(arguments)
     form = SNAPSHOT_FORMATS[arguments.format]
     if path is None and form.is_binary and sys.stdout.isatty():
@@ -116,19 +127,6 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_whatif(arguments: argparse.Namespace) -> None:
-    """Raise LocktopError if other options do not go with --whatif."""
-    from locktop.collector.errors import LocktopError
-
-    if not arguments.whatif:
-        return
-    if arguments.inside or arguments.session:
-        raise LocktopError("--whatif excludes --inside and --session: make two snapshots")
-    if arguments.file is not None and not recorded.is_recording(arguments.file):
-        raise LocktopError("--whatif needs -p PID or a recording; a saved snapshot stays as it is")
-    predictions.check_duration(arguments.duration)
-
-
 def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     """Return the snapshot of a process, and the one before it with -d."""
     from locktop.collector.recording import chosen_moment
@@ -144,8 +142,8 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
             before = source.scan()
             if arguments.inside:
                 return profiled(source, arguments.duration, arguments.hz), before
-        if arguments.whatif:
-            return _with_whatif(source, arguments), before
+        for option in _chosen(arguments):
+            return option.from_process(source, arguments), before
         if arguments.duration:
             time.sleep(arguments.duration)
         found = source.scan(resolve=True)
@@ -157,23 +155,6 @@ def _scanned(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
         source.close()
 
 
-def _with_whatif(source: Source, arguments: argparse.Namespace) -> Snapshot:
-    from msgspec.structs import replace
-
-    from locktop.collector.recording.whatif_question import WantedChanges
-
-    taken = []
-
-    def scan() -> None:
-        time.sleep(_SHARES_S)
-        taken.append(source.scan(resolve=True))
-
-    # The scan is before the replays, so that the interval has no time of them.
-    duration_s = arguments.duration
-    found = predictions.of_process(source, arguments.pid, duration_s, WantedChanges(), scan)
-    return replace(taken[0], whatif=found.whatif)
-
-
 def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
     """Return the snapshot of a file, and the one at the begin of a span."""
     from msgspec.structs import replace
@@ -183,9 +164,6 @@ def _read(arguments: argparse.Namespace) -> tuple[Snapshot, Snapshot | None]:
         return span.snapshot, None
     # A reader of the document may ask whether the process still exists.
     found = replace(span.snapshot, source="recording")
-    if arguments.whatif:
-        from locktop.collector.recording.whatif_question import WantedChanges
-
-        answered = predictions.of_file(arguments, WantedChanges())
-        found = replace(found, whatif=answered.whatif)
+    for option in _chosen(arguments):
+        found = option.from_recording(found, arguments)
     return found, span.before

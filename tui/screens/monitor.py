@@ -132,7 +132,7 @@ class MonitorScreen(ListScreen):
         self._headline = self.query_one("#headline", FixedLines)
         self._view_bar = self.query_one(ViewBar)
         self._body = MonitorBody(self)
-        self.texts = MonitorTexts(self, self._body, lambda: self._index, self.above.with_whatif)
+        self.texts = MonitorTexts(self, self._body, lambda: self._index, self.above.annotate)
         self._body.locks.pressure = self.pressure.phases
         if wrong := self._body.begin(self._start):
             self.show_message(*wrong, style="waiting", seconds=_NOTES_S)
@@ -431,7 +431,7 @@ class MonitorScreen(ListScreen):
     def action_save(self, form: str) -> None:
         """Save the snapshot that is on the screen."""
         if self._index is not None and self._index.snapshot.process.pid:
-            self.save(partial(save_snapshot, self.above.with_whatif(self._index.snapshot), form))
+            self.save(partial(save_snapshot, self.above.annotate(self._index.snapshot), form))
         else:
             self.show_message("Not saved: there is no snapshot yet")
 

@@ -20,18 +20,18 @@ class MonitorTexts(ListTexts):
         screen: ListScreen,
         body: MonitorBody,
         index: Callable[[], SnapshotIndex | None],
-        with_whatif: Callable[[Snapshot], Snapshot],
+        annotate: Callable[[Snapshot], Snapshot],
     ) -> None:
         """Args:
         screen: the monitor.
         body: has the lists.
         index: returns the snapshot on the screen.
-        with_whatif: adds the newest predictions to a snapshot.
+        annotate: adds to a snapshot what extensions know.
         """
         super().__init__(screen, screen.active_list)
         self._body = body
         self._index = index
-        self._with_whatif = with_whatif
+        self._annotate = annotate
 
     def row(self) -> str:
         """See ListTexts."""
@@ -43,7 +43,7 @@ class MonitorTexts(ListTexts):
         index = self._index()
         if index is None:
             return None
-        snapshot = self._with_whatif(index.snapshot)
+        snapshot = self._annotate(index.snapshot)
         return lambda: SNAPSHOT_FORMATS.render("text", snapshot).decode()
 
     def source_line(self) -> tuple[str, int] | None:

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from locktop.collector.errors import LocktopError
 from locktop.collector.model import Lock, Snapshot
+from locktop.tui.extension import monitor_keys
+from locktop.tui.extension_parts import View
 from locktop.tui.feed import PollerFeed, Slot, SnapshotFeed
 from locktop.tui.past import Past
 from locktop.tui.screens.calls_control import CallsControl
 from locktop.tui.screens.past_travel import PastTravel
-from locktop.tui.screens.whatif_run import WhatIfRun
+from locktop.tui.screens.view_host import ViewHost
 from locktop.tui.views.styled_line import Line
 from locktop.tui.widgets.list_screen import ListScreen
 
 if TYPE_CHECKING:
     from locktop.collector.recording.time_lines import TimeLineReader
-    from locktop.tui.screens.call_tree import CallTreeScreen, StatusLine
-    from locktop.tui.screens.profiles import ProfilesScreen
+    from locktop.tui.screens.call_tree import StatusLine
     from locktop.tui.screens.time_screen import TimeScreen
-    from locktop.tui.screens.whatif import WhatIfScreen
     from locktop.tui.time_view import TimeView
 
 
@@ -66,9 +66,10 @@ class ScreenAbove:
         self._below = below
         self._now = now
         self._calls = CallsControl(feed, below.travel, self.open_calls)
-        self._screen: CallTreeScreen | TimeScreen | ProfilesScreen | WhatIfScreen | None = None
+        self._screen: ListScreen | None = None
         self._next_view = ""  # where to go when the screen has closed
-        self._whatif = WhatIfRun(monitor, lambda: self._screen or monitor, now)
+        self._views: dict[str, View] = {}  # of extensions, by their names
+        self._host = ViewHost(monitor, feed, past, now, lambda: self._screen or monitor, self._show)
         #: Reads the past; None until the time line or the heat map was opened.
         self.reader: TimeLineReader | None = None
 
@@ -102,7 +103,7 @@ class ScreenAbove:
 
     def _push(
         self,
-        screen: CallTreeScreen | TimeScreen | ProfilesScreen | WhatIfScreen,
+        screen: ListScreen,
         view: str,
         closed: Callable[[], None] | None = None,
     ) -> None:
@@ -135,7 +136,7 @@ class ScreenAbove:
         self._push(screen, "callers")
 
     def open_view(self, name: str, snapshot: Snapshot, lock: Lock | None) -> None:
-        """Open ``inside``, ``calls``, ``profiles`` or ``whatif`` of a snapshot.
+        """Open ``inside``, ``calls``, ``profiles`` or the view of an extension.
 
         ``lock`` is the chosen one, None for none.
         """
@@ -143,8 +144,8 @@ class ScreenAbove:
             self._calls.open(snapshot)
         elif name == "profiles":
             self._open_profiles(snapshot)
-        elif name == "whatif":
-            self._open_whatif(snapshot)
+        elif (view := self._view(name)) is not None:
+            view.open(snapshot, lock)
         elif lock is not None:
             self.open_inside(snapshot, lock)
         else:
@@ -162,30 +163,30 @@ class ScreenAbove:
         is_here = isinstance(self._feed, PollerFeed) and not self._past.is_active
         self._push(ProfilesScreen(snapshot, reads_code=is_here and not snapshot.ended), "profiles")
 
-    def _open_whatif(self, snapshot: Snapshot) -> None:
-        from locktop.tui.screens.whatif import WhatIfScreen
-        from locktop.tui.screens.whatif_predictors import LivePredictor, ReplayPredictor
+    def _view(self, name: str) -> View | None:
+        if name not in self._views and (key := monitor_keys().get(name)) is not None:
+            self._views[name] = key.make(self._host)
+        return self._views.get(name)
 
-        past, run = self._past, self._whatif
-        is_recorded = past.is_replay and past.moments is not None
-        predictor = ReplayPredictor(past) if is_recorded else LivePredictor(self._feed)
-        screen = run.screen = WhatIfScreen(snapshot, run, predictor)
+    def _show(self, screen: ListScreen, closed: Callable[[], None]) -> None:
+        """Show a screen of an extension."""
 
-        def closed() -> None:
-            if run.screen is screen:
-                run.screen = None
+        def end() -> None:
             self._back()
-            run.tell_going_on()
+            closed()
 
-        self._push(screen, "", closed)
+        self._push(screen, "", end)
 
-    def with_whatif(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot with the newest predictions, if they are of the same program."""
-        return self._whatif.with_whatif(snapshot)
+    def annotate(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot with what the views of extensions know of it."""
+        for view in self._views.values():
+            snapshot = view.annotate(snapshot)
+        return snapshot
 
     def tick(self) -> None:
-        """Show the progress of predictions; called at each scan, also while the screen stands."""
-        self._whatif.tick()
+        """Called at each scan, also while the screen stands still."""
+        for view in self._views.values():
+            view.tick()
 
     def open_inside(self, snapshot: Snapshot, lock: Lock) -> None:
         """Open what runs inside a lock of a snapshot."""

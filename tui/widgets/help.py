@@ -13,9 +13,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from locktop.collector.model.lock_figures import figure_columns
+from locktop.tui.action_types import ScreenActions
 from locktop.tui.bindings import help_lines, keys_of, tree_help_lines
 from locktop.tui.keymap import KeyTable
-from locktop.tui.screen_actions import ScreenActions
 from locktop.tui.views.cells import plain
 from locktop.tui.widgets.closing_screen import ClosingScreen
 

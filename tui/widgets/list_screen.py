@@ -18,8 +18,9 @@ from textual.worker import Worker
 
 from locktop.collector.errors import LocktopError, reason_of
 from locktop.collector.export.files import NotWrittenError
+from locktop.collector.model import Snapshot
+from locktop.tui.action_types import ScreenActions
 from locktop.tui.bindings import ENTRIES, footer_line, keys_of
-from locktop.tui.screen_actions import ScreenActions
 from locktop.tui.terminal.editor import editor_command
 from locktop.tui.views.shorten import path_in
 from locktop.tui.views.styled_line import Line, make_line
@@ -105,6 +106,9 @@ class ListScreen(ClosingScreen[None]):
             yield ViewBar(self.view_name)
         yield self.first_line
         yield self.headline_lines
+
+    def show_snapshot(self, snapshot: Snapshot) -> None:
+        """Show a newer snapshot, above the monitor. A screen of one moment leaves it alone."""
 
     def show_flags(self) -> None:
         """Show the state of the screen at the right end of the first line."""

@@ -12,9 +12,9 @@ from textual.containers import Vertical
 from textual.geometry import Size
 from textual.screen import ModalScreen
 
+from locktop.tui.action_types import ScreenActions
 from locktop.tui.actions import ACTIONS
 from locktop.tui.keymap import KeyTable
-from locktop.tui.screen_actions import ScreenActions
 from locktop.tui.views.styled_line import Line, make_line
 from locktop.tui.widgets.closing_screen import ClosingScreen
 from locktop.tui.widgets.fixed_lines import FixedLines

@@ -15,9 +15,9 @@ from locktop.collector.export.text import (
     lock_order,
     locks,
     threads,
-    whatif,
 )
 from locktop.collector.export.text.context import ReportContext
+from locktop.collector.extension import extensions
 from locktop.collector.format import activity, hang, unit_takers, units, verdict
 from locktop.collector.format.misuse import misuse_sentence
 from locktop.collector.format.wrap import wrapped
@@ -64,7 +64,9 @@ def _lines(context: ReportContext, with_idle: bool, width: int) -> Iterator[str]
     yield from locks.lock_table(context)
     yield from _patterns(context)
     yield from inside.summary(snapshot, width)
-    yield from whatif.summary(snapshot, width)
+    for extension in extensions():
+        if extension.report is not None:
+            yield from extension.report(snapshot, width)
     yield from blame.holder_activities(context)
     yield from locks.signal_table(context)
     yield from threads.waiting_threads(context)

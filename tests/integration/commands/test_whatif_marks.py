@@ -15,8 +15,8 @@ from support.eventually import until
 from support.recordings import end_of, recording
 from support.targets import StartTarget, Target
 
+from locktop.collector.extensions.whatif.evidence import observe
 from locktop.collector.recording.segments import open_recording
-from locktop.collector.recording.whatif_evidence import observe
 from locktop.collector.sources.attach import attach
 
 FLAGS = ("-lm",)

@@ -13,7 +13,7 @@ from support.recordings import end_of, recording
 from support.targets import StartTarget
 from support.whatif import answer
 
-from locktop.collector.recording.whatif_evidence import observe
+from locktop.collector.extensions.whatif.evidence import observe
 from locktop.collector.sources.attach import attach
 
 FLAGS = ("-lm",)

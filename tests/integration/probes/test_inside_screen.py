@@ -26,10 +26,10 @@ class FastFeed(PollerFeed):
 
     def __init__(self, source: Source, history: History) -> None:
         super().__init__(source, history)
-        self.source = source
+        self._own_source = source
 
     def profile_inside(self, locks: Collection[int]) -> None:
-        self.source.profile_inside(locks, 999.0)
+        self._own_source.profile_inside(locks, 999.0)
 
 
 async def until(screen: Screen, wanted: str) -> re.Match[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unit.builders import scenarios
 
-from locktop.collector.model import (
+from locktop.collector.extensions.whatif.model import (
     Change,
     ChangeKind,
     LockPressureShare,

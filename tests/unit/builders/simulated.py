@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locktop.collector.analysis.whatif.simulated_program import (
+from locktop.collector.extensions.whatif.analysis.simulated_program import (
     Do,
     LockModel,
     LockType,

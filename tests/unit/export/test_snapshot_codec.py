@@ -15,9 +15,10 @@ from unit.builders import predicted, records, scenarios
 from unit.builders.function_calls import function_calls
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.export import whatif_json
 from locktop.collector.export.open_profile import open_profile
 from locktop.collector.export.snapshot_codec import document, is_snapshot, parse
+from locktop.collector.extensions.whatif import json_document
+from locktop.collector.extensions.whatif.model import ThroughputUnit, UnitKind, WhatIfRefusal
 from locktop.collector.model import (
     CONTENTION_KINDS,
     WAITS_ALONE,
@@ -37,11 +38,8 @@ from locktop.collector.model import (
     Switches,
     ThreadActivity,
     ThreadElsewhere,
-    ThroughputUnit,
-    UnitKind,
     UnobservedWait,
     WaitStack,
-    WhatIfRefusal,
 )
 from locktop.collector.profile import profile
 
@@ -130,7 +128,7 @@ def full() -> Snapshot:
             *made.locks[1:],
         ),
         inside=InsideProfile(5.0, 0.01, 9, 4, 1, 2),
-        whatif=predicted.FOUND,
+        sections={"whatif": predicted.FOUND},
         lock_order_unproven=1,
         lock_order=(
             OrderCycle((1, 2), (OrderEdge(1, 2, 4711, 3),)),
@@ -186,9 +184,9 @@ def test_a_saved_snapshot_is_read_back(make: Callable[[], Snapshot]) -> None:
 
 
 def test_predictions_are_the_object_of_their_own_command() -> None:
-    snapshot = replace(scenarios.normal(), whatif=predicted.FOUND)
+    snapshot = replace(scenarios.normal(), sections={"whatif": predicted.FOUND})
     whole = document(snapshot)["whatif"]
-    assert whole == json.loads(json.dumps(whatif_json.document(predicted.FOUND, snapshot)))
+    assert whole == json.loads(json.dumps(json_document.document(predicted.FOUND, snapshot)))
     assert whole["taken_at"] == predicted.FOUND.taken_at
 
 
@@ -202,11 +200,11 @@ def test_predictions_are_the_object_of_their_own_command() -> None:
 )
 def test_the_unit_of_predictions_is_read_back(unit: ThroughputUnit) -> None:
     found = replace(predicted.FOUND, unit=unit)
-    saved = document(replace(scenarios.normal(), whatif=found))
-    assert parse(json.dumps(saved).encode(), "x").whatif == found
+    saved = document(replace(scenarios.normal(), sections={"whatif": found}))
+    assert parse(json.dumps(saved).encode(), "x").sections["whatif"] == found
     # Older documents have neither a kind nor a mark.
     del saved["whatif"]["throughput"]["kind"], saved["whatif"]["throughput"]["mark"]
-    older = parse(json.dumps(saved).encode(), "x").whatif
+    older = parse(json.dumps(saved).encode(), "x").sections["whatif"]
     assert older is not None
     of_lock = unit if unit.lock else ThroughputUnit(kind=UnitKind.ROUNDS)
     assert older.unit == of_lock
@@ -217,8 +215,8 @@ def test_predictions_are_read_back_with_the_names_of_locks_that_ended() -> None:
         predicted.FOUND, refusal=WhatIfRefusal.PHASES, predictions=(), recording_cost=0.97
     )
     for found in (predicted.FOUND, refused):
-        saved = document(replace(scenarios.normal(), locks=(), whatif=found))
-        assert parse(json.dumps(saved).encode(), "x").whatif == found
+        saved = document(replace(scenarios.normal(), locks=(), sections={"whatif": found}))
+        assert parse(json.dumps(saved).encode(), "x").sections["whatif"] == found
 
 
 #: None as well where there was no wait or hold.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import pkgutil
 from typing import Any, ClassVar
 
 import pytest
 
 from locktop.collector.export.formats import SNAPSHOT_FORMATS
-from locktop.tui import commands
+from locktop.tui import cli
 from locktop.tui.commands.output import announced
 
 #: The choices, the default and the help, by command. None: the command asks whether it was given.
@@ -51,10 +49,8 @@ class _Parser(argparse.ArgumentParser):
 @pytest.fixture(scope="module")
 def options() -> dict[str, argparse.Action]:
     """The options ``--format`` by command."""
-    for module in pkgutil.iter_modules(commands.__path__):
-        command = importlib.import_module(f"{commands.__name__}.{module.name}")
-        if hasattr(command, "NAME") and hasattr(command, "add_arguments"):
-            command.add_arguments(_Parser(prog=command.NAME))
+    for command in cli.all_commands():
+        command.add_arguments(_Parser(prog=command.NAME))
     return _Parser.found
 
 

@@ -6,8 +6,8 @@ import pytest
 from support.driven import Screen, opened
 from textual import events
 
+from locktop.tui.extensions.whatif.screen import WhatIfScreen
 from locktop.tui.screen_actions import MONITOR
-from locktop.tui.screens.whatif import WhatIfScreen
 from locktop.tui.widgets.item_list import ItemList
 from locktop.tui.widgets.palette import Palette
 

@@ -1,0 +1,1 @@
+"""The extensions of locktop that the collector brings, a package each (collector/extension.py)."""

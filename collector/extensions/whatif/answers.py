@@ -1,0 +1,115 @@
+"""Predicts the gain of changes of the locks, in a live process or in a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.whatif.analysis.answer import Question, answer
+from locktop.collector.extensions.whatif.analysis.lanes import with_lanes
+from locktop.collector.extensions.whatif.analysis.semaphore_locks import with_semaphores_as_locks
+from locktop.collector.extensions.whatif.evidence import observe, recorded
+from locktop.collector.extensions.whatif.model import WhatIf
+from locktop.collector.extensions.whatif.question import (
+    WantedChanges,
+    changes_of,
+    check_held,
+    check_marks,
+    check_used,
+    unit_of,
+)
+from locktop.collector.extensions.whatif.simulator import Simulator
+from locktop.collector.model import Snapshot
+from locktop.collector.recording.moments import Moments
+from locktop.collector.sources.base import Source
+
+
+class Answered(Struct, frozen=True):
+    """The answers, and a snapshot with the names of the locks."""
+
+    whatif: WhatIf
+    snapshot: Snapshot
+
+    def annotate(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot with the section of the answers."""
+        return replace(snapshot, sections={**snapshot.sections, "whatif": self.whatif})
+
+
+def of_process(
+    source: Source,
+    pid: int,
+    duration_s: float,
+    wanted: WantedChanges,
+    on_recorded: Callable[[], None] | None = None,
+) -> Answered:
+    """Record all holds of a process for some seconds, and answer.
+
+    Args:
+        source: the process; the caller closes it.
+        pid: the same process.
+        duration_s: seconds.
+        wanted: the changes; none: the likely ones.
+        on_recorded: is called after the recording, before the replays.
+
+    Raises:
+        LocktopError: the process cannot be recorded, or a change does not fit it.
+    """
+    first = source.scan(resolve=True)
+    question = Question(changes_of(wanted, first), unit_of(wanted, first))
+    observed = observe(source, pid, duration_s)
+    if on_recorded is not None:
+        on_recorded()
+    evidence = with_lanes(with_semaphores_as_locks(observed.evidence))
+    check_marks(question.unit, evidence.marks)
+    check_held(question.changes, evidence, observed.snapshot)
+    check_used(question.changes, evidence, observed.snapshot)
+    found = replace(
+        answer(evidence, question, Simulator),
+        recording_cost=observed.recording_cost,
+        level_before=observed.level_before,
+        level_after=observed.level_after,
+    )
+    return _answered(found, observed.snapshot)
+
+
+def of_recording(moments: Moments, from_ns: int, to_ns: int, wanted: WantedChanges) -> Answered:
+    """Answer from a span of a recording, nanoseconds since 1970. Raises LocktopError."""
+    observed, snapshot = recorded(moments, from_ns, to_ns)
+    evidence = with_lanes(with_semaphores_as_locks(observed))
+    question = Question(changes_of(wanted, snapshot), unit_of(wanted, snapshot))
+    check_marks(question.unit, evidence.marks)
+    check_held(question.changes, evidence, snapshot)
+    check_used(question.changes, evidence, snapshot)
+    return _answered(replace(answer(evidence, question, Simulator), is_recorded=True), snapshot)
+
+
+def _answered(found: WhatIf, snapshot: Snapshot) -> Answered:
+    """Return the answers with their time and the names of their locks, as a report needs them."""
+    locks = {one.change.lock for one in found.predictions} | {one.lock for one in found.pressure}
+    locks |= {one.change.lock for one in found.refused} | {found.unit.lock}
+    names = {lock.id: lock.name for lock in snapshot.locks if lock.id in locks}
+    return Answered(replace(found, taken_at=snapshot.taken_at, names=names), snapshot)
+
+
+def span_until(moments: Moments, end_ns: int, duration_s: float) -> tuple[int, int]:
+    """Return the span of a recording that ends at a moment, nanoseconds since 1970.
+
+    Near its begin the recording has no such span. There the span is the first one of this length.
+
+    Args:
+        moments: the recording.
+        end_ns: the moment.
+        duration_s: at most so many seconds.
+
+    Raises:
+        LocktopError: the recording has no snapshot.
+    """
+    times_ns = moments.times_ns()
+    if not times_ns:
+        raise LocktopError("the recording has no snapshot")
+    length_ns = round(duration_s * 1e9)
+    to_ns = min(times_ns[-1], max(end_ns, times_ns[0] + length_ns))
+    return max(times_ns[0], to_ns - length_ns), to_ns

@@ -1,0 +1,31 @@
+"""The formats of the predictions of `locktop whatif`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from locktop.collector.export.formats import WIDTH, OutputFormat, ResultFormats
+
+if TYPE_CHECKING:
+    from locktop.collector.extensions.whatif.model import WhatIf
+    from locktop.collector.model import Snapshot
+
+
+def _whatif_text(prediction: WhatIf, snapshot: Snapshot, width: int = WIDTH) -> bytes:
+    from locktop.collector.export.files import encoded
+    from locktop.collector.extensions.whatif import text_report
+
+    return encoded(text_report.render(prediction, snapshot, width))
+
+
+def _whatif_json(prediction: WhatIf, snapshot: Snapshot, width: int = WIDTH) -> bytes:
+    from locktop.collector.export import files
+    from locktop.collector.extensions.whatif import json_document
+
+    return files.encoded_json(json_document.document(prediction, snapshot))
+
+
+WHATIF_FORMATS = ResultFormats(
+    OutputFormat("text", ".txt", _whatif_text, is_prose=True),
+    OutputFormat("json", ".json", _whatif_json),
+)
