@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -101,6 +102,11 @@ def test_stacks_of_sleeping_threads_agree_with_gdb(
     assert len(exact) == 2, "the innermost frame, and the frame that the signal interrupted"
 
 
+def gcc_version() -> int:
+    said = subprocess.run(["cc", "-dumpversion"], capture_output=True, text=True, check=True)
+    return int(said.stdout.split(".")[0])
+
+
 def test_the_code_gives_the_frame_size_if_no_frame_saved_the_register(
     start_unprepared: StartTarget,
 ) -> None:
@@ -110,7 +116,10 @@ def test_the_code_gives_the_frame_size_if_no_frame_saved_the_register(
     for way in ("reads", "large", "aligned", "many_arguments", "polls", "polls_many", "rests"):
         found = unwinder.blocked(tids[way])
         assert found is not None
-        assert found.complete, way
+        # gcc 16 aligns the frame of a function with many arguments by a register that the code of
+        # no caller tells. Such a stack ends there, and says so.
+        is_cut = found.reason.startswith("a frame counts from a register that is not known")
+        assert found.complete or (way == "many_arguments" and gcc_version() >= 16 and is_cut), way
 
 
 @pytest.mark.parametrize("build", ["without frame pointers", "not optimised"])

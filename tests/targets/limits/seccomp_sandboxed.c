@@ -36,21 +36,27 @@ static const int allowed[] = {
     SYS_newfstatat,  SYS_rt_sigreturn,    SYS_fstat,
 };
 enum { ALLOWED = sizeof allowed / sizeof *allowed };
+/* MADV_DONTNEED, MADV_GUARD_INSTALL, MADV_GUARD_REMOVE */
+static const unsigned advices[] = {4, 102, 103};
+enum { ADVICES = sizeof advices / sizeof *advices };
 
 #define LOAD(field)         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
 #define SAY(verdict)        BPF_STMT(BPF_RET | BPF_K, verdict)
 
-/* glibc returns the stacks of ended threads with MADV_DONTNEED, and uses no other advice. */
+/* glibc returns the stacks of ended threads with MADV_DONTNEED. From version 2.42 on it makes the
+ * guard pages of stacks by an advice, and takes them away so. It uses no other advice. */
 static struct sock_fprog make_filter(void)
 {
-    static struct sock_filter code[3 * ALLOWED + 16];
+    static struct sock_filter code[3 * ALLOWED + 2 * ADVICES + 16];
     unsigned short n = 0;
     code[n++] = (struct sock_filter)LOAD(nr);
-    code[n++] = (struct sock_filter)UNLESS(SYS_madvise, 4);
+    code[n++] = (struct sock_filter)UNLESS(SYS_madvise, 2 + 2 * ADVICES);
     code[n++] = (struct sock_filter)LOAD(args[2]);
-    code[n++] = (struct sock_filter)UNLESS(4 /* MADV_DONTNEED */, 1);
-    code[n++] = (struct sock_filter)SAY(SECCOMP_RET_ALLOW);
+    for (int i = 0; i < ADVICES; i++) {
+        code[n++] = (struct sock_filter)UNLESS(advices[i], 1);
+        code[n++] = (struct sock_filter)SAY(SECCOMP_RET_ALLOW);
+    }
     code[n++] = (struct sock_filter)SAY(SECCOMP_RET_KILL_PROCESS);
     for (int i = 0; i < ALLOWED; i++) {
         code[n++] = (struct sock_filter)UNLESS((unsigned)allowed[i], 1);

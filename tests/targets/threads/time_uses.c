@@ -19,9 +19,8 @@ static const char *scratch_file;
 
 static KEPT void burn(void)
 {
-    static __thread volatile unsigned long at;
-    for (int i = 0; i < 1000; i++)
-        at++;
+    for (volatile int i = 0; i < 1000;)
+        i = i + 1;
 }
 
 static void *burns(void *unused)
