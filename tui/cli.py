@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NoReturn
 from locktop.collector.extension import installed
 from locktop.tui.commands import (
     attach,
-    bench,
     callers,
     calls,
     check,
@@ -26,17 +25,14 @@ from locktop.tui.commands import (
     doctor,
     env,
     list_processes,
-    listen,
     options,
     profile,
     record,
     replay,
     run,
     snapshot,
-    stream,
     timeline,
     top,
-    watch,
 )
 from locktop.tui.exit_status import EXIT_HANG_UP, EXIT_INTERRUPTED, EXIT_PIPE_CLOSED, EXIT_WRONG
 from locktop.tui.extension import screen_extensions
@@ -59,15 +55,11 @@ _COMMANDS = (
     timeline,
     check,
     doctor,
-    watch,
     record,
     replay,
-    stream,
-    listen,
     ctl,
     config,
     env,
-    bench,
     demo,
 )
 _DESCRIPTION = "Shows where the threads of a running process wait: for which locks, held by whom."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from locktop.collector.config.private_directory import private_directory
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.files import NotWrittenError, write_file
+from locktop.collector.linux.private_directory import private_directory
 
 _NAME = "copied.txt"
 

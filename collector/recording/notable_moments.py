@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from locktop.collector.analysis.alerts import Alert, AlertKind, Alerts
 from locktop.collector.format import hang
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.format.units import counted, duration
@@ -18,7 +19,6 @@ from locktop.collector.model import (
 from locktop.collector.sanitize import clean
 from locktop.collector.shm import slot_batch
 from locktop.collector.shm.slot_batch import SlotBatch
-from locktop.collector.watch.alerts import Alert, AlertKind, Alerts
 
 #: A wait in contention of more seconds is a notable moment.
 LONG_WAIT_S = 1.0

@@ -13,8 +13,8 @@ from locktop.collector.linux.signal_wakeup import SignalWakeup
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recorded_calls import RecordedCalls
 from locktop.collector.recording.recorder import Recorder
+from locktop.collector.recording.second_signal import SecondSignal
 from locktop.collector.sources.base import Source
-from locktop.collector.watch.second_signal import SecondSignal
 
 _POLL_S = 0.2
 _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

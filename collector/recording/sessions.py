@@ -19,11 +19,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from locktop.collector.analysis.figures_since import is_same_program, since
-from locktop.collector.config.private_directory import private_directory
 from locktop.collector.errors import LocktopError
 from locktop.collector.export.files import words
 from locktop.collector.format.units import duration
 from locktop.collector.linux import procfs
+from locktop.collector.linux.private_directory import private_directory
 from locktop.collector.linux.target import find_process
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.recording import Recording

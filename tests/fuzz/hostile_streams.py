@@ -12,16 +12,16 @@ from unit.builders import scenarios
 
 from fuzz import hostile_recordings
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.stream import datagrams
+from locktop.collector.extensions.stream.datagram_receiver import DatagramReceiver
+from locktop.collector.extensions.stream.received_stream import ReceivedScan, ReceivedStream
+from locktop.collector.extensions.stream.stream_frames import MAX_FRAME, has_records
+from locktop.collector.extensions.stream.stream_intake import MAX_HELD_BYTES
 from locktop.collector.model import Snapshot, WaitRecord
 from locktop.collector.recording.frame_format import FILE_HEADER, HEADER_SIZE, FrameType
 from locktop.collector.recording.history import History
 from locktop.collector.recording.memory_keeper import MemoryKeeper
 from locktop.collector.recording.time_lines import TimeLineReader
-from locktop.collector.stream import datagrams
-from locktop.collector.stream.datagram_receiver import DatagramReceiver
-from locktop.collector.stream.received_stream import ReceivedScan, ReceivedStream
-from locktop.collector.stream.stream_frames import MAX_FRAME, has_records
-from locktop.collector.stream.stream_intake import MAX_HELD_BYTES
 
 #: As docs/internals/stream.md describes the header of a datagram, without its checksum.
 _HEAD = struct.Struct("<4sBBHQQIHH")

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import trustme
 
+from locktop.collector.extensions.stream import stream_url
+from locktop.collector.extensions.stream.destinations import StreamDestination, destination_of
+from locktop.collector.extensions.stream.listener import Listener
+from locktop.collector.extensions.stream.stream_frames import FramePacker, end_frame
+from locktop.collector.extensions.stream.stream_security import TlsFiles
 from locktop.collector.model import Snapshot
-from locktop.collector.stream import stream_url
-from locktop.collector.stream.destinations import StreamDestination, destination_of
-from locktop.collector.stream.listener import Listener
-from locktop.collector.stream.stream_frames import FramePacker, end_frame
-from locktop.collector.stream.stream_security import TlsFiles
 from support import tool
 from support.eventually import PATIENCE_S
 

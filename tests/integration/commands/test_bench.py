@@ -15,9 +15,9 @@ from elftools.elf.sections import SymbolTableSection
 from support import tool
 from support.targets import Target, remove_file_of, start_time
 
-from locktop.collector.bench import contention, runner, trace_growth
-from locktop.collector.bench.runner import FLAVOURS, UNPREPARED, Case
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.bench import contention, runner, trace_growth
+from locktop.collector.extensions.bench.runner import FLAVOURS, UNPREPARED, Case
 from locktop.collector.sources import launch
 
 #: The benchmark measures several threads only if there are two CPUs.

@@ -13,8 +13,8 @@ from fuzz import hostile_recordings as hostile
 from support import tool
 from unit.builders import scenarios
 
+from locktop.collector.extensions.stream import datagrams
 from locktop.collector.recording.frame_format import FrameType
-from locktop.collector.stream import datagrams
 
 #: The command itself takes 60 to 100 MB.
 MAX_KB = 400 << 10

@@ -15,7 +15,7 @@ from support import tool
 from support.screen import Screen
 from support.targets import Compiler, StartTarget, Target
 
-from locktop.collector.bench.runner import path as bench_program
+from locktop.collector.extensions.bench.runner import path as bench_program
 from locktop.collector.sources import launch
 
 FUNCTION = "sum_up_to_0x7f"

@@ -21,12 +21,12 @@ from support.streams import Ear, Mouth
 from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
+from locktop.collector.extensions.stream import connection_receiver, datagrams, destinations
+from locktop.collector.extensions.stream.greeting import greeting
+from locktop.collector.extensions.stream.stream_frames import MAX_FRAME, MAX_UNPACKED, FramePacker
 from locktop.collector.model import Snapshot
 from locktop.collector.recording import frame_format
 from locktop.collector.recording.frame_format import FrameType
-from locktop.collector.stream import connection_receiver, datagrams, destinations
-from locktop.collector.stream.greeting import greeting
-from locktop.collector.stream.stream_frames import MAX_FRAME, MAX_UNPACKED, FramePacker
 
 #: Bytes that a listener may take for hostile peers: MAX_PEERS frames and what they unpack to.
 MEMORY = 400 << 20

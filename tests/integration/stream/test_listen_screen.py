@@ -19,12 +19,12 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from unit.builders import scenarios
 
+from locktop.collector.extensions.stream import stream_url
+from locktop.collector.extensions.stream.listener import Listener
 from locktop.collector.model import Snapshot
 from locktop.collector.recording.history import History
-from locktop.collector.stream import stream_url
-from locktop.collector.stream.listener import Listener
 from locktop.tui.app import LocktopApp
-from locktop.tui.listen_feed import ListenFeed
+from locktop.tui.extensions.stream.listen_feed import ListenFeed
 from locktop.tui.themed_app import ThemedApp
 
 SIZE = (120, 40)

@@ -13,14 +13,14 @@ from support.streams import Mouth, streaming
 from support.targets import StartTarget
 from unit.builders import scenarios
 
+from locktop.collector.extensions.stream import stream_url
+from locktop.collector.extensions.stream.listener import Listener
 from locktop.collector.model import Snapshot, TimeLine, WaitRecord
 from locktop.collector.recording.history import History
 from locktop.collector.recording.time_lines import TimeLineReader
 from locktop.collector.sources.attach import attach
-from locktop.collector.stream import stream_url
-from locktop.collector.stream.listener import Listener
+from locktop.tui.extensions.stream.listen_feed import ListenFeed
 from locktop.tui.feed import PollerFeed
-from locktop.tui.listen_feed import ListenFeed
 
 _ALWAYS = (0, 1 << 62)
 _THREADS, _PAIRS = 4, 500

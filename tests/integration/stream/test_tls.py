@@ -18,8 +18,8 @@ from support.targets import StartTarget
 from unit.builders import scenarios
 
 from locktop.collector.errors import LocktopError
-from locktop.collector.stream import connection_receiver
-from locktop.collector.stream.stream_security import TlsFiles
+from locktop.collector.extensions.stream import connection_receiver
+from locktop.collector.extensions.stream.stream_security import TlsFiles
 
 HERE = "tcp://127.0.0.1:0"
 

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from support.targets import PATIENCE_S, StartTarget
 
+from locktop.collector.analysis.alerts import AlertKind, Alerts
+from locktop.collector.analysis.rate_limit import RateLimit
+from locktop.collector.extensions.watch.alert_command import AlertCommand
+from locktop.collector.extensions.watch.alert_snapshots import AlertSnapshots
+from locktop.collector.extensions.watch.watcher import Watcher
 from locktop.collector.sources import pipeline
 from locktop.collector.sources.attach import attach
 from locktop.collector.symbols.dwarf.unit_index import SourceLocation
 from locktop.collector.symbols.modules import Module
 from locktop.collector.symbols.resolver import Resolver
-from locktop.collector.watch.alert_command import AlertCommand
-from locktop.collector.watch.alert_snapshots import AlertSnapshots
-from locktop.collector.watch.alerts import AlertKind, Alerts
-from locktop.collector.watch.rate_limit import RateLimit
-from locktop.collector.watch.watcher import Watcher
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 from unit.builders import scenarios
 
+from locktop.collector.analysis.alerts import AlertKind, Alerts
 from locktop.collector.export import check_report
 from locktop.collector.export.snapshot_codec import document
 from locktop.collector.format import hang, verdict
 from locktop.collector.format.snapshot_index import SnapshotIndex
 from locktop.collector.model import Hang, Snapshot
-from locktop.collector.watch.alerts import AlertKind, Alerts
 from locktop.tui import accessible
 from locktop.tui.views.banner import banner, no_deadlock
 from locktop.tui.views.overview import overview_lines

@@ -1,0 +1,7 @@
+"""Measures the cost of the library on this machine, with the benchmark program."""
+
+from __future__ import annotations
+
+from locktop.collector.extension import Extension
+
+EXTENSION = Extension("bench")

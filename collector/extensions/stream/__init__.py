@@ -1,0 +1,7 @@
+"""Snapshots from one machine to the screen of another: UDP, TCP with TLS, and unix sockets."""
+
+from __future__ import annotations
+
+from locktop.collector.extension import Extension
+
+EXTENSION = Extension("stream")

@@ -1,1 +1,0 @@
-"""Snapshots from one machine to the screen of another: UDP, TCP with TLS, and unix sockets."""

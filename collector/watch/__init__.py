@@ -1,1 +1,0 @@
-"""Watching without a screen: scan policy, alerts, and the commands and snapshots of alerts."""
