@@ -59,15 +59,15 @@ class Record(Generic[R]):
 
 
 def _format(name: str, wanted: tuple[str, ...]) -> str:
-    codes, at = ["="], 0
+    codes, end = ["="], 0
     fields = _fields(ffi.typeof(name))
     for field in wanted:
-        if fields[field].offset < at:
+        if fields[field].offset < end:
             raise TypeError(f"{name}: {field} does not lie in the order of the record")
-        codes.append(f"{fields[field].offset - at}x")
+        codes.append(f"{fields[field].offset - end}x")
         code, size = _code(fields[field].type)
         codes.append(code)
-        at = fields[field].offset + size
+        end = fields[field].offset + size
     return "".join(codes)
 
 

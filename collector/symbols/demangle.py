@@ -54,24 +54,24 @@ def demangle(symbol: str) -> str:
 
 def _whole(symbol: str) -> str:
     """Return ``put`` for ``put.part.0.cold``. A number alone distinguishes static variables."""
-    end = at = len(symbol)
-    while (dot := symbol.rfind(".", 0, at)) > 0:
-        mark = symbol[dot + 1 : at]
+    end = stop = len(symbol)
+    while (dot := symbol.rfind(".", 0, stop)) > 0:
+        mark = symbol[dot + 1 : stop]
         if mark in _SUFFIXES:
             end = dot
         elif not mark.isdigit():
             break
-        at = dot
+        stop = dot
     return symbol[:end]
 
 
 def _conversion(symbol: str) -> str:
     """Return ``Name::operator …``: LLVM cannot read some conversions to template types."""
-    parts, at = [], len("_ZNK" if symbol.startswith("_ZNK") else "_ZN")
-    while length := _LENGTH.match(symbol, at):
-        at = length.end() + int(length[0])
-        parts.append(symbol[length.end() : at])
-    return "::".join([*parts, "operator …"]) if parts and symbol.startswith("cv", at) else ""
+    parts, position = [], len("_ZNK" if symbol.startswith("_ZNK") else "_ZN")
+    while length := _LENGTH.match(symbol, position):
+        position = length.end() + int(length[0])
+        parts.append(symbol[length.end() : position])
+    return "::".join([*parts, "operator …"]) if parts and symbol.startswith("cv", position) else ""
 
 
 def _legacy_rust(name: str) -> str:
@@ -122,25 +122,25 @@ def _last_group(name: str) -> int | None:
     if not name.endswith(")") or name.endswith("(anonymous namespace)"):
         return None
     depth = 0
-    for at in range(len(name) - 1, -1, -1):
-        depth += (name[at] == ")") - (name[at] == "(")
+    for index in range(len(name) - 1, -1, -1):
+        depth += (name[index] == ")") - (name[index] == "(")
         if depth == 0:
-            return at
+            return index
     return None
 
 
 def _without_return_type(name: str) -> str:
     """Cut off the return type that the name of a template function begins with."""
     start, open_ones = 0, [""]
-    for at, character in enumerate(name):
-        if len(open_ones) == 1 and _OPERATOR.match(name, at):
+    for index, character in enumerate(name):
+        if len(open_ones) == 1 and _OPERATOR.match(name, index):
             break  # an operator contains brackets and blanks of its own
         if character in "<(":
             open_ones.append(character)
         elif character == ")" or (character == ">" and open_ones[-1] == "<"):
             open_ones.pop()
-        elif character == " " and len(open_ones) == 1 and name[at - 1] != ")":
-            start = at + 1
+        elif character == " " and len(open_ones) == 1 and name[index - 1] != ")":
+            start = index + 1
         if not open_ones:
             return name
     return name[start:] if len(open_ones) == 1 else name

@@ -132,7 +132,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def _files(directory: Path) -> list[tuple[float, int, str]]:
     """Return time of last use, size and path of each file of the cache."""
-    found = []
+    files = []
     with os.scandir(directory) as entries:
         for entry in entries:
             name = entry.name.split(".")[0]
@@ -141,7 +141,7 @@ def _files(directory: Path) -> list[tuple[float, int, str]]:
             about = entry.stat(follow_symlinks=False)
             abandoned = time.time() - about.st_mtime > _ABANDONED_S
             if not entry.name.endswith(_UNFINISHED):
-                found.append((about.st_mtime, about.st_size, entry.path))
+                files.append((about.st_mtime, about.st_size, entry.path))
             elif abandoned:
-                found.append((0.0, about.st_size, entry.path))
-    return found
+                files.append((0.0, about.st_size, entry.path))
+    return files

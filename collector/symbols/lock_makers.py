@@ -131,19 +131,19 @@ def _plain(part: str) -> str:
 
 def _parts(function: str) -> tuple[str, ...]:
     """Divide a name at each ``::`` that is not within brackets."""
-    found, depth, begin, at = [], 0, 0, 0
-    while at < len(function):
-        if function[at] in "<({[":
+    parts, depth, begin, index = [], 0, 0, 0
+    while index < len(function):
+        if function[index] in "<({[":
             depth += 1
-        elif function[at] in ">)}]":
+        elif function[index] in ">)}]":
             depth -= depth > 0
-        elif not depth and function.startswith("::", at):
-            found.append(function[begin:at])
-            at += 1
-            begin = at + 1
-        at += 1
-    found.append(function[begin:])
-    if found[0].startswith("<"):  # Rust: a method of a type, perhaps for a trait
-        type_ = found[0][1:-1].partition(" as ")[0]
-        found[:1] = _parts(type_) if type_ else ()
-    return tuple(part for part in found if part)
+        elif not depth and function.startswith("::", index):
+            parts.append(function[begin:index])
+            index += 1
+            begin = index + 1
+        index += 1
+    parts.append(function[begin:])
+    if parts[0].startswith("<"):  # Rust: a method of a type, perhaps for a trait
+        type_ = parts[0][1:-1].partition(" as ")[0]
+        parts[:1] = _parts(type_) if type_ else ()
+    return tuple(part for part in parts if part)

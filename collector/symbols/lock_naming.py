@@ -66,17 +66,17 @@ class LockNames:
 
         The three functions are called only if their frames decide the name.
         """
-        known = self._settled.get((lock, generation))
-        if known is not None:
-            return known
+        settled = self._settled.get((lock, generation))
+        if settled is not None:
+            return settled
         symbol = self._resolver.data(address)
         if symbol:
             return self._settle(lock, generation, _plain_name(symbol))
         plain = f"{kind} {address:#x}"
         if symbol is None:
             return plain
-        made, is_final = self._maker(made_at())
-        frame, keeps, word = made or innermost_own_frame(stack()), True, str(kind)
+        maker, is_final = self._maker(made_at())
+        frame, keeps, word = maker or innermost_own_frame(stack()), True, str(kind)
         if frame is not None and kind is Kind.SEM and waits_for_lock(frame):
             waiting = waiter()  # Python functions may still come
             one_wait = makes_lock_for_a_wait(frame) or _is_made_for_a_wait(waiting)
@@ -84,7 +84,7 @@ class LockNames:
             keeps = self._generations or not one_wait
         if frame is None:
             return plain
-        where = "made in" if made else "in"
+        where = "made in" if maker else "in"
         if not frame.function or frame.file is None:
             is_final = is_final and self._resolver.is_final(frame)
         if not frame.function:  # stripped, or not named yet
@@ -106,8 +106,8 @@ class LockNames:
                 read.append(frame)
                 yield frame
 
-        made = lock_makers.maker(noted())
-        return made, all(self._resolver.is_final(frame) for frame in read)
+        maker = lock_makers.maker(noted())
+        return maker, all(self._resolver.is_final(frame) for frame in read)
 
     def _settle(self, lock: int, generation: int, name: str) -> str:
         self._settled[lock, generation] = name

@@ -56,8 +56,8 @@ class Mapping(Struct, frozen=True):
 
 def parse(data: bytes) -> list[Mapping]:
     """Return the mappings of /proc/PID/maps, by address; damaged lines are skipped."""
-    found = (_parse_line(line) for line in data.splitlines())
-    return sorted((m for m in found if m), key=lambda m: m.start)
+    mappings = (_parse_line(line) for line in data.splitlines())
+    return sorted((m for m in mappings if m), key=lambda m: m.start)
 
 
 def _parse_line(line: bytes) -> Mapping | None:
@@ -99,9 +99,9 @@ class AddressSpace:
 
     def find(self, address: int) -> Mapping | None:
         """Return the mapping of an address; None if there is none."""
-        at = bisect_right(self._starts, address) - 1
-        if at >= 0 and address < self.mappings[at].end:
-            return self.mappings[at]
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0 and address < self.mappings[index].end:
+            return self.mappings[index]
         return None
 
     def base(self, mapping: Mapping) -> Mapping:
@@ -111,10 +111,10 @@ class AddressSpace:
         the lower one of them is larger than a page, or has equal rights, the module lacks it. The
         program mapped its own file to read it, as some do to name functions.
         """
-        at = bisect_left(self._file_starts, mapping.start) - 1
+        index = bisect_left(self._file_starts, mapping.start) - 1
         lowest = mapping
-        while at >= 0:
-            candidate = self._files[at]
+        while index >= 0:
+            candidate = self._files[index]
             if candidate.offset > lowest.offset or candidate.file != mapping.file:
                 break
             if not lowest.offset and (
@@ -122,7 +122,7 @@ class AddressSpace:
             ):
                 break
             lowest = candidate
-            at -= 1
+            index -= 1
         return lowest
 
     def has_code(self, path: str) -> bool:
@@ -134,19 +134,19 @@ class AddressSpace:
 
         The zeroed data of a module (.bss) is anonymous memory behind its initialised data.
         """
-        at = bisect_right(self._starts, address) - 1
-        return self._files_before[at] if at >= 0 else None
+        index = bisect_right(self._starts, address) - 1
+        return self._files_before[index] if index >= 0 else None
 
 
 def _files_before(mappings: list[Mapping]) -> list[Mapping | None]:
     """Return for each mapping the file mapping that it is, or that it follows without a gap."""
-    found: list[Mapping | None] = []
+    files: list[Mapping | None] = []
     file, end = None, -1
     for mapping in mappings:
         if mapping.is_file:
             file = mapping
         elif mapping.start != end:
             file = None
-        found.append(file)
+        files.append(file)
         end = mapping.end
-    return found
+    return files

@@ -60,11 +60,11 @@ class Module:
         self._without: set[tuple[str, _Kind]] = set()  # tables that do not exist
         self._debug = self.elf
         self._shift = 0  # to be added to an address for the debug file
-        found = debug_files.find(self.elf, path, roots)
-        if isinstance(found, str):
-            self.note = found
-        elif found is not None:
-            self._debug, file = found.elf, found.file
+        debug_file = debug_files.find(self.elf, path, roots)
+        if isinstance(debug_file, str):
+            self.note = debug_file
+        elif debug_file is not None:
+            self._debug, file = debug_file.elf, debug_file.file
             self._shift = self._debug.first_address() - self.elf.first_address()
         self._supplement = debug_files.supplement(self._debug, file, roots)
         self._new_symbols = False
@@ -101,7 +101,7 @@ class Module:
 
         Inlined functions come first, then the function that the code belongs to.
         """
-        found = self._dwarf.find(address + self._shift_of_dwarf)
+        locations = self._dwarf.find(address + self._shift_of_dwarf)
         if self._dwarf.damaged:
             self.note = self.note or (
                 f"debug information of {self._path} is damaged or larger than is sane:"
@@ -112,15 +112,15 @@ class Module:
                 f"a part of the debug information of {self._path} is not here"
                 f" ({self._dwarf.missing}): inlined functions may be missing"
             )
-        elif not found:
+        elif not locations:
             self._store_symbol(address)
-        return found
+        return locations
 
     def stored_locations(self, address: int) -> tuple[SourceLocation, ...]:
         """As `locations()`, but () if that would take long."""
-        found = self._dwarf.find_stored(address + self._shift_of_dwarf)
-        name = "" if found else self._stored_symbols.get(address, "")
-        return (SourceLocation(name, "", 0),) if name else found
+        locations = self._dwarf.find_stored(address + self._shift_of_dwarf)
+        name = "" if locations else self._stored_symbols.get(address, "")
+        return (SourceLocation(name, "", 0),) if name else locations
 
     def release_memory(self) -> None:
         """Release memory that only the search for names needs, and store new names."""
@@ -139,8 +139,8 @@ class Module:
     @cached_property
     def _stored_symbols(self) -> dict[int, str]:
         try:
-            found = msgpack.unpackb(self._cache.get("symbols") or b"", strict_map_key=False)
-            return {int(address): str(name) for address, name in found.items()}
+            stored = msgpack.unpackb(self._cache.get("symbols") or b"", strict_map_key=False)
+            return {int(address): str(name) for address, name in stored.items()}
         except Exception:
             return {}
 
@@ -167,12 +167,12 @@ class Module:
     def _find(self, address: int, kind: _Kind) -> Symbol | None:
         unsized = None
         for symbols, shift in self._tables(kind):
-            found = symbols.find(address + shift)
-            if found is not None:
-                found = Symbol(found.address - shift, found.size, found.name)
-                if found.size:
-                    return found
-                unsized = unsized or found
+            symbol = symbols.find(address + shift)
+            if symbol is not None:
+                symbol = Symbol(symbol.address - shift, symbol.size, symbol.name)
+                if symbol.size:
+                    return symbol
+                unsized = unsized or symbol
         return unsized
 
     def _tables(self, kind: _Kind) -> Iterator[tuple[Symbols, int]]:

@@ -107,14 +107,14 @@ class Resolver:
 
         Frames of inlined functions come before the frame of the function with the call.
         """
-        found = self._frames.get(address)
-        if found is None and address >> lib.LT_UNLOADED_BIT:
-            found = self._frames[address] = (unloaded_frame(address),)
+        frames = self._frames.get(address)
+        if frames is None and address >> lib.LT_UNLOADED_BIT:
+            frames = self._frames[address] = (unloaded_frame(address),)
             self._named.add(address)
-        if found is None or self._is_due(address):
-            found = self._frames[address] = (self._unnamed(address),)
+        if frames is None or self._is_due(address):
+            frames = self._frames[address] = (self._unnamed(address),)
             self._request("frame", self._name_frame, address)
-        return found
+        return frames
 
     def _is_due(self, address: int) -> bool:
         if address not in self._unnamed_code or ("frame", address) in self._requested:
@@ -137,8 +137,8 @@ class Resolver:
 
     def data(self, address: int) -> str | None:
         """Return the name of the data at an address; "" if it has none, None if not known yet."""
-        found = self._data.get(address)
-        if found is None:
+        name = self._data.get(address)
+        if name is None:
             if self._mapping_of_data(address) is not None:
                 self._request("data", self._name_data, address)
             elif self._maps_are_fresh():
@@ -146,7 +146,7 @@ class Resolver:
             else:
                 self._unmapped.add(address)
                 self._request("maps", self._name_unmapped, 0)
-        return found
+        return name
 
     def is_of_a_file(self, address: int) -> bool:
         """Tell whether an address belongs to the data of a file, as far as is known.
@@ -161,9 +161,9 @@ class Resolver:
 
     def stack(self, stack: int, addresses: Iterable[int]) -> tuple[Frame, ...]:
         """Return a stack's frames, innermost first, without those of the preload library."""
-        known = self._stacks.get(stack)
-        if known is not None:
-            return known
+        frames_of_stack = self._stacks.get(stack)
+        if frames_of_stack is not None:
+            return frames_of_stack
         # Checked first: the frames may lack a name that is found in between.
         named = all(address in self._named for address in addresses if address)
         every = [frame for address in addresses if address for frame in self.frames(address)]
@@ -453,12 +453,12 @@ class Resolver:
         return _frame(address, function, clean(mapping.path.rpartition("/")[2]), link_address)
 
     def _mapping(self, address: int) -> Mapping | None:
-        found = self._space.find(address)
-        if found is None:
+        mapping = self._space.find(address)
+        if mapping is None:
             self._refresh_maps()
-            found = self._space.find(address)
+            mapping = self._space.find(address)
             self._frames[address] = (self._unnamed(address),)
-        return found
+        return mapping
 
     def _mapping_of_data(self, address: int) -> Mapping | None:
         mapping = self._space.find(address)

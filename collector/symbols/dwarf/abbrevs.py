@@ -57,29 +57,29 @@ Attributes = dict[int, tuple[int, Any]]
 Reference = tuple[int, int]
 
 
-def leb(data: bytes, at: int) -> tuple[int, int]:
+def leb(data: bytes, offset: int) -> tuple[int, int]:
     """Return an unsigned LEB128 number and the offset behind it."""
-    value = data[at]
-    at += 1
+    value = data[offset]
+    offset += 1
     if value < 0x80:
-        return value, at
+        return value, offset
     value &= 0x7F
     shift = 7
     while True:
-        byte = data[at]
-        at += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
+            return value, offset
         shift += 7
         if shift > 70:
             raise ValueError("a number is too long")
 
 
-def sleb(data: bytes, at: int) -> tuple[int, int]:
+def sleb(data: bytes, offset: int) -> tuple[int, int]:
     """Return a signed LEB128 number and the offset behind it."""
-    value, end = leb(data, at)
-    bits = 7 * (end - at)
+    value, end = leb(data, offset)
+    bits = 7 * (end - offset)
     return (value - (1 << bits) if value >> (bits - 1) else value), end
 
 
@@ -125,54 +125,54 @@ class Abbreviation:
         self._fields = _read_fields(fields)
         self._all = fields
 
-    def skip(self, data: bytes, at: int) -> int:
-        """Return the end of an entry whose attributes begin at ``at``."""
+    def skip(self, data: bytes, offset: int) -> int:
+        """Return the end of an entry whose attributes begin at ``offset``."""
         for size, kind in self._steps:
-            at += size
+            offset += size
             if kind == _BLOCK:
-                length = data[at]
-                at += 1
+                length = data[offset]
+                offset += 1
                 if length >= 0x80:
-                    length, at = leb(data, at - 1)
-                at += length
+                    length, offset = leb(data, offset - 1)
+                offset += length
             elif kind == _LEB:
-                while data[at] >= 0x80:
-                    at += 1
-                at += 1
+                while data[offset] >= 0x80:
+                    offset += 1
+                offset += 1
             elif kind == _STRING:
-                at = data.index(0, at) + 1
+                offset = data.index(0, offset) + 1
             elif kind:
-                at = _block_end(data, at, kind)
-        return at
+                offset = _block_end(data, offset, kind)
+        return offset
 
-    def read(self, data: bytes, at: int, whole: bool = False) -> tuple[Attributes, int]:
+    def read(self, data: bytes, offset: int, whole: bool = False) -> tuple[Attributes, int]:
         """Return the attributes for names and lines, or all if ``whole``, and the entry's end."""
-        found: Attributes = {}
+        attributes: Attributes = {}
         fields = [(0, *field) for field in self._all] if whole else self._fields
         for before, attribute, form, size, implicit in fields:
-            at += before
+            offset += before
             value: Any = implicit
             if size > 0:
-                value = int.from_bytes(data[at : at + size], "little")
-                at += size
+                value = int.from_bytes(data[offset : offset + size], "little")
+                offset += size
             elif size == _LEB:
-                value = data[at]
-                at += 1
+                value = data[offset]
+                offset += 1
                 if value >= 0x80:
-                    value, at = leb(data, at - 1)
+                    value, offset = leb(data, offset - 1)
             elif size == _STRING:
-                end = data.index(0, at)
-                value, at = data[at:end], end + 1
+                end = data.index(0, offset)
+                value, offset = data[offset:end], end + 1
             elif size == _BLOCK:
-                length, at = leb(data, at)
-                at += length
+                length, offset = leb(data, offset)
+                offset += length
             elif size:
-                at = _block_end(data, at, size)
+                offset = _block_end(data, offset, size)
             if attribute:
-                found[attribute] = form, value
-        if at > len(data):
+                attributes[attribute] = form, value
+        if offset > len(data):
             raise ValueError("an entry is cut off")
-        return found, at
+        return attributes, offset
 
 
 def _read_fields(fields: list[Field]) -> list[tuple[int, int, int, int, int]]:
@@ -189,17 +189,17 @@ def _read_fields(fields: list[Field]) -> list[tuple[int, int, int, int, int]]:
 
 
 def _sibling(fields: list[Field]) -> tuple[int, int]:
-    at = 0
+    offset = 0
     for attribute, form, size, _ in fields:
         if attribute == SIBLING and form in UNIT_REFERENCES:
-            return at, size
-        at += size
+            return offset, size
+        offset += size
     return 0, 0
 
 
-def _block_end(data: bytes, at: int, kind: int) -> int:
+def _block_end(data: bytes, offset: int, kind: int) -> int:
     size = {_BLOCK1: 1, _BLOCK2: 2, _BLOCK4: 4}[kind]
-    return at + size + int.from_bytes(data[at : at + size], "little")
+    return offset + size + int.from_bytes(data[offset : offset + size], "little")
 
 
 def _steps(sizes: list[int]) -> tuple[tuple[int, int], ...]:
@@ -214,32 +214,34 @@ def _steps(sizes: list[int]) -> tuple[tuple[int, int], ...]:
     return (*steps, (fixed, 0)) if fixed else tuple(steps)
 
 
-def abbreviations(data: bytes, at: int, layout: Layout, until: int = 0) -> dict[int, Abbreviation]:
+def abbreviations(
+    data: bytes, offset: int, layout: Layout, until: int = 0
+) -> dict[int, Abbreviation]:
     """Return one table of .debug_abbrev, by code; only up to the code ``until`` if that is not 0.
 
     Raises:
         ValueError: The table is too large, or has an unknown form.
         IndexError: The data ends before the table does.
     """
-    found: dict[int, Abbreviation] = {}
-    while len(found) < _MAX_ABBREVIATIONS:
-        code, at = leb(data, at)
+    table: dict[int, Abbreviation] = {}
+    while len(table) < _MAX_ABBREVIATIONS:
+        code, offset = leb(data, offset)
         if not code:
-            return found
-        tag, at = leb(data, at)
-        children = bool(data[at])
-        at += 1
+            return table
+        tag, offset = leb(data, offset)
+        children = bool(data[offset])
+        offset += 1
         fields = []
         while True:
-            attribute, at = leb(data, at)
-            form, at = leb(data, at)
+            attribute, offset = leb(data, offset)
+            form, offset = leb(data, offset)
             if not attribute and not form:
                 break
             implicit = 1 if form == _FLAG_PRESENT else 0
             if form == _IMPLICIT_CONST:
-                implicit, at = sleb(data, at)
+                implicit, offset = sleb(data, offset)
             fields.append((attribute, form, layout.size(form), implicit))
-        found[code] = Abbreviation(tag, children, fields)
+        table[code] = Abbreviation(tag, children, fields)
         if code == until:
-            return found
+            return table
     raise ValueError("there are too many abbreviations")

@@ -28,8 +28,8 @@ class UnitRanges:
 
     def find(self, address: int) -> int | None:
         """Return the offset of the unit that the code at an address belongs to; None if unknown."""
-        at = bisect_right(self.lows, address) - 1
-        return self.units[at] if at >= 0 and address < self.highs[at] else None
+        index = bisect_right(self.lows, address) - 1
+        return self.units[index] if index >= 0 and address < self.highs[index] else None
 
     def packed(self) -> bytes:
         """Return the ranges as bytes."""
@@ -51,8 +51,8 @@ class UnitRanges:
 
 def unit_ranges(ranges: Iterable[UnitRange]) -> UnitRanges:
     """Sort ranges, and join adjacent ranges of one unit."""
-    found = UnitRanges(array("Q"), array("Q"), array("Q"))
-    lows, highs, units = found.lows, found.highs, found.units
+    joined = UnitRanges(array("Q"), array("Q"), array("Q"))
+    lows, highs, units = joined.lows, joined.highs, joined.units
     for low, high, unit in sorted(ranges):
         if lows and units[-1] == unit and low - highs[-1] < _PADDING:
             highs[-1] = max(high, highs[-1])
@@ -60,7 +60,7 @@ def unit_ranges(ranges: Iterable[UnitRange]) -> UnitRanges:
             lows.append(low)
             highs.append(high)
             units.append(unit)
-    return found
+    return joined
 
 
 def listed_ranges(sections: DebugSections) -> Iterator[UnitRange]:
@@ -68,24 +68,26 @@ def listed_ranges(sections: DebugSections) -> Iterator[UnitRange]:
     size = sections.size("aranges")
     if size > _MAX_LISTED:
         raise ValueError(".debug_aranges is larger than is sane")
-    data, at = sections.read("aranges", 0, size) if size else b"", 0
-    while at + 12 <= len(data):
-        begin, (size,) = at, struct.unpack_from("<I", data, at)
+    data, offset = sections.read("aranges", 0, size) if size else b"", 0
+    while offset + 12 <= len(data):
+        begin, (size,) = offset, struct.unpack_from("<I", data, offset)
         wide = size == 0xFFFFFFFF
         if wide:
-            (size,) = struct.unpack_from("<Q", data, at + 4)
-        at += 14 if wide else 6  # size, version
-        (unit,) = struct.unpack_from("<Q" if wide else "<I", data, at)
-        at += 8 if wide else 4
-        width = data[at]
+            (size,) = struct.unpack_from("<Q", data, offset + 4)
+        offset += 14 if wide else 6  # size, version
+        (unit,) = struct.unpack_from("<Q" if wide else "<I", data, offset)
+        offset += 8 if wide else 4
+        width = data[offset]
         end = begin + size + (12 if wide else 4)
         if width not in (4, 8) or end > len(data):
             raise ValueError(".debug_aranges is damaged")
         pair = struct.Struct("<QQ" if width == 8 else "<II")
-        at += 2
-        at += -(at - begin) % pair.size  # the pairs are aligned
-        part = data[at : at + (end - at) // pair.size * pair.size] if end > at else b""
+        offset += 2
+        offset += -(offset - begin) % pair.size  # the pairs are aligned
+        part = (
+            data[offset : offset + (end - offset) // pair.size * pair.size] if end > offset else b""
+        )
         for low, length in pair.iter_unpack(part):
             if low and length:
                 yield low, low + length, unit
-        at = end
+        offset = end

@@ -38,20 +38,20 @@ def read_functions(unit: CompileUnit) -> Functions:
     Raises:
         ValueError, IndexError, struct.error: The entries are damaged.
     """
-    data, found = unit.data, Functions()
+    data, functions = unit.data, Functions()
     kinds = {
         code: (_kind(a), a.size, a.children, *a.sibling, a)
         for code, a in unit.abbreviations.items()
     }
-    at, end, start = unit.first - unit.offset, len(data), unit.offset
+    position, end, start = unit.first - unit.offset, len(data), unit.offset
     context = -1  # the number of the function around the entries
     outer: list[int] = []  # of each open entry the function around it
-    while at < end:
-        entry = at
-        code = data[at]
-        at += 1
+    while position < end:
+        entry = position
+        code = data[position]
+        position += 1
         if code >= 0x80:
-            code, at = leb(data, entry)
+            code, position = leb(data, entry)
         if not code:
             if len(outer) < 2:
                 break  # the end of the unit
@@ -60,29 +60,31 @@ def read_functions(unit: CompileUnit) -> Functions:
         kind, size, children, sibling, width, abbreviation = kinds[code]
         inside = context
         if kind == _SKIP:
-            next_at = int.from_bytes(data[at + sibling : at + sibling + width], "little")
-            if next_at < at + size:
+            next_at = int.from_bytes(
+                data[position + sibling : position + sibling + width], "little"
+            )
+            if next_at < position + size:
                 raise ValueError("an entry is followed by an earlier one")
-            at = next_at
+            position = next_at
             continue
         if kind == _PASS:
-            at = at + size if size >= 0 else abbreviation.skip(data, at)
+            position = position + size if size >= 0 else abbreviation.skip(data, position)
         else:
-            attributes, at = abbreviation.read(data, at)
-            inside = _add(found, unit, abbreviation, attributes, start + entry, context)
-            if children and inside not in found.with_code and dw.SIBLING in attributes:
+            attributes, position = abbreviation.read(data, position)
+            inside = _add(functions, unit, abbreviation, attributes, start + entry, context)
+            if children and inside not in functions.with_code and dw.SIBLING in attributes:
                 # The linker discards all but one of a template's equal functions.
                 next_at = attributes[dw.SIBLING][1]
-                if next_at < at:
+                if next_at < position:
                     raise ValueError("an entry is followed by an earlier one")
-                at = next_at
+                position = next_at
                 continue
         if children:
             outer.append(context)
             context = inside
             if len(outer) > _MAX_DEPTH:
                 raise ValueError("entries lie too deep")
-    return found
+    return functions
 
 
 def _kind(abbreviation: Abbreviation) -> int:
@@ -98,7 +100,7 @@ def _kind(abbreviation: Abbreviation) -> int:
 
 
 def _add(
-    found: Functions,
+    functions: Functions,
     unit: CompileUnit,
     abbreviation: Abbreviation,
     attributes: Attributes,
@@ -106,19 +108,19 @@ def _add(
     context: int,
 ) -> int:
     """Add a function and return its number."""
-    number, inlined = len(found.origins), abbreviation.tag == _INLINED
+    number, inlined = len(functions.origins), abbreviation.tag == _INLINED
     # In discarded code addresses count from 0, where other code may lie.
-    discarded = context >= 0 and context not in found.with_code
+    discarded = context >= 0 and context not in functions.with_code
     ranges = [] if discarded else unit.ranges(attributes)
-    if number >= _MAX_FUNCTIONS or len(found.ranges) + len(ranges) > _MAX_RANGES:
+    if number >= _MAX_FUNCTIONS or len(functions.ranges) + len(ranges) > _MAX_RANGES:
         raise ValueError("a unit has too many functions")
     if ranges:
-        found.with_code.add(number)
-    found.origins.append(attributes.get(dw.ABSTRACT_ORIGIN, (dw.FORM_REF_ADDR, entry)))
-    found.parents.append(context if inlined else -1)
-    found.call_files.append(attributes.get(dw.CALL_FILE, (0, 0))[1] if inlined else 0)
-    found.call_lines.append(attributes.get(dw.CALL_LINE, (0, 0))[1] if inlined else 0)
-    found.ranges += [(low, high, number) for low, high in ranges]
+        functions.with_code.add(number)
+    functions.origins.append(attributes.get(dw.ABSTRACT_ORIGIN, (dw.FORM_REF_ADDR, entry)))
+    functions.parents.append(context if inlined else -1)
+    functions.call_files.append(attributes.get(dw.CALL_FILE, (0, 0))[1] if inlined else 0)
+    functions.call_lines.append(attributes.get(dw.CALL_LINE, (0, 0))[1] if inlined else 0)
+    functions.ranges += [(low, high, number) for low, high in ranges]
     return number
 
 

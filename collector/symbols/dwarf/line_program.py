@@ -38,7 +38,7 @@ class Lines(NamedTuple):
 
 
 class _LineHeader(NamedTuple):
-    at: int  # offset of the program
+    program_offset: int  # offset of the program
     min_instruction: int
     line_base: int
     line_range: int
@@ -59,114 +59,118 @@ def read_lines(sections: DebugSections, offset: int, compiled_in: bytes = b"") -
     Raises:
         ValueError, IndexError, struct.error: The table is damaged.
     """
-    size, at = sections.number("line", offset, 4), 4
+    size, position = sections.number("line", offset, 4), 4
     offset_size = 4
     if size == 0xFFFFFFFF:
-        size, at, offset_size = sections.number("line", offset + 4, 8), 12, 8
+        size, position, offset_size = sections.number("line", offset + 4, 8), 12, 8
     if size > _MAX_PROGRAM:
         raise ValueError("a line table is larger than is sane")
-    data = sections.read("line", offset, at + size)
-    header = _header(sections, data, at, offset_size, compiled_in)
+    data = sections.read("line", offset, position + size)
+    header = _header(sections, data, position, offset_size, compiled_in)
     return _sorted(_run(data, header), header.names)
 
 
 def _header(
-    sections: DebugSections, data: bytes, at: int, offset_size: int, compiled_in: bytes
+    sections: DebugSections, data: bytes, position: int, offset_size: int, compiled_in: bytes
 ) -> _LineHeader:
-    version = int.from_bytes(data[at : at + 2], "little")
-    at += 2
+    version = int.from_bytes(data[position : position + 2], "little")
+    position += 2
     address_size = 8
     if not 2 <= version <= 5:
         raise ValueError(f"version {version} of line tables is not known")
     if version >= 5:
-        address_size = data[at]
-        at += 2
-    begins = at + offset_size + int.from_bytes(data[at : at + offset_size], "little")
-    at += offset_size
-    min_instruction = data[at]
-    at += 2 if version >= 4 else 1  # operations of an instruction, for VLIW machines
-    line_base = data[at + 1] - 256 if data[at + 1] >= 128 else data[at + 1]
-    line_range, opcode_base = data[at + 2], data[at + 3]
-    at += 4
-    operands = b"\0" + data[at : at + opcode_base - 1]
-    at += opcode_base - 1
+        address_size = data[position]
+        position += 2
+    begins = (
+        position + offset_size + int.from_bytes(data[position : position + offset_size], "little")
+    )
+    position += offset_size
+    min_instruction = data[position]
+    position += 2 if version >= 4 else 1  # operations of an instruction, for VLIW machines
+    line_base = data[position + 1] - 256 if data[position + 1] >= 128 else data[position + 1]
+    line_range, opcode_base = data[position + 2], data[position + 3]
+    position += 4
+    operands = b"\0" + data[position : position + opcode_base - 1]
+    position += opcode_base - 1
     if not line_range or not opcode_base:
         raise ValueError("a line table is damaged")
     if version >= 5:
         layout = Layout(version, address_size, offset_size)
-        entries, at = _table(sections, data, at, layout)
+        entries, position = _table(sections, data, position, layout)
         directories = [path for path, _ in entries]
-        files, at = _table(sections, data, at, layout)
+        files, position = _table(sections, data, position, layout)
     else:
-        directories, files = _old_tables(data, at)
+        directories, files = _old_tables(data, position)
     names = [_path(compiled_in, directories, name, directory) for name, directory in files]
     return _LineHeader(
         begins, min_instruction, line_base, line_range, opcode_base, operands, names, version
     )
 
 
-def _old_tables(data: bytes, at: int) -> tuple[list[bytes], list[tuple[bytes, int]]]:
+def _old_tables(data: bytes, position: int) -> tuple[list[bytes], list[tuple[bytes, int]]]:
     """Return directories, and files as _table() does; before version 5 both count from 1."""
     directories = [b""]  # that of the compiler
-    while data[at]:
-        end = data.index(0, at)
-        directories.append(data[at:end])
-        at = end + 1
-    at += 1
+    while data[position]:
+        end = data.index(0, position)
+        directories.append(data[position:end])
+        position = end + 1
+    position += 1
     files: list[tuple[bytes, int]] = [(b"", 0)]
-    while data[at] and len(files) < _MAX_FILES:
-        end = data.index(0, at)
+    while data[position] and len(files) < _MAX_FILES:
+        end = data.index(0, position)
         directory, after = leb(data, end + 1)
-        files.append((data[at:end], directory))
-        at = after
+        files.append((data[position:end], directory))
+        position = after
         for _ in range(2):  # time, size
-            _, at = leb(data, at)
+            _, position = leb(data, position)
     return directories, files
 
 
 def _table(
-    sections: DebugSections, data: bytes, at: int, layout: Layout
+    sections: DebugSections, data: bytes, position: int, layout: Layout
 ) -> tuple[list[tuple[bytes, int]], int]:
     """Return paths, each with the number of its directory, and the offset behind them."""
     fields = []
-    count, at = data[at], at + 1
+    count, position = data[position], position + 1
     for _ in range(count):
-        content, at = leb(data, at)
-        form, at = leb(data, at)
+        content, position = leb(data, position)
+        form, position = leb(data, position)
         fields.append((content, form))
-    count, at = leb(data, at)
+    count, position = leb(data, position)
     if count > _MAX_FILES:
         raise ValueError("a line table has too many files")
-    found = []
+    paths = []
     for _ in range(count):
         path, directory = b"", 0
         for content, form in fields:
-            value, at = _value(sections, data, at, form, layout)
+            value, position = _value(sections, data, position, form, layout)
             if content == _PATH and isinstance(value, bytes):
                 path = value
             elif content == _DIRECTORY and isinstance(value, int):
                 directory = value
-        found.append((path, directory))
-    return found, at
+        paths.append((path, directory))
+    return paths, position
 
 
 def _value(
-    sections: DebugSections, data: bytes, at: int, form: int, layout: Layout
+    sections: DebugSections, data: bytes, position: int, form: int, layout: Layout
 ) -> tuple[bytes | int, int]:
     """Return the text or the number of a value, b"" for other bytes, and the offset behind it."""
     if form == FORM_STRING:
-        end = data.index(0, at)
-        return data[at:end], end + 1
+        end = data.index(0, position)
+        return data[position:end], end + 1
     if form == _BLOCK:
-        length, at = leb(data, at)
-        return b"", at + length
+        length, position = leb(data, position)
+        return b"", position + length
     size = layout.size(form)
     if size < 0:
-        return leb(data, at)
-    number = int.from_bytes(data[at : at + size], "little")
+        return leb(data, position)
+    number = int.from_bytes(data[position : position + size], "little")
     if form in (FORM_LINE_STRP, FORM_STRP):
-        return sections.string("line_str" if form == FORM_LINE_STRP else "str", number), at + size
-    return number, at + size
+        return sections.string(
+            "line_str" if form == FORM_LINE_STRP else "str", number
+        ), position + size
+    return number, position + size
 
 
 def _path(compiled_in: bytes, directories: list[bytes], name: bytes, directory: int) -> str:
@@ -210,40 +214,40 @@ def _run(  # noqa: C901 - one loop without calls: a table has up to 100,000 rows
     addresses, files, lines = rows.addresses, rows.files, rows.lines
     first, address, file, line = 0, 0, 1, 1
     last_file = last_line = -1
-    at, end = header.at, len(data)
-    while at < end:
-        op = data[at]
-        at += 1
+    index, end = header.program_offset, len(data)
+    while index < end:
+        op = data[index]
+        index += 1
         if op >= base:
             address += advances[op]
             line += deltas[op]
         elif op == 5:  # the column
-            while data[at] >= 0x80:
-                at += 1
-            at += 1
+            while data[index] >= 0x80:
+                index += 1
+            index += 1
             continue
         elif op == 6 and not operands[6]:  # whether it is a statement
             continue
         elif op == 3:  # advance the line
-            value, at = (data[at], at + 1) if data[at] < 0x40 else sleb(data, at)
+            value, index = (data[index], index + 1) if data[index] < 0x40 else sleb(data, index)
             line += value
             continue
         elif op == 2:  # advance the address
-            value, at = leb(data, at)
+            value, index = leb(data, index)
             address += value * scale
             continue
         elif op == 4:
-            file, at = leb(data, at)
+            file, index = leb(data, index)
             continue
         elif op == 8:  # advance the address as opcode 255 does
             address += advances[255]
             continue
         elif op == 9:
-            address += int.from_bytes(data[at : at + 2], "little")
-            at += 2
+            address += int.from_bytes(data[index : index + 2], "little")
+            index += 2
             continue
         elif not op:
-            kind, value, at = _extended(data, at)
+            kind, value, index = _extended(data, index)
             if kind == _SET_ADDRESS:
                 address = value
             elif kind == _END_SEQUENCE:
@@ -252,7 +256,7 @@ def _run(  # noqa: C901 - one loop without calls: a table has up to 100,000 rows
             continue
         elif op != 1:  # 1 is copy; others are not used here
             for _ in range(operands[op]):
-                _, at = leb(data, at)
+                _, index = leb(data, index)
             continue
         if line != last_line or file != last_file:
             addresses.append(address)
@@ -270,13 +274,17 @@ def _special_opcodes(header: _LineHeader) -> tuple[list[int], list[int]]:
     return advances, [header.line_base + number % width for number in special]
 
 
-def _extended(data: bytes, at: int) -> tuple[int, int, int]:
+def _extended(data: bytes, position: int) -> tuple[int, int, int]:
     """Return kind and operand of an extended opcode, and the offset behind it."""
-    length, at = leb(data, at)
+    length, position = leb(data, position)
     if not length:
         raise ValueError("a line table is damaged")
-    end = at + length
-    return data[at], int.from_bytes(data[at + 1 : at + 9][: length - 1], "little"), end
+    end = position + length
+    return (
+        data[position],
+        int.from_bytes(data[position + 1 : position + 9][: length - 1], "little"),
+        end,
+    )
 
 
 def _sorted(rows: _LineRows, names: list[str]) -> Lines:

@@ -112,9 +112,9 @@ class Dwarf:
             with suppress(Exception):
                 file, part = msgpack.unpackb(data or b"")
                 return (str(file), str(part)) if file or part else None
-            found = part_at(self._units, self._variables, variable, offset)
-            self._store(key, lambda: msgpack.packb(found or ("", "")))
-            return found
+            result = part_at(self._units, self._variables, variable, offset)
+            self._store(key, lambda: msgpack.packb(result or ("", "")))
+            return result
         return None
 
     def release_memory(self) -> None:
@@ -130,9 +130,9 @@ class Dwarf:
         return self._search_variables()
 
     def _search_variables(self) -> Variables:
-        found = Variables.search(self._units.sections)
-        self._store("variables", found.packed)
-        return found
+        variables = Variables.search(self._units.sections)
+        self._store("variables", variables.packed)
+        return variables
 
     # ---- which unit ----
 
@@ -205,22 +205,22 @@ class Dwarf:
                 lines = read_lines(unit.sections, offset_of_lines, unit.compiled_in)
             whole = self._whole(unit)
             if whole is not None:
-                found = read_functions(whole)
-                functions, names = found, self._names(whole, found)
+                functions_of_unit = read_functions(whole)
+                functions, names = functions_of_unit, self._names(whole, functions_of_unit)
         return unit_index.build(lines, functions, names)
 
     def _whole(self, unit: CompileUnit) -> CompileUnit | None:
         """Return the unit with the entries: the unit itself, or the one in a split file."""
         if not unit.dwo_name:
             return unit
-        found = self._split.find(unit) if self._split is not None else None
-        if found is None:
+        split_unit = self._split.find(unit) if self._split is not None else None
+        if split_unit is None:
             self.missing = unit.dwo_name
-        return found
+        return split_unit
 
     def _names(self, unit: CompileUnit, functions: Functions) -> list[str]:
         """Return the name of each function: its symbol, or DWARF's name if it was inlined."""
-        known: dict[Reference, str] = {}
+        names_by_origin: dict[Reference, str] = {}
         names = []
         begins = {function: low for low, _, function in reversed(functions.ranges)}
         for number, (origin, parent) in enumerate(
@@ -228,9 +228,9 @@ class Dwarf:
         ):
             name = self._symbol_at(begins[number]) if parent < 0 and number in begins else ""
             if not name and number in functions.with_code:
-                if origin not in known:
-                    known[origin] = self._name(unit, origin)
-                name = known[origin]
+                if origin not in names_by_origin:
+                    names_by_origin[origin] = self._name(unit, origin)
+                name = names_by_origin[origin]
             names.append(name)
         return names
 

@@ -61,15 +61,15 @@ class DebugSections:
 
     def string(self, name: str, offset: int) -> bytes:
         """Return the string that begins at ``offset``."""
-        data, at = self.window(name, offset)
-        return data[at : data.index(0, at)]
+        data, start = self.window(name, offset)
+        return data[start : data.index(0, start)]
 
     def number(self, name: str, offset: int, size: int) -> int:
         """Return the number of ``size`` bytes at ``offset``."""
-        data, at = self.window(name, offset)
-        if at + size > len(data):
+        data, start = self.window(name, offset)
+        if start + size > len(data):
             raise ValueError(f".debug_{name} is cut off")
-        return int.from_bytes(data[at : at + size], "little")
+        return int.from_bytes(data[start : start + size], "little")
 
     def release_memory(self) -> None:
         """Release what was read; it can be read again."""
@@ -81,7 +81,7 @@ class DebugSections:
             # The index of a file that holds many split units has a name of its own.
             suffix = "" if name == "cu_index" else self._suffix
             titles = (f".debug_{name}{suffix}", f".zdebug_{name}{suffix}")
-            found = (self._file.section(title) for title in titles)
-            content = (s for s in found if s is not None and s.has_content)
+            sections = (self._file.section(title) for title in titles)
+            content = (s for s in sections if s is not None and s.has_content)
             self._sections[name] = next(content, None) if self._file.little_endian else None
         return self._sections[name]

@@ -79,7 +79,10 @@ def _part(sections: DebugSections, unit_id: int) -> UnitPart | None:
     if not row:
         return None
     offsets = struct.unpack_from(f"<{columns}I", data, table + 4 * columns * row)
-    at = dict(zip(kinds, offsets, strict=True))
+    offset_by_kind = dict(zip(kinds, offsets, strict=True))
     return UnitPart(
-        at.get(_INFO, 0), at.get(_ABBREV, 0), at.get(_STR_OFFSETS, 0), at.get(_RNGLISTS, 0)
+        offset_by_kind.get(_INFO, 0),
+        offset_by_kind.get(_ABBREV, 0),
+        offset_by_kind.get(_STR_OFFSETS, 0),
+        offset_by_kind.get(_RNGLISTS, 0),
     )

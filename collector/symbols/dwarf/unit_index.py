@@ -60,8 +60,8 @@ class UnitIndex:
 
     def _locations(self, address: int) -> Iterator[SourceLocation]:
         file, line = self._line(address)
-        at = bisect_right(self._functions_at, address) - 1
-        function = self._functions[at] if at >= 0 else _NOTHING
+        index = bisect_right(self._functions_at, address) - 1
+        function = self._functions[index] if index >= 0 else _NOTHING
         if function < 0 and line:
             yield SourceLocation("", str(self._strings[file]), line)
         for _ in range(_MAX_DEPTH):
@@ -73,8 +73,8 @@ class UnitIndex:
             function = self._parents[function]
 
     def _line(self, address: int) -> tuple[int, int]:
-        at = bisect_right(self._lines_at, address) - 1
-        return (self._files[at], self._lines[at]) if at >= 0 else (0, 0)
+        index = bisect_right(self._lines_at, address) - 1
+        return (self._files[index], self._lines[index]) if index >= 0 else (0, 0)
 
     def packed(self) -> bytes:
         """Return the index as bytes."""
@@ -143,20 +143,20 @@ def _entered(strings: dict[str, int], text: str) -> int:
 
 def _segments(ranges: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
     """Return addresses in order, each with the innermost function from there on."""
-    found: list[tuple[int, int]] = []
+    segments: list[tuple[int, int]] = []
     context: list[tuple[int, int]] = []  # (end, function) of the open ranges
 
     def close_until(address: int) -> None:
         while context and context[-1][0] <= address:
             end, _ = context.pop()
-            found.append((end, context[-1][1] if context else _NOTHING))
+            segments.append((end, context[-1][1] if context else _NOTHING))
 
     # Of equal ranges the later one is the inner one.
     for low, high, function in sorted(ranges, key=lambda r: (r[0], -r[1], r[2])):
         close_until(low)
         if context and high > context[-1][0]:
             high = context[-1][0]
-        found.append((low, function))
+        segments.append((low, function))
         context.append((high, function))
     close_until(1 << 64)
-    return found
+    return segments

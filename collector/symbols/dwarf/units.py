@@ -60,34 +60,34 @@ class CompileUnit:
         self._skeleton = skeleton
         self._part = part
         head = sections.read("info", offset, min(40, sections.size("info") - offset))
-        size, at = struct.unpack_from("<I", head)[0], 4
+        size, position = struct.unpack_from("<I", head)[0], 4
         wide = size == 0xFFFFFFFF
         if wide:
-            size, at = struct.unpack_from("<Q", head, 4)[0], 12
-        self.end = offset + at + size
-        (version,) = struct.unpack_from("<H", head, at)
-        at += 2
+            size, position = struct.unpack_from("<Q", head, 4)[0], 12
+        self.end = offset + position + size
+        (version,) = struct.unpack_from("<H", head, position)
+        position += 2
         offset_format = "<Q" if wide else "<I"
         offset_size = 8 if wide else 4
         self.type, self.dwo_id = 1, 0
         if version >= 5:
-            self.type, address_size = head[at], head[at + 1]
-            (abbreviations,) = struct.unpack_from(offset_format, head, at + 2)
-            at += 2 + offset_size
+            self.type, address_size = head[position], head[position + 1]
+            (abbreviations,) = struct.unpack_from(offset_format, head, position + 2)
+            position += 2 + offset_size
             if self.type in (_SKELETON, _SPLIT):
-                (self.dwo_id,) = struct.unpack_from("<Q", head, at)
-                at += 8
+                (self.dwo_id,) = struct.unpack_from("<Q", head, position)
+                position += 8
             elif self.type in TYPE_UNITS:
-                at += 8 + offset_size
+                position += 8 + offset_size
         else:
-            (abbreviations,) = struct.unpack_from(offset_format, head, at)
-            address_size = head[at + offset_size]
-            at += offset_size + 1
+            (abbreviations,) = struct.unpack_from(offset_format, head, position)
+            address_size = head[position + offset_size]
+            position += offset_size + 1
         if not 2 <= version <= 5 or address_size not in (4, 8):
             raise ValueError(f"version {version} of DWARF is not known")
         self.layout = Layout(version, address_size, offset_size)
         self._abbreviations = abbreviations + part.abbrev
-        self.first = offset + at  # the offset of the first entry
+        self.first = offset + position  # the offset of the first entry
 
     @cached_property
     def data(self) -> bytes:
@@ -99,24 +99,24 @@ class CompileUnit:
     @cached_property
     def abbreviations(self) -> dict[int, Abbreviation]:
         """The layouts of its entries, by code."""
-        data, at = self.sections.window("abbrev", self._abbreviations)
-        return dw.abbreviations(data, at, self.layout)
+        data, start = self.sections.window("abbrev", self._abbreviations)
+        return dw.abbreviations(data, start, self.layout)
 
     def entry(self, offset: int) -> Attributes:
         """Return the attributes of the entry at an offset in .debug_info."""
-        code, at = leb(self.data, offset - self.offset)
+        code, position = leb(self.data, offset - self.offset)
         if offset < self.first or not code:
             raise ValueError("there is no entry")
-        return self.abbreviations[code].read(self.data, at)[0]
+        return self.abbreviations[code].read(self.data, position)[0]
 
     @cached_property
     def top(self) -> Attributes:
         """The attributes of the unit itself."""
         # The search for an address reads no more of each unit.
         data = self.sections.read("info", self.first, min(self.end - self.first, _MAX_TOP))
-        code, at = leb(data, 0)
+        code, position = leb(data, 0)
         table, table_at = self.sections.window("abbrev", self._abbreviations)
-        return dw.abbreviations(table, table_at, self.layout, code)[code].read(data, at)[0]
+        return dw.abbreviations(table, table_at, self.layout, code)[code].read(data, position)[0]
 
     @property
     def dwo_name(self) -> str:
@@ -144,8 +144,10 @@ class CompileUnit:
         assert isinstance(number, int)
         if form in dw.STRING_INDEXES:
             size = self.layout.offset_size
-            at = self._string_offsets + number * size
-            return self.sections.string("str", self.sections.number("str_offsets", at, size))
+            index_offset = self._string_offsets + number * size
+            return self.sections.string(
+                "str", self.sections.number("str_offsets", index_offset, size)
+            )
         if form == dw.FORM_STRP:
             return self.sections.string("str", number)
         if form == dw.FORM_LINE_STRP:
@@ -224,18 +226,18 @@ class CompileUnit:
         return list(self._ranges(offset))
 
     def _ranges(self, offset: int) -> Iterator[Range]:
-        data, at = self.sections.window("rnglists", offset)
+        data, position = self.sections.window("rnglists", offset)
         base, size = self.base_address, self.layout.address_size
         for _ in range(_MAX_RANGES):
-            kind = data[at]
-            at += 1
+            kind = data[position]
+            position += 1
             if kind == 0:  # the end
                 return
             if kind in (5, 6, 7):
-                first = int.from_bytes(data[at : at + size], "little")
-                at += size
+                first = int.from_bytes(data[position : position + size], "little")
+                position += size
             else:
-                first, at = leb(data, at)
+                first, position = leb(data, position)
             if kind == 1:
                 base = self._indexed_address(first)
                 continue
@@ -243,10 +245,10 @@ class CompileUnit:
                 base = first
                 continue
             if kind == 6:
-                second = int.from_bytes(data[at : at + size], "little")
-                at += size
+                second = int.from_bytes(data[position : position + size], "little")
+                position += size
             else:
-                second, at = leb(data, at)
+                second, position = leb(data, position)
             if kind == 2:
                 yield self._indexed_address(first), self._indexed_address(second)
             elif kind == 3:
@@ -264,13 +266,13 @@ class CompileUnit:
 
 def _old_ranges(unit: CompileUnit, offset: int, base: int) -> Iterator[Range]:
     """Yield the ranges of a list as DWARF before version 5 has them."""
-    data, at = unit.sections.window("ranges", offset)
+    data, position = unit.sections.window("ranges", offset)
     size = unit.layout.address_size
     pair = struct.Struct("<QQ" if size == 8 else "<II")
     selects = (1 << 8 * size) - 1
     for _ in range(_MAX_RANGES):
-        low, high = pair.unpack_from(data, at)
-        at += pair.size
+        low, high = pair.unpack_from(data, position)
+        position += pair.size
         if not low and not high:
             return
         if low == selects:
@@ -306,8 +308,8 @@ class Units:
 
     def unit_at(self, offset: int) -> CompileUnit:
         """Return the unit that contains an offset in .debug_info."""
-        at = bisect_right(self._offsets, offset) - 1
-        begin = self._offsets[at] if at >= 0 else 0
+        index = bisect_right(self._offsets, offset) - 1
+        begin = self._offsets[index] if index >= 0 else 0
         unit = self._recent.get(begin)
         if unit is None:
             unit = self._recent[begin] = CompileUnit(self, begin)

@@ -59,9 +59,9 @@ class Variables:
     @staticmethod
     def search(sections: DebugSections) -> Variables:
         """Search all variables at once: the search for one takes as long."""
-        found = sorted(_locations(sections))
-        addresses = array("Q", [address for address, _ in found])
-        return Variables(addresses, array("Q", [offset for _, offset in found]))
+        locations = sorted(_locations(sections))
+        addresses = array("Q", [address for address, _ in locations])
+        return Variables(addresses, array("Q", [offset for _, offset in locations]))
 
     @staticmethod
     def unpacked(data: bytes) -> Variables:
@@ -85,12 +85,12 @@ class Variables:
 def _locations(sections: DebugSections) -> Iterator[tuple[int, int]]:
     """Yield address and offset of possible locations of variables. Such a location is nine bytes
     with an address in the lower half of memory (DWARF 5, 2.6.1.1.2)."""
-    size, found = min(sections.size("info"), _MAX_SEARCHED), 0
+    size, count = min(sections.size("info"), _MAX_SEARCHED), 0
     for begin in range(0, size, _READ_SIZE):
         data = sections.read("info", begin, min(_READ_SIZE + _LOCATION_SIZE - 1, size - begin))
         for match in _LOCATION.finditer(data):
-            found += 1
-            if found > _MAX_FOUND:
+            count += 1
+            if count > _MAX_FOUND:
                 return
             yield int.from_bytes(match[1], "little"), begin + match.start()
 
@@ -117,20 +117,20 @@ def part_at(
         unit = units.unit_at(inside)
         variable = _variable_with(unit, inside)
         if variable is not None:
-            found = _type_of(unit, variable)
-            if found is not None:
-                return _file(unit), "".join(_cut(_path(*found, offset)))
+            type_ = _type_of(unit, variable)
+            if type_ is not None:
+                return _file(unit), "".join(_cut(_path(*type_, offset)))
     return None
 
 
 def _variable_with(unit: CompileUnit, offset: int) -> Attributes | None:
     """Return the attributes of the entry with the byte at ``offset``; None if no variable."""
-    data, at = unit.data, unit.first - unit.offset
+    data, position = unit.data, unit.first - unit.offset
     offset -= unit.offset
-    while at <= offset:
-        code, after = leb(data, at)
+    while position <= offset:
+        code, after = leb(data, position)
         if not code:
-            at = after
+            position = after
             continue
         abbreviation = unit.abbreviations[code]
         end = abbreviation.skip(data, after)
@@ -139,7 +139,7 @@ def _variable_with(unit: CompileUnit, offset: int) -> Attributes | None:
             return abbreviation.read(data, after, whole=True)[0] if is_variable else None
         sibling, width = abbreviation.sibling
         next_at = int.from_bytes(data[after + sibling : after + sibling + width], "little")
-        at = next_at if width and end < next_at <= offset else end
+        position = next_at if width and end < next_at <= offset else end
     return None
 
 
@@ -259,35 +259,35 @@ def _size(unit: CompileUnit, entry: int) -> int:
 
 def _lengths(unit: CompileUnit, entry: int) -> list[int]:
     """Return the lengths of an array's dimensions."""
-    found = []
+    lengths = []
     for tag, attributes in _children(unit, entry):
         if tag == _SUBRANGE:
             count = attributes.get(_COUNT, (0, 0))[1]
             last = attributes.get(_UPPER_BOUND, (0, -1))[1]
-            found.append(count or last + 1)
-    return found
+            lengths.append(count or last + 1)
+    return lengths
 
 
 def _entry(unit: CompileUnit, offset: int) -> tuple[int, Attributes, int]:
     """Return an entry's tag, its attributes, and the index of its children, -1 for none."""
     if offset < unit.first:
         raise ValueError("there is no entry")
-    code, at = leb(unit.data, offset - unit.offset)
+    code, position = leb(unit.data, offset - unit.offset)
     abbreviation = unit.abbreviations[code]
-    attributes, end = abbreviation.read(unit.data, at, whole=True)
+    attributes, end = abbreviation.read(unit.data, position, whole=True)
     return abbreviation.tag, attributes, end if abbreviation.children else -1
 
 
 def _children(unit: CompileUnit, offset: int) -> Iterator[tuple[int, Attributes]]:
     """Yield the children of an entry, without their children."""
-    _, _, at = _entry(unit, offset)
+    _, _, position = _entry(unit, offset)
     depth = 0
     for _ in range(_MAX_CHILDREN):
-        if at < 0:
+        if position < 0:
             return
-        code, after = leb(unit.data, at)
+        code, after = leb(unit.data, position)
         if not code:
-            at = after
+            position = after
             depth -= 1
             if depth < 0:
                 return
@@ -296,10 +296,10 @@ def _children(unit: CompileUnit, offset: int) -> Iterator[tuple[int, Attributes]
         attributes, end = abbreviation.read(unit.data, after, whole=True)
         if depth == 0:
             yield abbreviation.tag, attributes
-        at = end
+        position = end
         if abbreviation.children:
             form, sibling = attributes.get(dw.SIBLING, (0, 0))
             if form in dw.UNIT_REFERENCES and sibling > end:
-                at = sibling
+                position = sibling
             else:
                 depth += 1

@@ -112,7 +112,7 @@ def _is_of_build(debug: DebugFile, build_id: str, checksum: int | None) -> bool:
 
 
 def _checksum(file: OpenFile) -> int:
-    value = at = 0
-    while part := file.read_at(at, _CHUNK):
-        value, at = zlib.crc32(part, value), at + len(part)
+    value = offset = 0
+    while part := file.read_at(offset, _CHUNK):
+        value, offset = zlib.crc32(part, value), offset + len(part)
     return value

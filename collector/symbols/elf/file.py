@@ -303,15 +303,15 @@ class ElfFile:
             return zdebug_size(self._file.read(section.offset, 12))
         return section.size
 
-    def number(self, data: bytes, at: int) -> int:
+    def number(self, data: bytes, offset: int) -> int:
         """Return a 32-bit number in the file's byte order.
 
         Raises:
             ValueError: ``data`` ends before the number does.
         """
-        if len(data) < at + 4:
+        if len(data) < offset + 4:
             raise ValueError("cut off")
-        return int.from_bytes(data[at : at + 4], "little" if self.little_endian else "big")
+        return int.from_bytes(data[offset : offset + 4], "little" if self.little_endian else "big")
 
     # ---- identity ----
 
@@ -441,7 +441,7 @@ def _checked() -> Iterator[None]:
         raise ValueError(f"no sound ELF file: {error}") from None
 
 
-def _string(strings: bytes, at: int) -> str:
-    end = strings.find(b"\0", at, at + _MAX_SECTION_NAME)
-    end = end if end >= 0 else at + _MAX_SECTION_NAME
-    return strings[at:end].decode("utf-8", "replace")
+def _string(strings: bytes, offset: int) -> str:
+    end = strings.find(b"\0", offset, offset + _MAX_SECTION_NAME)
+    end = end if end >= 0 else offset + _MAX_SECTION_NAME
+    return strings[offset:end].decode("utf-8", "replace")

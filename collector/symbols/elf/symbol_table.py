@@ -80,14 +80,14 @@ class SymbolTable:
             kinds: STT_* numbers.
         """
         wanted = name.encode() + b"\0"
-        at = row = -1
+        offset = row = -1
         for _ in range(_MAX_OF_A_NAME):
             # The end of a longer name may serve as the name of another symbol.
             if row < 0:
-                at = self._strings.find(wanted, at + 1)
-            if at < 0:
+                offset = self._strings.find(wanted, offset + 1)
+            if offset < 0:
                 break
-            row = _index(self._names, at, row + 1)
+            row = _index(self._names, offset, row + 1)
             if row >= 0 and self.is_defined(row) and self._infos[row] & 0xF in kinds:
                 return self._starts[row]
         return None
@@ -129,10 +129,10 @@ class SymbolTable:
 
     def name(self, row: int) -> str:
         """Return a symbol's name, without the version that some tables append."""
-        at = self._names[row]
-        max_count = at + _MAX_NAME
-        end = self._strings.find(b"\0", at, max_count)
-        name = self._strings[at : end if end >= 0 else max_count].decode("utf-8", "replace")
+        start = self._names[row]
+        max_count = start + _MAX_NAME
+        end = self._strings.find(b"\0", start, max_count)
+        name = self._strings[start : end if end >= 0 else max_count].decode("utf-8", "replace")
         version = name.find("@", 1)
         return name if version < 0 else name[:version]
 
@@ -163,20 +163,20 @@ class Symbols:
         """Return the symbol that covers an address, of several the one that begins last."""
         behind = bisect_left(self._keys, address + 1 << _ROW_BITS)
         nearest = -1
-        found: list[int] = []
+        covering: list[int] = []
         for key in reversed(self._keys[max(0, behind - _MAX_BACK) : behind]):
             start, row = key >> _ROW_BITS, key & (1 << _ROW_BITS) - 1
-            if found and start != self._table.start(found[0]):
+            if covering and start != self._table.start(covering[0]):
                 break
             if not self._table.is_defined(row):
                 continue
             if nearest < 0:
                 nearest = start
             if self._covers(row, address, start == nearest):
-                found.append(row)
-        if not found:
+                covering.append(row)
+        if not covering:
             return None
-        best = min(found, key=self._preference)
+        best = min(covering, key=self._preference)
         return Symbol(self._table.start(best), self._table.size(best), self._table.name(best))
 
     def _covers(self, row: int, address: int, nearest: bool) -> bool:

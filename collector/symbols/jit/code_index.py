@@ -38,9 +38,9 @@ class CodeIndex:
         if not self._is_sorted:
             self._keys.sort()
             self._is_sorted = True
-        at = bisect_right(self._keys, address << _ORDER_BITS | _LAST_ORDER)
+        behind = bisect_right(self._keys, address << _ORDER_BITS | _LAST_ORDER)
         newest = -1
-        for key in self._keys[max(0, at - _CHECKED) : at]:
+        for key in self._keys[max(0, behind - _CHECKED) : behind]:
             order = key & _LAST_ORDER
             if order > newest and address < (key >> _ORDER_BITS) + self._sizes[order]:
                 newest = order

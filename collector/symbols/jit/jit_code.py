@@ -24,18 +24,18 @@ class JitCode:
     def frame(self, address: int, mappings: Sequence[Mapping]) -> Frame | None:
         """Return the frame of a return address; None if no file names it (yet)."""
         call = address - 1
-        found = self._dump.find(call, mappings)
-        if found is None:
+        function = self._dump.find(call, mappings)
+        if function is None:
             name = self._map.find(call)
-            found = None if name is None else JitFunction(name, None, None)
-        if found is None:
+            function = None if name is None else JitFunction(name, None, None)
+        if function is None:
             return None
-        file = clean(found.file) if found.file else None
+        file = clean(function.file) if function.file else None
         return Frame(
             address=address,
-            function=clean(found.function),
+            function=clean(function.function),
             file=file,
-            line=found.line,
+            line=function.line,
             module=JIT,
             offset=address,
         )

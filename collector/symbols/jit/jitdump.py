@@ -136,14 +136,14 @@ class JitDump:
         self._read = size if magic == _MAGIC and version and size >= 40 else _UNREADABLE
 
     def _read_records(self, size: int) -> None:
-        piece, at = b"", self._read  # bytes that were read ahead, and their offset
+        piece, piece_at = b"", self._read  # bytes that were read ahead, and their offset
         while self._read + _RECORD.size <= size:
             if len(self._index) >= _MAX_ENTRIES:
                 self.note = "the jitdump file is too large: its later part is not read"
                 return
-            start = self._read - at
+            start = self._read - piece_at
             if start + _MOVED.size > len(piece):
-                piece, at, start = os.pread(self._fd, _READ_SIZE, self._read), self._read, 0
+                piece, piece_at, start = os.pread(self._fd, _READ_SIZE, self._read), self._read, 0
             kind, length, _ = _RECORD.unpack_from(piece, start)
             if length < _RECORD.size:
                 self.note = "the jitdump file is damaged: its later part is not read"
@@ -178,9 +178,9 @@ class JitDump:
 
     def _line(self, record: int, name: bytes, address: int) -> tuple[str | None, int | None]:
         """Return the file and the line of an address, from a record of lines."""
-        made = _V8_NAME.match(name)
-        if made is not None:
-            if made[1] not in _V8_OPTIMIZED:
+        v8_name = _V8_NAME.match(name)
+        if v8_name is not None:
+            if v8_name[1] not in _V8_OPTIMIZED:
                 return None, None
             address += _V8_SHIFT
         _, length, _ = _RECORD.unpack(os.pread(self._fd, _RECORD.size, record))
@@ -188,18 +188,18 @@ class JitDump:
             return None, None
         data = os.pread(self._fd, length, record)
         _, entries = _LINES.unpack_from(data)
-        found: tuple[str | None, int | None] = None, None
-        best, file, at = -1, b"", _LINES.size
+        location: tuple[str | None, int | None] = None, None
+        best, file, position = -1, b"", _LINES.size
         for _ in range(entries):
-            if at + _LINE.size >= len(data):
+            if position + _LINE.size >= len(data):
                 break
-            start, line, _ = _LINE.unpack_from(data, at)
-            end = data.index(b"\0", at + _LINE.size)
-            path, at = data[at + _LINE.size : end], end + 1
+            start, line, _ = _LINE.unpack_from(data, position)
+            end = data.index(b"\0", position + _LINE.size)
+            path, position = data[position + _LINE.size : end], end + 1
             file = file if path == _SAME_FILE else path
             if best <= start <= address:
-                best, found = start, (_base_name(file), line or None)
-        return found
+                best, location = start, (_base_name(file), line or None)
+        return location
 
 
 def _base_name(path: bytes) -> str:

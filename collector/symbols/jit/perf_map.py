@@ -53,11 +53,11 @@ class PerfMap:
     def find(self, address: int) -> str | None:
         """Return the name of the code at an address; the line that was written last is valid."""
         self._read_on()
-        at = self._index.find(address)
-        if at is None:
+        offset = self._index.find(address)
+        if offset is None:
             return None
         with contextlib.suppress(OSError):
-            line = _LINE.match(os.pread(self._fd, _MAX_LINE, at))
+            line = _LINE.match(os.pread(self._fd, _MAX_LINE, offset))
             if line is not None and 0 <= address - int(line[1], 16) < int(line[2], 16):
                 return line[3].decode("utf-8", "replace")
         return None  # the file was overwritten meanwhile
@@ -100,8 +100,8 @@ class PerfMap:
         """Tell whether a file is the open one: some programs write a new file each time."""
         if self._fd < 0 or about.st_size < self._read:
             return False
-        known = os.fstat(self._fd)
-        same = (about.st_dev, about.st_ino) == (known.st_dev, known.st_ino)
+        open_file = os.fstat(self._fd)
+        same = (about.st_dev, about.st_ino) == (open_file.st_dev, open_file.st_ino)
         return same and self._read_tail() == self._tail
 
     def _read_tail(self) -> bytes:

@@ -163,8 +163,8 @@ def decoded_runs(answer: bytes) -> dict[int, int]:
 
 
 def _runs(runs: list[list[tuple[str, str, int]]]) -> Runs:
-    found = tuple(tuple(_frame(*frame) for frame in run) for run in runs)
-    return found if sum(map(len, found)) <= _MAX_FRAMES else ()
+    result = tuple(tuple(_frame(*frame) for frame in run) for run in runs)
+    return result if sum(map(len, result)) <= _MAX_FRAMES else ()
 
 
 def _frame(function: str, path: str, line: int) -> PythonFrame:

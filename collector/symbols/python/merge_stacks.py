@@ -127,14 +127,14 @@ def _functions(run: Run, address: int) -> list[Frame]:
     return [
         Frame(
             address=address,
-            function=one.function,
-            file=one.file,
-            line=one.line,
+            function=frame.function,
+            file=frame.file,
+            line=frame.line,
             module=PYTHON,
             offset=0,
-            directory=one.directory,
+            directory=frame.directory,
         )
-        for one in run
+        for frame in run
     ]
 
 

@@ -70,25 +70,25 @@ class PythonObjects:
 
     def words(self, addresses: Sequence[int]) -> list[int]:
         """Return the words at some addresses, 0 where they cannot be read."""
-        found = self._read_many([(at if at > 0 else 1, 8) for at in addresses])
-        return [_WORD.unpack(data)[0] if len(data) == 8 else 0 for data in found]
+        words = self._read_many([(address if address > 0 else 1, 8) for address in addresses])
+        return [_WORD.unpack(data)[0] if len(data) == 8 else 0 for data in words]
 
     def types_of(self, objects: Sequence[int]) -> list[int]:
         """Return the address of each object's type."""
-        at = self._layout.header - 8
-        return self.words([one + at if one else 0 for one in objects])
+        type_at = self._layout.header - 8
+        return self.words([address + type_at if address else 0 for address in objects])
 
     def texts(self, objects: Sequence[int]) -> list[str | None]:
         """Return the texts of strings, cut after 200 characters; None for other objects."""
         layout = self._layout
         size = layout.text_at + layout.header
-        heads = self._read_many([(one or 1, size) for one in objects])
+        heads = self._read_many([(address or 1, size) for address in objects])
         pieces: list[tuple[int, int]] = []
         kinds: list[int] = []
-        for one, head in zip(objects, heads, strict=True):
-            kind, at, length = self._text_bounds(head) if len(head) == size else (0, 0, 0)
+        for address, head in zip(objects, heads, strict=True):
+            kind, text_at, length = self._text_bounds(head) if len(head) == size else (0, 0, 0)
             kinds.append(kind)
-            pieces.append((one + at, kind * length) if kind and length else (1, 0))
+            pieces.append((address + text_at, kind * length) if kind and length else (1, 0))
         parts = iter(self._read_many([piece for piece in pieces if piece[1]]))
         return [
             _decoded(next(parts) if wanted else b"", kind, wanted) if kind else None
@@ -113,7 +113,7 @@ class PythonObjects:
         layout = self._layout
         size = layout.header + 12
         result: list[int | None] = []
-        for data in self._read_many([(one or 1, size) for one in objects]):
+        for data in self._read_many([(address or 1, size) for address in objects]):
             value = None
             if (
                 len(data) == size
@@ -146,32 +146,32 @@ class PythonObjects:
         """Return the address of the value of a string key, 0 if there is none."""
         items = self.items(dictionary)
         texts = self.texts([key for key, _ in items])
-        found = (value for (_, value), text in zip(items, texts, strict=True) if text == name)
-        return next(found, 0)
+        matches = (value for (_, value), text in zip(items, texts, strict=True) if text == name)
+        return next(matches, 0)
 
     def _dict_parts(self, dictionaries: Sequence[int]) -> list[_Attributes | None]:
         header = self._layout.header
         size = header + 32  # used, version, keys, values
-        found: list[_Attributes | None] = []
-        for data in self._read_many([(one or 1, size) for one in dictionaries]):
+        parts: list[_Attributes | None] = []
+        for data in self._read_many([(address or 1, size) for address in dictionaries]):
             if len(data) < size or _WORD.unpack_from(data, header - 8)[0] != self.types.dictionary:
-                found.append(None)
+                parts.append(None)
                 continue
             keys, values = struct.unpack_from("=QQ", data, header + 16)
-            found.append(_Attributes(keys, values + self._layout.values_at if values else 0))
-        return found
+            parts.append(_Attributes(keys, values + self._layout.values_at if values else 0))
+        return parts
 
     def _keys(self, tables: Iterable[int]) -> dict[int, _Keys]:
         """Return the sound ones of some tables of keys by address."""
         tables = [table for table in dict.fromkeys(tables) if table]
         layout = _OLD_KEYS if self._layout.old_keys else _KEYS
         data = self._read_many([(table, layout.size) for table in tables])
-        found = {
+        parsed = {
             table: self._parse_keys(table, head)
             for table, head in zip(tables, data, strict=True)
             if len(head) == layout.size
         }
-        return {table: keys for table, keys in found.items() if keys is not None}
+        return {table: keys for table, keys in parsed.items() if keys is not None}
 
     def _parse_keys(self, table: int, head: bytes) -> _Keys | None:
         if self._layout.old_keys:
@@ -209,7 +209,7 @@ class PythonObjects:
                 entries[table] = self._entries(keys)
         rows = self._rows(entries, names)
         wanted: list[tuple[int, str, int]] = []  # number of the object, name, address of the value
-        found: list[dict[str, int]] = [{} for _ in objects]
+        attributes: list[dict[str, int]] = [{} for _ in objects]
         for number, where in enumerate(attributes_of):
             if where is None or where.keys not in rows:
                 continue
@@ -219,11 +219,14 @@ class PythonObjects:
                 if where.values:
                     wanted.append((number, name, where.values + 8 * row))
                 else:
-                    found[number][name] = entries[where.keys][row][1]
+                    attributes[number][name] = entries[where.keys][row][1]
         values = self.words([address for _, _, address in wanted])
         for (number, name, _), value in zip(wanted, values, strict=True):
-            found[number][name] = value
-        return [{name: value for name, value in one.items() if value} for one in found]
+            attributes[number][name] = value
+        return [
+            {name: value for name, value in values_by_name.items() if value}
+            for values_by_name in attributes
+        ]
 
     def _rows(
         self, entries: Mapping[int, Sequence[tuple[int, int]]], names: Sequence[str]
@@ -243,21 +246,21 @@ class PythonObjects:
     def _find_attributes(self, objects: Sequence[int]) -> list[_Attributes | None]:
         """Return where the attributes of instances of classes lie."""
         types = self.types_of(objects)
-        by_type = {one: self._shape(one) for one in dict.fromkeys(types) if one}
-        shapes = [by_type.get(one) for one in types]
+        by_type = {type_: self._shape(type_) for type_ in dict.fromkeys(types) if type_}
+        shapes = [by_type.get(type_) for type_ in types]
         wanted = [
-            address
-            for one, shape in zip(objects, shapes, strict=True)
-            for address in (self._pointers(one, shape) if shape is not None else (0, 0))
+            pointer
+            for address, shape in zip(objects, shapes, strict=True)
+            for pointer in (self._pointers(address, shape) if shape is not None else (0, 0))
         ]
         words = iter(self.words(wanted))
         attributes_of: list[_Attributes | None] = [None] * len(objects)
         own_dicts: dict[int, int] = {}  # by number of the object: its dictionary
-        for number, (one, shape) in enumerate(zip(objects, shapes, strict=True)):
+        for number, (address, shape) in enumerate(zip(objects, shapes, strict=True)):
             first, second = next(words), next(words)
             if shape is None:
                 continue
-            dictionary, values = self._dict_or_values(one, shape, first, second)
+            dictionary, values = self._dict_or_values(address, shape, first, second)
             if dictionary:
                 own_dicts[number] = dictionary
             elif values:
@@ -277,15 +280,17 @@ class PythonObjects:
             return None
         return _Shape(basic_size, flags, dict_offset, cached_keys)
 
-    def _pointers(self, one: int, shape: _Shape) -> tuple[int, int]:
+    def _pointers(self, address: int, shape: _Shape) -> tuple[int, int]:
         """Return the addresses of two words that say where the attributes of an instance lie."""
         if not shape.flags & MANAGED_DICT:
-            return (one + shape.dict_offset if 0 < shape.dict_offset < _MAX_SIZE else 0), 0
+            return (address + shape.dict_offset if 0 < shape.dict_offset < _MAX_SIZE else 0), 0
         if self._layout.version == (3, 11):
-            return one - 32, one - 24
-        return one + self._layout.managed_dict_at, one + min(shape.basic_size, _MAX_SIZE)
+            return address - 32, address - 24
+        return address + self._layout.managed_dict_at, address + min(shape.basic_size, _MAX_SIZE)
 
-    def _dict_or_values(self, one: int, shape: _Shape, first: int, second: int) -> tuple[int, int]:
+    def _dict_or_values(
+        self, address: int, shape: _Shape, first: int, second: int
+    ) -> tuple[int, int]:
         """Return the address of an instance's dictionary, or of the first of its values.
 
         ``first`` and ``second`` are the words of `_pointers()`.
@@ -300,7 +305,7 @@ class PythonObjects:
         if first or not shape.flags & INLINE_VALUES:
             return first, 0
         is_valid = second >> 24 & 0xFF
-        return 0, one + shape.basic_size + layout.values_at if is_valid else 0
+        return 0, address + shape.basic_size + layout.values_at if is_valid else 0
 
 
 class _Shape(NamedTuple):

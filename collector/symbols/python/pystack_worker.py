@@ -91,22 +91,22 @@ def _lies_here(pid: int) -> bool:
 
 def _runs_of(pid: int, tids: list[int]) -> dict[int, int]:
     """Return how often the kernel put each thread on a CPU, if it counts."""
-    found = {}
+    counts = {}
     for tid in tids:
         with contextlib.suppress(OSError, ValueError):  # the thread has ended
-            found[tid] = procfs.thread_runs(pid, tid)
-    return found
+            counts[tid] = procfs.thread_runs(pid, tid)
+    return counts
 
 
 def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
     """Return by tid the runs of frames, innermost first; one call of the interpreter's evaluation
     function executes a run."""
-    found: dict[int, list[list[tuple[str, str, int]]]] = {}
+    stacks: dict[int, list[list[tuple[str, str, int]]]] = {}
     several, torn = set(), set()
     for thread in threads:
-        if thread.tid in found:  # in several interpreters: which called which is not known
+        if thread.tid in stacks:  # in several interpreters: which called which is not known
             several.add(thread.tid)
-        runs = found[thread.tid] = []
+        runs = stacks[thread.tid] = []
         for frame in thread.all_frames:  # the outermost first
             if frame.is_entry:
                 runs.insert(0, [])
@@ -117,7 +117,7 @@ def _stacks(threads: Any) -> dict[int, list[list[tuple[str, str, int]]]]:
                 if min(code.scope + code.filename, default="") < " ":
                     torn.add(thread.tid)
     left_out = several | torn
-    return {tid: [] if tid in left_out else runs for tid, runs in found.items()}
+    return {tid: [] if tid in left_out else runs for tid, runs in stacks.items()}
 
 
 if __name__ == "__main__":

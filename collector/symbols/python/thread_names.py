@@ -113,7 +113,9 @@ class ThreadNameReader:
 
         Of all dictionaries of an interpreter, that of modules alone has a module "threading".
         """
-        plausible = [one for one in dict.fromkeys(candidates) if one >= 4096 and one % 8 == 0]
+        plausible = [
+            address for address in dict.fromkeys(candidates) if address >= 4096 and address % 8 == 0
+        ]
         types = objects.types_of(plausible)
         for candidate, type_ in zip(plausible, types, strict=True):
             if type_ != objects.types.dictionary:
@@ -129,10 +131,10 @@ class ThreadNameReader:
     def _read_once(self) -> dict[int, str]:
         assert self._objects is not None, "the dictionary was found by it"
         threads = [value for _, value in self._objects.items(self._active)][:_MAX_THREADS]
-        found = self._objects.attributes(threads, (_NAME, _TID))
-        named = [one for one in found if _NAME in one and _TID in one]
-        names = self._objects.texts([one[_NAME] for one in named])
-        tids = self._objects.small_ints([one[_TID] for one in named])
+        attributes = self._objects.attributes(threads, (_NAME, _TID))
+        named = [thread for thread in attributes if _NAME in thread and _TID in thread]
+        names = self._objects.texts([thread[_NAME] for thread in named])
+        tids = self._objects.small_ints([thread[_TID] for thread in named])
         result: dict[int, str] = {}
         several = set()
         for tid, name in zip(tids, names, strict=True):

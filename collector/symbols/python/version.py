@@ -80,10 +80,14 @@ def find_interpreter(pid: int, symbols: Iterable[str]) -> Interpreter | None:
             elf = ElfFile(open_mapped(pid, mapping))
             bias = elf.bias(mapping.start, mapping.offset)
             version = version_of(elf, mapping.path)
-            found = {name: elf.object_named(name) for name in symbols}
+            found_addresses = {name: elf.object_named(name) for name in symbols}
         except (OSError, ValueError):  # NotMapped, too
             continue
-        addresses = {name: at for name, at in found.items() if at is not None}
-        if bias is not None and version is not None and len(addresses) == len(found):
-            return Interpreter(version, {name: at + bias for name, at in addresses.items()})
+        addresses = {
+            name: address for name, address in found_addresses.items() if address is not None
+        }
+        if bias is not None and version is not None and len(addresses) == len(found_addresses):
+            return Interpreter(
+                version, {name: address + bias for name, address in addresses.items()}
+            )
     return None
