@@ -26,8 +26,10 @@ class Architecture(Struct, frozen=True):
 
     def of_perf(self, values: Mapping[int, int]) -> dict[int, int]:
         """Return the registers of a perf sample by DWARF's numbers; ``values`` are by perf's."""
-        known = ((self.perf[n], value) for n, value in values.items() if n < len(self.perf))
-        return {register: value for register, value in known if register >= 0}
+        values_by_register = (
+            (self.perf[n], value) for n, value in values.items() if n < len(self.perf)
+        )
+        return {register: value for register, value in values_by_register if register >= 0}
 
 
 _X86_64 = Architecture(
@@ -49,7 +51,7 @@ _AARCH64 = Architecture(
     ptrace=tuple(range(33)),
     signed_bits=48,
 )
-_ARCHITECTURES = {one.name: one for one in (_X86_64, _AARCH64)}
+_ARCHITECTURES = {architecture.name: architecture for architecture in (_X86_64, _AARCH64)}
 
 
 def architecture(name: str = "") -> Architecture | None:

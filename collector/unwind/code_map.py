@@ -52,10 +52,10 @@ class CodeFrame(NamedTuple):
             StackCut: The symbol table is damaged.
         """
         try:
-            found = self.table.function_named(name)
+            address = self.table.function_named(name)
         except ValueError as error:
             raise StackCut(str(error)) from None
-        return None if found is None else found + self.bias
+        return None if address is None else address + self.bias
 
 
 class CodeMap:
@@ -124,14 +124,14 @@ class CodeMap:
         if not mapping.is_file and mapping.path != _VDSO:
             raise StackCut("code that is in no file")
         base = self._space.base(mapping) if mapping.is_file else mapping
-        known = self._tables.get(base)
-        if known is None:
-            known = self._tables[base] = self._load(base)
+        loaded = self._tables.get(base)
+        if loaded is None:
+            loaded = self._tables[base] = self._load(base)
             if len(self._tables) > _MAX_FILES:
                 del self._tables[next(iter(self._tables))]
-        if isinstance(known, str):
-            raise StackCut(known)
-        table, bias = known
+        if isinstance(loaded, str):
+            raise StackCut(loaded)
+        table, bias = loaded
         try:
             row = table.row(address - bias)
         except ValueError as error:
@@ -166,7 +166,9 @@ class CodeMap:
     def _debug(
         self, elf: ElfFile, file: OpenFile | None, base: Mapping
     ) -> tuple[ElfFile, int] | None:
-        found = debug_files.find(elf, base.path, roots(self._pid)) if file is not None else None
-        if not isinstance(found, debug_files.DebugFile):
+        debug_file = (
+            debug_files.find(elf, base.path, roots(self._pid)) if file is not None else None
+        )
+        if not isinstance(debug_file, debug_files.DebugFile):
             return None
-        return found.elf, found.elf.first_address() - elf.first_address()
+        return debug_file.elf, debug_file.elf.first_address() - elf.first_address()

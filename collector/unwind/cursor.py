@@ -117,15 +117,15 @@ class Walk:
         self, frame: CodeFrame, unknown: UnknownRegister, is_exact: bool
     ) -> tuple[int, _Registers]:
         """Return the only CFA and caller that the function's machine code allows."""
-        frames, known = self._frames, self._registers
-        pc, sp = self._position(known)
+        frames, registers = self._frames, self._registers
+        pc, sp = self._position(registers)
         values = frames.candidates(frame, pc, sp, unknown.register, is_return=not is_exact)
         if values is not None and len(values) != 1:  # an aligned frame
             self._stack.pin()
         fitting = []
         for value in values or ():
             try:
-                cfa, caller = self._caller(frame.row, {**known, unknown.register: value})
+                cfa, caller = self._caller(frame.row, {**registers, unknown.register: value})
             except (StackCut, ValueError):
                 continue
             if frames.may_return_to(self._position(caller)[0]):
@@ -170,7 +170,11 @@ class Walk:
         if row.is_signal:  # the kernel saved all registers
             caller = dict(registers)
         else:
-            caller = {one: registers[one] for one in architecture.kept if one in registers}
+            caller = {
+                register: registers[register]
+                for register in architecture.kept
+                if register in registers
+            }
         caller[architecture.sp] = cfa
         for register, rule in row.rules.items():
             if register != row.return_register:
@@ -229,8 +233,11 @@ class Walk:
     def _evaluated(self, code: bytes, registers: _Registers, *first: int) -> int:
         """Evaluate an expression. The expression may do anything with the address of the stack."""
         self._stack.pin()
-        known = {one: self._known(one, registers) for one in registers}
-        numbers = {one: number for one, number in known.items() if number is not None}
+        numbers = {
+            register: number
+            for register in registers
+            if (number := self._known(register, registers)) is not None
+        }
         return evaluate(code, numbers, self._stack.load, first)
 
     def _position(self, registers: _Registers) -> tuple[int, int]:

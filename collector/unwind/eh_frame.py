@@ -83,8 +83,10 @@ class FrameTable:
             try:
                 function = _function(index, address + shift)
                 if function is not None:
-                    found = row(function, address + shift)
-                    return found._replace(start=found.start - shift, end=found.end - shift)
+                    unwind_row = row(function, address + shift)
+                    return unwind_row._replace(
+                        start=unwind_row.start - shift, end=unwind_row.end - shift
+                    )
             except (ValueError, IndexError) as error:
                 damage = error  # another section may have the row
         if damage is not None:
@@ -110,10 +112,10 @@ class FrameTable:
 
     @cached_property
     def _separate(self) -> _SeparateIndex | None:
-        found = self._debug_file()
-        if found is None:
+        debug_file = self._debug_file()
+        if debug_file is None:
             return None
-        elf, shift = found
+        elf, shift = debug_file
         index = _or_none(lambda: _of_debug_frame(elf))
         return _SeparateIndex(index, shift) if index is not None else None
 
@@ -147,11 +149,11 @@ def _linked(table: bytes, address: int, entries: FrameEntries) -> _FrameIndex | 
     """Return the linker's table (LSB 5, 10.6.2); None if there is none, or an unusual one."""
     if len(table) < 12 or table[0] != 1 or pointer_encodings.OMITTED in table[1:4]:
         return None
-    _, at = pointer_encodings.pointer(table, 4, table[1], address, address)
-    count, at = pointer_encodings.pointer(table, at, table[2], address, address)
-    if not count or table[3] != pointer_encodings.TABLE or at + 8 * count > len(table):
+    _, position = pointer_encodings.pointer(table, 4, table[1], address, address)
+    count, position = pointer_encodings.pointer(table, position, table[2], address, address)
+    if not count or table[3] != pointer_encodings.TABLE or position + 8 * count > len(table):
         return None
-    pairs = memoryview(table)[at : at + 8 * count].cast("i")
+    pairs = memoryview(table)[position : position + 8 * count].cast("i")
     return _FrameIndex(pairs[::2], pairs[1::2], address, entries)
 
 
@@ -160,22 +162,24 @@ def _of_debug_frame(elf: ElfFile) -> _FrameIndex | None:
     if section is None or not section.has_content or elf.size(section) > _MAX_SCANNED:
         return None
     data = elf.data(section)
-    frames = FrameSection(lambda at, size: data[at : at + size], 0, len(data), is_loaded=False)
+    frames = FrameSection(
+        lambda offset, size: data[offset : offset + size], 0, len(data), is_loaded=False
+    )
     return _scanned(FrameEntries(frames), len(data))
 
 
 def _scanned(entries: FrameEntries, size: int) -> _FrameIndex | None:
     if size > _MAX_SCANNED:
         return None
-    found = sorted(entries.starts())
-    starts, positions = [start for start, _ in found], [position for _, position in found]
-    return _FrameIndex(starts, positions, 0, entries) if found else None
+    functions = sorted(entries.starts())
+    starts, positions = [start for start, _ in functions], [position for _, position in functions]
+    return _FrameIndex(starts, positions, 0, entries) if functions else None
 
 
 def _function(index: _FrameIndex, address: int) -> FunctionEntry | None:
     """Return the FDE of an address; None if there is none."""
-    at = bisect_right(index.starts, address - index.base) - 1
-    if at < 0:
+    index_of_function = bisect_right(index.starts, address - index.base) - 1
+    if index_of_function < 0:
         return None
-    function = index.entries.function(index.positions[at] + index.base)
+    function = index.entries.function(index.positions[index_of_function] + index.base)
     return function if function.start <= address < function.end else None

@@ -47,7 +47,9 @@ def copies(
     Raises:
         RefusedError: The kernel lets us take no samples.
     """
-    registers = sum(1 << number for number, known in enumerate(architecture.perf) if known >= 0)
+    registers = sum(
+        1 << number for number, dwarf_number in enumerate(architecture.perf) if dwarf_number >= 0
+    )
     with ExitStack() as stack:
         samplers: dict[int, _SampleRing] = {}
         for tid in tids:
@@ -76,9 +78,9 @@ class _SampleRing:
         if not lib.lt_read_sample(mapped, mmap.PAGESIZE, _RING, registers, sample):
             return None
         values = {number: sample.registers[number] for number in range(len(architecture.perf))}
-        found = architecture.of_perf(values)
+        registers_by_number = architecture.of_perf(values)
         stack = bytes(ffi.buffer(sample.stack, sample.stack_size))
-        return StackCopy(found, stack, found[architecture.sp])
+        return StackCopy(registers_by_number, stack, registers_by_number[architecture.sp])
 
 
 def open_sampler(tid: int, registers: int) -> int:
@@ -106,12 +108,12 @@ def _taken(
         if not lib.lt_take_sample(fd):
             poll.register(fd, select.POLLIN)
             waited.add(fd)
-    found: dict[int, StackCopy] = {}
+    copies_by_tid: dict[int, StackCopy] = {}
     while waited and (left_s := until - time.monotonic()) > 0:
         for fd, _ in poll.poll(1000 * left_s):
             poll.unregister(fd)
             waited.discard(fd)
             copy = samplers[fd].read(registers, architecture)
             if copy is not None:
-                found[samplers[fd].tid] = copy
-    return found
+                copies_by_tid[samplers[fd].tid] = copy
+    return copies_by_tid

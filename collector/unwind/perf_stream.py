@@ -214,9 +214,9 @@ class SampleStream:
                         mapped, mmap.PAGESIZE, ring.size, self._registers, self._wanted,
                         self._samples, _BATCH, self._lost,
                     )  # fmt: skip
-                    for at in range(count):
-                        if ring.timer is None or self._is_fair(self._samples[at], ring.timer):
-                            yield self._copy(self._samples[at])
+                    for index in range(count):
+                        if ring.timer is None or self._is_fair(self._samples[index], ring.timer):
+                            yield self._copy(self._samples[index])
             finally:
                 ffi.release(mapped)
             if ring.timer is not None:
@@ -231,9 +231,9 @@ class SampleStream:
 
     def _copy(self, raw: Any) -> TimedCopy:
         values = dict(enumerate(ffi.unpack(raw.registers, len(self._architecture.perf))))
-        found = self._architecture.of_perf(values)
+        registers = self._architecture.of_perf(values)
         stack = bytes(ffi.buffer(raw.stack, raw.stack_size))
-        copy = StackCopy(found, stack, found[self._architecture.sp])
+        copy = StackCopy(registers, stack, registers[self._architecture.sp])
         return TimedCopy(int(raw.tid), int(raw.time), copy)
 
     def close(self) -> None:
@@ -261,11 +261,11 @@ def cpu_numbers(listed: str) -> tuple[int, ...]:
 
     Raises ValueError if the text is no such list.
     """
-    found: list[int] = []
+    numbers: list[int] = []
     for part in listed.split(","):
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+        numbers += range(int(first), int(last or first) + 1)
+    return tuple(numbers)
 
 
 def _mapped(fd: int) -> _Ring | None:
@@ -290,7 +290,9 @@ def _end(ring: _Ring) -> None:
 
 def sampled_registers(architecture: Architecture) -> int:
     """Return the registers of a sample as the kernel wants them: a bit for each."""
-    return sum(1 << number for number, known in enumerate(architecture.perf) if known >= 0)
+    return sum(
+        1 << number for number, dwarf_number in enumerate(architecture.perf) if dwarf_number >= 0
+    )
 
 
 def open_stream(tid: int, period_ns: int, registers: int, cpu: int = -1) -> int:

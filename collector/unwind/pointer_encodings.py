@@ -13,12 +13,14 @@ _ULEB, _SLEB, _FIRST_SIGNED = 0x01, 0x09, 0x0A
 ADDRESS_LIMIT = 1 << 64
 
 
-def pointer(data: bytes, at: int, encoding: int, address: int, base: int = 0) -> tuple[int, int]:
+def pointer(
+    data: bytes, offset: int, encoding: int, address: int, base: int = 0
+) -> tuple[int, int]:
     """Return a pointer and the offset behind it.
 
     Args:
         data: The bytes around the pointer.
-        at: The offset of the pointer in ``data``.
+        offset: The offset of the pointer in ``data``.
         encoding: One of DW_EH_PE_*.
         address: The address of ``data[0]``.
         base: The address that pointers "from the data" count from.
@@ -27,15 +29,15 @@ def pointer(data: bytes, at: int, encoding: int, address: int, base: int = 0) ->
         ValueError: The encoding has no meaning here.
         IndexError: ``data`` ends before the pointer does.
     """
-    form, applied, here = encoding & 0x0F, encoding & 0xF0, address + at
+    form, applied, here = encoding & 0x0F, encoding & 0xF0, address + offset
     if form in (_ULEB, _SLEB):
-        value, at = (leb if form == _ULEB else sleb)(data, at)
+        value, offset = (leb if form == _ULEB else sleb)(data, offset)
     elif form in _SIZES:
-        end = at + _SIZES[form]
+        end = offset + _SIZES[form]
         if end > len(data):
             raise IndexError("a pointer is cut off")
-        value = int.from_bytes(data[at:end], "little", signed=form >= _FIRST_SIGNED)
-        at = end
+        value = int.from_bytes(data[offset:end], "little", signed=form >= _FIRST_SIGNED)
+        offset = end
     else:
         raise ValueError(f"pointers of form {form:#x} are not known")
     if applied == FROM_HERE:
@@ -44,4 +46,4 @@ def pointer(data: bytes, at: int, encoding: int, address: int, base: int = 0) ->
         value += base
     elif applied != ABSOLUTE:  # an indirect or an aligned pointer
         raise ValueError(f"pointers of encoding {encoding:#x} are not known")
-    return value % ADDRESS_LIMIT, at
+    return value % ADDRESS_LIMIT, offset

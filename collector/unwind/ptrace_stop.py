@@ -63,14 +63,14 @@ def copy(pid: int, tid: int, architecture: Architecture) -> StackCopy | None:
         return None
     if call is not None and not _is_resumed(pid, call):
         return None
-    found: list[StackCopy] = []
+    results: list[StackCopy] = []
     # When our thread ends, the kernel resumes what it still traces: a thread that stopped late.
-    one = threading.Thread(
-        target=lambda: found.extend(_copies(pid, tid, architecture)), name="stop"
+    thread = threading.Thread(
+        target=lambda: results.extend(_copies(pid, tid, architecture)), name="stop"
     )
-    one.start()
-    one.join()
-    return found[0] if found else None
+    thread.start()
+    thread.join()
+    return results[0] if results else None
 
 
 def _is_resumed(pid: int, call: SystemCall) -> bool:

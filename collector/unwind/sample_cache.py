@@ -50,24 +50,24 @@ class SampleCache:
                 walk.format.unpack_from(copy.stack, walk.begin) == walk.words
             ):
                 return walk.unwound
-        found = unwinder.sampled(copy.registers, copy.stack, copy.sp)
-        self._keep(copy, found)
-        return found
+        unwound = unwinder.sampled(copy.registers, copy.stack, copy.sp)
+        self._keep(copy, unwound)
+        return unwound
 
-    def _keep(self, copy: StackCopy, found: Unwound) -> None:
-        if not self._is_known or found.exact != (0,) or len(found.addresses) < 2:
+    def _keep(self, copy: StackCopy, unwound: Unwound) -> None:
+        if not self._is_known or unwound.exact != (0,) or len(unwound.addresses) < 2:
             return
-        offsets = [height - _WORD for height in found.heights[1:]]
-        layout, at = ["="], offsets[0]
+        offsets = [height - _WORD for height in unwound.heights[1:]]
+        layout, position = ["="], offsets[0]
         for offset in offsets:
-            if offset < at:
+            if offset < position:
                 return
-            layout.append(f"{offset - at}xQ")
-            at = offset + _WORD
+            layout.append(f"{offset - position}xQ")
+            position = offset + _WORD
         if self._kept >= _MAX_KEPT:
             self._walks, self._kept = {}, 0
         walks = self._walks.setdefault(copy.registers[self._pc], [])
         if len(walks) < _MAX_WALKS:
             self._kept += 1
             walk = struct.Struct("".join(layout))
-            walks.append(_Walk(walk, offsets[0], found.addresses[1:], found))
+            walks.append(_Walk(walk, offsets[0], unwound.addresses[1:], unwound))

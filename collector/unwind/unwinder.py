@@ -43,13 +43,13 @@ class Unwinder:
         self, pid: int, processor: Architecture | None = None, pause_s: float = 0.0
     ) -> None:
         """``pause_s``: see CodeMap."""
-        found = processor or architecture()
-        if found is None:
+        architecture_ = processor or architecture()
+        if architecture_ is None:
             raise LookupError("stacks of this processor cannot be followed")
-        self._architecture = found
+        self._architecture = architecture_
         self._pid = pid
-        self._code = CodeMap(pid, found, pause_s)
-        self._frames = FrameRegisters(found, self._code)
+        self._code = CodeMap(pid, architecture_, pause_s)
+        self._frames = FrameRegisters(architecture_, self._code)
         self._walks = WalkCache()
         self._version = 0  # of the code map that the walks are for
         self._stops: dict[int, _StoppedThread] = {}
@@ -64,16 +64,16 @@ class Unwinder:
             before = self._sleeps(tid)
             if before is None:
                 return None
-            found = self._of(before[0])
-            return found if self._sleeps(tid) == before else None
+            unwound = self._of(before[0])
+            return unwound if self._sleeps(tid) == before else None
         except (OSError, ValueError):
             return None
 
     def asleep(self, call: SystemCall, still_sleeps: Callable[[], bool]) -> Unwound | None:
         """Return the stack of a thread that sleeps in a call, if it sleeps all the while."""
         try:
-            found = self._of(call)
-            return found if still_sleeps() else None
+            unwound = self._of(call)
+            return unwound if still_sleeps() else None
         except (OSError, ValueError):
             return None
 
@@ -101,7 +101,7 @@ class Unwinder:
         return self._code.version
 
     def _again(self, calls: Iterable[SystemCall]) -> dict[SystemCall, Unwound]:
-        found: dict[SystemCall, Unwound] = {}
+        stacks: dict[SystemCall, Unwound] = {}
         wanted = [
             (call, size, size)
             for call in calls
@@ -117,27 +117,27 @@ class Unwinder:
                     if size > minimum:  # the stack may end there
                         further.append((call, minimum, minimum))
                     continue
-                one = self._walks.find(call.pc, call.sp, stack)
-                if isinstance(one, Unwound):
-                    found[call] = one
-                elif one is not None:  # twice as much each time: a deep stack takes few reads
-                    minimum = one + rest_of_page(call.sp + one)
+                answer = self._walks.find(call.pc, call.sp, stack)
+                if isinstance(answer, Unwound):
+                    stacks[call] = answer
+                elif answer is not None:  # twice as much each time: a deep stack takes few reads
+                    minimum = answer + rest_of_page(call.sp + answer)
                     further.append((call, minimum, max(minimum, 2 * size)))
             wanted = further
-        return found
+        return stacks
 
     def _of(self, call: SystemCall) -> Unwound:
         """Return the stack of a thread in a call: from the cache, else by a walk."""
         self._refresh()
-        if known := self._again([call]).get(call):
-            return known
+        if cached := self._again([call]).get(call):
+            return cached
         stack = StackMemory(call.sp, self._code.read)
-        found = self._unwound(
+        unwound = self._unwound(
             stack, {self._architecture.pc: call.pc, self._architecture.sp: call.sp}
         )
         if stack.answers is not None:
-            self._walks.keep(call.pc, stack.answers, found)
-        return found
+            self._walks.keep(call.pc, stack.answers, unwound)
+        return unwound
 
     def entered(self, addresses: Sequence[int]) -> list[tuple[int, int]]:
         """Return the functions of a stack without a frame, as call_target.entered() does."""
@@ -191,8 +191,8 @@ class Unwinder:
         if not {self._architecture.pc, self._architecture.sp} <= copy.registers.keys():
             return Unwound((), complete=False, reason="no registers"), b""
         stack = StackMemory.copied(copy.sp, copy.stack)
-        found = self._unwound(stack, dict(copy.registers))
-        return found, copy.stack[: max(stack.end - copy.sp, 0)]
+        unwound = self._unwound(stack, dict(copy.registers))
+        return unwound, copy.stack[: max(stack.end - copy.sp, 0)]
 
     def running(self, tids: Iterable[int], patience_s: float) -> dict[int, Unwound]:
         """Return the stacks by tid of the threads that run within ``patience_s``.
@@ -220,11 +220,11 @@ class Unwinder:
         copy = ptrace_stop.copy(self._pid, tid, self._architecture)
         if copy is None:
             return None
-        found, followed = self._followed(copy)
+        unwound, followed = self._followed(copy)
         self._stops.pop(tid, None)
         if call is not None and call.sp == copy.sp:
-            self._stops[tid] = _StoppedThread(call, followed, found)
-        return found
+            self._stops[tid] = _StoppedThread(call, followed, unwound)
+        return unwound
 
     def keep_only(self, tids: Collection[int]) -> None:
         """Forget all other threads."""

@@ -38,7 +38,7 @@ class WalkCache:
         """Tell whether a walk is kept that begins at ``pc``."""
         return pc in self._first
 
-    def keep(self, pc: int, answers: StackAnswers, found: Unwound) -> None:
+    def keep(self, pc: int, answers: StackAnswers, unwound: Unwound) -> None:
         """Keep the result of a walk that began at ``pc`` and got these answers."""
         if self._kept >= self._max_kept:
             self._first, self._kept = {}, 0
@@ -49,8 +49,8 @@ class WalkCache:
                 fork = ways[answer] = _Fork(query, {})
                 self._kept += 1
             ways, answer = fork.ways, next_answer
-        self._kept += len(found.addresses)
-        ways[answer] = found
+        self._kept += len(unwound.addresses)
+        ways[answer] = unwound
 
     def find(self, pc: int, sp: int, stack: bytes) -> Unwound | int | None:
         """Return the walk that leads from ``pc`` over a stack with these bytes from ``sp`` on.

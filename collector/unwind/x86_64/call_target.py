@@ -33,14 +33,14 @@ def entered(code: CodeMap, addresses: Sequence[int]) -> list[tuple[int, int]]:
         For each such function the index of the frame that called it, of another module, and the
         function's address.
     """
-    found = []
-    for at, address in enumerate(addresses[1:_MAX_FRAMES], 1):
-        module = code.file(addresses[at - 1] - 1)
+    functions = []
+    for index, address in enumerate(addresses[1:_MAX_FRAMES], 1):
+        module = code.file(addresses[index - 1] - 1)
         if module is not None and code.file(address - 1) != module:
             function = _called(code, address)
-            if code.file(function) == module and not _is_in(code, addresses[at - 1], function):
-                found.append((at, function))
-    return found
+            if code.file(function) == module and not _is_in(code, addresses[index - 1], function):
+                functions.append((index, function))
+    return functions
 
 
 def _is_in(code: CodeMap, address: int, function: int) -> bool:
@@ -67,13 +67,13 @@ def _called(code: CodeMap, return_address: int) -> int:
 def _through_stub(code: CodeMap, address: int) -> int:
     """Return the target of an entry of the linkage table; 0 if the address has no such entry."""
     stub = code.read(address, _STUB_SIZE)
-    at = 0
+    prefix_end = 0
     for prefix in _STUB_PREFIXES:
-        at += len(prefix) if stub[at : at + len(prefix)] == prefix else 0
-    if stub[at : at + 2] != _JUMP_OF_WORD or len(stub) < at + 6:
+        prefix_end += len(prefix) if stub[prefix_end : prefix_end + len(prefix)] == prefix else 0
+    if stub[prefix_end : prefix_end + 2] != _JUMP_OF_WORD or len(stub) < prefix_end + 6:
         return 0
-    distance = int.from_bytes(stub[at + 2 : at + 6], "little", signed=True)
-    return _word(code, address + at + 6 + distance)
+    distance = int.from_bytes(stub[prefix_end + 2 : prefix_end + 6], "little", signed=True)
+    return _word(code, address + prefix_end + 6 + distance)
 
 
 def _word(code: CodeMap, address: int) -> int:

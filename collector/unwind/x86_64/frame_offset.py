@@ -106,10 +106,13 @@ def jumps_out(code: bytes, start: int) -> bool:
     """Tell whether a function may go on as another function, by a jump instead of a call."""
     if len(code) > MAX_CODE:
         return True
-    for one in Decoder(64, code, ip=start):
-        if one.flow_control == FlowControl.INDIRECT_BRANCH:
+    for instruction in Decoder(64, code, ip=start):
+        if instruction.flow_control == FlowControl.INDIRECT_BRANCH:
             return True
-        if one.flow_control in _JUMPS and not 0 <= one.near_branch_target - start < len(code):
+        if (
+            instruction.flow_control in _JUMPS
+            and not 0 <= instruction.near_branch_target - start < len(code)
+        ):
             return True
     return False
 
@@ -119,7 +122,7 @@ class _Flow:
 
     def __init__(self, instructions: Decoder, frame: int) -> None:
         self._frame = frame
-        self._by_address = {one.ip: one for one in instructions}
+        self._by_address = {instruction.ip: instruction for instruction in instructions}
         self._before: dict[int, _State] = {}
         self._returned: dict[int, _State] = {}  # by the address behind a call
         self._at_exits: set[_State] = set()  # at calls, and at jumps through a table
@@ -139,21 +142,21 @@ class _Flow:
 
     def before(self, address: int) -> FrameOffset | None:
         """Return the offset before an instruction; None if it is not known."""
-        found = self._before.get(address)
-        return found if isinstance(found, FrameOffset) else None
+        state = self._before.get(address)
+        return state if isinstance(state, FrameOffset) else None
 
     def returned(self, address: int) -> FrameOffset | None:
         """Return the offset where the call before an address returns; None if it is not known."""
-        found = self._returned.get(address)
-        return found if isinstance(found, FrameOffset) else None
+        state = self._returned.get(address)
+        return state if isinstance(state, FrameOffset) else None
 
     def _follow(self, address: int, state: _State) -> None:
         paths = [(address, state)]
         while paths:
             address, state = paths.pop()
-            known = self._before.get(address)
-            if known is not None:
-                if known == state or known is _MIXED:
+            earlier = self._before.get(address)
+            if earlier is not None:
+                if earlier == state or earlier is _MIXED:
                     continue
                 state = _MIXED
             instruction = self._by_address.get(address)
@@ -161,37 +164,44 @@ class _Flow:
                 self._before[address] = state
                 paths.extend(self._next(instruction, state))
 
-    def _next(self, one: Instruction, state: _State) -> Iterator[tuple[int, _State]]:
-        after, flow = one.next_ip, one.flow_control
+    def _next(self, instruction: Instruction, state: _State) -> Iterator[tuple[int, _State]]:
+        after, flow = instruction.next_ip, instruction.flow_control
         if flow in _CALLS:
-            known = self._returned.setdefault(after, state)
-            self._returned[after] = state if known == state else _MIXED
+            earlier = self._returned.setdefault(after, state)
+            self._returned[after] = state if earlier == state else _MIXED
             self._leave(state)
             yield after, state
             return
         if flow in _JUMPS:
-            yield one.near_branch_target, state
+            yield instruction.near_branch_target, state
         elif flow == FlowControl.INDIRECT_BRANCH:
             self._leave(state)
         if flow not in _ENDS:
-            probed = self._probed(one)
-            yield probed if probed is not None else after, _effect(one, state, self._frame, probed)
+            probed = self._probed(instruction)
+            yield (
+                probed if probed is not None else after,
+                _effect(instruction, state, self._frame, probed),
+            )
 
     def _leave(self, state: _State) -> None:
         if state is not _UNSET:  # a handler is of what was called later
             self._at_exits.add(state)
 
-    def _probed(self, one: Instruction) -> int | None:
+    def _probed(self, instruction: Instruction) -> int | None:
         """Return the end of a loop that touches each page of a large frame.
 
         The loop follows the instruction `lea r11, [rsp - SIZE]` (-fstack-clash-protection). None
         if no such loop follows.
         """
-        end = one.op0_register
-        if one.mnemonic != Mnemonic.LEA or one.memory_base != _RSP or end in (_RSP, self._frame):
+        end = instruction.op0_register
+        if (
+            instruction.mnemonic != Mnemonic.LEA
+            or instruction.memory_base != _RSP
+            or end in (_RSP, self._frame)
+        ):
             return None
         loop = []
-        address = one.next_ip
+        address = instruction.next_ip
         while len(loop) < 4 and (following := self._by_address.get(address)) is not None:
             loop.append(following)
             address = following.next_ip
@@ -206,19 +216,19 @@ class _Flow:
         return address if is_loop else None
 
 
-def _effect(one: Instruction, state: _State, frame: int, probed: int | None) -> _State:
+def _effect(instruction: Instruction, state: _State, frame: int, probed: int | None) -> _State:
     """Return the state after an instruction, or after the loop that the instruction begins."""
     if probed is not None:
-        return _moved(state, -_displacement(one))
-    changed = written(one)
+        return _moved(state, -_displacement(instruction))
+    changed = written(instruction)
     if frame in changed:
-        return _frame_register(one, frame)
+        return _frame_register(instruction, frame)
     if _RSP not in changed:
         return state
-    if one.op0_register == _RSP:
-        return _stack_pointer(one, state, frame)
-    if one.mnemonic in _PUSHES:
-        return _moved(state, -one.stack_pointer_increment)
+    if instruction.op0_register == _RSP:
+        return _stack_pointer(instruction, state, frame)
+    if instruction.mnemonic in _PUSHES:
+        return _moved(state, -instruction.stack_pointer_increment)
     return _mixed(state)
 
 
@@ -226,27 +236,34 @@ def _mixed(state: _State) -> _State:
     return state if isinstance(state, _Unset) else _MIXED
 
 
-def _frame_register(one: Instruction, frame: int) -> _State:
-    if one.mnemonic == Mnemonic.MOV and (one.op0_register, one.op1_register) == (frame, _RSP):
+def _frame_register(instruction: Instruction, frame: int) -> _State:
+    if instruction.mnemonic == Mnemonic.MOV and (
+        instruction.op0_register,
+        instruction.op1_register,
+    ) == (frame, _RSP):
         return FrameOffset(0)
-    if one.mnemonic == Mnemonic.LEA and _counts_from(one, _RSP) and one.op0_register == frame:
-        return FrameOffset(_displacement(one))
-    returned = one.mnemonic == Mnemonic.POP or (one.mnemonic, frame) == _LEAVE
+    if (
+        instruction.mnemonic == Mnemonic.LEA
+        and _counts_from(instruction, _RSP)
+        and instruction.op0_register == frame
+    ):
+        return FrameOffset(_displacement(instruction))
+    returned = instruction.mnemonic == Mnemonic.POP or (instruction.mnemonic, frame) == _LEAVE
     return _UNSET if returned else _MIXED  # the caller's again
 
 
-def _stack_pointer(one: Instruction, state: _State, frame: int) -> _State:
-    immediate = _immediate(one)
-    if one.mnemonic in (Mnemonic.SUB, Mnemonic.ADD) and immediate is not None:
-        return _moved(state, immediate if one.mnemonic == Mnemonic.SUB else -immediate)
-    if one.mnemonic == Mnemonic.LEA and _counts_from(one, _RSP):
-        return _moved(state, -_displacement(one))
+def _stack_pointer(instruction: Instruction, state: _State, frame: int) -> _State:
+    immediate = _immediate(instruction)
+    if instruction.mnemonic in (Mnemonic.SUB, Mnemonic.ADD) and immediate is not None:
+        return _moved(state, immediate if instruction.mnemonic == Mnemonic.SUB else -immediate)
+    if instruction.mnemonic == Mnemonic.LEA and _counts_from(instruction, _RSP):
+        return _moved(state, -_displacement(instruction))
     if isinstance(state, FrameOffset):
-        if one.mnemonic == Mnemonic.MOV and one.op1_register == frame:
+        if instruction.mnemonic == Mnemonic.MOV and instruction.op1_register == frame:
             return FrameOffset(0)
-        if one.mnemonic == Mnemonic.LEA and _counts_from(one, frame):
-            return FrameOffset(-_displacement(one))
-        if one.mnemonic == Mnemonic.AND and immediate is not None and not state.alignment:
+        if instruction.mnemonic == Mnemonic.LEA and _counts_from(instruction, frame):
+            return FrameOffset(-_displacement(instruction))
+        if instruction.mnemonic == Mnemonic.AND and immediate is not None and not state.alignment:
             alignment = -immediate
             if 8 < alignment <= _MAX_ALIGNMENT and not alignment & (alignment - 1):
                 return FrameOffset(state.size, alignment)
@@ -260,9 +277,9 @@ def _moved(state: _State, size: int) -> _State:
     return FrameOffset(state.size + size, state.alignment, taken_since)
 
 
-def written(one: Instruction) -> set[int]:
+def written(instruction: Instruction) -> set[int]:
     """Return the registers that an instruction changes, wholly or in part."""
-    used = _factory().info(one).used_registers()
+    used = _factory().info(instruction).used_registers()
     return {RegisterExt.full_register(part.register) for part in used if part.access in _WRITES}
 
 
@@ -271,17 +288,17 @@ def _factory() -> InstructionInfoFactory:
     return InstructionInfoFactory()
 
 
-def _counts_from(one: Instruction, register: int) -> bool:
-    return bool(one.memory_base == register and one.memory_index == Register.NONE)
+def _counts_from(instruction: Instruction, register: int) -> bool:
+    return bool(instruction.memory_base == register and instruction.memory_index == Register.NONE)
 
 
-def _displacement(one: Instruction) -> int:
-    return _signed(one.memory_displacement)
+def _displacement(instruction: Instruction) -> int:
+    return _signed(instruction.memory_displacement)
 
 
-def _immediate(one: Instruction) -> int | None:
-    has = one.op_count == 2 and one.op1_kind in _IMMEDIATE
-    return _signed(one.immediate(1)) if has else None
+def _immediate(instruction: Instruction) -> int | None:
+    has = instruction.op_count == 2 and instruction.op1_kind in _IMMEDIATE
+    return _signed(instruction.immediate(1)) if has else None
 
 
 def _signed(value: int) -> int:

@@ -58,29 +58,29 @@ class OnceCode(NamedTuple):
 def leads_to(code: bytes, start: int, other: int) -> bool:
     """Tell whether the function at ``start`` jumps to the one at ``other``, or calls it."""
     return any(
-        one.flow_control in _LEADS_ON and one.near_branch_target == other
-        for one in Decoder(64, code, ip=start)
+        instruction.flow_control in _LEADS_ON and instruction.near_branch_target == other
+        for instruction in Decoder(64, code, ip=start)
     )
 
 
 def once_code(code: bytes, start: int) -> OnceCode:
     """Return the slots of the function whose machine code is at ``start``."""
-    instructions = {one.ip: one for one in Decoder(64, code, ip=start)}
+    instructions = {instruction.ip: instruction for instruction in Decoder(64, code, ip=start)}
     # Not calls through memory: the handler of a cancellation makes them.
     calls = (
-        one
-        for one in instructions.values()
-        if one.code == Code.CALL_RM64 and one.op0_kind == OpKind.REGISTER
+        instruction
+        for instruction in instructions.values()
+        if instruction.code == Code.CALL_RM64 and instruction.op0_kind == OpKind.REGISTER
     )
-    found = ((one, _slot(instructions, start, one)) for one in islice(calls, _MAX_CALLS))
-    return OnceCode(start, {one.next_ip: slot for one, slot in found if slot is not None})
+    slots = ((call, _slot(instructions, start, call)) for call in islice(calls, _MAX_CALLS))
+    return OnceCode(start, {call.next_ip: slot for call, slot in slots if slot is not None})
 
 
 def _slot(instructions: Mapping[int, Instruction], start: int, call: Instruction) -> int | None:
     targets = {
-        one.near_branch_target
+        target.near_branch_target
         for ip in _before(instructions, start, call.ip)
-        if (one := instructions[ip]).flow_control in _BRANCHES
+        if (target := instructions[ip]).flow_control in _BRANCHES
     }
     keeper = _keeper(instructions, start, targets)
     if keeper is None:
@@ -92,12 +92,14 @@ def _slot(instructions: Mapping[int, Instruction], start: int, call: Instruction
     store, slot = stored
     before = _before(instructions, start, store) - {copied, store}
     own_slots = {
-        found.start for one in instructions.values() if (found := _stored_slot(one, register))
+        own_slot.start
+        for instruction in instructions.values()
+        if (own_slot := _stored_slot(instruction, register))
     }
     # A call changes no register that the compiler reads after it.
     may_change = any(
-        register in written(one) and _loaded_slot(one) not in own_slots
-        for one in map(instructions.__getitem__, before)
+        register in written(instruction) and _loaded_slot(instruction) not in own_slots
+        for instruction in map(instructions.__getitem__, before)
     )
     return None if may_change else slot
 
@@ -114,18 +116,18 @@ def _before(instructions: Mapping[int, Instruction], start: int, call: int) -> s
         for following in _next(instructions[ip]):
             leads_to.setdefault(following, []).append(ip)
             paths.append(following)
-    found, paths = set(), [call]
+    leading, paths = set(), [call]
     while paths:
         ip = paths.pop()
-        if ip in seen and ip not in found:
-            found.add(ip)
+        if ip in seen and ip not in leading:
+            leading.add(ip)
             paths.extend(leads_to.get(ip, ()))
-    return found
+    return leading
 
 
-def _next(one: Instruction) -> list[int]:
-    following = [one.near_branch_target] if one.flow_control in _BRANCHES else []
-    return following if one.flow_control in _ENDS else [*following, one.next_ip]
+def _next(instruction: Instruction) -> list[int]:
+    following = [instruction.near_branch_target] if instruction.flow_control in _BRANCHES else []
+    return following if instruction.flow_control in _ENDS else [*following, instruction.next_ip]
 
 
 def _keeper(
@@ -135,16 +137,16 @@ def _keeper(
     register. Return None if the argument may change before."""
     keepers = _KEPT | _KEPT_IN_SYSTEM_CALLS
     ip = start
-    while (one := instructions.get(ip)) is not None and (ip == start or ip not in targets):
+    while (instruction := instructions.get(ip)) is not None and (ip == start or ip not in targets):
         if (
-            one.mnemonic == Mnemonic.MOV
-            and one.op1_register == _RDI
-            and one.op0_register in keepers
+            instruction.mnemonic == Mnemonic.MOV
+            and instruction.op1_register == _RDI
+            and instruction.op0_register in keepers
         ):
-            return ip, one.op0_register
-        if one.flow_control != FlowControl.NEXT or _RDI in written(one):
+            return ip, instruction.op0_register
+        if instruction.flow_control != FlowControl.NEXT or _RDI in written(instruction):
             return None
-        ip = one.next_ip
+        ip = instruction.next_ip
     return None
 
 
@@ -157,13 +159,15 @@ def _stored(
     """
     since: list[range] = []  # stack slots that were written later
     for ip in sorted((ip for ip in instructions if ip < call), reverse=True):
-        one = instructions[ip]
-        if one.flow_control not in (FlowControl.NEXT, FlowControl.CALL) or _RSP in _moved(one):
+        instruction = instructions[ip]
+        if instruction.flow_control not in (FlowControl.NEXT, FlowControl.CALL) or _RSP in _moved(
+            instruction
+        ):
             return None
-        stored = _stack_slot(one)
+        stored = _stack_slot(instruction)
         if stored is None:
             return None
-        if _stored_slot(one, register):
+        if _stored_slot(instruction, register):
             is_kept = not any(set(stored) & set(later) for later in since)
             return (ip, stored.start) if is_kept else None
         since.append(stored)
@@ -172,28 +176,32 @@ def _stored(
     return None
 
 
-def _stack_slot(one: Instruction) -> range | None:
+def _stack_slot(instruction: Instruction) -> range | None:
     """Return the stack slot that an instruction writes; None if it may write anywhere."""
-    if one.op_count == 0 or one.op0_kind != OpKind.MEMORY:
+    if instruction.op_count == 0 or instruction.op0_kind != OpKind.MEMORY:
         return range(0)
-    if one.memory_base != _RSP or one.memory_index != Register.NONE:
+    if instruction.memory_base != _RSP or instruction.memory_index != Register.NONE:
         return None
-    at = one.memory_displacement
-    return range(at, at + MemorySizeExt.size(one.memory_size))
+    start = instruction.memory_displacement
+    return range(start, start + MemorySizeExt.size(instruction.memory_size))
 
 
-def _stored_slot(one: Instruction, register: int) -> range | None:
+def _stored_slot(instruction: Instruction, register: int) -> range | None:
     """Return the stack slot in which an instruction stores the register."""
-    is_store = one.code == Code.MOV_RM64_R64 and one.op1_register == register
-    return _stack_slot(one) if is_store else None
+    is_store = instruction.code == Code.MOV_RM64_R64 and instruction.op1_register == register
+    return _stack_slot(instruction) if is_store else None
 
 
-def _loaded_slot(one: Instruction) -> int | None:
+def _loaded_slot(instruction: Instruction) -> int | None:
     """Return the stack slot from which an instruction loads a register."""
-    is_load = one.code == Code.MOV_R64_RM64 and one.memory_base == _RSP
-    return one.memory_displacement if is_load and one.memory_index == Register.NONE else None
+    is_load = instruction.code == Code.MOV_R64_RM64 and instruction.memory_base == _RSP
+    return (
+        instruction.memory_displacement
+        if is_load and instruction.memory_index == Register.NONE
+        else None
+    )
 
 
-def _moved(one: Instruction) -> set[int]:
+def _moved(instruction: Instruction) -> set[int]:
     """Return the registers that stay changed: a call returns with the stack as it was."""
-    return set() if one.flow_control == FlowControl.CALL else written(one)
+    return set() if instruction.flow_control == FlowControl.CALL else written(instruction)
