@@ -19,14 +19,14 @@ def cpu_limit(pid: int, proc: Path = _PROC) -> float | None:
     The least limit of the process's group and of the groups above it counts
     (Documentation/admin-guide/cgroup-v2.rst, cpu.max; scheduler/sched-bwc.rst, cpu.cfs_quota_us).
     """
-    found = []
+    limits = []
     with contextlib.suppress(OSError, ValueError):
         groups = (proc / str(pid) / "cgroup").read_text()
         for directory in _directories(groups, (proc / "self/mountinfo").read_text()):
             limit = _limit(directory)
             if limit is not None:
-                found.append(limit)
-    return min(found, default=None)
+                limits.append(limit)
+    return min(limits, default=None)
 
 
 def _directories(groups: str, mounts: str) -> Iterator[Path]:

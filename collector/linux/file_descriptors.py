@@ -29,8 +29,8 @@ def describe(pid: int, fd: int) -> str:
         target = os.readlink(f"{directory}/fd/{fd}")
     except OSError:
         return ""
-    if found := _SOCKET.fullmatch(target):
-        target = _socket(f"{directory}/net", found[1].encode()) or target
+    if match := _SOCKET.fullmatch(target):
+        target = _socket(f"{directory}/net", match[1].encode()) or target
     return clean(target, _MAX_LENGTH)
 
 
@@ -61,8 +61,8 @@ def _unix(file: str, inode: bytes) -> str:
     return f"unix {path}" if path else f"unix socket {inode.decode()}" if rows else ""
 
 
-def _rows(file: str, inode: bytes, at: int) -> Iterator[list[bytes]]:
-    """Yield the fields of each line with the inode in column ``at`` (proc_pid_net(5))."""
+def _rows(file: str, inode: bytes, column: int) -> Iterator[list[bytes]]:
+    """Yield the fields of each line with the inode in column ``column`` (proc_pid_net(5))."""
     try:
         lines = procfs.read(file).splitlines()
     except OSError:
@@ -70,14 +70,14 @@ def _rows(file: str, inode: bytes, at: int) -> Iterator[list[bytes]]:
     for line in lines:
         if inode in line:
             fields = line.split()
-            if len(fields) > at and fields[at] == inode:
+            if len(fields) > column and fields[column] == inode:
                 yield fields
 
 
 def _address(field: bytes) -> str:
     """Return an address with its port. ``field`` has hexadecimal words in the machine's order."""
     address, _, port = field.decode("ascii", "replace").partition(":")
-    words = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
+    words = [int(address[start : start + 8], 16) for start in range(0, len(address), 8)]
     packed = struct.pack(f"{_NATIVE}{len(words)}I", *words)
     if len(packed) == 4:
         return f"{socket.inet_ntop(socket.AF_INET, packed)}:{int(port, 16)}"

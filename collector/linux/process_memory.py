@@ -108,13 +108,13 @@ def read_many(pid: int, wanted: Iterable[tuple[int, int]]) -> list[bytes]:
 
 
 def _batches(wanted: list[tuple[int, int]]) -> Iterable[list[tuple[int, int]]]:
-    return (wanted[at : at + _MAX_PIECES] for at in range(0, len(wanted), _MAX_PIECES))
+    return (wanted[start : start + _MAX_PIECES] for start in range(0, len(wanted), _MAX_PIECES))
 
 
 def _read_batch(pid: int, wanted: list[tuple[int, int]]) -> list[bytes]:
-    found: list[bytes] = []
-    while len(found) < len(wanted):
-        rest = wanted[len(found) :]
+    pieces: list[bytes] = []
+    while len(pieces) < len(wanted):
+        rest = wanted[len(pieces) :]
         total = sum(size for _, size in rest)
         buffer = ctypes.create_string_buffer(max(total, 1))
         own = _Piece(ctypes.addressof(buffer), total)
@@ -123,16 +123,16 @@ def _read_batch(pid: int, wanted: list[tuple[int, int]]) -> list[bytes]:
         theirs = (ctypes.c_size_t * (2 * len(rest)))(*numbers)
         count = _read_pieces(pid, own, theirs, len(rest))
         if count < 0 and count != -errno.EFAULT:
-            return found + [b""] * len(rest)  # the process is gone, or may not be read
-        raw, at = buffer.raw, 0
+            return pieces + [b""] * len(rest)  # the process is gone, or may not be read
+        raw, offset = buffer.raw, 0
         for _, size in rest:
-            if at + size > count:
+            if offset + size > count:
                 break
-            found.append(raw[at : at + size])
-            at += size
-        if len(found) < len(wanted):
-            found.append(b"")  # unreadable; later pieces may be readable
-    return found
+            pieces.append(raw[offset : offset + size])
+            offset += size
+        if len(pieces) < len(wanted):
+            pieces.append(b"")  # unreadable; later pieces may be readable
+    return pieces
 
 
 def read_string(pid: int, address: int, max_bytes: int) -> bytes:

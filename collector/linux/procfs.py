@@ -286,11 +286,11 @@ def open_files(pid: int) -> list[str]:
 
     A file that is closed meanwhile is left out.
     """
-    found = []
+    targets = []
     for name in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
-            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
-    return found
+            targets.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return targets
 
 
 def own_tid(pid: int, tid: int) -> int:

@@ -74,14 +74,14 @@ def yama_scope(path: str = _YAMA) -> int:
         return 0
 
 
-def obstacle(known: AccessFacts, to_trace: bool) -> Obstacle:
+def obstacle(facts_: AccessFacts, to_trace: bool) -> Obstacle:
     """Return the first reason of the kernel to refuse access.
 
     ``to_trace``: the wanted access is more than the places of files and memory.
     """
-    ours, theirs = known.ours, known.theirs
-    scope = known.scope if to_trace else 0
-    if ours.effective & _CAP_SYS_PTRACE and known.same_namespace is not False:
+    ours, theirs = facts_.ours, facts_.theirs
+    scope = facts_.scope if to_trace else 0
+    if ours.effective & _CAP_SYS_PTRACE and facts_.same_namespace is not False:
         return Obstacle.YAMA if scope >= _NOBODY else Obstacle.OTHER
     users, groups = set(theirs.uids[:3]), set(theirs.gids[:3])
     if len(users) > 1 or len(groups) > 1:
@@ -90,16 +90,16 @@ def obstacle(known: AccessFacts, to_trace: bool) -> Obstacle:
         return Obstacle.USER
     if groups != {ours.gids[3]}:
         return Obstacle.GROUP
-    if known.is_dumpable is False:
+    if facts_.is_dumpable is False:
         return Obstacle.UNDUMPABLE
-    if known.same_namespace is False:
+    if facts_.same_namespace is False:
         return Obstacle.NAMESPACE
     if theirs.permitted & ~ours.effective:
         return Obstacle.CAPABILITIES
     if scope:
         return Obstacle.YAMA
     # Tracing is tried only after the kernel has granted the smaller right.
-    return Obstacle.OTHER if to_trace or known.is_dumpable else Obstacle.UNDUMPABLE
+    return Obstacle.OTHER if to_trace or facts_.is_dumpable else Obstacle.UNDUMPABLE
 
 
 def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
@@ -112,13 +112,13 @@ def refusal(pid: int, owner: str, to_trace: bool, watched: bool = False) -> str:
         watched: the process runs with the library.
     """
     try:
-        known = facts(pid)
-        found = obstacle(known, to_trace)
-        if found in (Obstacle.OTHER, Obstacle.UNDUMPABLE) and not _has_memory(f"/proc/{pid}"):
+        facts_ = facts(pid)
+        obstacle_ = obstacle(facts_, to_trace)
+        if obstacle_ in (Obstacle.OTHER, Obstacle.UNDUMPABLE) and not _has_memory(f"/proc/{pid}"):
             return "is ending" if is_ending(pid) else _NO_MAIN_THREAD
     except OSError:
         return "has exited"
-    return describe(known, found, owner, watched)
+    return describe(facts_, obstacle_, owner, watched)
 
 
 def is_ending(pid: int) -> bool:
@@ -185,14 +185,14 @@ def memory_refused(pid: int) -> str:
     )
 
 
-def describe(known: AccessFacts, found: Obstacle, owner: str, watched: bool) -> str:
+def describe(facts_: AccessFacts, obstacle_: Obstacle, owner: str, watched: bool) -> str:
     """Return the text of refusal()."""
-    if found is Obstacle.YAMA:
-        return _yama_text(known, watched)
-    text = _OBSTACLE_TEXTS[found].format(owner=owner, group=known.theirs.gids[1])
-    if not known.ours.uids[1] and found in (Obstacle.NAMESPACE, Obstacle.OTHER):
+    if obstacle_ is Obstacle.YAMA:
+        return _yama_text(facts_, watched)
+    text = _OBSTACLE_TEXTS[obstacle_].format(owner=owner, group=facts_.theirs.gids[1])
+    if not facts_.ours.uids[1] and obstacle_ in (Obstacle.NAMESPACE, Obstacle.OTHER):
         return f"{text}; run locktop outside of containers, or allow it there"
-    return f"{text}; {_remedy(known, found, watched)}"
+    return f"{text}; {_remedy(facts_, obstacle_, watched)}"
 
 
 _OBSTACLE_TEXTS = {
@@ -208,36 +208,36 @@ _OBSTACLE_TEXTS = {
 }
 
 
-def _remedy(known: AccessFacts, found: Obstacle, watched: bool) -> str:
+def _remedy(facts_: AccessFacts, obstacle_: Obstacle, watched: bool) -> str:
     """Return what the user can do. Without the library, Yama limits also the owner and root."""
-    root, theirs = _as_root(known.ours), known.theirs
+    root, theirs = _as_root(facts_.ours), facts_.theirs
     with_library = ""
-    if known.scope and not watched:
-        with_library = f" if it runs with the library (kernel.yama.ptrace_scope is {known.scope})"
+    if facts_.scope and not watched:
+        with_library = f" if it runs with the library (kernel.yama.ptrace_scope is {facts_.scope})"
     # If the kernel would refuse the owner too, to become the owner is no remedy.
-    its_user = not theirs.permitted and known.is_dumpable is not False and theirs.uids[1]
-    if found is Obstacle.USER and its_user:
-        if not known.ours.uids[1] or (known.scope and known.scope < _NOBODY):
+    its_user = not theirs.permitted and facts_.is_dumpable is not False and theirs.uids[1]
+    if obstacle_ is Obstacle.USER and its_user:
+        if not facts_.ours.uids[1] or (facts_.scope and facts_.scope < _NOBODY):
             return f"{root}, or as that user{with_library}"
         return f"run locktop as that user or as root{with_library}"
-    return root + (with_library if known.scope >= _NOBODY else "")
+    return root + (with_library if facts_.scope >= _NOBODY else "")
 
 
-def _yama_text(known: AccessFacts, watched: bool) -> str:
-    if known.scope >= _NOBODY:
+def _yama_text(facts_: AccessFacts, watched: bool) -> str:
+    if facts_.scope >= _NOBODY:
         tracers, remedies = "nobody until the next boot", []
-    elif known.scope == _ANCESTORS:
-        tracers, remedies = "root and its ancestors alone", [_as_root(known.ours), "set that to 0"]
+    elif facts_.scope == _ANCESTORS:
+        tracers, remedies = "root and its ancestors alone", [_as_root(facts_.ours), "set that to 0"]
     else:
-        tracers, remedies = "root alone", [_as_root(known.ours), "set that to 0"]
+        tracers, remedies = "root alone", [_as_root(facts_.ours), "set that to 0"]
     if not watched:
         remedies.append(HOW_TO_PRELOAD)
-    elif known.scope == _ANCESTORS:
+    elif facts_.scope == _ANCESTORS:
         remedies.append(_ANY_TRACER)
     remedy = "; " + ", or ".join(remedies) if remedies else ""
     without = "" if watched else "runs without the library, and "
     return (
-        f"{without}may be traced by {tracers} (kernel.yama.ptrace_scope is {known.scope}){remedy}"
+        f"{without}may be traced by {tracers} (kernel.yama.ptrace_scope is {facts_.scope}){remedy}"
     )
 
 

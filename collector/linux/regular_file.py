@@ -39,12 +39,12 @@ def open_regular(
         OSError: The file cannot be opened, or is none of these. ``strerror`` has the reason.
     """
     flags = os.O_PATH | os.O_CLOEXEC | (0 if follow_link else os.O_NOFOLLOW)
-    found = os.open(path, flags, dir_fd=directory)
+    fd = os.open(path, flags, dir_fd=directory)
     try:
-        _check(os.fstat(found), owners, max_bytes)
-        return os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        _check(os.fstat(fd), owners, max_bytes)
+        return os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     finally:
-        os.close(found)
+        os.close(fd)
 
 
 def _check(about: os.stat_result, owners: Collection[int] | None, max_bytes: int | None) -> None:

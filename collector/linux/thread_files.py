@@ -76,9 +76,9 @@ class ThreadFiles:
         """Return the ids of the process's threads. Raises OSError when it is gone."""
         directory = self._directory()
         links = os.fstat(directory).st_nlink
-        self._listed = found = list(map(int, os.listdir(directory)))
-        self._links = links if links == _LINKS + len(found) else 0
-        return found
+        self._listed = tids = list(map(int, os.listdir(directory)))
+        self._links = links if links == _LINKS + len(tids) else 0
+        return tids
 
     def tids_by_number(self) -> tuple[list[int], bool]:
         """Return the same, and whether the ids were read now.
@@ -102,8 +102,8 @@ class ThreadFiles:
             self._directory()
         except (FileNotFoundError, ProcessLookupError):
             return [None] * len(tids)
-        known = self._slots
-        slots = [known[tid] if tid in known else self._new_slot(tid) for tid in tids]
+        slot_by_tid = self._slots
+        slots = [slot_by_tid[tid] if tid in slot_by_tid else self._new_slot(tid) for tid in tids]
         real = slots if _NO_SLOT not in slots else [slot for slot in slots if slot != _NO_SLOT]
         wanted = ffi.new("uint32_t[]", real)
         _check(lib.lt_read_tasks(self._table, wanted, len(real), calls))

@@ -86,21 +86,26 @@ class KernelThreads:
                 another wait, only the counts are read.
         """
         self._round += 1
-        known: dict[int, _Known] = {}
+        known_threads: dict[int, _Known] = {}
         # In another namespace, ids are looked up in the list.
         of_number = self._files.tids_by_number() if self._same_ids else (self._files.tids(), True)
         kernel_tids, is_new = of_number
         self._files.keep_only(kernel_tids)
-        if not self._read_into(known, kernel_tids, waits) and not is_new:
+        if not self._read_into(known_threads, kernel_tids, waits) and not is_new:
             kernel_tids = self._files.tids()
-            self._read_into(known, [tid for tid in kernel_tids if tid not in known], waits)
-        self.living, self._known = kernel_tids, known
-        return {tid: task for tid, (_, task) in known.items()}
+            self._read_into(
+                known_threads, [tid for tid in kernel_tids if tid not in known_threads], waits
+            )
+        self.living, self._known = kernel_tids, known_threads
+        return {tid: task for tid, (_, task) in known_threads.items()}
 
     def _read_into(
-        self, known: dict[int, _Known], kernel_tids: Sequence[int], waits: Mapping[int, Wait]
+        self,
+        known_threads: dict[int, _Known],
+        kernel_tids: Sequence[int],
+        waits: Mapping[int, Wait],
     ) -> bool:
-        """Add the living ones of some threads to ``known``; return whether none has ended."""
+        """Add the living ones of some threads to ``known_threads``; return whether all live."""
         wanted: list[int] = []
         moved: list[tuple[int, int]] = []
         former, number, disk_counts = self._known, self._round, self._disk_counts
@@ -111,13 +116,13 @@ class KernelThreads:
                 continue
             was, task = before
             if was == wait:
-                known[tid] = before
+                known_threads[tid] = before
             # In another wait, the schedstat alone may show the new state of the thread.
             elif was is not None and was[0] == wait[0] and task.runs > 0 and not disk_counts:
                 moved.append((kernel_tid, tid))
             else:
                 wanted.append(kernel_tid)
-        wanted += self._read_moved(moved, waits, known)
+        wanted += self._read_moved(moved, waits, known_threads)
         raws = self._raw(wanted)
         for kernel_tid, raw in zip(wanted, raws, strict=True):
             if raw is None:
@@ -125,23 +130,23 @@ class KernelThreads:
             elif raw.state not in _ENDED:
                 tid = kernel_tid if self._same_ids else self._own_tids[kernel_tid]
                 before = former.get(tid)
-                known[tid] = waits.get(tid), self._task(raw, before[1] if before else None)
+                known_threads[tid] = waits.get(tid), self._task(raw, before[1] if before else None)
         return None not in raws
 
     def _read_moved(
         self,
         moved: Sequence[tuple[int, int]],
         waits: Mapping[int, Wait],
-        known: dict[int, _Known],
+        known_threads: dict[int, _Known],
     ) -> list[int]:
-        """Add threads that went from one wait to another to ``known``.
+        """Add threads that went from one wait to another to ``known_threads``.
 
         The stat of such a thread says nothing new, and takes four times as long as its schedstat.
 
         Args:
             moved: pairs of ids as of _both_tids().
             waits: see read().
-            known: the result.
+            known_threads: the result.
 
         Returns:
             the threads that did not run since the former scan, or that ended, by their ids in our
@@ -156,7 +161,7 @@ class KernelThreads:
             if runs <= before.runs:
                 rest.append(kernel_tid)
                 continue
-            known[tid] = (
+            known_threads[tid] = (
                 waits[tid],
                 KernelThread(
                     name=before.name,
@@ -179,10 +184,10 @@ class KernelThreads:
         """Return pairs: the id in our pid namespace, the id in the process's own namespace."""
         if self._same_ids:
             return zip(kernel_tids, kernel_tids, strict=True)
-        known, self._own_tids = self._own_tids, {}
+        former, self._own_tids = self._own_tids, {}
         for kernel_tid in kernel_tids:
             with suppress(OSError, ValueError, IndexError):  # the thread ended meanwhile
-                own = known.get(kernel_tid) or procfs.own_tid(self._pid, kernel_tid)
+                own = former.get(kernel_tid) or procfs.own_tid(self._pid, kernel_tid)
                 self._own_tids[kernel_tid] = own
         self._kernel_tids = {own: kernel for kernel, own in self._own_tids.items()}
         return self._own_tids.items()
@@ -193,12 +198,12 @@ class KernelThreads:
         A missing thread is read twice. The first read closes its files; the second read finds
         another thread that has got the same id.
         """
-        found = self._files.read(kernel_tids, calls)
-        gone = [tid for tid, raw in zip(kernel_tids, found, strict=True) if raw is None]
+        records = self._files.read(kernel_tids, calls)
+        gone = [tid for tid, raw in zip(kernel_tids, records, strict=True) if raw is None]
         if not gone:
-            return found
+            return records
         second = iter(self._files.read(gone, calls))
-        return [next(second) if raw is None else raw for raw in found]
+        return [next(second) if raw is None else raw for raw in records]
 
     def _task(self, raw: TaskRecord, before: KernelThread | None) -> KernelThread:
         raw_name = raw.name[: raw.name_size]
@@ -270,12 +275,12 @@ class KernelThreads:
         A thread sleeps in that call only if still_sleeps() is true afterwards.
         """
         wanted = {tid: self.kernel_tid(tid) for tid in tids}
-        found = {}
+        moments = {}
         for tid, raw in zip(wanted, self._with_calls(list(wanted.values())), strict=True):
             if raw is not None and (state := chr(raw.state)) not in "ZX":
                 call = _call(raw.call[: raw.call_size]) if raw.call_size else _REFUSED
-                found[tid] = ThreadMoment(state, call, (raw.ran_ns, raw.queued_ns, raw.runs))
-        return found
+                moments[tid] = ThreadMoment(state, call, (raw.ran_ns, raw.queued_ns, raw.runs))
+        return moments
 
     def _with_calls(self, kernel_tids: Sequence[int]) -> list[TaskRecord | None]:
         """Read the threads' files, with calls unless the kernel refuses them."""
@@ -324,8 +329,8 @@ class KernelThreads:
         """
         if self._same_ids:
             return tid
-        known = self._kernel_tids.get(tid, _NO_TID)
-        if known == _NO_TID or self._probe_own_tid(known) != tid:
+        own = self._kernel_tids.get(tid, _NO_TID)
+        if own == _NO_TID or self._probe_own_tid(own) != tid:
             self._own_tids.clear()
             self._kernel_tids.clear()
             with suppress(OSError):  # the process has ended
