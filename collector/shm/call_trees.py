@@ -115,38 +115,38 @@ class CallTrees:
         Raises:
             LocktopError: the file is damaged.
         """
-        at = int.from_bytes(self._memory.read(_ENDED_AT, 8), layout.BYTE_ORDER)
-        return self._of(at, lib.LT_CALLS_NODES_ENDED) if at else None
+        head_at = int.from_bytes(self._memory.read(_ENDED_AT, 8), layout.BYTE_ORDER)
+        return self._of(head_at, lib.LT_CALLS_NODES_ENDED) if head_at else None
 
-    def _of(self, at: int, max_nodes: int) -> RawCallTree | None:
+    def _of(self, head_at: int, max_nodes: int) -> RawCallTree | None:
         for attempt in range(_ATTEMPTS):
             seq = self._memory.retire_seq()
-            tree = self._copy(at, max_nodes, attempt == _ATTEMPTS - 1)
+            tree = self._copy(head_at, max_nodes, attempt == _ATTEMPTS - 1)
             if tree is not None and not seq & 1 and self._memory.retire_seq() == seq:
-                self._known[at] = tree
+                self._known[head_at] = tree
                 return tree
         return tree
 
-    def _copy(self, at: int, max_nodes: int, final: bool) -> RawCallTree | None:
+    def _copy(self, head_at: int, max_nodes: int, final: bool) -> RawCallTree | None:
         """Return the tree; None if a call ended meanwhile whose time would be missing.
 
         A ``final`` copy is returned as it is.
         """
-        head, before = self._frames(at)
-        known = self._known.get(at)
-        if known is not None and known.head == head:
-            return known._replace(now=max(self._now(), head.last))
-        array = GrowingArray(self._memory, at + _NODES_AT, _NODE_SIZE)
+        head, before = self._frames(head_at)
+        former = self._known.get(head_at)
+        if former is not None and former.head == head:
+            return former._replace(now=max(self._now(), head.last))
+        array = GrowingArray(self._memory, head_at + _NODES_AT, _NODE_SIZE)
         array.refresh()
         if array.count > max_nodes:
             raise self._memory.broken(f"{array.count} nodes in a call tree")
         begun = self._now()
         nodes = _NODE.each(array.copy())
-        _, after = self._frames(at)
+        _, after = self._frames(head_at)
         now = max(self._now(), head.last)
         still_open = 0
-        for one, other in zip(before, after, strict=False):
-            if one.begin != other.begin or one.index != other.index:
+        for call, other in zip(before, after, strict=False):
+            if call.begin != other.begin or call.index != other.index:
                 break
             still_open += 1
         if still_open < len(before) and not final:
@@ -156,8 +156,8 @@ class CallTrees:
                 return None
         return RawCallTree(head, nodes, after[:still_open], now)
 
-    def _frames(self, at: int) -> tuple[CallsHead, list[OpenCall]]:
-        head = _HEAD.at(self._memory.read(at, _HEAD.size))
+    def _frames(self, head_at: int) -> tuple[CallsHead, list[OpenCall]]:
+        head = _HEAD.at(self._memory.read(head_at, _HEAD.size))
         depth = min(head.depth, head.depth_room, lib.LT_CALLS_DEPTH_MAX + 1)
         if depth <= 1 or not head.frames:
             return head, []

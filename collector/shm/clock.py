@@ -55,8 +55,8 @@ class Clock:
     def with_wall_time(self) -> tuple[int, int]:
         """Return the ticks and the time since 1970 in nanoseconds, of the same moment."""
         # The kernel may suspend this thread between two readings, even for milliseconds.
-        found = [(time.time_ns(), self.now(), time.time_ns()) for _ in range(_READINGS)]
-        before_ns, ticks, after_ns = min(found, key=lambda one: abs(one[2] - one[0]))
+        readings = [(time.time_ns(), self.now(), time.time_ns()) for _ in range(_READINGS)]
+        before_ns, ticks, after_ns = min(readings, key=lambda reading: abs(reading[2] - reading[0]))
         return ticks, (before_ns + after_ns) // 2
 
     def ticks(self, seconds: float) -> int:

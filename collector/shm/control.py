@@ -74,9 +74,9 @@ class ControlPage:
 
     def put(self, field: str, value: int) -> None:
         """Write one field of struct lt_control."""
-        at = lib.LT_CONTROL_OFFSET + native.offset_of("struct lt_control", field)
+        offset = lib.LT_CONTROL_OFFSET + native.offset_of("struct lt_control", field)
         code = "=Q" if field in _WIDE else "=I"
-        os.pwrite(self._fd, struct.pack(code, value), at)
+        os.pwrite(self._fd, struct.pack(code, value), offset)
 
     def close(self) -> None:
         """Close the descriptor."""

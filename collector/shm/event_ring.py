@@ -91,8 +91,8 @@ def decode_newest(data: bytes, keep: int) -> tuple[list[RawEvent], int]:
     if len(sound) > keep * SIZE:
         newest = ffi.new("struct lt_record_end[]", keep)
         lib.lt_newest_records(ffi.from_buffer(sound), len(sound) // SIZE, newest, keep)
-        starts = sorted([SIZE * one.index for one in newest])
-        sound = b"".join([sound[at : at + SIZE] for at in starts])
+        starts = sorted([SIZE * record.index for record in newest])
+        sound = b"".join([sound[start : start + SIZE] for start in starts])
     return decode(sound)[0], damaged
 
 
@@ -105,7 +105,7 @@ def _sound(data: bytes) -> tuple[bytes, int]:
     """Return the sound records, and how many others there are."""
     if _are_sound(data):
         return data, 0
-    records = [data[at : at + SIZE] for at in range(0, len(data), SIZE)]
+    records = [data[start : start + SIZE] for start in range(0, len(data), SIZE)]
     sound = [record for record in records if _are_sound(record)]
     return b"".join(sound), len(records) - len(sound)
 
@@ -128,10 +128,10 @@ def waited(data: bytes, ticks: int) -> bytes:
         data: sound records and damaged ones; a whole number of them.
         ticks: at least 1.
     """
-    found = _new_uncleared("uint8_t[]", max(len(data), 1))
+    picked = _new_uncleared("uint8_t[]", max(len(data), 1))
     source = ffi.from_buffer("uint8_t[]", data)
-    count = lib.lt_long_waits(source, len(data) // SIZE, ticks, found, len(data) // SIZE)
-    return bytes(ffi.buffer(found, count * SIZE))
+    count = lib.lt_long_waits(source, len(data) // SIZE, ticks, picked, len(data) // SIZE)
+    return bytes(ffi.buffer(picked, count * SIZE))
 
 
 def split(data: bytes) -> tuple[bytes, bytes]:

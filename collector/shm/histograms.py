@@ -66,13 +66,13 @@ class LineSums:
 
     def of(self, lock: int, part: int) -> bytes:
         """Return the waits (``WAITS``) or holds (``HOLDS``) of a lock, see PackedHistogram."""
-        known = self._known.get((lock, part))
-        if known is None and lock < self._of_locks.count:
-            found = lib.lt_pick_histogram(
+        packed = self._known.get((lock, part))
+        if packed is None and lock < self._of_locks.count:
+            count = lib.lt_pick_histogram(
                 self._of_locks.lines, self._by_lock + lock, part, self._counts, self._buckets
             )
-            known = self._known[lock, part] = self._picked(found)
-        return known or b""
+            packed = self._known[lock, part] = self._picked(count)
+        return packed or b""
 
     def of_last_thread(self) -> bytes:
         """Return the waits in contention of the thread that was read last, in the same form."""

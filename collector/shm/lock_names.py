@@ -29,8 +29,8 @@ class ProgramLockNames:
         self._entries.refresh()
         data = self._entries.copy()
         names = {}
-        for at in range(0, len(data), layout.NAME.size):
-            entry = layout.NAME.at(data, at)
+        for start in range(0, len(data), layout.NAME.size):
+            entry = layout.NAME.at(data, start)
             if entry.seq & 1:  # the target changes the entry: the next scan reads the rest
                 changed = self._changed
                 former = self._names.get(entry.key)

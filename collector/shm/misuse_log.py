@@ -37,8 +37,10 @@ class MisuseLog:
             self._changed = changed
             self._entries.refresh()
             data = self._entries.copy()
-            found = [layout.MISUSE.at(data, at) for at in range(0, len(data), layout.MISUSE.size)]
-            self._known = _merged(found)
+            entries = [
+                layout.MISUSE.at(data, start) for start in range(0, len(data), layout.MISUSE.size)
+            ]
+            self._known = _merged(entries)
 
     @property
     def locks(self) -> frozenset[int]:
@@ -63,11 +65,11 @@ class MisuseLog:
 
 def _merged(entries: list[layout.MisuseRecord]) -> list[layout.MisuseRecord]:
     """Return one entry for each misuse: two threads may have made an entry each for the same."""
-    found: dict[tuple[int, int, int], layout.MisuseRecord] = {}
+    merged: dict[tuple[int, int, int], layout.MisuseRecord] = {}
     for entry in entries:
         if entry.kind not in _KINDS or not entry.count:
             continue
         key = entry.kind, entry.lock, entry.stack
-        first = found.get(key, entry._replace(count=0))
-        found[key] = first._replace(count=first.count + entry.count)
-    return sorted(found.values(), key=lambda entry: entry.first)
+        first = merged.get(key, entry._replace(count=0))
+        merged[key] = first._replace(count=first.count + entry.count)
+    return sorted(merged.values(), key=lambda entry: entry.first)

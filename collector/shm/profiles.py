@@ -75,26 +75,26 @@ class ProfileTable:
         if not self._entries.count:
             return ()
         first, second = bytes(self._entries.copy()), bytes(self._entries.copy())
-        found: list[SelfProfile] = []
+        profiles: list[SelfProfile] = []
         room = self._memory.max_bytes  # no two profiles have the same counts
         for index in range(self._entries.count):
-            at = index * layout.PROFILE.size
-            entry, again = layout.PROFILE.at(first, at), layout.PROFILE.at(second, at)
+            offset = index * layout.PROFILE.size
+            entry, again = layout.PROFILE.at(first, offset), layout.PROFILE.at(second, offset)
             if entry.seq != again.seq or entry.seq & 1 or entry.state not in _STATES:
                 continue
             if 8 * entry.bucket_count > room:
                 continue
             room -= 8 * entry.bucket_count
-            left = MAX_ALL_BUCKETS - sum(len(one.buckets) for one in found)
+            left = MAX_ALL_BUCKETS - sum(len(profile.buckets) for profile in profiles)
             profile = self._profile(index, again, second, now, left)
             if profile is not None and self._is_same(index, again):
-                found.append(profile)
-        return tuple(found)
+                profiles.append(profile)
+        return tuple(profiles)
 
     def _is_same(self, index: int, entry: layout.ProfileRecord) -> bool:
         """Tell whether the entry still is of this profile, so that the counts are its own."""
-        at = next(islice(self._entries.offsets(), index, None))
-        now = layout.PROFILE.at(self._memory.read(at, layout.PROFILE.size))
+        offset = next(islice(self._entries.offsets(), index, None))
+        now = layout.PROFILE.at(self._memory.read(offset, layout.PROFILE.size))
         if now.seq == entry.seq:
             return True
         self._known.pop(index, None)
@@ -142,19 +142,19 @@ class ProfileTable:
         """Return the regions of a profile; () if one is damaged."""
         if entry.region_count > lib.LT_PROFILE_REGIONS:
             return ()
-        at = index * layout.PROFILE.size + layout.PROFILE_REGIONS_AT
+        start = index * layout.PROFILE.size + layout.PROFILE_REGIONS_AT
         size = layout.PROFILE_REGION.size
-        raw = [layout.PROFILE_REGION.at(data, at + i * size) for i in range(entry.region_count)]
-        if any(not one.size or one.start + one.size > _END_OF_ADDRESSES for one in raw):
+        raw = [layout.PROFILE_REGION.at(data, start + i * size) for i in range(entry.region_count)]
+        if any(not region.size or region.start + region.size > _END_OF_ADDRESSES for region in raw):
             return ()
         return tuple(
             ProfileRegion(
-                start=one.start,
-                size=one.size,
-                module=clean(one.module.partition(b"\0")[0]),
-                offset=one.offset,
+                start=region.start,
+                size=region.size,
+                module=clean(region.module.partition(b"\0")[0]),
+                offset=region.offset,
             )
-            for one in raw
+            for region in raw
         )
 
     def _buckets(
@@ -166,9 +166,9 @@ class ProfileTable:
         max_buckets: int,
     ) -> _Buckets:
         key = entry.seq, entry.samples, entry.counts, max_buckets
-        known = self._known.get(index)
-        if known is not None and known.key == key:
-            return known.buckets
+        former = self._known.get(index)
+        if former is not None and former.key == key:
+            return former.buckets
         data = self._memory.read(entry.counts, entry.bucket_count * 8)
         picked = ffi.new("struct lt_bucket[]", min(entry.bucket_count, max_buckets))
         left_out = ffi.new("uint32_t *")
@@ -188,14 +188,14 @@ def _addressed(
     bucket_size: int,
 ) -> tuple[ProfileBucket, ...]:
     """Return buckets with their addresses. ``sizes``: the number of buckets of each region."""
-    found, at, first = [], 0, 0
+    buckets, region, first = [], 0, 0
     for row in rows:
-        while row.index >= first + sizes[at]:
-            first += sizes[at]
-            at += 1
-        address = regions[at].start + (row.index - first) * bucket_size
-        found.append(ProfileBucket(address=address, count=row.count))
-    return tuple(found)
+        while row.index >= first + sizes[region]:
+            first += sizes[region]
+            region += 1
+        address = regions[region].start + (row.index - first) * bucket_size
+        buckets.append(ProfileBucket(address=address, count=row.count))
+    return tuple(buckets)
 
 
 def with_functions(

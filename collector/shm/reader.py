@@ -312,48 +312,49 @@ class Reader:
 
     def _raw_thread(self, table_sums: TableSums, index: int) -> RawThread:
         """Return the thread that was read last."""
-        at, block = self._offsets[index], layout.THREAD.at(table_sums.block)
+        offset, block = self._offsets[index], layout.THREAD.at(table_sums.block)
         wait = table_sums.wait()
         held: tuple[HeldRecord, ...] = ()
         # A thread that has not seen the present epoch may have missed releases.
         if block.held_top and (wait or block.mode >> 8 == self._mode >> 8):
-            held = self._held(block, at, table_sums.block)
-            if wait is not None and not self._is_still(wait, block, at):
+            held = self._held(block, offset, table_sums.block)
+            if wait is not None and not self._is_still(wait, block, offset):
                 wait = None
         *sums, _, left_out, use_count = table_sums.thread_sums()
-        made = _PackedThread(
+        thread = _PackedThread(
             index=index,
-            offset=at,
+            offset=offset,
             block=block,
             wait=wait,
             held=held,
             now=int(table_sums.args.now),
             acquisitions=sum(_of_contention(sums[:_KINDS])),
             contended=sum(_of_contention(sums[_KINDS : 2 * _KINDS])),
-            wait_ticks=tuple(one for one in enumerate(sums[2 * _KINDS :]) if one[1]),
+            wait_ticks=tuple(pair for pair in enumerate(sums[2 * _KINDS :]) if pair[1]),
             use_count=use_count,
             use_bytes=table_sums.uses(use_count),
             wait_lengths=table_sums.waits(),
             waits_left_out=left_out,
         )
-        if made.wait_lengths is None:
-            _keep_histogram(made, self._raws[index])
-        return made
+        if thread.wait_lengths is None:
+            _keep_histogram(thread, self._raws[index])
+        return thread
 
-    def _is_still(self, wait: WaitBlock, block: ThreadBlock, at: int) -> bool:
+    def _is_still(self, wait: WaitBlock, block: ThreadBlock, offset: int) -> bool:
         """Tell whether the thread was in this wait until its held list was copied. A long held list
         lies elsewhere, and was copied later than the block."""
-        if 0 <= block.held - at < layout.THREAD.size:
+        if 0 <= block.held - offset < layout.THREAD.size:
             return True
         return (
-            int.from_bytes(self._memory.read(at + layout.WAIT_AT, 4), layout.BYTE_ORDER) == wait.seq
+            int.from_bytes(self._memory.read(offset + layout.WAIT_AT, 4), layout.BYTE_ORDER)
+            == wait.seq
         )
 
-    def _held(self, block: ThreadBlock, at: int, data: memoryview) -> tuple[HeldRecord, ...]:
+    def _held(self, block: ThreadBlock, offset: int, data: memoryview) -> tuple[HeldRecord, ...]:
         count = min(min(block.held_top, block.held_size) // layout.HELD.size, _MAX_HELD)
         if not count or not block.held:
             return ()
-        start = block.held - at
+        start = block.held - offset
         if (
             not 0 <= start <= layout.THREAD.size - count * layout.HELD.size
         ):  # moved to a larger list
@@ -445,20 +446,20 @@ def _fill_in_lock_ids(threads: list[RawThread]) -> None:
     would not do. Without an entry in the table nothing shows that another thread released the lock.
     """
     late = [
-        at
-        for at, thread in enumerate(threads)
+        index
+        for index, thread in enumerate(threads)
         if thread.held and any(not entry.lock for entry in thread.held)
     ]
     if not late:
         return
     seen = {(wait.key, wait.holder): wait.lock for thread in threads if (wait := thread.wait)}
-    for at in late:
-        thread = threads[at]
+    for index in late:
+        thread = threads[index]
         named = [
             entry._replace(lock=entry.lock or seen.get((entry.key, thread.block.tid), 0))
             for entry in thread.held
         ]
-        threads[at] = replace(thread, held=tuple(named))
+        threads[index] = replace(thread, held=tuple(named))
 
 
 def _unrecorded_waits(thread: RawThread) -> bytes:

@@ -35,17 +35,17 @@ class RetiredSites:
 
     def of(self, row: LockRow) -> PackedSites:
         """Return the call sites at a lock. Raises LocktopError for a damaged file."""
-        known = self._known.get(row.lock)
-        if known is None or known[0] != row.sites:
-            known = self._known[row.lock] = (row.sites, self._walk(row))
-        return known[1]
+        entry = self._known.get(row.lock)
+        if entry is None or entry[0] != row.sites:
+            entry = self._known[row.lock] = (row.sites, self._walk(row))
+        return entry[1]
 
     def _walk(self, row: LockRow) -> PackedSites:
-        sums, charges, at = [], [], row.sites
+        sums, charges, offset = [], [], row.sites
         for _ in range(_MAX_SITES):
-            if not at:
+            if not offset:
                 break
-            site = layout.RETIRED_SITE.at(self._memory.read(at, layout.RETIRED_SITE.size))
+            site = layout.RETIRED_SITE.at(self._memory.read(offset, layout.RETIRED_SITE.size))
             sums.append(
                 layout.SITE_SUM.pack(
                     SiteSum(
@@ -67,5 +67,5 @@ class RetiredSites:
                         )
                     )
                 )
-            at = site.next
+            offset = site.next
         return PackedSites(sums=b"".join(sums), charges=b"".join(charges))

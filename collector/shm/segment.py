@@ -118,9 +118,9 @@ class SharedMemory:
 class GrowingArray:
     """A struct lt_array of the file, copied into one buffer that is used again."""
 
-    def __init__(self, memory: SharedMemory, at: int, element_size: int) -> None:
+    def __init__(self, memory: SharedMemory, start: int, element_size: int) -> None:
         self._memory = memory
-        self._at = at
+        self._at = start
         self._element_size = element_size
         self.count = 0
         self.data = bytearray()
@@ -158,11 +158,11 @@ class GrowingArray:
         """Copy all elements and return them. The next copy overwrites the returned view."""
         if len(self.data) < self.count * self._element_size:
             self.data = bytearray(max(self.count * self._element_size, len(self.data) * 3 // 2))
-        view, at = memoryview(self.data), 0
+        view, end = memoryview(self.data), 0
         for offset, size in self._chunks:
-            self._memory.read_into(view[at : at + size], offset)
-            at += size
-        return view[:at]
+            self._memory.read_into(view[end : end + size], offset)
+            end += size
+        return view[:end]
 
     def offsets(self) -> Iterator[int]:
         """Yield the offset of each element in the file."""

@@ -93,9 +93,9 @@ def parts(batch: SlotBatch, count: int) -> Iterator[SlotBatch]:
         yield packed(batch)
         return
     data, size = slots(batch), count * event_ring.SIZE
-    for at in range(0, len(data), size):
-        part = packed(with_records(batch, data[at : at + size]))
-        yield part if at else replace(part, lost=batch.lost)
+    for start in range(0, len(data), size):
+        part = packed(with_records(batch, data[start : start + size]))
+        yield part if start else replace(part, lost=batch.lost)
 
 
 def joined(before: SlotBatch | None, later: SlotBatch, max_bytes: int) -> SlotBatch:
@@ -165,15 +165,15 @@ def decode_marks(batch: SlotBatch, from_ns: int, to_ns: int) -> list[MarkRecord]
         return []
     ns_per_tick = _NS / batch.hz
     texts: dict[bytes, str] = {}
-    found = []
+    marks = []
     whole = batch.marks[: batch.mark_count * event_ring.SIZE]
     for raw in event_ring.decode_marks(whole)[0]:
         time_ns = batch.time_ns - round((batch.ticks - raw.start) * ns_per_tick)
         if from_ns <= time_ns < to_ns:
             if raw.text not in texts:
                 texts[raw.text] = clean(raw.text)
-            found.append(MarkRecord(tid=raw.tid, time_ns=time_ns, text=texts[raw.text]))
-    return found
+            marks.append(MarkRecord(tid=raw.tid, time_ns=time_ns, text=texts[raw.text]))
+    return marks
 
 
 def _pick_span(batch: SlotBatch, from_ns: int, to_ns: int) -> SlotBatch:
@@ -181,15 +181,15 @@ def _pick_span(batch: SlotBatch, from_ns: int, to_ns: int) -> SlotBatch:
     if not 1 <= batch.hz <= 1e12:
         return with_records(batch, b"")
     data = slots(batch)
-    found = _new_uncleared("uint8_t[]", max(len(data), 1))
+    picked = _new_uncleared("uint8_t[]", max(len(data), 1))
     count = lib.lt_pick_span(
         ffi.from_buffer("uint8_t[]", data),
         len(data) // event_ring.SIZE,
         _ticks_at(batch, from_ns, -_MARGIN),
         _ticks_at(batch, to_ns, _MARGIN),
-        found,
+        picked,
     )
-    return with_records(batch, bytes(ffi.buffer(found, count * event_ring.SIZE)))
+    return with_records(batch, bytes(ffi.buffer(picked, count * event_ring.SIZE)))
 
 
 def _ticks_at(batch: SlotBatch, time_ns: int, margin: int) -> int:

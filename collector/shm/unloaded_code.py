@@ -23,8 +23,12 @@ class UnloadedCode:
         count = layout.UNLOADED.at(data).count
         ranges = layout.CODE_RANGE.each(data[layout.UNLOADED_RANGES_AT :])
         self._ranges = ranges[:count]
-        self._is_complete = count <= _MAX_RANGES and all(one.end for one in self._ranges)
+        self._is_complete = count <= _MAX_RANGES and all(
+            code_range.end for code_range in self._ranges
+        )
 
     def may_have_had(self, address: int) -> bool:
         """Return whether unloaded code may have been at an address."""
-        return not self._is_complete or any(one.start <= address < one.end for one in self._ranges)
+        return not self._is_complete or any(
+            code_range.start <= address < code_range.end for code_range in self._ranges
+        )
