@@ -10,22 +10,22 @@ Figure = TypeVar("Figure", int, float)
 
 def total(figures: Iterable[Figure | None]) -> Figure | None:
     """Return the sum of ``figures``, None if one of them was not measured."""
-    found: Figure = 0
+    result: Figure = 0
     for figure in figures:
         if figure is None:
             return None
-        found += figure
-    return found
+        result += figure
+    return result
 
 
 def longest(times_s: Iterable[float | None]) -> float | None:
     """Return the largest of ``times_s``, None if one of them was not measured."""
-    found = 0.0
+    result = 0.0
     for time_s in times_s:
         if time_s is None:
             return None
-        found = max(found, time_s)
-    return found
+        result = max(result, time_s)
+    return result
 
 
 def grown(before: Figure | None, now: Figure | None) -> Figure | None:

@@ -115,12 +115,12 @@ class LockClass(_LazySums, frozen=True, dict=True):
         """The sums of the rates."""
         rates = [lock.rates for lock in self.members]
         return LockRates(
-            acquisitions=total(one.acquisitions for one in rates),
-            contended=total(one.contended for one in rates),
-            wait=sum(one.wait for one in rates),
-            hold=total(one.hold for one in rates),
-            signals=total(one.signals for one in rates),
-            unheld=total(one.unheld for one in rates),
+            acquisitions=total(figures.acquisitions for figures in rates),
+            contended=total(figures.contended for figures in rates),
+            wait=sum(figures.wait for figures in rates),
+            hold=total(figures.hold for figures in rates),
+            signals=total(figures.signals for figures in rates),
+            unheld=total(figures.unheld for figures in rates),
         )
 
     @cached_property
@@ -192,7 +192,7 @@ class ThreadGroup(Struct, frozen=True, dict=True):  # dict: for the cached prope
     @cached_property
     def time(self) -> TimeSplit | None:
         """The mean of where the time of the threads went, None where that is not known."""
-        return TimeSplit.mean([one.time for one in self.threads if one.time is not None])
+        return TimeSplit.mean([thread.time for thread in self.threads if thread.time is not None])
 
     @property
     def wait(self) -> Wait | None:

@@ -78,11 +78,11 @@ class Histogram:
         """
         totals = list(accumulate(self.counts))
         rank = max(-(-percent * (totals[-1] + self.left_out) // 100), 1)
-        at = bisect_left(totals, rank)  # if all that were left out were long
+        index = bisect_left(totals, rank)  # if all that were left out were long
         lowest = rank - self.left_out  # if all of them were short
-        if lowest < 1 or at == len(totals) or at != bisect_left(totals, lowest):
+        if lowest < 1 or index == len(totals) or index != bisect_left(totals, lowest):
             return None
-        bucket = self.buckets[at]
+        bucket = self.buckets[index]
         return math.sqrt(lower_ticks(bucket) * lower_ticks(bucket + 1)) / self.hz
 
     def since(self, before: Histogram | None) -> Histogram | None:
@@ -160,23 +160,23 @@ else:
 
 def percentile_s(histogram: Histogram | None, percent: int, max_s: float | None) -> float | None:
     """Return Histogram.percentile_s(), but at most ``max_s``; None without a histogram."""
-    found = histogram.percentile_s(percent) if histogram is not None else None
-    return found if found is None or max_s is None else min(found, max_s)
+    length_s = histogram.percentile_s(percent) if histogram is not None else None
+    return length_s if length_s is None or max_s is None else min(length_s, max_s)
 
 
 def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
     """Return the sum of the histograms of one process; None if there are none."""
-    found = [one for one in histograms if one is not None]
-    if len(found) < 2:
-        return found[0] if found else None
-    return _of_counts(_counts(found), found[0].hz, sum(one.left_out for one in found))
+    parts = [histogram for histogram in histograms if histogram is not None]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return _of_counts(_counts(parts), parts[0].hz, sum(part.left_out for part in parts))
 
 
 def _counts(histograms: Iterable[Histogram]) -> list[int]:
     """Return the sum of the counts of each bucket. In a list, that takes half the time."""
     counts = [0] * BUCKETS
-    for one in histograms:
-        for bucket, count in zip(one.buckets, one.counts, strict=True):
+    for histogram in histograms:
+        for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
             counts[bucket] += count
     return counts
 

@@ -143,28 +143,28 @@ else:
 
 def blamed_sites(blame: Sequence[Blame]) -> Set[int]:
     """Return the call sites of a lock's blame."""
-    return blame.sites if isinstance(blame, LazyBlame) else {one.site for one in blame}
+    return blame.sites if isinstance(blame, LazyBlame) else {charge.site for charge in blame}
 
 
 def further_locks(blame: Sequence[Blame]) -> Set[int]:
     """Return the ids of the locks that the holders of a lock waited for meanwhile; 0 for none."""
     if isinstance(blame, LazyBlame):
         return blame.further_locks
-    return {one.through for one in blame}
+    return {charge.through for charge in blame}
 
 
 def unheld_s(blame: Sequence[Blame]) -> float:
     """Return the seconds of a lock's blame that are charged to no known holder."""
     if isinstance(blame, LazyBlame):
         return blame.unheld_s
-    return sum([one.wait_s for one in blame if one.is_unheld])
+    return sum([charge.wait_s for charge in blame if charge.is_unheld])
 
 
 def behind_s(blame: Sequence[Blame]) -> float:
     """Return the seconds of a lock's blame that are charged to known holders."""
     if isinstance(blame, LazyBlame):
         return blame.behind_s
-    return sum([one.wait_s for one in blame if not one.is_unheld])
+    return sum([charge.wait_s for charge in blame if not charge.is_unheld])
 
 
 class LockRates(Struct, frozen=True, gc=False):

@@ -127,7 +127,7 @@ class Contents(Struct):
     @property
     def deadlocked(self) -> frozenset[int]:
         """The ids of the locks in a deadlock."""
-        return frozenset(edge.waits_for for found in self.deadlocks for edge in found.cycle)
+        return frozenset(edge.waits_for for deadlock in self.deadlocks for edge in deadlock.cycle)
 
     def stack_ids(self) -> set[int]:
         """Return the ids of all stacks that the contents refer to."""
@@ -142,11 +142,13 @@ class Contents(Struct):
             lock.holder_activity.stack for lock in self.locks if lock.holder_activity is not None
         )
         ids.update(event.stack for event in self.events)
-        ids.update(edge.stack for found in self.deadlocks for edge in found.cycle)
+        ids.update(edge.stack for deadlock in self.deadlocks for edge in deadlock.cycle)
         ids.update(misuse.stack for misuse in self.misuses)
         ids.update(edge.stack for edge in self._order_edges())
         ids.update(wait.stack for wait in self.unobserved_waits)
-        ids.update(one.stack for lock in self.locks if lock.inside for one in lock.inside.stacks)
+        ids.update(
+            entry.stack for lock in self.locks if lock.inside for entry in lock.inside.stacks
+        )
         ids.update(taker.stack for taker in self._unit_takers())
         ids.update(node.function for tree in self.calls for node in tree.nodes)
         ids.discard(0)
@@ -158,9 +160,11 @@ class Contents(Struct):
         sites.update(thread.waiting_for.site for thread in self.threads if thread.waiting_for)
         sites.update(*[blamed_sites(lock.blame) for lock in self.locks if lock.blame])
         sites.update(event.site for event in self.events)
-        sites.update(edge.site for found in self.deadlocks for edge in found.cycle)
+        sites.update(edge.site for deadlock in self.deadlocks for edge in deadlock.cycle)
         sites.update(edge.site for edge in self._order_edges())
-        sites.update(one.site for lock in self.locks if lock.inside for one in lock.inside.stacks)
+        sites.update(
+            entry.site for lock in self.locks if lock.inside for entry in lock.inside.stacks
+        )
         sites.update(taker.site for taker in self._unit_takers())
         sites.discard(0)
         return sites
