@@ -143,11 +143,11 @@ def branches(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
     return _waited(snapshot, weight)
 
 
-def tree(found: Iterable[Branch]) -> Node:
+def tree(branches: Iterable[Branch]) -> Node:
     """Return the root of a tree: a node without a function, whose children are the entry functions
     of the threads."""
     root = _NodeSum(Step(""))
-    for branch in found:
+    for branch in branches:
         node, above = root, root
         node.add(branch.value, branch.idle)
         for call in branch.calls:
@@ -160,32 +160,32 @@ def tree(found: Iterable[Branch]) -> Node:
     return root.frozen()
 
 
-def butterfly(found: Iterable[Branch], step: Step) -> Butterfly:
+def butterfly(branches: Iterable[Branch], step: Step) -> Butterfly:
     """Return ``step`` with its callers and callees."""
     sums = _ButterflySum(step)
-    for branch in found:
+    for branch in branches:
         sums.add(branch)
     return sums.frozen()
 
 
-def butterflies(found: Iterable[Branch]) -> dict[Step, Butterfly]:
+def butterflies(branches: Iterable[Branch]) -> dict[Step, Butterfly]:
     """Return the butterfly of every function, lock and thread."""
     sums: dict[Step, _ButterflySum] = {}
-    for branch in found:
+    for branch in branches:
         for step in dict.fromkeys(call.step for call in branch.calls):
             sums.setdefault(step, _ButterflySum(step)).add(branch)
-    return {step: one.frozen() for step, one in sums.items()}
+    return {step: butterfly_sum.frozen() for step, butterfly_sum in sums.items()}
 
 
 def steps(root: Node) -> set[Step]:
     """Return every function, lock and thread of a tree."""
-    found: set[Step] = set()
+    found_steps: set[Step] = set()
     pending = list(root.children)
     while pending:
         node = pending.pop()
-        found.add(node.step)
+        found_steps.add(node.step)
         pending += node.children
-    return found
+    return found_steps
 
 
 # ---- from a snapshot to branches ----
@@ -193,17 +193,17 @@ def steps(root: Node) -> set[Step]:
 
 def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
     calls: dict[int, tuple[StackCall, ...]] = {}
-    known: dict[int, StackCall] = {}
+    known_calls: dict[int, StackCall] = {}
     ends = _ends(snapshot)
     for lock in snapshot.locks:
         end = ends[lock.id]
         for entry in lock.wait_stacks:
             if weight == WAIT and divided_waits.is_divided(entry):
-                yield from _divided(snapshot, entry, end, known)
+                yield from _divided(snapshot, entry, end, known_calls)
                 continue
             value = entry.wait_s if weight == WAIT else entry.count
             if entry.stack not in calls:
-                calls[entry.stack] = _calls(snapshot.stacks.get(entry.stack, ()), known)
+                calls[entry.stack] = _calls(snapshot.stacks.get(entry.stack, ()), known_calls)
             if value > 0:
                 yield Branch((*calls[entry.stack], end), value, entry.idle)
         left = _without_stack(lock, lock.wait_stacks, weight)
@@ -212,7 +212,7 @@ def _waited(snapshot: Snapshot, weight: str) -> Iterator[Branch]:
 
 
 def _divided(
-    snapshot: Snapshot, entry: WaitStack, end: StackCall, known: dict[int, StackCall]
+    snapshot: Snapshot, entry: WaitStack, end: StackCall, known_calls: dict[int, StackCall]
 ) -> Iterator[Branch]:
     """Yield a branch for each part of the waits from one native stack.
 
@@ -221,7 +221,7 @@ def _divided(
     """
     parts = divided_waits.parts(entry)
     frames = [snapshot.stacks.get(part.stack, ()) for part in parts]
-    stacks = [_calls(stack, known) for stack in frames]
+    stacks = [_calls(stack, known_calls) for stack in frames]
     exact = min(_native_callers(stack) for stack in frames)
     exact = min(exact, _common([[call.step for call in calls] for calls in stacks]))
     for part, calls in zip(parts, stacks, strict=True):
@@ -241,13 +241,13 @@ def _common(stacks: Sequence[Sequence[Step]]) -> int:
     return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
-def _without_stack(lock: Lock, known: Iterable[WaitStack], weight: str) -> float:
+def _without_stack(lock: Lock, stacks: Iterable[WaitStack], weight: str) -> float:
     """Return the part of a lock's wait that has no known stack."""
     if weight == WAIT:
-        whole, found = lock.wait_s, sum(entry.wait_s for entry in known)
+        whole, covered = lock.wait_s, sum(entry.wait_s for entry in stacks)
     else:
-        whole, found = float(lock.contended), float(sum(entry.count for entry in known))
-    return whole - found if whole - found > whole * _MIN_WITHOUT_STACK else 0.0
+        whole, covered = float(lock.contended), float(sum(entry.count for entry in stacks))
+    return whole - covered if whole - covered > whole * _MIN_WITHOUT_STACK else 0.0
 
 
 def _blamed(snapshot: Snapshot) -> Iterator[Branch]:
@@ -274,14 +274,14 @@ def calls_of(frames: tuple[Frame, ...]) -> tuple[StackCall, ...]:
     return _calls(frames, {}) if frames else ()
 
 
-def _calls(frames: tuple[Frame, ...], known: dict[int, StackCall]) -> tuple[StackCall, ...]:
-    """Return the frames of a stack, the outermost first. ``known``: the frames of other stacks by
-    their identity, because stacks share most of their frames."""
+def _calls(frames: tuple[Frame, ...], known_calls: dict[int, StackCall]) -> tuple[StackCall, ...]:
+    """Return the frames of a stack, the outermost first. ``known_calls``: the frames of other
+    stacks by their identity, because stacks share most of their frames."""
     calls = []
     for frame in reversed(frames):
-        call = known.get(id(frame))
+        call = known_calls.get(id(frame))
         if call is None:
-            call = known[id(frame)] = _call(frame)
+            call = known_calls[id(frame)] = _call(frame)
         calls.append(call)
     return tuple(calls) or (StackCall(NO_STACK),)
 
@@ -353,10 +353,10 @@ class _NodeSum(Struct):
             self.locations[call.location] = self.locations.get(call.location, 0.0) + value
 
     def child(self, step: Step) -> _NodeSum:
-        found = self.children.get(step)
-        if found is None:
-            found = self.children[step] = _NodeSum(step)
-        return found
+        sum_of_step = self.children.get(step)
+        if sum_of_step is None:
+            sum_of_step = self.children[step] = _NodeSum(step)
+        return sum_of_step
 
     def location(self) -> SourceLine | None:
         """Return the line with the most of the value."""
@@ -406,11 +406,13 @@ class _ButterflySum:
     def add(self, branch: Branch) -> None:
         """Add one stack, once for each caller and each callee in the stack."""
         step, calls = self._middle.step, branch.calls
-        mine = [at for at, call in enumerate(calls) if call.step == step]
+        mine = [index for index, call in enumerate(calls) if call.step == step]
         if not mine:
             return
-        above = {calls[at - 1].step: calls[at - 1] for at in mine if at}
-        below = {calls[at + 1].step: calls[at + 1] for at in mine if at + 1 < len(calls)}
+        above = {calls[index - 1].step: calls[index - 1] for index in mine if index}
+        below = {
+            calls[index + 1].step: calls[index + 1] for index in mine if index + 1 < len(calls)
+        }
         self._middle.add(branch.value, branch.idle)
         self._middle.add_location(calls[mine[-1]], branch.value)
         # A lock has all parts of a divided wait.
@@ -418,8 +420,8 @@ class _ButterflySum:
         is_end = mine[-1] == len(calls) - 1 and step.kind is StepKind.FUNCTION
         if is_end or any(other.kind is StepKind.LOCK for other in below):
             self._middle.add_own(branch.value, branch.idle)
-        for sums, found in ((self._callers, above), (self._callees, below)):
-            for other, call in found.items():
+        for sums, calls_by_step in ((self._callers, above), (self._callees, below)):
+            for other, call in calls_by_step.items():
                 wing = sums.setdefault(other, _NodeSum(other))
                 wing.add(branch.value, branch.idle)
                 wing.add_location(call, branch.value)
@@ -443,7 +445,7 @@ class _ButterflySum:
 
 def _wings(sums: Mapping[Step, _NodeSum]) -> tuple[Wing, ...]:
     wings = [
-        Wing(one.step, one.value, one.idle, one.location(), one.inlined, one.estimate)
-        for one in sums.values()
+        Wing(wing.step, wing.value, wing.idle, wing.location(), wing.inlined, wing.estimate)
+        for wing in sums.values()
     ]
     return tuple(sorted(wings, key=most_first))

@@ -66,9 +66,11 @@ def difference(before: Snapshot, after: Snapshot) -> DifferenceNode:
         before: the waits of the first span, see analysis/span_snapshot.py.
         after: those of the second one.
     """
-    one, other = _Trees.of(before), _Trees.of(after)
+    former, other = _Trees.of(before), _Trees.of(after)
     return _joined(
-        Step(""), (one.wait, one.count, one.span_s), (other.wait, other.count, other.span_s)
+        Step(""),
+        (former.wait, former.count, former.span_s),
+        (other.wait, other.count, other.span_s),
     )
 
 
@@ -81,12 +83,17 @@ def _joined(step: Step, before: _Pair, after: _Pair, depth: int = 0) -> Differen
     if depth >= MAX_DEPTH:
         below = []
     children = []
-    for one in dict.fromkeys(step for nodes in below for step in nodes):
-        nodes = [found.get(one) for found in below]
+    for child_step in dict.fromkeys(step for nodes in below for step in nodes):
+        nodes = [children_of_tree.get(child_step) for children_of_tree in below]
         children.append(
-            _joined(one, (nodes[0], nodes[1], before[2]), (nodes[2], nodes[3], after[2]), depth + 1)
+            _joined(
+                child_step,
+                (nodes[0], nodes[1], before[2]),
+                (nodes[2], nodes[3], after[2]),
+                depth + 1,
+            )
         )
-    located = next((one for one in (after[0], before[0]) if one is not None), None)
+    located = next((node for node in (after[0], before[0]) if node is not None), None)
     return DifferenceNode(
         step=step,
         location=located.location if located is not None else None,

@@ -73,11 +73,11 @@ class CallsProfile:
     def tree(self, weight: str) -> Node:
         """See Profile. By OWN the tree is a list of functions: there are no callees."""
         if weight == OWN:
-            found = [
-                Node(one.step, one.own_s, one.own_s, location=one.location)
-                for one in functions(self.calls.root)
+            nodes = [
+                Node(entry.step, entry.own_s, entry.own_s, location=entry.location)
+                for entry in functions(self.calls.root)
             ]
-            return Node(Step(""), sum(node.value for node in found), children=tuple(found))
+            return Node(Step(""), sum(node.value for node in nodes), children=tuple(nodes))
         return _tree(self.calls.root, weight)
 
     def butterfly(self, weight: str, step: Step) -> Butterfly:
@@ -96,21 +96,21 @@ class CallsProfile:
                 if caller is not None:
                     callers[caller.step] = callers.get(caller.step, 0.0) + figure
             if caller is not None and caller.step == step:
-                known = callees.get(node.step)
-                figure += known.value if known is not None else 0.0
+                wing = callees.get(node.step)
+                figure += wing.value if wing is not None else 0.0
                 callees[node.step] = Wing(node.step, figure, location=node.location)
         return Butterfly(
             step,
             value,
             own,
             location=location,
-            callers=_sorted(Wing(one, figure) for one, figure in callers.items()),
+            callers=_sorted(Wing(caller_step, figure) for caller_step, figure in callers.items()),
             callees=_sorted(iter(callees.values())),
         )
 
     def butterflies(self, weight: str) -> Mapping[Step, Butterfly]:
         """See Profile."""
-        steps = [one.step for one in functions(self.calls.root)]
+        steps = [entry.step for entry in functions(self.calls.root)]
         return {step: self.butterfly(weight, step) for step in steps}
 
     def notes(self, weight: str) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def _tree(root: CallSum, weight: str) -> Node:
         order += node.children.values()
     done: dict[int, Node] = {}
     for node in reversed(order):
-        children = sorted((done[id(one)] for one in node.children.values()), key=most_first)
+        children = sorted((done[id(child)] for child in node.children.values()), key=most_first)
         own = _own(node, weight)
         if node is root or weight == COUNT:
             value = own + sum(child.value for child in children)

@@ -137,7 +137,7 @@ def _less(figure: int, before: int) -> int:
 
 def _added(snapshot: Snapshot, trees: Iterable[CallTree]) -> CallSum:
     root = CallSum(Step(""))
-    known: dict[int, Step] = {}
+    known_steps: dict[int, Step] = {}
     for tree in trees:
         sums: list[CallSum | None] = []
         for index, node in enumerate(tree.nodes):
@@ -149,14 +149,14 @@ def _added(snapshot: Snapshot, trees: Iterable[CallTree]) -> CallSum:
                 sums.append(None)
                 continue
             frame = _frame(snapshot, node.function)
-            step = known.get(node.function)
+            step = known_steps.get(node.function)
             if step is None:
-                step = known[node.function] = _step(frame)
-            found = above.children.get(step)
-            if found is None:
-                found = above.children[step] = CallSum(step, _location(frame))
-            found.add(node)
-            sums.append(found)
+                step = known_steps[node.function] = _step(frame)
+            call_sum = above.children.get(step)
+            if call_sum is None:
+                call_sum = above.children[step] = CallSum(step, _location(frame))
+            call_sum.add(node)
+            sums.append(call_sum)
     return root
 
 
@@ -216,25 +216,30 @@ def contexts(root: CallSum) -> Iterator[Context]:
 
 def _ordered(node: CallSum) -> list[CallSum]:
     """Return the callees, the last one first: the largest total comes first."""
-    return sorted(node.children.values(), key=lambda one: (one.total_s, one.count, one.step))
+    return sorted(
+        node.children.values(), key=lambda child: (child.total_s, child.count, child.step)
+    )
 
 
 def functions(root: CallSum) -> list[FunctionSum]:
     """Return all functions; the one with the largest own time first."""
-    found: dict[Step, FunctionSum] = {}
+    sums: dict[Step, FunctionSum] = {}
     for context in contexts(root):
         node = context.node
-        one = found.get(node.step)
-        if one is None:
-            one = found[node.step] = FunctionSum(node.step, node.location)
-        one.count += node.count
-        one.own_s += node.own_s
-        one.short_count += node.short_count
-        one.active = one.active or node.active
+        function_sum = sums.get(node.step)
+        if function_sum is None:
+            function_sum = sums[node.step] = FunctionSum(node.step, node.location)
+        function_sum.count += node.count
+        function_sum.own_s += node.own_s
+        function_sum.short_count += node.short_count
+        function_sum.active = function_sum.active or node.active
         if not context.is_nested:
-            one.total_s += node.total_s
-            one.wait_s += node.wait_s
-    return sorted(found.values(), key=lambda one: (-one.own_s, -one.count, one.step))
+            function_sum.total_s += node.total_s
+            function_sum.wait_s += node.wait_s
+    return sorted(
+        sums.values(),
+        key=lambda function_sum: (-function_sum.own_s, -function_sum.count, function_sum.step),
+    )
 
 
 def names_of(snapshot: Snapshot) -> Mapping[int, str]:

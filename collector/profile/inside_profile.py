@@ -72,8 +72,10 @@ class InsideLockProfile:
 
     def _weighed(self, weight: str) -> Lock:
         """Return the lock with the stacks that the weight counts."""
-        found = self.lock.inside
-        if found is None or weight in (HELD.name, SAMPLES.name):
+        inside_lock = self.lock.inside
+        if inside_lock is None or weight in (HELD.name, SAMPLES.name):
             return self.lock
-        stacks = tuple(one for one in found.stacks if one.on_cpu is (weight == ON_CPU.name))
-        return replace(self.lock, inside=replace(found, stacks=stacks))
+        stacks = tuple(
+            stack for stack in inside_lock.stacks if stack.on_cpu is (weight == ON_CPU.name)
+        )
+        return replace(self.lock, inside=replace(inside_lock, stacks=stacks))

@@ -52,23 +52,25 @@ class _Sum(Struct):
 def inside(snapshot: Snapshot, lock: Lock) -> InsideTree:
     """Return what runs inside a lock."""
     branches, sums = [], defaultdict[Step, _Sum](_Sum)
-    for one, branch in stack_branches(snapshot, lock):
+    for stack, branch in stack_branches(snapshot, lock):
         branches.append(branch)
-        _add(sums, branch.calls, one)
+        _add(sums, branch.calls, stack)
     functions = sorted(
         (
             FunctionShare(
                 step=step,
-                own=found.own,
-                total=found.total,
-                asleep=found.asleep,
-                location=max(found.lines, key=lambda line: found.lines[line], default=None),
+                own=function_sum.own,
+                total=function_sum.total,
+                asleep=function_sum.asleep,
+                location=max(
+                    function_sum.lines, key=lambda line: function_sum.lines[line], default=None
+                ),
             )
-            for step, found in sums.items()
+            for step, function_sum in sums.items()
         ),
-        key=lambda one: (-one.own, -one.total, one.step),
+        key=lambda share: (-share.own, -share.total, share.step),
     )
-    samples = sum(one.own for one in functions)
+    samples = sum(share.own for share in functions)
     return InsideTree(samples=samples, functions=tuple(functions), root=call_tree.tree(branches))
 
 
@@ -76,29 +78,31 @@ def stack_branches(snapshot: Snapshot, lock: Lock) -> Iterator[tuple[InsideStack
     """Yield each stack of a lock with its branch: from the call site down. Values are samples."""
     stacks = lock.inside.stacks if lock.inside is not None else ()
     shared = _shared_callers(snapshot, stacks)
-    for one in stacks:
-        yield one, Branch(_calls(snapshot, one, shared.get(one.site, 0)), float(one.count))
+    for stack in stacks:
+        yield stack, Branch(_calls(snapshot, stack, shared.get(stack.site, 0)), float(stack.count))
 
 
-def _add(sums: dict[Step, _Sum], calls: Sequence[StackCall], one: InsideStack) -> None:
-    sums[calls[-1].step].own += one.count
+def _add(sums: dict[Step, _Sum], calls: Sequence[StackCall], stack: InsideStack) -> None:
+    sums[calls[-1].step].own += stack.count
     for call in {call.step: call for call in calls}.values():
-        found = sums[call.step]
-        found.total += one.count
-        found.asleep += 0 if one.on_cpu else one.count
+        function_sum = sums[call.step]
+        function_sum.total += stack.count
+        function_sum.asleep += 0 if stack.on_cpu else stack.count
         if call.location is not None:
-            found.lines[call.location] = found.lines.get(call.location, 0) + one.count
+            function_sum.lines[call.location] = (
+                function_sum.lines.get(call.location, 0) + stack.count
+            )
 
 
-def _calls(snapshot: Snapshot, one: InsideStack, shared: int) -> tuple[StackCall, ...]:
+def _calls(snapshot: Snapshot, stack: InsideStack, shared: int) -> tuple[StackCall, ...]:
     """Return the call site, then the frames below it, the outermost first."""
-    site = snapshot.sites.get(one.site)
-    frames = snapshot.stacks.get(one.stack, ())
+    site = snapshot.sites.get(stack.site)
+    frames = snapshot.stacks.get(stack.stack, ())
     root = call_tree.calls_of((site,)) if site is not None else (_NO_SITE,)
-    at = _site_at(frames, site)
-    if at is None:
-        at = max(len(frames) - shared, 1 if frames else 0)
-    below = call_tree.calls_of(frames[:at])
+    site_index = _site_at(frames, site)
+    if site_index is None:
+        site_index = max(len(frames) - shared, 1 if frames else 0)
+    below = call_tree.calls_of(frames[:site_index])
     if not frames:
         below = (StackCall(call_tree.NO_STACK),)
     return (*root, *below)
@@ -109,7 +113,7 @@ def _site_at(frames: Sequence[Frame], site: Frame | None) -> int | None:
     if site is None:
         return None
     step = function(site)
-    return next((at for at, frame in enumerate(frames) if function(frame) == step), None)
+    return next((index for index, frame in enumerate(frames) if function(frame) == step), None)
 
 
 def _shared_callers(snapshot: Snapshot, stacks: Iterable[InsideStack]) -> dict[int, int]:
@@ -119,21 +123,21 @@ def _shared_callers(snapshot: Snapshot, stacks: Iterable[InsideStack]) -> dict[i
     all stacks share that frame and those above.
     """
     shared: dict[int, tuple[Step, ...]] = {}
-    for one in stacks:
-        frames = snapshot.stacks.get(one.stack, ())
+    for stack in stacks:
+        frames = snapshot.stacks.get(stack.stack, ())
         if not frames:
             continue
         steps = tuple(function(frame) for frame in reversed(frames))
-        known = shared.get(one.site)
-        shared[one.site] = steps if known is None else _common(known, steps)
+        common_steps = shared.get(stack.site)
+        shared[stack.site] = steps if common_steps is None else _common(common_steps, steps)
     return {site: len(steps) for site, steps in shared.items()}
 
 
-def _common(one: tuple[Step, ...], other: tuple[Step, ...]) -> tuple[Step, ...]:
+def _common(first_steps: tuple[Step, ...], other: tuple[Step, ...]) -> tuple[Step, ...]:
     """Return the begin that both have."""
-    pairs = zip(one, other, strict=False)
-    differing = (at for at, (first, second) in enumerate(pairs) if first != second)
-    return one[: next(differing, min(len(one), len(other)))]
+    pairs = zip(first_steps, other, strict=False)
+    differing = (index for index, (first, second) in enumerate(pairs) if first != second)
+    return first_steps[: next(differing, min(len(first_steps), len(other)))]
 
 
 def lock_named(locks: Sequence[Lock], name: str) -> Lock:
@@ -146,8 +150,8 @@ def lock_named(locks: Sequence[Lock], name: str) -> Lock:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        found = f"{len(fitting)} locks are called like {name!r}"
-        raise LocktopError(f"{found}: {_said(fitting)}; an id or an address names one")
+        count_text = f"{len(fitting)} locks are called like {name!r}"
+        raise LocktopError(f"{count_text}: {_said(fitting)}; an id or an address names one")
     contended = [lock for lock in locks if lock.contended and not lock.idle]
     there_are = f"contended locks: {_said(contended)}" if contended else "no lock is contended"
     raise LocktopError(f"there is no lock {name!r}; {there_are}")

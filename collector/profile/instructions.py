@@ -47,10 +47,10 @@ def instructions(data: bytes, start: int, machine: str) -> Iterator[Instruction]
 
 def _with_offset(operands: str, start: int, size: int) -> str:
     """Return operands with the target of a jump within the code as an offset: ``+0x14``."""
-    found = _TARGET.search(operands)
-    if found is None or not start <= (target := int(found[1], 16)) < start + size:
+    match = _TARGET.search(operands)
+    if match is None or not start <= (target := int(match[1], 16)) < start + size:
         return operands
-    return f"{operands[: found.start()]}+{target - start:#x}"
+    return f"{operands[: match.start()]}+{target - start:#x}"
 
 
 def _reader(machine: str) -> Any:

@@ -62,8 +62,8 @@ def check(profile: SelfProfile) -> None:
     if len(profile.buckets) > _MAX_BUCKETS:
         raise ValueError(f"there are over {_MAX_BUCKETS} buckets")
     for bucket in profile.buckets:
-        at = position(profile, bucket.address)
-        if at is None or at[1] % size:
+        key = position(profile, bucket.address)
+        if key is None or key[1] % size:
             raise ValueError(f"no bucket of the regions begins at {int(bucket.address):#x}")
 
 
@@ -80,40 +80,42 @@ def counts(profile: SelfProfile) -> dict[tuple[int, int], int]:
 
     A sample often counts at the instruction behind the one that took the time.
     """
-    found: dict[tuple[int, int], int] = {}
+    samples: dict[tuple[int, int], int] = {}
     size = profile.bucket_size
     for bucket in profile.buckets:
-        at = position(profile, bucket.address)
-        if at is None:
+        key = position(profile, bucket.address)
+        if key is None:
             continue
-        index, offset = at
-        found[at] = bucket.count
+        index, offset = key
+        samples[key] = bucket.count
         for beside in range(max(0, offset - BESIDE * size), offset + (BESIDE + 1) * size, size):
             if beside < profile.regions[index].size:
-                found.setdefault((index, beside), 0)
-    return found
+                samples.setdefault((index, beside), 0)
+    return samples
 
 
-def profile_named(profiles: tuple[SelfProfile, ...], name: str, of: str) -> SelfProfile:
+def profile_named(profiles: tuple[SelfProfile, ...], name: str, origin: str) -> SelfProfile:
     """Return the profile with a name, or with a number as in ``2``.
 
     Args:
         profiles: those of a process or of a snapshot.
         name: the name that the program gave, or the number.
-        of: what an error calls the process or the file.
+        origin: what an error calls the process or the file.
 
     Raises:
         LocktopError: none or several profiles have the name.
     """
-    found = [one for one in profiles if one.name == name]
-    if not found and name.isdecimal() and len(name) < 10:
-        found = [one for one in profiles if one.number == int(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        numbers = ", ".join(str(one.number) for one in found)
-        raise LocktopError(f"{of}: several profiles are called {name!r}: choose one of {numbers}")
+    matches = [profile for profile in profiles if profile.name == name]
+    if not matches and name.isdecimal() and len(name) < 10:
+        matches = [profile for profile in profiles if profile.number == int(name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        numbers = ", ".join(str(profile.number) for profile in matches)
+        raise LocktopError(
+            f"{origin}: several profiles are called {name!r}: choose one of {numbers}"
+        )
     if not profiles:
-        raise LocktopError(f"{of}: there is no profile; docs/profile.md says how to make one")
-    there_are = ", ".join(one.name or str(one.number) for one in profiles[:10])
-    raise LocktopError(f"{of}: there is no profile {name!r}; there are {there_are}")
+        raise LocktopError(f"{origin}: there is no profile; docs/profile.md says how to make one")
+    there_are = ", ".join(profile.name or str(profile.number) for profile in profiles[:10])
+    raise LocktopError(f"{origin}: there is no profile {name!r}; there are {there_are}")

@@ -147,15 +147,17 @@ class ReportProfile:
         """``name``: the name of the file."""
         self._report = report
         self._name = name
-        self.weights = tuple(Weight(one.name, one.says, _unit(one)) for one in report.measures)
+        self.weights = tuple(
+            Weight(measure.name, measure.says, _unit(measure)) for measure in report.measures
+        )
         self.process = Process(pid=0, comm="", cmdline=(), exe="", started_at="")
         self._trees: dict[str, tuple[Node, tuple[str, ...]]] = {}
 
     @property
     def title(self) -> str:
         """See Profile."""
-        of = f" of {', '.join(self._report.processes[:3])}" if self._report.processes else ""
-        return f"{self._name}, a caller/callee report{of}"
+        processes = f" of {', '.join(self._report.processes[:3])}" if self._report.processes else ""
+        return f"{self._name}, a caller/callee report{processes}"
 
     def tree(self, weight: str) -> Node:
         """See Profile."""
@@ -187,8 +189,8 @@ def may_learn_functions(snapshot: Snapshot) -> bool:
     """
     if snapshot.is_sampled or snapshot.ended:
         return False
-    stacks = [one for lock in snapshot.locks for one in lock.wait_stacks if not one.idle]
-    most = max(stacks, key=lambda one: one.wait_s, default=None)
+    stacks = [entry for lock in snapshot.locks for entry in lock.wait_stacks if not entry.idle]
+    most = max(stacks, key=lambda entry: entry.wait_s, default=None)
     if most is None or divided_waits.read_waits(most) >= _FEW_READ:
         return False
     return merge_stacks.runs_python(snapshot.stacks.get(most.stack, ()))
@@ -218,9 +220,9 @@ def step_named(root: Node, name: str) -> Step:
     Raises:
         LocktopError: No step matches, or more than one.
     """
-    found = call_tree.steps(root)
-    fitting = sorted(step for step in found if step.name == name)
-    fitting = fitting or sorted(step for step in found if name in step.name)
+    known_steps = call_tree.steps(root)
+    fitting = sorted(step for step in known_steps if step.name == name)
+    fitting = fitting or sorted(step for step in known_steps if name in step.name)
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:

@@ -73,39 +73,39 @@ def listing(profiles: Sequence[KeptProfile]) -> Listing:
         _check_same(profiles[0], profiles[1])
     samples: dict[tuple[int, int], list[int]] = {}
     for number, kept in enumerate(profiles):
-        for at, count in counts(kept.profile).items():
-            samples.setdefault(at, [0] * len(profiles))[number] = count
-    lines = {at: line for kept in reversed(profiles) for at, line in _lines(kept).items()}
+        for key, count in counts(kept.profile).items():
+            samples.setdefault(key, [0] * len(profiles))[number] = count
+    lines = {key: line for kept in reversed(profiles) for key, line in _lines(kept).items()}
     with_code = next((kept for kept in profiles if kept.code), profiles[0])
     of_bucket = _instructions(with_code)
     rows = tuple(
         BucketRow(
-            region=at[0],
-            offset=at[1],
-            counts=tuple(samples[at]),
+            region=key[0],
+            offset=key[1],
+            counts=tuple(samples[key]),
             instructions=tuple(
-                ListedInstruction(one, lines.get((at[0], offset)))
-                for offset, one in of_bucket.get(at, ())
+                ListedInstruction(instruction, lines.get((key[0], offset)))
+                for offset, instruction in of_bucket.get(key, ())
             ),
-            line=lines.get(at),
+            line=lines.get(key),
         )
-        for at in sorted(samples)
-        if any(samples[at]) or at in of_bucket
+        for key in sorted(samples)
+        if any(samples[key]) or key in of_bucket
     )
     return Listing(profiles=tuple(profiles), rows=rows, notes=_notes(profiles, with_code))
 
 
-def _check_same(one: KeptProfile, other: KeptProfile) -> None:
-    if _positions(one) != _positions(other):
+def _check_same(first: KeptProfile, other: KeptProfile) -> None:
+    if _positions(first) != _positions(other):
         raise LocktopError(
-            f"the profiles are of different regions: {_described(one)}, {_described(other)}"
+            f"the profiles are of different regions: {_described(first)}, {_described(other)}"
         )
-    sizes = one.profile.bucket_size, other.profile.bucket_size
+    sizes = first.profile.bucket_size, other.profile.bucket_size
     if sizes[0] != sizes[1]:
         raise LocktopError(
             f"the profiles have buckets of different sizes: {sizes[0]} and {sizes[1]} bytes"
         )
-    code = [[region.data for region in kept.code] for kept in (one, other)]
+    code = [[region.data for region in kept.code] for kept in (first, other)]
     if all(code) and code[0] != code[1]:
         raise LocktopError("the profiles are of different builds: the code of the region differs")
 
@@ -130,23 +130,23 @@ def _described(kept: KeptProfile) -> str:
 
 
 def _lines(kept: KeptProfile) -> dict[tuple[int, int], CodeLine]:
-    found = ((position(kept.profile, line.address), line) for line in kept.lines)
-    return {at: line for at, line in found if at is not None}
+    positions = ((position(kept.profile, line.address), line) for line in kept.lines)
+    return {key: line for key, line in positions if key is not None}
 
 
 def _instructions(kept: KeptProfile) -> dict[tuple[int, int], list[tuple[int, Instruction]]]:
     """Return the instructions of each bucket by region and offset, each with its own offset."""
-    found: dict[tuple[int, int], list[tuple[int, Instruction]]] = {}
+    instructions_by_bucket: dict[tuple[int, int], list[tuple[int, Instruction]]] = {}
     size = kept.profile.bucket_size
     indexes = {region.start: index for index, region in enumerate(kept.profile.regions)}
     for code in kept.code:
         if code.start not in indexes:
             continue
-        for one in instructions(code.data, code.start, kept.machine):
-            offset = one.address - code.start
+        for instruction in instructions(code.data, code.start, kept.machine):
+            offset = instruction.address - code.start
             bucket = indexes[code.start], offset // size * size
-            found.setdefault(bucket, []).append((offset, one))
-    return found
+            instructions_by_bucket.setdefault(bucket, []).append((offset, instruction))
+    return instructions_by_bucket
 
 
 def _notes(profiles: Sequence[KeptProfile], with_code: KeptProfile) -> tuple[str, ...]:

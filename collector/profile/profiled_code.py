@@ -65,15 +65,15 @@ def with_code(snapshot: Snapshot, profile: SelfProfile) -> KeptProfile:
 
 
 def _code(pid: int, profile: SelfProfile) -> tuple[RegionCode, ...]:
-    found, room = [], MAX_CODE
+    regions, room = [], MAX_CODE
     for region in profile.regions:
         if region.size > room:
             continue
         data = process_memory.read(pid, region.start, region.size)
         if len(data) == region.size:
-            found.append(RegionCode(start=region.start, data=data))
+            regions.append(RegionCode(start=region.start, data=data))
             room -= region.size
-    return tuple(found)
+    return tuple(regions)
 
 
 def _addresses(profile: SelfProfile, code: tuple[RegionCode, ...], machine: str) -> list[int]:
@@ -83,16 +83,16 @@ def _addresses(profile: SelfProfile, code: tuple[RegionCode, ...], machine: str)
     """
     samples = counts(profile)
     of_bucket: dict[tuple[int, int], list[int]] = {
-        at: [profile.regions[at[0]].start + at[1]] for at in samples
+        key: [profile.regions[key[0]].start + key[1]] for key in samples
     }
     for region in code:
-        for one in instructions(region.data, region.start, machine):
-            at = position(profile, one.address)
-            if at is not None:
-                bucket = at[0], at[1] // profile.bucket_size * profile.bucket_size
-                of_bucket.get(bucket, []).append(one.address)
-    by_count = sorted(samples, key=lambda at: -samples[at])
-    every = (address for at in by_count for address in of_bucket[at])
+        for instruction in instructions(region.data, region.start, machine):
+            key = position(profile, instruction.address)
+            if key is not None:
+                bucket = key[0], key[1] // profile.bucket_size * profile.bucket_size
+                of_bucket.get(bucket, []).append(instruction.address)
+    by_count = sorted(samples, key=lambda key: -samples[key])
+    every = (address for key in by_count for address in of_bucket[key])
     return list(dict.fromkeys(every))[:MAX_LINES]
 
 

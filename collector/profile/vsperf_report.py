@@ -160,19 +160,19 @@ class _Columns:
         self.min_cells = 1 + max([self.at["type"], self.at["function name"], *map(max, self.pairs)])
 
     def _pairs(self, measures: Iterable[Measure]) -> list[tuple[Measure, tuple[int, int]]]:
-        found = []
+        pairs = []
         for measure in measures:
             first, second = self._find(measure.inclusive), self._find(measure.exclusive)
             if first is not None and second is not None:
-                found.append((measure, (first, second)))
-        return found
+                pairs.append((measure, (first, second)))
+        return pairs
 
     def _find(self, titles: Iterable[str]) -> int | None:
         return next((self.at[title] for title in titles if title in self.at), None)
 
     def cell(self, cells: list[str], title: str) -> str:
-        at = self.at.get(title)
-        return cells[at].strip() if at is not None and at < len(cells) else ""
+        index = self.at.get(title)
+        return cells[index].strip() if index is not None and index < len(cells) else ""
 
 
 def _header(lines: list[str]) -> _Columns | None:
@@ -211,9 +211,9 @@ class _NumberFormat:
     """The decimal mark of a report, point or comma; the other one separates thousands."""
 
     def __init__(self, cells: list[tuple[int, list[str]]], columns: _Columns) -> None:
-        figures = [at for pair in columns.pairs for at in pair]
+        figures = [column for pair in columns.pairs for column in pair]
         # Percentages always have decimals and never thousands.
-        figures += [at for title, at in columns.at.items() if title.endswith("%")]
+        figures += [column for title, column in columns.at.items() if title.endswith("%")]
         marks = Counter(filter(None, map(_decimal_mark, _texts(cells, figures))))
         # A comma that separates columns is not the decimal mark.
         default = "," if columns.separator == ";" else "."
@@ -242,9 +242,9 @@ def _without_percent(text: str) -> str:
     return text.strip().rstrip("%").strip()
 
 
-def _texts(cells: list[tuple[int, list[str]]], at: list[int]) -> Iterator[str]:
+def _texts(cells: list[tuple[int, list[str]]], columns: list[int]) -> Iterator[str]:
     for _, row in cells:
-        for n in at:
+        for n in columns:
             if n < len(row):
                 yield _without_percent(row[n])
 
@@ -253,12 +253,12 @@ def _decimal_mark(text: str) -> str:
     """Return the decimal mark if this text alone shows it, else "". Three digits follow a mark of
     thousands, and a text has at most one decimal mark."""
     mark = max(".,", key=text.rfind)
-    at = text.rfind(mark)
-    if at < 0:
+    mark_at = text.rfind(mark)
+    if mark_at < 0:
         return ""
     if text.count(mark) > 1:
         return _other(mark)
-    return mark if _other(mark) in text or len(text) - at - 1 != 3 else ""
+    return mark if _other(mark) in text or len(text) - mark_at - 1 != 3 else ""
 
 
 # ---- rows ----
@@ -337,13 +337,16 @@ def _report(rows: list[_ParsedRow], columns: _Columns, notes: _Notes) -> CallerC
         if current is None or (row.root and row.root != current.name):
             current = by_name.get(row.root)
         if current is None:
-            of = f"of {row.root}" if row.root else "before it"
-            notes.add(row.line, f"{_TYPE_NAMES[row.type]} without a Root row {of}")
+            context = f"of {row.root}" if row.root else "before it"
+            notes.add(row.line, f"{_TYPE_NAMES[row.type]} without a Root row {context}")
             continue
         sums[current].add(row.type, steps.of(row), row)
     return CallerCalleeReport(
         columns.measures,
-        {name: {step: one.group(name) for step, one in sums.items()} for name in names},
+        {
+            name: {step: sum_of_step.group(name) for step, sum_of_step in sums.items()}
+            for name in names
+        },
         tuple(dict.fromkeys(row.process for row in rows if row.process)),
         notes.all(),
     )
@@ -357,7 +360,7 @@ class _Steps:
         for row in rows:
             if row.type == 0:
                 addresses[row.process, row.module, row.name].add(row.address)
-        self._shared = {key for key, found in addresses.items() if len(found) > 1}
+        self._shared = {key for key, owners in addresses.items() if len(owners) > 1}
         self._processes = len({row.process for row in rows}) > 1
 
     def of(self, row: _ParsedRow) -> Step:
@@ -389,8 +392,7 @@ class _Sums:
 
     def group(self, measure: str) -> FunctionGroup:
         own, callers, callees = (
-            tuple(_summed(step, found, measure) for step, found in rows.items())
-            for rows in self._rows
+            tuple(_summed(step, row, measure) for step, row in rows.items()) for rows in self._rows
         )
         return FunctionGroup(own[0], callers, callees)
 
