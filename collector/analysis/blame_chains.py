@@ -105,11 +105,11 @@ class BlameChains:
         sums: dict[tuple[int, int, int], float] = {}
         for (id_, next_), share in ends.items():
             link = self._links_of(id_).get(next_)
-            for one in link.blame if link is not None else ():
-                key = id_, one.tid, one.site
-                sums[key] = sums.get(key, 0.0) + one.wait_s * share
-        found = [BlameRoot(id_, tid, site, wait_s) for (id_, tid, site), wait_s in sums.items()]
-        return tuple(sorted(found, key=lambda root: (-root.wait_s, root.lock, root.tid, root.site)))
+            for charge in link.blame if link is not None else ():
+                key = id_, charge.tid, charge.site
+                sums[key] = sums.get(key, 0.0) + charge.wait_s * share
+        roots = [BlameRoot(id_, tid, site, wait_s) for (id_, tid, site), wait_s in sums.items()]
+        return tuple(sorted(roots, key=lambda root: (-root.wait_s, root.lock, root.tid, root.site)))
 
     def _steps(self, id_: int, is_first: bool) -> int:
         """Return the steps that the arrival of a chain at a lock takes."""
@@ -135,11 +135,13 @@ class BlameChains:
         links = self._links.get(id_)
         if links is None:
             links = self._links[id_] = {}
-            for one in self._locks[id_].blame:
-                next_ = one.through if one.through and self._blame_of(one.through) > 0 else 0
+            for charge in self._locks[id_].blame:
+                next_ = (
+                    charge.through if charge.through and self._blame_of(charge.through) > 0 else 0
+                )
                 link = links.setdefault(next_, _ChainLink([], 0.0))
-                link.blame.append(one)
-                link.wait_s += one.wait_s
+                link.blame.append(charge)
+                link.wait_s += charge.wait_s
         return links
 
     def _blame_of(self, id_: int) -> float:
@@ -147,6 +149,6 @@ class BlameChains:
         blame_s = self._blame_s.get(id_)
         if blame_s is None:
             lock = self._locks.get(id_)
-            blame_s = sum(one.wait_s for one in lock.blame) if lock is not None else 0.0
+            blame_s = sum(charge.wait_s for charge in lock.blame) if lock is not None else 0.0
             self._blame_s[id_] = blame_s
         return blame_s

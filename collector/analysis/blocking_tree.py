@@ -85,13 +85,13 @@ def _requests(
 ) -> list[_Request]:
     """Return the requests. A request without holders is for a lock whose holder is not known."""
     units = unit_holders(snapshot)
-    found: dict[int, list[tuple[tuple[int, ...], _Request]]] = {}
+    requests_by_lock: dict[int, list[tuple[tuple[int, ...], _Request]]] = {}
     for tid, wait in waiting.items():
         holders = wait.holders or _unlisted_holders(wait, locks.get(wait.lock), units)
-        of_lock = found.setdefault(wait.lock, [])
-        for known, request in of_lock:
+        of_lock = requests_by_lock.setdefault(wait.lock, [])
+        for listed, request in of_lock:
             # Most waits of a lock share one tuple, which may be long.
-            if known is holders or known == holders:
+            if listed is holders or listed == holders:
                 request.tids.append(tid)
                 break
         else:
@@ -99,7 +99,7 @@ def _requests(
                 wait.lock, tuple(sorted(set(holders))), wait.kind is Kind.SEM, tids=[tid]
             )
             of_lock.append((holders, request))
-    return [request for of_lock in found.values() for _, request in of_lock]
+    return [request for of_lock in requests_by_lock.values() for _, request in of_lock]
 
 
 def _unlisted_holders(
@@ -171,7 +171,7 @@ def _choose_holders(
     The choice is among the holders that can go on before the request. Behind a cycle, the choice is
     among the holders that cannot go on.
     """
-    several = {tid for one in requests if len(one.holders) > 1 for tid in one.holders}
+    several = {tid for request in requests if len(request.holders) > 1 for tid in request.holders}
     held_s = {
         (thread.tid, held.lock): held.duration_s or 0.0
         for thread in threads
@@ -217,7 +217,7 @@ def _wait_per_second(
     waiters: dict[int, list[int]] = {}  # by lock
     for request in requests:
         waiters.setdefault(request.lock, []).extend(request.tids)
-    found: dict[int, float] = {}
+    rates: dict[int, float] = {}
     for id_, tids in waiters.items():
         lock = locks.get(id_)
         rate = lock.rates.wait if lock is not None else 0.0
@@ -227,8 +227,8 @@ def _wait_per_second(
             lock is None or not snapshot.interval_s or any(waiting[tid].duration_s for tid in tids)
         ):
             each = 1.0
-        found.update(dict.fromkeys(tids, each))
-    return found
+        rates.update(dict.fromkeys(tids, each))
+    return rates
 
 
 # ---- the tree ----
@@ -283,7 +283,9 @@ class _Builder:
         keys = [key for key in self._children if key not in self._waiting]
         is_flat = len(keys) == len(self._children)
         roots = [(self._root(key, 1 if is_flat else self._add_up(key)), key) for key in keys]
-        roots.sort(key=lambda one: (-one[0].behind.waited_s, -one[0].behind.threads, one[0].key))
+        roots.sort(
+            key=lambda root: (-root[0].behind.waited_s, -root[0].behind.threads, root[0].key)
+        )
 
         def waiters() -> dict[int, BlockingWaiter]:
             return {
@@ -313,7 +315,7 @@ class _Builder:
                 self._threads[tid] += behind.threads
                 self._rates[tid] += behind.wait
                 self._waited_s[tid] += behind.waited_s
-                self._longest[tid] = max(self._longest[one] for one in (tid, *below))
+                self._longest[tid] = max(self._longest[behind_tid] for behind_tid in (tid, *below))
         return max([depth for _, depth in order])
 
     def _sum_of(self, tids: Sequence[int]) -> Behind:
@@ -379,7 +381,9 @@ class _Builder:
             holder = tid
         else:
             cycle = self._cycles[tid]
-            holder = next(one for one in request.holders if self._cycles.get(one) is cycle)
+            holder = next(
+                candidate for candidate in request.holders if self._cycles.get(candidate) is cycle
+            )
         if holder == request.chosen:
             return holder, request.others
-        return holder, tuple([one for one in request.holders if one != holder])
+        return holder, tuple([other for other in request.holders if other != holder])

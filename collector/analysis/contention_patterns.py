@@ -108,8 +108,8 @@ class _ContentionIndex:
 
     def __init__(self, snapshot: Contents) -> None:
         self.snapshot = snapshot
-        deadlocked = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
-        deadlocked.update(tid for found in snapshot.deadlocks for tid in found.stuck)
+        deadlocked = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
+        deadlocked.update(tid for deadlock in snapshot.deadlocks for tid in deadlock.stuck)
         self._contended: dict[int, list[Thread]] = {}
         self._idle: dict[int, list[Thread]] = {}
         contended, idle = self._contended, self._idle
@@ -126,7 +126,11 @@ class _ContentionIndex:
     @cached_property
     def busy(self) -> set[int]:
         """The living threads that are not idle, by tid."""
-        return {one.tid for one in self.snapshot.threads if one.state is not _IDLE and one.alive}
+        return {
+            thread.tid
+            for thread in self.snapshot.threads
+            if thread.state is not _IDLE and thread.alive
+        }
 
     @cached_property
     def locks(self) -> dict[int, Lock]:
@@ -145,7 +149,9 @@ class _ContentionIndex:
     @property
     def idle(self) -> Iterator[tuple[Lock, list[Thread]]]:
         """The locks with idle waits, and their waiters."""
-        return ((self.locks[id_], found) for id_, found in self._idle.items() if id_ in self.locks)
+        return (
+            (self.locks[id_], waiters) for id_, waiters in self._idle.items() if id_ in self.locks
+        )
 
     def held(self, tid: int, lock: int) -> Held | None:
         """Return the hold of a lock by a thread, None if the thread does not hold the lock."""
@@ -163,9 +169,9 @@ class _ContentionIndex:
     def rates(self, lock: Lock) -> _Rates | None:
         """Return the rates of a lock over ``period_s``, None if one of them was not measured."""
         if self.snapshot.interval_s > 0:
-            one = lock.rates
+            sums = lock.rates
             figures = (
-                one.acquisitions, one.contended, one.wait, one.hold, one.signals, one.unheld,
+                sums.acquisitions, sums.contended, sums.wait, sums.hold, sums.signals, sums.unheld,
             )  # fmt: skip
             return _rates(figures, 1.0)
         figures = (
@@ -373,21 +379,21 @@ def _find_false_idle(index: _ContentionIndex) -> Iterator[FalseIdle]:
     """Threads have waited for 100 ms for a condition variable or a semaphore. Each living thread
     that has signalled or posted it has waited for 100 ms in contention. The living threads sent
     90 % of the signals."""
-    found = [
+    waits = [
         (lock, waiters)
         for lock, threads in index.idle
         if lock.kind in SIGNALLED_KINDS and lock.signals_in_life is not None
         if (waiters := [thread for thread in threads if _waited_s(thread) >= _FALSE_IDLE_S])
     ]
-    if not found or any(thread.uses is None for thread in index.snapshot.threads if thread.alive):
+    if not waits or any(thread.uses is None for thread in index.snapshot.threads if thread.alive):
         return
     signals: dict[int, dict[int, int]] = {}  # by lock and tid
     for thread in index.snapshot.threads:
         for use in (thread.uses or ()) if thread.alive else ():
-            of = index.locks.get(use.lock)
-            if use.signals and of is not None and of.is_of_this_life(use):
+            used_lock = index.locks.get(use.lock)
+            if use.signals and used_lock is not None and used_lock.is_of_this_life(use):
                 signals.setdefault(use.lock, {})[thread.tid] = use.signals
-    for lock, waiters in found:
+    for lock, waiters in waits:
         signalled = signals.get(lock.id, {})
         signallers = [index.threads[tid] for tid in signalled]
         if (

@@ -41,7 +41,11 @@ class _ReportBuilder:
         self._snapshot = snapshot
         self._advice = OrderingAdvice(snapshot)
         self._threads: dict[int, Thread] = {thread.tid: thread for thread in snapshot.threads}
-        others = {one.tid: _name_elsewhere(one) for one in snapshot.threads_elsewhere if one.comm}
+        others = {
+            thread.tid: _name_elsewhere(thread)
+            for thread in snapshot.threads_elsewhere
+            if thread.comm
+        }
         own = {thread.tid: thread.name for thread in snapshot.threads if thread.name}
         self._names = {**others, **own}
         self._locks: dict[int, Lock] = {lock.id: lock for lock in snapshot.locks}
@@ -86,7 +90,7 @@ class _ReportBuilder:
     def _member(self, edge: DeadlockEdge) -> Member:
         thread = self._threads.get(edge.tid)
         wait = thread.waiting_for if thread is not None else None
-        at, duration_s = waited(self._snapshot, thread, edge)
+        location, duration_s = waited(self._snapshot, thread, edge)
         return Member(
             tid=edge.tid,
             name=thread.name if thread is not None else "",
@@ -94,7 +98,7 @@ class _ReportBuilder:
             duration_s=duration_s,
             is_lower_bound=wait is not None and wait.is_lower_bound,
             shared=wait is not None and wait.shared,
-            at=at,
+            at=location,
             stack_id=edge.stack,
             stack=self._snapshot.stacks.get(edge.stack, ()),
             held_by=edge.held_by,
@@ -105,8 +109,8 @@ class _ReportBuilder:
         )
 
     def _activity(self, edge: DeadlockEdge) -> ThreadActivity | None:
-        found = self._locks.get(edge.waits_for)
-        activity = found.holder_activity if found is not None else None
+        lock = self._locks.get(edge.waits_for)
+        activity = lock.holder_activity if lock is not None else None
         return activity if activity is not None and activity.tid == edge.held_by else None
 
     def _taken(self, thread: Thread | None) -> tuple[Taken, ...]:
@@ -122,8 +126,8 @@ class _ReportBuilder:
         )
 
     def _waiters(self, lock: int) -> tuple[int, ...]:
-        found = self._locks.get(lock)
-        return found.waiters if found is not None else ()
+        held_lock = self._locks.get(lock)
+        return held_lock.waiters if held_lock is not None else ()
 
     def _follower(self, tid: int) -> Follower:
         thread = self._threads.get(tid)
@@ -140,7 +144,7 @@ class _ReportBuilder:
                 at=None,
             )
         edge = DeadlockEdge(tid=tid, waits_for=wait.lock, held_by=0, stack=wait.stack, site=0)
-        at, duration_s = waited(self._snapshot, thread, edge)
+        location, duration_s = waited(self._snapshot, thread, edge)
         return Follower(
             tid=tid,
             name=thread.name,
@@ -148,15 +152,15 @@ class _ReportBuilder:
             holders=wait.holders,
             duration_s=duration_s,
             is_lower_bound=wait.is_lower_bound,
-            at=at,
+            at=location,
         )
 
     def _lock(self, id_: int) -> LockName:
-        found = self._locks.get(id_)
-        if found is None:
+        lock = self._locks.get(id_)
+        if lock is None:
             return LockName(id=id_, kind=None, name=f"lock {id_}")
-        name = lock_classes.single_name(found, self._class_of.get(id_))
-        return LockName(id=id_, kind=found.kind, name=name)
+        name = lock_classes.single_name(lock, self._class_of.get(id_))
+        return LockName(id=id_, kind=lock.kind, name=name)
 
 
 def _name_elsewhere(thread: ThreadElsewhere) -> str:

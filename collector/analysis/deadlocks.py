@@ -67,11 +67,15 @@ def find(graph: WaitForGraph, doubt: str = "") -> tuple[Deadlock, ...]:
     A deadlock over doubtful requests is reported only if no certain deadlock explains it.
     """
     certain = _StuckGraph(_without_doubts(graph.blocked), graph.ended)
-    deadlocks = [replace(one, certain=not doubt, doubt=doubt) for one in certain.deadlocks()]
+    deadlocks = [
+        replace(deadlock, certain=not doubt, doubt=doubt) for deadlock in certain.deadlocks()
+    ]
     if any(request.doubt for thread in graph.blocked.values() for request in thread.requests):
-        for one in _StuckGraph(graph.blocked, graph.ended).deadlocks():
-            if one.doubt and not certain.stuck.intersection(edge.tid for edge in one.cycle):
-                deadlocks.append(one)
+        for possible in _StuckGraph(graph.blocked, graph.ended).deadlocks():
+            if possible.doubt and not certain.stuck.intersection(
+                edge.tid for edge in possible.cycle
+            ):
+                deadlocks.append(possible)
     return tuple(sorted(deadlocks, key=lambda deadlock: -deadlock.since_s))
 
 
@@ -91,7 +95,7 @@ def _reduce(
 ) -> tuple[set[int], list[Request]]:
     """Return the tids of the threads that are stuck for good, and the requests that no thread will
     satisfy."""
-    requests = {id(one): one for thread in blocked.values() for one in thread.requests}
+    requests = {id(request): request for thread in blocked.values() for request in thread.requests}
     waiters: dict[int, list[int]] = {key: [] for key in requests}
     requests_to: dict[int, list[int]] = {}  # by provider
     for tid, thread in blocked.items():
@@ -100,7 +104,9 @@ def _reduce(
     for key, request in requests.items():
         for tid in request.providers:
             requests_to.setdefault(tid, []).append(key)
-    missing = {key: 1 if one.is_or else len(one.providers) for key, one in requests.items()}
+    missing = {
+        key: 1 if request.is_or else len(request.providers) for key, request in requests.items()
+    }
     unsatisfied = {tid: len(thread.requests) for tid, thread in blocked.items()}
     free = [tid for tid in requests_to if tid not in blocked and tid not in ended]
     while free:
@@ -141,7 +147,9 @@ class _StuckGraph:
         self._successors: dict[int, list[int]] = {}
         for tid in sorted(self.stuck):
             requests = blocked[tid].requests
-            self._successors[tid] = [nodes[id(one)] for one in requests if id(one) in nodes]
+            self._successors[tid] = [
+                nodes[id(request)] for request in requests if id(request) in nodes
+            ]
         for node, request in self._requests.items():
             self._successors[node] = sorted(request.providers & self.stuck)
         self._predecessors = _reversed(self._successors)
@@ -151,10 +159,10 @@ class _StuckGraph:
     def deadlocks(self) -> list[Deadlock]:
         """Return the deadlocks: components, and ends of chains. A deadlock without a doubt is
         certain."""
-        found = []
+        deadlocks = []
         for component in map(set, strong_components(self._successors)):
             if cycle := self._shortest_cycle(component):
-                found.append(self._deadlock(cycle, self._doubt(component), component))
+                deadlocks.append(self._deadlock(cycle, self._doubt(component), component))
         for node, request in self._requests.items():
             providers = self._chain_ends(request)
             if not providers:
@@ -163,8 +171,8 @@ class _StuckGraph:
             waiter = max(waiters, key=lambda tid: self._blocked[tid].duration_s)
             for provider in providers:
                 edge = _Edge(waiter, request, provider)
-                found.append(self._deadlock((edge,), request.doubt, {node}))
-        return found
+                deadlocks.append(self._deadlock((edge,), request.doubt, {node}))
+        return deadlocks
 
     def _chain_ends(self, request: Request) -> Sequence[int]:
         """Return the providers at which a chain ends: threads that have ended, 0 for no thread."""
@@ -201,7 +209,7 @@ class _StuckGraph:
         )
 
     def _doubt(self, component: Set[int]) -> str:
-        doubts = {one.doubt for node in component if (one := self._requests.get(node))}
+        doubts = {request.doubt for node in component if (request := self._requests.get(node))}
         return min(doubts - {""}, default="")
 
     def _threads_that_reach(self, nodes: Set[int]) -> tuple[set[int], bool]:

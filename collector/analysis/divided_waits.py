@@ -13,7 +13,7 @@ MIN_WAITS = 10
 
 def read_waits(waited: WaitStack) -> int:
     """Return of how many waits the samples know the Python functions."""
-    return sum(one.waits for one in waited.python if one.stack != waited.stack)
+    return sum(share.waits for share in waited.python if share.stack != waited.stack)
 
 
 def is_divided(waited: WaitStack) -> bool:
@@ -21,7 +21,7 @@ def is_divided(waited: WaitStack) -> bool:
 
     If fewer waits have ended, as many waits are enough. If none has, one that goes on is enough.
     """
-    if not any(one.samples for one in waited.python):
+    if not any(share.samples for share in waited.python):
         return False
     return read_waits(waited) >= max(min(MIN_WAITS, waited.count), 1)
 
@@ -33,14 +33,14 @@ def parts(waited: WaitStack) -> tuple[WaitPart, ...]:
     """
     if not is_divided(waited):
         return (WaitPart(stack=waited.stack, wait_s=waited.wait_s, count=waited.count),)
-    samples = sum(one.samples for one in waited.python)
+    samples = sum(share.samples for share in waited.python)
     return tuple(
         WaitPart(
-            stack=one.stack,
-            wait_s=waited.wait_s * one.samples / samples,
+            stack=share.stack,
+            wait_s=waited.wait_s * share.samples / samples,
             count=None,
         )
-        for one in waited.python
+        for share in waited.python
     )
 
 

@@ -38,24 +38,24 @@ def since(snapshot: Snapshot, baseline: Snapshot) -> Snapshot:
     """
     locks = {lock.id: lock for lock in baseline.locks}
     threads = {thread.tid: thread for thread in baseline.threads}
-    found = [_lock(lock, locks.get(lock.id)) for lock in snapshot.locks]
+    changed_locks = [_lock(lock, locks.get(lock.id)) for lock in snapshot.locks]
     duration_s = max(snapshot.duration_s - baseline.duration_s, 0.0)
     return replace(
         snapshot,
         duration_s=duration_s,
         session_s=duration_s,
         lost_events=max(snapshot.lost_events - baseline.lost_events, 0),
-        threads=tuple([_thread(one, threads.get(one.tid)) for one in snapshot.threads]),
-        locks=tuple(sorted(found, key=most_wait_first)),
+        threads=tuple([_thread(thread, threads.get(thread.tid)) for thread in snapshot.threads]),
+        locks=tuple(sorted(changed_locks, key=most_wait_first)),
     )
 
 
-def is_same_program(one: Snapshot, other: Snapshot) -> bool:
+def is_same_program(snapshot: Snapshot, other: Snapshot) -> bool:
     """Return whether ids of locks and stacks mean the same in two snapshots of one process.
 
     A process may execute another program, or the same one again.
     """
-    first, second = one.process, other.process
+    first, second = snapshot.process, other.process
     are_known = bool(first.counted_since and second.counted_since)
     return (first.pid, first.exe) == (second.pid, second.exe) and (
         not are_known or first.counted_since == second.counted_since
@@ -125,16 +125,16 @@ def _idle_s(lock: Lock, wait_s: float, stacks: Sequence[WaitStack]) -> float:
 
 def _stacks(now: Sequence[WaitStack], before: Sequence[WaitStack]) -> tuple[WaitStack, ...]:
     earlier = {entry.stack: entry for entry in before}
-    found = []
+    entries = []
     for entry in now:
-        known = earlier.get(entry.stack)
-        if known is not None:
-            count, wait_s = entry.count - known.count, entry.wait_s - known.wait_s
-            python = _samples(entry.python, known.python)
+        earlier_entry = earlier.get(entry.stack)
+        if earlier_entry is not None:
+            count, wait_s = entry.count - earlier_entry.count, entry.wait_s - earlier_entry.wait_s
+            python = _samples(entry.python, earlier_entry.python)
             entry = replace(entry, count=max(count, 0), wait_s=max(wait_s, 0.0), python=python)
         if entry.count or entry.wait_s:
-            found.append(entry)
-    return tuple(sorted(found, key=lambda entry: -entry.wait_s))
+            entries.append(entry)
+    return tuple(sorted(entries, key=lambda entry: -entry.wait_s))
 
 
 def _samples(now: Sequence[PythonShare], before: Sequence[PythonShare]) -> tuple[PythonShare, ...]:
@@ -153,13 +153,13 @@ def _samples(now: Sequence[PythonShare], before: Sequence[PythonShare]) -> tuple
 def _blame(now: Sequence[Blame], before: Sequence[Blame]) -> tuple[Blame, ...]:
     if not now:
         return ()
-    earlier = {one.holder: one.wait_s for one in before}
-    found = []
-    for one in now:
-        wait_s = one.wait_s - earlier.get(one.holder, 0.0)
+    earlier = {charge.holder: charge.wait_s for charge in before}
+    charges = []
+    for charge in now:
+        wait_s = charge.wait_s - earlier.get(charge.holder, 0.0)
         if wait_s > 0.0:
-            found.append(replace(one, wait_s=wait_s))
-    return tuple(sorted(found, key=lambda one: -one.wait_s))
+            charges.append(replace(charge, wait_s=wait_s))
+    return tuple(sorted(charges, key=lambda charge: -charge.wait_s))
 
 
 # ---- threads ----

@@ -58,22 +58,24 @@ def find(snapshot: Contents) -> tuple[Deadlock, ...]:
     if not guarded:
         return ()
     runners = {function: _runner(function, stacks, guarded) for function in {*guarded.values()}}
-    sites = {(one.tid, held.lock): held.site for one in snapshot.threads for held in one.holds}
-    known = {edge.tid for one in snapshot.deadlocks for edge in one.cycle}
-    found: dict[int, Deadlock] = {}
+    sites = {
+        (thread.tid, held.lock): held.site for thread in snapshot.threads for held in thread.holds
+    }
+    reported = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
+    deadlocks: dict[int, Deadlock] = {}
     for tid, function in guarded.items():
         wait, runner = waits[tid], runners[function]
         cycle = _cycle(tid, runner, waits, sites) if runner else ()
-        if cycle and known.isdisjoint(edge.tid for edge in cycle):
-            found.setdefault(wait.lock, _deadlock(cycle, waits))
-    return tuple(found.values())
+        if cycle and reported.isdisjoint(edge.tid for edge in cycle):
+            deadlocks.setdefault(wait.lock, _deadlock(cycle, waits))
+    return tuple(deadlocks.values())
 
 
 def _guarded_function(frames: Sequence[Frame]) -> _Function | None:
     """Return the function that waits for a guard; None if the thread waits for none."""
-    for at, frame in enumerate(frames[:-1]):
+    for index, frame in enumerate(frames[:-1]):
         if frame.function == _ACQUIRE:
-            caller = frames[at + 1]
+            caller = frames[index + 1]
             return _Function(caller.function, caller.module) if caller.function else None
     return None
 

@@ -46,19 +46,19 @@ class HappensBefore:
         """Whether the steps are used up, so that two points may be wrongly called ordered."""
         return self._steps_left <= 0
 
-    def are_concurrent(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    def are_concurrent(self, point: tuple[int, int], other: tuple[int, int]) -> bool:
         """Return whether neither point comes before the other. Points of one thread never are
         concurrent, nor are points that the steps do not suffice to compare."""
-        if self._is_before(one, other) or self._is_before(other, one):
+        if self._is_before(point, other) or self._is_before(other, point):
             return False
         return not self.is_exhausted
 
-    def _is_before(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
-        reached = self._reached.get(one)
+    def _is_before(self, point: tuple[int, int], other: tuple[int, int]) -> bool:
+        reached = self._reached.get(point)
         if reached is None:
             if self.is_exhausted:
                 return True
-            reached = self._reached[one] = self._reach(one)
+            reached = self._reached[point] = self._reach(point)
         serial, segment = other
         return serial in reached and reached[serial] <= segment
 

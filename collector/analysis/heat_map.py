@@ -65,5 +65,5 @@ def _add(row: list[int], window: Window, span: LaneSpan) -> None:
 
 
 def _sorted(sums: dict[int, list[int]]) -> dict[int, list[int]]:
-    order = sorted(sums, key=lambda one: (-sum(sums[one]), one))
-    return {one: sums[one] for one in order}
+    order = sorted(sums, key=lambda key: (-sum(sums[key]), key))
+    return {key: sums[key] for key in order}

@@ -18,9 +18,15 @@ from locktop.collector.model.kinds import EXCLUSIVE_KINDS
 def recorded_spans(records: Iterable[WaitRecord]) -> list[HeldSpan]:
     """Return the holds that have records."""
     return [
-        HeldSpan(tid=one.tid, lock=one.lock, begin_ns=one.got_ns, end_ns=one.end_ns, site=one.site)
-        for one in records
-        if one.hold_ns is not None and not one.timed_out
+        HeldSpan(
+            tid=record.tid,
+            lock=record.lock,
+            begin_ns=record.got_ns,
+            end_ns=record.end_ns,
+            site=record.site,
+        )
+        for record in records
+        if record.hold_ns is not None and not record.timed_out
     ]
 
 
@@ -41,8 +47,8 @@ def unrecorded_spans(
         recorded: pairs of tid and lock with a recorded hold at any time.
     """
     of_lock: dict[int, list[WaitRecord]] = {}
-    for one in records:
-        of_lock.setdefault(one.lock, []).append(one)
+    for record in records:
+        of_lock.setdefault(record.lock, []).append(record)
     spans = []
     for wait in waits:
         if not wait.holder or wait.kind not in EXCLUSIVE_KINDS or wait.holder == wait.tid:
@@ -63,16 +69,16 @@ def _unrecorded_end(wait: WaitRecord, records: Iterable[WaitRecord]) -> int:
     """Return the end of the hold that a wait names; no later than its begin if there is none."""
     begin_ns = wait.began_ns
     end_ns = wait.got_ns
-    for one in records:
-        if one.end_ns <= begin_ns or one.began_ns >= end_ns:
+    for record in records:
+        if record.end_ns <= begin_ns or record.began_ns >= end_ns:
             continue
-        held = one.hold_ns is not None and not one.timed_out
-        if one.tid == wait.holder:
-            if held and one.got_ns < wait.got_ns:
+        held = record.hold_ns is not None and not record.timed_out
+        if record.tid == wait.holder:
+            if held and record.got_ns < wait.got_ns:
                 return begin_ns
-            end_ns = min(end_ns, max(one.began_ns, begin_ns))
-        elif held and one.end_ns > begin_ns:
-            end_ns = min(end_ns, max(one.got_ns, begin_ns))
+            end_ns = min(end_ns, max(record.began_ns, begin_ns))
+        elif held and record.end_ns > begin_ns:
+            end_ns = min(end_ns, max(record.got_ns, begin_ns))
     return end_ns
 
 
@@ -90,11 +96,11 @@ def charged(
     """
     for span in spans:
         of_thread = samples.get(span.tid, ())
-        at = bisect_left(of_thread, span.begin_ns, key=_time)
-        while at < len(of_thread) and of_thread[at].time_ns < span.end_ns:
-            if of_thread[at].read_ns < span.end_ns:
-                yield span, of_thread[at]
-            at += 1
+        index = bisect_left(of_thread, span.begin_ns, key=_time)
+        while index < len(of_thread) and of_thread[index].time_ns < span.end_ns:
+            if of_thread[index].read_ns < span.end_ns:
+                yield span, of_thread[index]
+            index += 1
 
 
 def _time(sample: HolderSample) -> int:

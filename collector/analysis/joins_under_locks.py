@@ -30,7 +30,7 @@ def find(snapshot: Contents) -> tuple[Deadlock, ...]:
     Args:
         snapshot: the scan, with Python functions.
     """
-    reported = {edge.tid for one in snapshot.deadlocks for edge in one.cycle}
+    reported = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
     joins = {
         thread.tid: thread
         for thread in snapshot.threads
@@ -38,15 +38,15 @@ def find(snapshot: Contents) -> tuple[Deadlock, ...]:
         and (wait := _long_wait(thread)) is not None
         and _is_join(snapshot.stacks.get(wait.stack, ()))
     }
-    found: dict[int, Deadlock] = {}
+    deadlocks: dict[int, Deadlock] = {}
     for thread in sorted(snapshot.threads, key=_longest_first) if joins else ():
         wait = _long_wait(thread)
         if wait is None or wait.idle or len(wait.holders) != 1 or thread.tid in reported:
             continue
         joining = joins.get(wait.holders[0])
         if joining is not None and joining.tid != thread.tid:
-            found.setdefault(joining.tid, _deadlock(thread, wait, joining))
-    return tuple(found.values())
+            deadlocks.setdefault(joining.tid, _deadlock(thread, wait, joining))
+    return tuple(deadlocks.values())
 
 
 def _long_wait(thread: Thread) -> Wait | None:
@@ -72,7 +72,7 @@ def _deadlock(thread: Thread, wait: Wait, joining: Thread) -> Deadlock:
     join = joining.waiting_for
     assert join is not None
     sites: Mapping[int, int] = {held.lock: held.site for held in joining.holds}
-    shortest = min(wait, join, key=lambda one: one.duration_s)
+    shortest = min(wait, join, key=lambda wait_: wait_.duration_s)
     return Deadlock(
         certain=False,
         since_s=shortest.duration_s,

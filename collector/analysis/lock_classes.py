@@ -41,27 +41,31 @@ def find(locks: Sequence[Lock]) -> tuple[LockClass, ...]:
     # Each scan does this, and most locks may be in no class.
     keys = list(map(_key, map(_name, locks), map(_kind, locks)))
     counts = Counter(keys)
-    found: dict[_Key, list[Lock]] = {}
+    members: dict[_Key, list[Lock]] = {}
     if len(counts) < len(keys):
         for lock, key in zip(locks, keys, strict=True):
             if key is not None and counts[key] > 1:
-                found.setdefault(key, []).append(lock)
+                members.setdefault(key, []).append(lock)
     return tuple(
         LockClass(
             name=name, kind=kind, locks=tuple([lock.id for lock in alike]), members=tuple(alike)
         )
-        for (kind, name), alike in found.items()
+        for (kind, name), alike in members.items()
     )
 
 
 def by_lock(classes: Iterable[LockClass]) -> dict[int, LockClass]:
     """Return the classes by the ids of their locks."""
-    return {lock: found for found in classes for lock in found.locks}
+    return {lock: lock_class for lock_class in classes for lock in lock_class.locks}
 
 
-def single_name(lock: Lock, of: LockClass | None) -> str:
+def single_name(lock: Lock, lock_class: LockClass | None) -> str:
     """Return the name of a lock, with its address if its class has other locks of that name."""
-    return f"{lock.name} at {lock.address:#x}" if of and lock.name == of.name else lock.name
+    return (
+        f"{lock.name} at {lock.address:#x}"
+        if lock_class and lock.name == lock_class.name
+        else lock.name
+    )
 
 
 def is_unnamed(lock: Lock) -> bool:
@@ -69,9 +73,9 @@ def is_unnamed(lock: Lock) -> bool:
     return _key(lock.name, lock.kind) is None
 
 
-def within(lock: Lock, of: LockClass) -> str:
+def within(lock: Lock, lock_class: LockClass) -> str:
     """Return the name of a lock within its class: its own name, or its address."""
-    return f"at {lock.address:#x}" if lock.name == of.name else lock.name
+    return f"at {lock.address:#x}" if lock.name == lock_class.name else lock.name
 
 
 def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
@@ -79,13 +83,13 @@ def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
     sums: dict[tuple[int, bool], tuple[int, float]] = {}
     python: dict[tuple[int, bool], list[PythonShare]] = {}
     for lock in locks:
-        for one in lock.wait_stacks:
-            key = one.stack, one.idle
+        for entry in lock.wait_stacks:
+            key = entry.stack, entry.idle
             count, wait_s = sums.get(key, (0, 0.0))
-            sums[key] = (count + one.count, wait_s + one.wait_s)
-            if one.python:
-                python.setdefault(key, []).extend(one.python)
-    found = [
+            sums[key] = (count + entry.count, wait_s + entry.wait_s)
+            if entry.python:
+                python.setdefault(key, []).extend(entry.python)
+    entries = [
         WaitStack(
             stack=key[0],
             count=count,
@@ -95,22 +99,22 @@ def wait_stacks(locks: Iterable[Lock]) -> tuple[WaitStack, ...]:
         )
         for key, (count, wait_s) in sums.items()
     ]
-    return tuple(sorted(found, key=lambda one: (-one.wait_s, -one.count, one.stack)))
+    return tuple(sorted(entries, key=lambda entry: (-entry.wait_s, -entry.count, entry.stack)))
 
 
 def _summed_samples(shares: Iterable[PythonShare]) -> tuple[PythonShare, ...]:
     sums: dict[int, PythonShare] = {}
-    for one in shares:
-        known = sums.get(one.stack, PythonShare(stack=one.stack, samples=0, waits=0))
-        samples, waits = known.samples + one.samples, known.waits + one.waits
-        sums[one.stack] = PythonShare(stack=one.stack, samples=samples, waits=waits)
-    return tuple(sorted(sums.values(), key=lambda one: (-one.samples, one.stack)))
+    for share in shares:
+        former = sums.get(share.stack, PythonShare(stack=share.stack, samples=0, waits=0))
+        samples, waits = former.samples + share.samples, former.waits + share.waits
+        sums[share.stack] = PythonShare(stack=share.stack, samples=samples, waits=waits)
+    return tuple(sorted(sums.values(), key=lambda share: (-share.samples, share.stack)))
 
 
 def blame(locks: Iterable[Lock]) -> Sequence[Blame]:
     """Return the sums of the blame of ``locks``, the longest wait first."""
     blamed = [lock.blame for lock in locks if lock.blame]
-    lazy = [one for one in blamed if isinstance(one, LazyBlame)]
+    lazy = [charges for charges in blamed if isinstance(charges, LazyBlame)]
     if blamed and len(lazy) == len(blamed):
         return lazy[0].sum_with(lazy[1:])
     return _summed(blamed)
@@ -119,13 +123,13 @@ def blame(locks: Iterable[Lock]) -> Sequence[Blame]:
 def _summed(blamed: Iterable[Sequence[Blame]]) -> tuple[Blame, ...]:
     sums: dict[tuple[int, int, int], float] = {}
     for blame_of_lock in blamed:
-        for one in blame_of_lock:
-            sums[one.holder] = sums.get(one.holder, 0.0) + one.wait_s
-    found = [
+        for charge in blame_of_lock:
+            sums[charge.holder] = sums.get(charge.holder, 0.0) + charge.wait_s
+    charges = [
         Blame(tid=tid, site=site, wait_s=wait_s, through=through)
         for (tid, site, through), wait_s in sums.items()
     ]
-    return tuple(sorted(found, key=lambda one: (-one.wait_s, one.holder)))
+    return tuple(sorted(charges, key=lambda charge: (-charge.wait_s, charge.holder)))
 
 
 @lru_cache(1 << 17)

@@ -119,14 +119,14 @@ def find(
     usable = [order for order in orders if search.is_usable(order)]
     links = [_Link(order, held) for order in usable for held in order.held]
     proven = [link for link in links if search.is_proven(link)]
-    found = list(search.first_cycles(proven, _MAX_CYCLES))
-    if of_classes and any(one.class_name for one in facts.values()):
+    cycles = list(search.first_cycles(proven, _MAX_CYCLES))
+    if of_classes and any(lock_facts.class_name for lock_facts in facts.values()):
         by_class = [link for link in links if search.is_proven(link, by_class=True)]
-        found += search.first_cycles(by_class, _MAX_CLASS_CYCLES, by_class=True)
-    found.sort(key=lambda cycle: (_RANK[cycle.confidence], len(cycle.edges)))
+        cycles += search.first_cycles(by_class, _MAX_CLASS_CYCLES, by_class=True)
+    cycles.sort(key=lambda cycle: (_RANK[cycle.confidence], len(cycle.edges)))
     is_cut = search.is_cut
     more = search.first_cycles(links, _MAX_CYCLES) if len(proven) < len(links) else ()
-    return PotentialDeadlocks(tuple(found), len(more), is_cut)
+    return PotentialDeadlocks(tuple(cycles), len(more), is_cut)
 
 
 class _Link(Struct, frozen=True):
@@ -184,10 +184,10 @@ class _Search:
         self, links: Iterable[_Link], count: int, by_class: bool = False
     ) -> list[OrderCycle]:
         """Return at most ``count`` of cycles(), and note whether that leaves out some."""
-        found = list(islice(self._cycles(links, by_class), count + 1))
-        self.is_cut |= len(found) > count or self._steps > _MAX_STEPS
+        cycles = list(islice(self._cycles(links, by_class), count + 1))
+        self.is_cut |= len(cycles) > count or self._steps > _MAX_STEPS
         self.is_cut |= self._happens_before.is_exhausted
-        return found[:count]
+        return cycles[:count]
 
     def _cycles(self, links: Iterable[_Link], by_class: bool = False) -> Iterator[OrderCycle]:
         """Yield the cycles that were not yielded before, the shortest first. ``by_class``: one node
@@ -201,7 +201,7 @@ class _Search:
         self._steps = 0
         for nodes in self._node_cycles(graph):
             ways, are_all = self._ways([graph[a][b] for a, b in _pairs(nodes)], by_class)
-            signatures = {self._signature(one) for one in ways}
+            signatures = {self._signature(way) for way in ways}
             if not signatures <= self._reported:
                 self._reported |= signatures
                 yield self._cycle(ways, are_all, by_class)
@@ -218,9 +218,9 @@ class _Search:
             for component in components:
                 yield from self._of_length(graph, component, length)
         longer = (
-            self._shortest(graph, component, at)
+            self._shortest(graph, component, index)
             for component in components
-            for at in range(len(component))
+            for index in range(len(component))
         )
         yield from sorted((cycle for cycle in longer if len(cycle) > _SHORT), key=len)
 
@@ -228,7 +228,7 @@ class _Search:
         self, graph: Mapping[_Node, Mapping[_Node, object]], component: Sequence[_Node], length: int
     ) -> Iterator[Sequence[_Node]]:
         """Yield each cycle of a length once: from its node that comes first in ``component``."""
-        position = {node: at for at, node in enumerate(component)}
+        position = {node: index for index, node in enumerate(component)}
         for first in component:
             paths: list[list[_Node]] = [[first]]
             while paths:
@@ -248,11 +248,11 @@ class _Search:
                 )
 
     def _shortest(
-        self, graph: Mapping[_Node, Mapping[_Node, object]], component: Sequence[_Node], at: int
+        self, graph: Mapping[_Node, Mapping[_Node, object]], component: Sequence[_Node], index: int
     ) -> Sequence[_Node]:
         """Return a shortest cycle through the node at a position of ``component``, () if there is
         none. The cycle has no node from before that position."""
-        first, allowed = component[at], set(component[at:])
+        first, allowed = component[index], set(component[index:])
         came_from: dict[_Node, _Node] = {}
         level: list[_Node] = [first]
         while level and self._steps <= self._limit:
@@ -276,25 +276,25 @@ class _Search:
         """Return the best combination of each way, the best first, and whether these are all ways.
         A way is a stack for each link."""
         groups = [_by_stack(of_edge) for of_edge in links]
-        found: list[_Combination] = []
+        combinations: list[_Combination] = []
         are_all = prod(map(len, groups)) <= _MAX_WAYS
         left, steps = _MAX_COMBINATIONS, 0
         for way in islice(product(*groups), _MAX_WAYS):
             best, tried = self._best_combination(way, by_class, left)
             if best is not None:
-                if not found:  # the other ways have a limit of their own
+                if not combinations:  # the other ways have a limit of their own
                     steps, left = self._steps, _MAX_COMBINATIONS
                     self._limit = steps + _MAX_STEPS_FOR_WAYS
-                found.append(best)
-            elif not found:
+                combinations.append(best)
+            elif not combinations:
                 left -= tried
             if self._steps > self._limit or not left:
                 are_all = False
-                self.is_cut |= not found
+                self.is_cut |= not combinations
                 break
-        if found:
+        if combinations:
             self._steps, self._limit = steps, _MAX_STEPS
-        return sorted(found, key=lambda one: _RANK[one.confidence]), are_all
+        return sorted(combinations, key=lambda combination: _RANK[combination.confidence]), are_all
 
     def _best_combination(
         self, links: Sequence[Sequence[_Link]], by_class: bool, count: int
@@ -309,9 +309,9 @@ class _Search:
             serials = self._threads(chosen, (), ())
             if serials is None:
                 continue
-            found = _Combination(chosen, serials, self._doubts(chosen, serials, by_class))
-            if best is None or _RANK[found.confidence] < _RANK[best.confidence]:
-                best = found
+            combination = _Combination(chosen, serials, self._doubts(chosen, serials, by_class))
+            if best is None or _RANK[combination.confidence] < _RANK[best.confidence]:
+                best = combination
             if by_class or best.confidence is Confidence.HIGH:
                 break
         return best, tried
@@ -355,11 +355,13 @@ class _Search:
             return serials
         for point in links[len(chosen)].order.observed_in:
             self._steps += 1
-            if not all(self._happens_before.are_concurrent(point, one) for one in chosen):
+            if not all(
+                self._happens_before.are_concurrent(point, chosen_point) for chosen_point in chosen
+            ):
                 continue
-            found = self._threads(links, (*chosen, point), (*serials, point[0]))
-            if found is not None or self._steps > self._limit:
-                return found
+            result = self._threads(links, (*chosen, point), (*serials, point[0]))
+            if result is not None or self._steps > self._limit:
+                return result
         return None
 
     # ---- doubts ----
@@ -387,11 +389,11 @@ class _Search:
 
     # ---- results ----
 
-    def _signature(self, found: _Combination) -> Hashable:
+    def _signature(self, combination: _Combination) -> Hashable:
         """Return a value that is the same for cycles of other locks by the same code."""
         parts = [
             (self._facts[link.held.lock].class_name or link.held.lock, link.order.stack)
-            for link in found.links
+            for link in combination.links
         ]
         return frozenset(parts)
 
@@ -406,14 +408,14 @@ class _Search:
             classes=tuple(classes) if by_class else (),
             ways=tuple(
                 OrderWay(
-                    edges=self._edges(one), confidence=one.confidence, why="; ".join(one.doubts)
+                    edges=self._edges(way), confidence=way.confidence, why="; ".join(way.doubts)
                 )
-                for one in ways[1:]
+                for way in ways[1:]
             ),
             ways_left_out=not are_all,
         )
 
-    def _edges(self, found: _Combination) -> tuple[OrderEdge, ...]:
+    def _edges(self, combination: _Combination) -> tuple[OrderEdge, ...]:
         return tuple(
             OrderEdge(
                 from_=link.held.lock,
@@ -424,7 +426,7 @@ class _Search:
                 shared=link.order.shared,
                 from_shared=link.held.shared,
             )
-            for link, serial in zip(found.links, found.serials, strict=True)
+            for link, serial in zip(combination.links, combination.serials, strict=True)
         )
 
 
@@ -436,18 +438,18 @@ def _by_stack(links: Iterable[_Link]) -> list[list[_Link]]:
     return list(groups.values())
 
 
-def _exclude_each_other(one: ObservedOrder, other: ObservedOrder) -> bool:
+def _exclude_each_other(order: ObservedOrder, other: ObservedOrder) -> bool:
     """Return whether two threads hold a common lock, so that they cannot both do so."""
     return any(
         mine.instance == theirs.instance and not (mine.shared and theirs.shared)
-        for mine in one.held
+        for mine in order.held
         for theirs in other.held
     )
 
 
 def _is_mixed(links: Sequence[_Link]) -> bool:
     """Return whether a requested lock differs from the held lock of the same class."""
-    return any(one.order.instance != other.held.instance for one, other in _pairs(links))
+    return any(link.order.instance != other.held.instance for link, other in _pairs(links))
 
 
 def _pairs(cycle: Sequence[Item]) -> Iterator[tuple[Item, Item]]:

@@ -47,8 +47,10 @@ class OrderingAdvice:
             left = deadlock.cycle[0].reason in (BlockReason.ABANDONED, BlockReason.AT_FORK)
             return Avoidance(Remedy.GIVE_BACK if left else Remedy.NONE)
         steps = list(self._steps(deadlock))
-        joined = {one.waits_for for one in deadlock.cycle if one.reason is BlockReason.LIVES}
-        ordered = {one for step in steps for one in (step.has, step.wants) if self._is_ordered(one)}
+        joined = {edge.waits_for for edge in deadlock.cycle if edge.reason is BlockReason.LIVES}
+        ordered = {
+            lock for step in steps for lock in (step.has, step.wants) if self._is_ordered(lock)
+        }
         ordered -= joined  # a join may wait for an object of any kind
         unordered = [step for step in steps if step.wants not in ordered]
         if unordered:
@@ -93,8 +95,8 @@ class OrderingAdvice:
             )
 
         change = min(steps, key=rank)
-        at = steps.index(change)
-        rest = [*steps[at + 1 :], *steps[:at]]
+        index = steps.index(change)
+        rest = [*steps[index + 1 :], *steps[:index]]
         order = (*(step.has for step in rest), change.has)
         others = tuple(step.tid for step in rest)
         return Avoidance(
@@ -109,8 +111,8 @@ class OrderingAdvice:
         """Yield the acquisitions of the cycle. A writer that goes first holds nothing yet, so the
         edge to it is none."""
         cycle, sites = deadlock.cycle, self._snapshot.sites
-        for at, edge in enumerate(cycle):
-            before = cycle[at - 1]
+        for index, edge in enumerate(cycle):
+            before = cycle[index - 1]
             if not before.behind:
                 wants_at, duration_s = waited(self._snapshot, self._threads.get(edge.tid), edge)
                 yield LockingStep(
@@ -125,31 +127,31 @@ class OrderingAdvice:
     def _threads_with_order(self, first: int, second: int) -> set[int]:
         """Return the threads that held the first lock when they took, or requested, the second."""
         uses, others = self._uses.get(first, {}), self._uses.get(second, {})
-        found = {
+        tids = {
             tid for tid in uses.keys() & others.keys() if uses[tid].first_at < others[tid].last_at
         }
-        return found | self._observed.get((first, second), set())
+        return tids | self._observed.get((first, second), set())
 
     @cached_property
     def _uses(self) -> dict[int, dict[int, _Use]]:
         """By lock and tid: when a thread that holds locks took, or requested, the lock."""
-        found: dict[int, dict[int, _Use]] = {}
+        uses: dict[int, dict[int, _Use]] = {}
         for thread in self._snapshot.threads:
             locks = [held.lock for held in thread.holds]
             if locks and thread.waiting_for is not None:
                 locks.append(thread.waiting_for.lock)
-            for at, lock in enumerate(locks):
-                found.setdefault(lock, {}).setdefault(thread.tid, _Use(at, at)).last_at = at
-        return found
+            for index, lock in enumerate(locks):
+                uses.setdefault(lock, {}).setdefault(thread.tid, _Use(index, index)).last_at = index
+        return uses
 
     @cached_property
     def _observed(self) -> dict[tuple[int, int], set[int]]:
         """The threads in the potential deadlocks, by held and requested lock."""
-        found: dict[tuple[int, int], set[int]] = {}
+        tids_by_order: dict[tuple[int, int], set[int]] = {}
         for cycle in self._snapshot.lock_order:
             for edge in cycle.edges:
-                found.setdefault((edge.from_, edge.to), set()).add(edge.tid)
-        return found
+                tids_by_order.setdefault((edge.from_, edge.to), set()).add(edge.tid)
+        return tids_by_order
 
 
 class _Use(Struct):
@@ -166,5 +168,5 @@ def waited(
     wait = thread.waiting_for if thread is not None else None
     frames = snapshot.stacks.get(edge.stack, ())
     site = snapshot.sites.get(wait.site) if wait is not None else None
-    at = innermost_own_frame(frames) or (frames[0] if frames else site)
-    return at, wait.duration_s if wait is not None else 0.0
+    frame = innermost_own_frame(frames) or (frames[0] if frames else site)
+    return frame, wait.duration_s if wait is not None else 0.0

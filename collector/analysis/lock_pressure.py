@@ -59,8 +59,8 @@ def _at(points: Sequence[PressurePoint], time_s: float) -> float:
 def _threads(points: Sequence[PressurePoint], begin_s: float, end_s: float) -> float:
     """Return the mean number of threads of a slice."""
     first = max(bisect_right(points, begin_s, key=_time) - 1, 0)
-    within = [one for one in points[first:] if one.time_s <= end_s] or [points[first]]
-    return sum(one.threads for one in within) / len(within)
+    within = [point for point in points[first:] if point.time_s <= end_s] or [points[first]]
+    return sum(point.threads for point in within) / len(within)
 
 
 def _time(point: PressurePoint) -> float:

@@ -30,11 +30,11 @@ def leave_out(
     """
     return tuple(
         [
-            found
-            for found in deadlocks
+            deadlock
+            for deadlock in deadlocks
             if not any(
                 edge.reason in _REASONS and _is_in_queue(stacks.get(edge.stack, ()))
-                for edge in found.cycle
+                for edge in deadlock.cycle
             )
         ]
     )

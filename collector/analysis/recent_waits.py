@@ -62,10 +62,10 @@ def _shares(from_s: float, to_s: float) -> list[tuple[int, float]]:
     """Return how many parts before the last one a part of the interval lies, and its share."""
     if to_s <= from_s:
         return []
-    last, found = int(to_s // PART_S), []
+    last, shares = int(to_s // PART_S), []
     for back in range(PARTS):
         begin = (last - back) * PART_S
         overlap = min(to_s, begin + PART_S) - max(from_s, begin)
         if overlap > 0.0:  # the last part may have just begun
-            found.append((back, overlap / (to_s - from_s)))
-    return found
+            shares.append((back, overlap / (to_s - from_s)))
+    return shares

@@ -58,14 +58,14 @@ class SemaphoreLocks:
     def observe(self, snapshot: Contents) -> frozenset[int]:
         """Return the ids of the semaphores that are used as locks. A semaphore that a saved
         snapshot names as a lock stays a lock."""
-        found = {
+        candidates = {
             lock.id: lock
             for lock in snapshot.locks
             if lock.kind is Kind.SEM
             and lock.wait_s > 0
             and (lock.first_value or lock.used_as_lock or lock.id in self._by_rule)
         }
-        as_locks = [lock for lock in found.values() if self._is_lock(lock)]
+        as_locks = [lock for lock in candidates.values() if self._is_lock(lock)]
         self._generations = {lock.id: lock.generation for lock in as_locks}
         return frozenset(self._generations)
 
@@ -89,7 +89,9 @@ class SemaphoreLocks:
         ]
         if waits or self._by_rule:
             present = {lock.id: lock.generation for lock in snapshot.locks}
-            self._by_rule = {id_: one for id_, one in self._by_rule.items() if id_ in present}
+            self._by_rule = {
+                id_: generation for id_, generation in self._by_rule.items() if id_ in present
+            }
             for wait, rule in waits:
                 if rule.idle:
                     self._by_rule.pop(wait.lock, None)
@@ -200,16 +202,16 @@ def unit_holders(snapshot: Contents) -> dict[int, tuple[int, ...]]:
     candidates = {lock.id: lock for lock in snapshot.locks if _has_no_unit_left(lock)}
     if not candidates or not snapshot.complete:
         return {}
-    found = _units_by_thread(snapshot.threads, candidates)
+    units_by_lock = _units_by_thread(snapshot.threads, candidates)
     for thread in snapshot.threads:
         if thread.waiting_for is not None:
-            of_lock = found.get(thread.waiting_for.lock, {})
+            of_lock = units_by_lock.get(thread.waiting_for.lock, {})
             if thread.tid in of_lock:
                 # A thread that waits for a semaphore that it has waits for a signal.
-                found.pop(thread.waiting_for.lock)
+                units_by_lock.pop(thread.waiting_for.lock)
     return {
         id_: tuple(units)
-        for id_, units in found.items()
+        for id_, units in units_by_lock.items()
         if min(units.values(), default=0) > 0 and sum(units.values()) == candidates[id_].first_value
     }
 
@@ -247,15 +249,15 @@ def taken_units(snapshot: Contents) -> dict[int, TakenUnits]:
         if wait is not None and wait.duration_s < _SETTLED_S:
             candidates.pop(wait.lock, None)
     threads = {thread.tid: thread for thread in snapshot.threads}
-    found = {}
+    taken = {}
     for id_, units in _units_by_thread(snapshot.threads, candidates).items():
         all_units = candidates[id_].first_value or 0
         ended = all_units - sum(units.values())
         if ended >= 0 and min(units.values(), default=0) >= 0:
             takers = [_taker(threads[tid], id_, number) for tid, number in units.items()]
-            takers.sort(key=lambda one: (not threads[one.tid].alive, -one.units, one.tid))
-            found[id_] = TakenUnits(all=all_units, takers=tuple(takers), ended=ended)
-    return found
+            takers.sort(key=lambda taker: (not threads[taker.tid].alive, -taker.units, taker.tid))
+            taken[id_] = TakenUnits(all=all_units, takers=tuple(takers), ended=ended)
+    return taken
 
 
 def semaphore_without_units(snapshot: Contents, deadlocks: Iterable[Deadlock]) -> Lock | None:
@@ -264,12 +266,12 @@ def semaphore_without_units(snapshot: Contents, deadlocks: Iterable[Deadlock]) -
     The result is None if the threads of the deadlocks wait for something else.
     """
     wanted = {edge.waits_for for deadlock in deadlocks for edge in deadlock.cycle}
-    found = [lock for lock in snapshot.locks if lock.id in wanted]
-    return found[0] if len(wanted) == len(found) == 1 and found[0].taken_units else None
+    locks = [lock for lock in snapshot.locks if lock.id in wanted]
+    return locks[0] if len(wanted) == len(locks) == 1 and locks[0].taken_units else None
 
 
 def _taker(thread: Thread, lock: int, units: int) -> UnitTaker:
-    use = next(one for one in thread.uses or () if one.lock == lock)
+    use = next(use_ for use_ in thread.uses or () if use_.lock == lock)
     return UnitTaker(
         tid=thread.tid, units=units, site=use.site, stack=use.stack, took_more=use.took_more
     )

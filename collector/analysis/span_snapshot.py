@@ -40,21 +40,21 @@ def span_snapshot(
         lock: the only lock that counts; 0: all locks.
     """
     sums: dict[int, _LockSum] = {}
-    for one in waits:
-        record = one.record
+    for wait in waits:
+        record = wait.record
         part = min(to_ns, record.got_ns) - max(from_ns, record.began_ns)
         if part <= 0 or lock not in (0, record.lock):
             continue
-        of = sums.setdefault(record.lock, _LockSum(record.kind))
-        entry = of.stacks.setdefault((record.stack, one.idle), [0, 0])
+        lock_sum = sums.setdefault(record.lock, _LockSum(record.kind))
+        entry = lock_sum.stacks.setdefault((record.stack, wait.idle), [0, 0])
         entry[0] += part
         entry[1] += 1
-        if not one.idle:
-            of.holders[record.holder] = of.holders.get(record.holder, 0) + part
-        of.longest_ns = max(of.longest_ns, part)
-    known = {one.id: one for one in snapshot.locks}
-    locks = [_lock(known.get(id_), id_, of) for id_, of in sums.items()]
-    locks.sort(key=lambda one: (one.idle, -one.counted_wait_s, one.id))
+        if not wait.idle:
+            lock_sum.holders[record.holder] = lock_sum.holders.get(record.holder, 0) + part
+        lock_sum.longest_ns = max(lock_sum.longest_ns, part)
+    lock_by_id = {listed.id: listed for listed in snapshot.locks}
+    locks = [_lock(lock_by_id.get(id_), id_, lock_sum) for id_, lock_sum in sums.items()]
+    locks.sort(key=lambda summed: (summed.idle, -summed.counted_wait_s, summed.id))
     return replace(
         snapshot,
         duration_s=(to_ns - from_ns) / 1e9,
@@ -66,21 +66,24 @@ def span_snapshot(
     )
 
 
-def _lock(known: Lock | None, id_: int, of: _LockSum) -> Lock:
-    entries = sorted(of.stacks.items(), key=lambda item: -item[1][0])
+def _lock(known_lock: Lock | None, id_: int, lock_sum: _LockSum) -> Lock:
+    entries = sorted(lock_sum.stacks.items(), key=lambda item: -item[1][0])
     idle_ns = sum(ns for (_, idle), (ns, _) in entries if idle)
     count = sum(number for _, (_, number) in entries)
     whole = sum(ns for _, (ns, _) in entries)
-    blame = sorted(of.holders.items(), key=lambda item: -item[1])
-    python = {one.stack: one.python for one in (known.wait_stacks if known is not None else ())}
+    blame = sorted(lock_sum.holders.items(), key=lambda item: -item[1])
+    python = {
+        entry.stack: entry.python
+        for entry in (known_lock.wait_stacks if known_lock is not None else ())
+    }
     return Lock(
         id=id_,
-        address=known.address if known is not None else 0,
-        kind=of.kind,
-        name=known.name if known is not None else f"lock {id_}",
+        address=known_lock.address if known_lock is not None else 0,
+        kind=lock_sum.kind,
+        name=known_lock.name if known_lock is not None else f"lock {id_}",
         contended=count,
         wait_s=whole / 1e9,
-        wait_max_s=of.longest_ns / 1e9,
+        wait_max_s=lock_sum.longest_ns / 1e9,
         hold_max_s=None,
         holders=(),
         waiters=(),
@@ -97,5 +100,5 @@ def _lock(known: Lock | None, id_: int, of: _LockSum) -> Lock:
         blame=tuple(Blame(tid=tid, site=0, wait_s=ns / 1e9) for tid, ns in blame),
         idle=idle_ns == whole,
         idle_s=idle_ns / 1e9,
-        type=known.type if known is not None else "",
+        type=known_lock.type if known_lock is not None else "",
     )

@@ -21,7 +21,7 @@ def strong_components(graph: Mapping[Node, Iterable[Node]]) -> list[list[Node]]:
     low: dict[Node, int] = {}
     stack: list[Node] = []
     on_stack: set[Node] = set()
-    found: list[list[Node]] = []
+    components: list[list[Node]] = []
     for root in graph:
         if root in index:
             continue
@@ -47,8 +47,8 @@ def strong_components(graph: Mapping[Node, Iterable[Node]]) -> list[list[Node]]:
                 if low[node] == index[node]:
                     component = _pop(stack, on_stack, node)
                     if len(component) > 1:
-                        found.append(component)
-    return found
+                        components.append(component)
+    return components
 
 
 def _pop(stack: list[Node], on_stack: set[Node], down_to: Node) -> list[Node]:

@@ -33,7 +33,7 @@ def find(
         restless: Tids of threads that are grouped by their names alone, because their state changes
             often and says little.
     """
-    found: dict[Hashable, list[Thread]] = {}
+    members: dict[Hashable, list[Thread]] = {}
     awaited: dict[int, Hashable] = {}  # by lock
     for thread in threads:
         wait = thread.waiting_for
@@ -52,8 +52,8 @@ def find(
                     lock = awaited[wait.lock] = _awaited(wait, locks.get(wait.lock), class_of)
                 activity = lock, wait.stack or wait.site
             key = thread.alive, thread.state, activity, holds
-        found.setdefault(key, []).append(thread)
-    return tuple([_group(key, alike, locks, class_of) for key, alike in found.items()])
+        members.setdefault(key, []).append(thread)
+    return tuple([_group(key, alike, locks, class_of) for key, alike in members.items()])
 
 
 def common_name(names: Sequence[str]) -> str:
@@ -62,7 +62,7 @@ def common_name(names: Sequence[str]) -> str:
     if len(different) == 1:
         return different[0]
     parts = list(map(_parts, different))
-    if len({one[::2] for one in parts}) == 1:
+    if len({name_parts[::2] for name_parts in parts}) == 1:
         columns = zip(*parts, strict=True)
         return "".join(column[0] if len(set(column)) == 1 else "#" for column in columns)
     low, high = min(different), max(different)
@@ -86,9 +86,9 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _awaited(wait: Wait, lock: Lock | None, class_of: Mapping[int, LockClass]) -> Hashable:
-    of = class_of.get(wait.lock)
-    if of is not None:
-        return of.kind, of.name
+    lock_class = class_of.get(wait.lock)
+    if lock_class is not None:
+        return lock_class.kind, lock_class.name
     if lock is not None and len(lock.waiters) < 2 and is_unnamed(lock):
         return wait.kind  # each thread waits for a lock of its own
     return wait.lock, wait.kind
@@ -104,7 +104,7 @@ def _group(
         threads.sort(key=_longest_first)
     ids = {thread.waiting_for.lock for thread in threads if thread.waiting_for}
     lock = locks.get(next(iter(ids))) if len(ids) == 1 else None
-    classes = {of.name if (of := class_of.get(id_)) else "" for id_ in ids}
+    classes = {lock_class.name if (lock_class := class_of.get(id_)) else "" for id_ in ids}
     return ThreadGroup(
         key=key,
         threads=tuple(threads),

@@ -66,27 +66,27 @@ def lanes(
     """
     by_thread: dict[int, list[_Interval]] = {}
     own: dict[int, list[TimedWait]] = {}
-    for one in waits:
-        record = one.record
+    for wait in waits:
+        record = wait.record
         intervals = by_thread.setdefault(record.tid, [])
         if record.wait_ns:
-            state = LaneState.IDLE if one.idle else LaneState.WAITING
+            state = LaneState.IDLE if wait.idle else LaneState.WAITING
             intervals.append(_interval(record.began_ns, record.got_ns, state, record.lock))
             if record.began_ns < to_ns and record.got_ns >= from_ns:
-                own.setdefault(record.tid, []).append(one)
+                own.setdefault(record.tid, []).append(wait)
         if record.hold_ns:
             hold = LaneState.HOLDING
             intervals.append(_interval(record.got_ns, record.end_ns, hold, record.lock))
     names = _add_samples(by_thread, samples, from_ns, to_ns)
-    found = []
+    lanes_ = []
     for tid, intervals in by_thread.items():
         spans = _resolved(intervals, from_ns, to_ns)
         waited = sum(s.to_ns - s.from_ns for s in spans if s.state is LaneState.WAITING)
         mine = tuple(own.get(tid, ()))
-        found.append(
+        lanes_.append(
             Lane(tid=tid, name=names.get(tid, ""), spans=spans, waits=mine, wait_ns=waited)
         )
-    return tuple(sorted(found, key=lambda lane: (-lane.wait_ns, lane.tid)))
+    return tuple(sorted(lanes_, key=lambda lane: (-lane.wait_ns, lane.tid)))
 
 
 def _add_samples(
@@ -101,21 +101,23 @@ def _add_samples(
     the time between the last scan of one sender and the first scan of another.
     """
     names = {}
-    for number, one in enumerate(samples):
-        first = number == 0 or one.is_first
+    for number, sample in enumerate(samples):
+        first = number == 0 or sample.is_first
         last = number == len(samples) - 1 or samples[number + 1].is_first
-        begin = one.time_ns if first else (samples[number - 1].time_ns + one.time_ns) // 2
-        end = one.time_ns if last else (one.time_ns + samples[number + 1].time_ns) // 2
+        begin = sample.time_ns if first else (samples[number - 1].time_ns + sample.time_ns) // 2
+        end = sample.time_ns if last else (sample.time_ns + samples[number + 1].time_ns) // 2
         in_sight = begin < to_ns and end >= from_ns
-        for tid, thread in one.threads.items():
+        for tid, thread in sample.threads.items():
             names[tid] = thread.name
             intervals = by_thread.setdefault(tid, [])
             if in_sight:
                 intervals.append(_interval(begin, end, thread.state))
             for held in thread.holds:
                 if held.duration_s is not None:
-                    since_ns = one.time_ns - round(held.duration_s * 1e9)
-                    intervals.append(_interval(since_ns, one.time_ns, LaneState.HOLDING, held.lock))
+                    since_ns = sample.time_ns - round(held.duration_s * 1e9)
+                    intervals.append(
+                        _interval(since_ns, sample.time_ns, LaneState.HOLDING, held.lock)
+                    )
                 elif in_sight:
                     intervals.append(_interval(begin, end, LaneState.HOLDING, held.lock))
     return names
@@ -123,12 +125,14 @@ def _add_samples(
 
 def _resolved(intervals: Iterable[_Interval], from_ns: int, to_ns: int) -> tuple[LaneSpan, ...]:
     """Return one state for each moment: the spans fill the time from ``from_ns`` to ``to_ns``."""
-    clipped = [one for one in intervals if one.from_ns < to_ns and one.to_ns > from_ns]
-    clipped.sort(key=lambda one: one.from_ns)
+    clipped = [
+        interval for interval in intervals if interval.from_ns < to_ns and interval.to_ns > from_ns
+    ]
+    clipped.sort(key=lambda interval: interval.from_ns)
     edges = {from_ns, to_ns}
-    for one in clipped:
-        edges.add(max(from_ns, one.from_ns))
-        edges.add(min(to_ns, one.to_ns))
+    for interval in clipped:
+        edges.add(max(from_ns, interval.from_ns))
+        edges.add(min(to_ns, interval.to_ns))
     points = sorted(edges)
     current: list[_Interval] = []
     spans: list[LaneSpan] = []
@@ -139,11 +143,11 @@ def _resolved(intervals: Iterable[_Interval], from_ns: int, to_ns: int) -> tuple
             next_one += 1
         while current and current[0].to_ns <= point:
             heapq.heappop(current)
-        now, of = (current[0].state, current[0].lock) if current else (LaneState.UNKNOWN, 0)
-        if (now, of) != (state, lock):
+        now, lock_now = (current[0].state, current[0].lock) if current else (LaneState.UNKNOWN, 0)
+        if (now, lock_now) != (state, lock):
             if point > began:
                 spans.append(LaneSpan(from_ns=began, to_ns=point, state=state, lock=lock))
-            state, lock, began = now, of, point
+            state, lock, began = now, lock_now, point
     spans.append(LaneSpan(from_ns=began, to_ns=to_ns, state=state, lock=lock))
     return tuple(spans)
 
@@ -158,7 +162,7 @@ def cells(spans: Sequence[LaneSpan], window: Window) -> list[dict[CellKey, int]]
         spans: the spans of one lane.
         window: its cells; time of the window outside the spans is in no cell.
     """
-    found: list[dict[CellKey, int]] = [{} for _ in range(window.count)]
+    cells_: list[dict[CellKey, int]] = [{} for _ in range(window.count)]
     first = bisect_right(spans, window.from_ns, key=lambda span: span.to_ns)
     for number in range(first, len(spans)):
         span = spans[number]
@@ -166,16 +170,16 @@ def cells(spans: Sequence[LaneSpan], window: Window) -> list[dict[CellKey, int]]
             break
         key = span.state, span.lock
         for cell, ns in window.parts(span.from_ns, span.to_ns):
-            found[cell][key] = found[cell].get(key, 0) + ns
-    return found
+            cells_[cell][key] = cells_[cell].get(key, 0) + ns
+    return cells_
 
 
 def by_state(cell: Cell) -> dict[LaneState, int]:
     """Return the nanoseconds of a cell by state."""
-    found: dict[LaneState, int] = {}
+    sums: dict[LaneState, int] = {}
     for (state, _), ns in cell.items():
-        found[state] = found.get(state, 0) + ns
-    return found
+        sums[state] = sums.get(state, 0) + ns
+    return sums
 
 
 def longest_lock(cell: Cell) -> int:
@@ -195,24 +199,24 @@ def flows(waits: Sequence[TimedWait]) -> tuple[Flow, ...]:
     known writer, that writer counts. Readers that got the lock together did not wake each other.
     """
     releases: dict[int, list[WaitRecord]] = {}
-    for one in waits:
-        if one.record.hold_ns is not None and not one.record.timed_out:
-            releases.setdefault(one.record.lock, []).append(one.record)
+    for wait in waits:
+        if wait.record.hold_ns is not None and not wait.record.timed_out:
+            releases.setdefault(wait.record.lock, []).append(wait.record)
     ends = {}
-    for lock, found in releases.items():
-        found.sort(key=lambda record: record.end_ns)
-        ends[lock] = [record.end_ns for record in found]
-    made = []
-    for one in waits:
-        record = one.record
-        if one.is_open or one.idle or record.timed_out or not record.wait_ns:
+    for lock, records in releases.items():
+        records.sort(key=lambda record: record.end_ns)
+        ends[lock] = [record.end_ns for record in records]
+    flows_ = []
+    for wait in waits:
+        record = wait.record
+        if wait.is_open or wait.idle or record.timed_out or not record.wait_ns:
             continue
         if record.kind not in CONTENTION_KINDS:
             continue
         release = _release(record, releases.get(record.lock, ()), ends.get(record.lock, ()))
         from_tid = release.tid if release is not None else record.holder
         if from_tid:
-            made.append(
+            flows_.append(
                 Flow(
                     lock=record.lock,
                     from_tid=from_tid,
@@ -221,7 +225,7 @@ def flows(waits: Sequence[TimedWait]) -> tuple[Flow, ...]:
                     woken_ns=record.got_ns,
                 )
             )
-    return tuple(sorted(made, key=lambda flow: flow.woken_ns))
+    return tuple(sorted(flows_, key=lambda flow: flow.woken_ns))
 
 
 def _release(
@@ -229,11 +233,11 @@ def _release(
 ) -> WaitRecord | None:
     """Return the last release of the wait's lock by another thread during the wait."""
     only = wait.holder if wait.kind is Kind.RWLOCK else 0
-    at = bisect_right(ends, wait.got_ns + _ROUNDING_NS)
-    while at and ends[at - 1] >= wait.began_ns:
-        at -= 1
-        if releases[at].tid != wait.tid and only in (0, releases[at].tid):
-            return releases[at]
+    index = bisect_right(ends, wait.got_ns + _ROUNDING_NS)
+    while index and ends[index - 1] >= wait.began_ns:
+        index -= 1
+        if releases[index].tid != wait.tid and only in (0, releases[index].tid):
+            return releases[index]
     return None
 
 
@@ -247,36 +251,36 @@ class LaneEvent(NamedTuple):
 
 def events(waits: Iterable[TimedWait]) -> list[LaneEvent]:
     """Return the begins and the ends of waits in contention, in order of time."""
-    found = []
-    for one in waits:
-        if one.idle or not one.record.wait_ns:
+    events_ = []
+    for wait in waits:
+        if wait.idle or not wait.record.wait_ns:
             continue
-        found.append(LaneEvent(one.record.began_ns, False, one))
-        if not one.is_open:
-            found.append(LaneEvent(one.record.got_ns, True, one))
-    return sorted(found, key=lambda event: event.time_ns)
+        events_.append(LaneEvent(wait.record.began_ns, False, wait))
+        if not wait.is_open:
+            events_.append(LaneEvent(wait.record.got_ns, True, wait))
+    return sorted(events_, key=lambda event: event.time_ns)
 
 
-def event_after(found: Sequence[LaneEvent], time_ns: int) -> LaneEvent | None:
+def event_after(events_: Sequence[LaneEvent], time_ns: int) -> LaneEvent | None:
     """Return the first event after a moment, None without one."""
-    at = bisect_right(found, time_ns, key=lambda event: event.time_ns)
-    return found[at] if at < len(found) else None
+    index = bisect_right(events_, time_ns, key=lambda event: event.time_ns)
+    return events_[index] if index < len(events_) else None
 
 
-def event_before(found: Sequence[LaneEvent], time_ns: int) -> LaneEvent | None:
+def event_before(events_: Sequence[LaneEvent], time_ns: int) -> LaneEvent | None:
     """Return the last event before a moment, None without one."""
-    at = bisect_left(found, time_ns, key=lambda event: event.time_ns)
-    return found[at - 1] if at else None
+    index = bisect_left(events_, time_ns, key=lambda event: event.time_ns)
+    return events_[index - 1] if index else None
 
 
 def wait_in(waits: Iterable[TimedWait], from_ns: int, to_ns: int) -> TimedWait | None:
     """Return the wait with the most time in a span; a wait in contention goes first."""
     best, most = None, (-1, -1)
-    for one in waits:
-        record = one.record
+    for wait in waits:
+        record = wait.record
         if record.began_ns >= to_ns:
             break
         part = min(to_ns, record.got_ns) - max(from_ns, record.began_ns)
-        if part >= 0 and record.wait_ns and (int(not one.idle), part) > most:
-            best, most = one, (int(not one.idle), part)
+        if part >= 0 and record.wait_ns and (int(not wait.idle), part) > most:
+            best, most = wait, (int(not wait.idle), part)
     return best

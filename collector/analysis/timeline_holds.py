@@ -37,20 +37,23 @@ def by_lock(waits: Sequence[TimedWait], samples: Sequence[ScanSample]) -> dict[i
         waits: all waits and holds that touch the span.
         samples: the scans of the span, the oldest first.
     """
-    kinds = {one.record.lock: one.record.kind for one in waits if _is_contention(one)}
-    found: dict[int, list[WaitRecord]] = {lock: [] for lock in kinds}
-    for one in waits:
-        if one.record.hold_ns is not None and one.record.lock in found:
-            found[one.record.lock].append(one.record)
+    kinds = {wait.record.lock: wait.record.kind for wait in waits if _is_contention(wait)}
+    records_by_lock: dict[int, list[WaitRecord]] = {lock: [] for lock in kinds}
+    for wait in waits:
+        if wait.record.hold_ns is not None and wait.record.lock in records_by_lock:
+            records_by_lock[wait.record.lock].append(wait.record)
     for lock, scanned in _holds_in_scans(samples, kinds).items():
-        found[lock] += _not_recorded(found[lock], scanned)
+        records_by_lock[lock] += _not_recorded(records_by_lock[lock], scanned)
     activities = _activities(samples, kinds)
-    return {lock: _lock_holds(records, activities.get(lock, ())) for lock, records in found.items()}
+    return {
+        lock: _lock_holds(records, activities.get(lock, ()))
+        for lock, records in records_by_lock.items()
+    }
 
 
-def _is_contention(one: TimedWait) -> bool:
-    record = one.record
-    return record.wait_ns > 0 and not one.idle and record.kind in CONTENTION_KINDS
+def _is_contention(wait: TimedWait) -> bool:
+    record = wait.record
+    return record.wait_ns > 0 and not wait.idle and record.kind in CONTENTION_KINDS
 
 
 def _lock_holds(
@@ -59,7 +62,7 @@ def _lock_holds(
     records.sort(key=lambda record: record.got_ns)
     return LockHolds(
         records=tuple(records),
-        latest_end_ns=tuple(itertools.accumulate((one.end_ns for one in records), max)),
+        latest_end_ns=tuple(itertools.accumulate((record.end_ns for record in records), max)),
         activities=tuple(activities),
     )
 
@@ -73,32 +76,32 @@ def _holds_in_scans(
     the middle between it and its neighbours. With the library, short holds have no
     age. Two scans do not show whether these are the same hold.
     """
-    found: dict[int, list[WaitRecord]] = {}
-    for number, one in enumerate(samples):
+    holds: dict[int, list[WaitRecord]] = {}
+    for number, sample in enumerate(samples):
         begin_ns, end_ns = _middles(samples, number)
-        for tid, thread in one.threads.items():
+        for tid, thread in sample.threads.items():
             for held in thread.holds:
                 kind = kinds.get(held.lock)
                 if kind is None:
                     continue
                 if held.duration_s is not None:
-                    since_ns = one.time_ns - round(held.duration_s * 1e9)
-                    record = _scanned(tid, held, kind, since_ns, one.time_ns)
-                elif one.is_sampled:
+                    since_ns = sample.time_ns - round(held.duration_s * 1e9)
+                    record = _scanned(tid, held, kind, since_ns, sample.time_ns)
+                elif sample.is_sampled:
                     record = _scanned(tid, held, kind, begin_ns, end_ns)
                 else:
                     continue
-                found.setdefault(held.lock, []).append(record)
-    return found
+                holds.setdefault(held.lock, []).append(record)
+    return holds
 
 
 def _middles(samples: Sequence[ScanSample], number: int) -> tuple[int, int]:
-    one = samples[number]
-    begins = number == 0 or one.is_first
+    sample = samples[number]
+    begins = number == 0 or sample.is_first
     ends = number == len(samples) - 1 or samples[number + 1].is_first
     return (
-        one.time_ns if begins else (samples[number - 1].time_ns + one.time_ns) // 2,
-        one.time_ns if ends else (one.time_ns + samples[number + 1].time_ns) // 2,
+        sample.time_ns if begins else (samples[number - 1].time_ns + sample.time_ns) // 2,
+        sample.time_ns if ends else (sample.time_ns + samples[number + 1].time_ns) // 2,
     )
 
 
@@ -127,50 +130,50 @@ def _not_recorded(
         exact.setdefault(record.tid, []).append(record)
     for own in exact.values():
         own.sort(key=lambda record: record.got_ns)
-    for one in scanned:
-        own = exact.get(one.tid, [])
+    for hold in scanned:
+        own = exact.get(hold.tid, [])
         # The last record that may have begun before the scanned hold.
-        at = bisect_left(own, one.got_ns + TOLERANCE_NS, key=lambda record: record.got_ns)
+        index = bisect_left(own, hold.got_ns + TOLERANCE_NS, key=lambda record: record.got_ns)
         if not any(
-            one.got_ns <= record.end_ns and one.end_ns <= record.end_ns + TOLERANCE_NS
-            for record in own[max(0, at - 2) : at]
+            hold.got_ns <= record.end_ns and hold.end_ns <= record.end_ns + TOLERANCE_NS
+            for record in own[max(0, index - 2) : index]
         ):
-            yield one
+            yield hold
 
 
 def _activities(
     samples: Iterable[ScanSample], kinds: Mapping[int, Kind]
 ) -> dict[int, list[tuple[int, ThreadActivity]]]:
-    found: dict[int, list[tuple[int, ThreadActivity]]] = {}
-    for one in samples:
-        for lock, activity in one.activities.items():
+    activities: dict[int, list[tuple[int, ThreadActivity]]] = {}
+    for sample in samples:
+        for lock, activity in sample.activities.items():
             if lock in kinds:
-                found.setdefault(lock, []).append((one.time_ns, activity))
-    return found
+                activities.setdefault(lock, []).append((sample.time_ns, activity))
+    return activities
 
 
-def holders_during(one: TimedWait, line: TimeLine) -> WaitHolders | None:
+def holders_during(timed_wait: TimedWait, line: TimeLine) -> WaitHolders | None:
     """Return who had the lock during a wait, None if no hold of that time is known.
 
     Holds that ended before the time line were not read. So a wait that began before counts
     from the begin of the time line on. If the known holds cover the part before, that counts too.
     """
-    wait = one.record
-    if not _is_contention(one):
+    wait = timed_wait.record
+    if not _is_contention(timed_wait):
         return None
     began_ns, to_ns = wait.began_ns, min(wait.got_ns, line.to_ns)
     holds = line.holds.get(wait.lock, _NO_HOLDS)
-    known = list(_overlapping(holds, began_ns, to_ns))
-    unread_ns = line.from_ns - began_ns - _covered_ns(known, began_ns, line.from_ns)
+    holds_during = list(_overlapping(holds, began_ns, to_ns))
+    unread_ns = line.from_ns - began_ns - _covered_ns(holds_during, began_ns, line.from_ns)
     from_ns = line.from_ns if unread_ns > _UNREAD * wait.wait_ns else began_ns
     by_thread: dict[int, list[WaitRecord]] = {}
-    for record in known:
+    for record in holds_during:
         if record.end_ns > from_ns:
             by_thread.setdefault(record.tid, []).append(record)
     if not by_thread:
         return None
     # Of a wait that goes on, the newest scan is the end of both.
-    has_open_end = not one.is_open and not line.is_sampled
+    has_open_end = not timed_wait.is_open and not line.is_sampled
     shares = [
         _share(records, holds.activities, from_ns, to_ns, has_open_end)
         for records in by_thread.values()
@@ -179,18 +182,18 @@ def holders_during(one: TimedWait, line: TimeLine) -> WaitHolders | None:
         wait_ns=to_ns - from_ns,
         is_part=to_ns - from_ns < wait.wait_ns,
         shares=tuple(sorted(shares, key=lambda share: (-share.held_ns, share.tid))),
-        unrecorded_ns=to_ns - from_ns - _covered_ns(known, from_ns, to_ns),
+        unrecorded_ns=to_ns - from_ns - _covered_ns(holds_during, from_ns, to_ns),
         is_estimate=line.is_sampled,
     )
 
 
 def _overlapping(holds: LockHolds, from_ns: int, to_ns: int) -> Iterator[WaitRecord]:
     """Yield the holds that have a part of a span, the last one first."""
-    at = bisect_left(holds.records, to_ns, key=lambda record: record.got_ns)
-    while at and holds.latest_end_ns[at - 1] > from_ns:
-        at -= 1
-        if holds.records[at].end_ns > from_ns:
-            yield holds.records[at]
+    index = bisect_left(holds.records, to_ns, key=lambda record: record.got_ns)
+    while index and holds.latest_end_ns[index - 1] > from_ns:
+        index -= 1
+        if holds.records[index].end_ns > from_ns:
+            yield holds.records[index]
 
 
 def _covered_ns(records: Iterable[WaitRecord], from_ns: int, to_ns: int) -> int:

@@ -95,36 +95,36 @@ def waits_in_scans(samples: Sequence[ScanSample]) -> list[TimedWait]:
     a sampled process is an estimate. Its begin is the middle between the scan before and the
     first scan that shows the wait. Its end is the middle between the last one and the next.
     """
-    found: list[_ScannedWait] = []
+    waits: list[_ScannedWait] = []
     current: dict[int, _ScannedWait] = {}
-    for number, one in enumerate(samples):
-        half_ns = (one.time_ns - samples[number - 1].time_ns) // 2 if number else 0
+    for number, sample in enumerate(samples):
+        half_ns = (sample.time_ns - samples[number - 1].time_ns) // 2 if number else 0
         before, current = current, {}
-        for tid, thread in one.threads.items():
+        for tid, thread in sample.threads.items():
             wait, last = thread.wait, before.get(tid)
             same = last is not None and wait is not None and _is_same(last.wait, wait)
-            if last is not None and not same and one.is_sampled:
+            if last is not None and not same and sample.is_sampled:
                 last.end_ns += half_ns
             if wait is None:
                 continue
             if same and last is not None:
-                last.wait, last.end_ns = wait, one.time_ns
+                last.wait, last.end_ns = wait, sample.time_ns
                 current[tid] = last
                 continue
-            began_ns = one.time_ns - _nanoseconds(wait.duration_s)
-            if one.is_sampled:
-                began_ns = min(began_ns, one.time_ns - half_ns)
+            began_ns = sample.time_ns - _nanoseconds(wait.duration_s)
+            if sample.is_sampled:
+                began_ns = min(began_ns, sample.time_ns - half_ns)
             if last is not None:
                 began_ns = max(began_ns, last.end_ns)
-            current[tid] = _ScannedWait(tid, wait, began_ns, one.time_ns)
-            found.append(current[tid])
+            current[tid] = _ScannedWait(tid, wait, began_ns, sample.time_ns)
+            waits.append(current[tid])
     for scanned in current.values():
         scanned.is_open = True
-    return [_timed(scanned) for scanned in sorted(found, key=lambda scanned: scanned.began_ns)]
+    return [_timed(scanned) for scanned in sorted(waits, key=lambda scanned: scanned.began_ns)]
 
 
-def _is_same(one: Wait, other: Wait) -> bool:
-    return one.seq == other.seq and one.lock == other.lock
+def _is_same(wait: Wait, other: Wait) -> bool:
+    return wait.seq == other.seq and wait.lock == other.lock
 
 
 def _nanoseconds(seconds: float) -> int:
@@ -156,16 +156,18 @@ def joined(records: Iterable[TimedWait], scanned: Iterable[TimedWait]) -> list[T
         records: waits from ring records, which may be holds without a wait.
         scanned: waits from scans. One that is also a record is left out.
     """
-    found = list(records)
+    waits = list(records)
     by_lock_of_thread: dict[tuple[int, int], list[WaitRecord]] = {}
-    for one in found:
-        if one.record.wait_ns:
-            by_lock_of_thread.setdefault((one.record.tid, one.record.lock), []).append(one.record)
-    for one in scanned:
-        exact = by_lock_of_thread.get((one.record.tid, one.record.lock), ())
-        if not any(_is_recorded(one.record, record) for record in exact):
-            found.append(one)
-    return sorted(found, key=lambda one: one.record.began_ns)
+    for timed_wait in waits:
+        if timed_wait.record.wait_ns:
+            by_lock_of_thread.setdefault(
+                (timed_wait.record.tid, timed_wait.record.lock), []
+            ).append(timed_wait.record)
+    for timed_wait in scanned:
+        exact = by_lock_of_thread.get((timed_wait.record.tid, timed_wait.record.lock), ())
+        if not any(_is_recorded(timed_wait.record, record) for record in exact):
+            waits.append(timed_wait)
+    return sorted(waits, key=lambda timed_wait: timed_wait.record.began_ns)
 
 
 def _is_recorded(scanned: WaitRecord, record: WaitRecord) -> bool:

@@ -41,15 +41,15 @@ def find(snapshot: Contents, idle: Iterable[tuple[Lock, list[Thread]]]) -> Itera
     ]
     if not waiters:
         return
-    known = _locations_of_ended_waits(snapshot)
+    ended_locations = _locations_of_ended_waits(snapshot)
     by_location: dict[_Location, list[_Waiter]] = {}
-    for waiter in sorted(waiters, key=lambda one: (-one[2], one[0].tid)):
+    for waiter in sorted(waiters, key=lambda waiter: (-waiter[2], waiter[0].tid)):
         location = _location(snapshot, waiter[0].stack)
         if location is not None:
             by_location.setdefault(location, []).append(waiter)
-    for location, found in by_location.items():
-        if location not in known:
-            yield _finding(found)
+    for location, waiters_there in by_location.items():
+        if location not in ended_locations:
+            yield _finding(waiters_there)
 
 
 def _is_unsignalled(lock: Lock) -> bool:

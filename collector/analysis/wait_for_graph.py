@@ -56,8 +56,8 @@ class WaitForGraph(Struct, frozen=True):
 
 def related_to(graph: WaitForGraph, deadlocks: Sequence[Deadlock]) -> WaitForGraph:
     """Return the part of the graph with the threads that are in the deadlocks or behind them."""
-    tids = {edge.tid for one in deadlocks for edge in one.cycle}
-    tids.update(tid for one in deadlocks for tid in one.stuck)
+    tids = {edge.tid for deadlock in deadlocks for edge in deadlock.cycle}
+    tids.update(tid for deadlock in deadlocks for tid in deadlock.stuck)
     return WaitForGraph({tid: graph.blocked[tid] for tid in tids}, graph.ended)
 
 
@@ -65,7 +65,7 @@ def without(graph: WaitForGraph, tids: Set[int]) -> WaitForGraph:
     """Return the graph without the waits of some threads."""
     if not tids:
         return graph
-    blocked = {tid: one for tid, one in graph.blocked.items() if tid not in tids}
+    blocked = {tid: thread for tid, thread in graph.blocked.items() if tid not in tids}
     return WaitForGraph(blocked, graph.ended)
 
 

@@ -201,10 +201,10 @@ class _GraphBuilder:
         has_units = bool(self._units(wait.lock).get(tid))
         has_begun = wait.duration_s < _MIN_DOUBTFUL_S
         key = (wait.lock, wait.kind, wait.pshared, wait.parties, has_begun, has_units)
-        found = self._same_for_all.get(key)
-        if found is None:
-            found = self._same_for_all[key] = tuple(self._requests_of(tid, wait))
-        return found
+        requests = self._same_for_all.get(key)
+        if requests is None:
+            requests = self._same_for_all[key] = tuple(self._requests_of(tid, wait))
+        return requests
 
     def _requests_of(self, tid: int, wait: Wait) -> Iterator[Request]:
         if wait.kind in LISTED_KINDS:
@@ -334,12 +334,12 @@ class _GraphBuilder:
         """Return the durations and tids of waiting writers, the longest wait first. Only some: all
         writers wait for the same holders."""
         if lock not in self._writers:
-            found = [
+            writers = [
                 (wait.duration_s, tid)
                 for tid in self._waiters[lock]
                 if not (wait := self.waiting[tid]).shared and wait.duration_s > _ACCURACY_S
             ]
-            self._writers[lock] = sorted(found, reverse=True)[:_MAX_WRITERS]
+            self._writers[lock] = sorted(writers, reverse=True)[:_MAX_WRITERS]
         return self._writers[lock]
 
     def _gone_owner_request(self, waiter: int, wait: Wait, lock: Lock | None) -> Iterator[Request]:

@@ -88,8 +88,8 @@ class Classifier:
         self._types.annotate(snapshot)
         self._stacks, self._crowded = snapshot.stacks, snapshot.crowded
         in_cycles = _semaphores_in_cycles(snapshot)
-        as_locks, known = self._semaphores.observe(snapshot) | in_cycles, self._as_locks
-        if as_locks != known:
+        as_locks, former = self._semaphores.observe(snapshot) | in_cycles, self._as_locks
+        if as_locks != former:
             self._as_locks, self._locks = as_locks, {}
         self._candidates = {
             key: cached
@@ -178,7 +178,7 @@ class Classifier:
     def _lock(
         self,
         lock: Lock,
-        known: tuple[Lock, Lock] | None,
+        former: tuple[Lock, Lock] | None,
         contended: Container[int],
         stuck_s: Mapping[int, float],
         interval_s: float,
@@ -187,13 +187,13 @@ class Classifier:
 
         Args:
             lock: the lock.
-            known: the lock before and after the last scan.
+            former: the lock before and after the last scan.
             contended: ids of the locks with a contended wait.
             stuck_s: as ``_stuck_s`` returns it.
             interval_s: seconds since the last scan.
         """
-        if known is not None and known[0] is lock and not lock.waiters:
-            return known[1]
+        if former is not None and former[0] is lock and not lock.waiters:
+            return former[1]
         stacks = tuple([self._wait_stack(lock, entry) for entry in lock.wait_stacks])
         idle_s = max(0.0, self._idle_s(lock, stacks) - stuck_s.get(lock.id, 0.0))
         waited = bool(stacks) or lock.wait_s > 0
@@ -210,8 +210,8 @@ class Classifier:
             classified = replace(
                 lock, idle=idle, idle_s=idle_s, wait_stacks=stacks, used_as_lock=as_lock
             )
-        if known is not None and 0 < idle_s < lock.wait_s:
-            grown_s = max(0.0, classified.counted_wait_s - known[1].counted_wait_s)
+        if former is not None and 0 < idle_s < lock.wait_s:
+            grown_s = max(0.0, classified.counted_wait_s - former[1].counted_wait_s)
             rate = grown_s / interval_s if interval_s else 0.0
             classified = replace(classified, rates=replace(classified.rates, wait=rate))
         return classified
@@ -243,15 +243,17 @@ class Classifier:
 
 def _semaphores_in_cycles(snapshot: Contents) -> frozenset[int]:
     """Return the ids of the semaphores that are locks because they are part of a certain cycle."""
-    certain = [found for found in snapshot.deadlocks if found.certain]
-    edges = [edge for found in certain for edge in found.cycle]
+    certain = [deadlock for deadlock in snapshot.deadlocks if deadlock.certain]
+    edges = [edge for deadlock in certain for edge in deadlock.cycle]
     return frozenset(edge.waits_for for edge in edges if edge.reason in _AS_LOCKS)
 
 
 def _stuck(snapshot: Contents) -> set[int]:
     """Return the tids of the threads that wait in a deadlock or hang, or behind a certain one."""
-    stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
-    stuck.update(tid for found in snapshot.deadlocks if found.certain for tid in found.stuck)
+    stuck = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
+    stuck.update(
+        tid for deadlock in snapshot.deadlocks if deadlock.certain for tid in deadlock.stuck
+    )
     if snapshot.hang is not None and snapshot.hang.certain:
         stuck.update(snapshot.hang.tids)
     return stuck
@@ -259,12 +261,12 @@ def _stuck(snapshot: Contents) -> set[int]:
 
 def _stuck_s(threads: Sequence[Thread], rules: Mapping[int, IdleRule]) -> dict[int, float]:
     """Return by lock the seconds of the waits of stuck threads that rules call waits for work."""
-    found: dict[int, float] = {}
+    stuck_s: dict[int, float] = {}
     for thread in threads:
         wait = thread.waiting_for
         if wait is not None and not wait.idle and rules[thread.tid].idle:
-            found[wait.lock] = found.get(wait.lock, 0.0) + wait.duration_s
-    return found
+            stuck_s[wait.lock] = stuck_s.get(wait.lock, 0.0) + wait.duration_s
+    return stuck_s
 
 
 def _classified(thread: Thread, wait: Wait, idle: bool, interval_s: float) -> Thread:

@@ -43,9 +43,9 @@ class FutexTypes:
             if wait is not None and wait.kind is Kind.FUTEX:
                 waiting.setdefault(wait.lock, []).append(wait.stack)
         self._of_stack = {
-            stack: known
-            for stack, known in self._of_stack.items()
-            if snapshot.stacks.get(stack) is known[0]
+            stack: cached
+            for stack, cached in self._of_stack.items()
+            if snapshot.stacks.get(stack) is cached[0]
         }
         before, self._locks = self._locks, {}
         locks = []
@@ -66,23 +66,23 @@ class FutexTypes:
         self, lock: Lock, waiting: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]
     ) -> str:
         """Return the type that the present waits show, or else the waits that have ended."""
-        found, key = self._types_of(waiting, stacks), (lock.id, lock.generation)
-        if not found and _has_all_names(waiting, stacks):
+        types, key = self._types_of(waiting, stacks), (lock.id, lock.generation)
+        if not types and _has_all_names(waiting, stacks):
             self._types.pop(key, None)  # the memory has another lock by now
-        elif not found and key not in self._types:
-            found = self._types_of((entry.stack for entry in lock.wait_stacks), stacks)
-        if found:  # several types give none: another lock may have been in that memory before
-            self._types[key] = found.pop() if len(found) == 1 else ""
+        elif not types and key not in self._types:
+            types = self._types_of((entry.stack for entry in lock.wait_stacks), stacks)
+        if types:  # several types give none: another lock may have been in that memory before
+            self._types[key] = types.pop() if len(types) == 1 else ""
         return self._types.get(key, lock.type)
 
     def _types_of(self, ids: Iterable[int], stacks: Mapping[int, tuple[Frame, ...]]) -> set[str]:
         return {type_ for id_ in ids if (type_ := self._of_cached(id_, stacks.get(id_, ())))}
 
     def _of_cached(self, stack: int, frames: Sequence[Frame]) -> str:
-        known = self._of_stack.get(stack)
-        if known is None or known[0] is not frames:
-            known = self._of_stack[stack] = frames, self.of(frames)
-        return known[1]
+        cached = self._of_stack.get(stack)
+        if cached is None or cached[0] is not frames:
+            cached = self._of_stack[stack] = frames, self.of(frames)
+        return cached[1]
 
 
 def _has_all_names(ids: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]) -> bool:
@@ -95,10 +95,10 @@ def _has_all_names(ids: Collection[int], stacks: Mapping[int, tuple[Frame, ...]]
     )
 
 
-def _with_type(lock: Lock, type_: str, known: tuple[Lock, Lock] | None) -> Lock:
-    """Return the lock with its type. ``known``: the lock before and after the last scan."""
-    if known is not None and known[0] is lock and known[1].type == type_:
-        return known[1]
+def _with_type(lock: Lock, type_: str, former: tuple[Lock, Lock] | None) -> Lock:
+    """Return the lock with its type. ``former``: the lock before and after the last scan."""
+    if former is not None and former[0] is lock and former[1].type == type_:
+        return former[1]
     name = lock.name
     if type_ and name.startswith(f"{lock.kind} "):
         name = type_ + name.removeprefix(lock.kind)

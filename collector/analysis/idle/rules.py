@@ -148,7 +148,7 @@ class _Conditions(Struct):
         elif not value:
             raise ValueError(f"{key}= needs a value")
         elif key == "kind":
-            self.kinds += [_kind(one) for one in value.split(",")]
+            self.kinds += [_kind(name) for name in value.split(",")]
         elif key == "function":
             self.functions.append(value)
         elif key == "innermost":
@@ -198,14 +198,14 @@ class Rules:
         Returns:
             At least one rule. The last rule matches whatever the thread and the lock are.
         """
-        found = []
+        rules = []
         for rule in self._matching_stack(kind, frames):
             if rule.only_type:
                 continue
-            found.append(rule)
+            rules.append(rule)
             if not rule.needs_more_than_stack:
                 break
-        return tuple(found)
+        return tuple(rules)
 
     def type(self, frames: Sequence[Frame]) -> str:
         """Return the type of a futex by the stack of a waiter; "" if no rule names a type.
@@ -222,7 +222,9 @@ class Rules:
         for rule, bits in self._of_kind[kind]:
             if bits and not bits & anywhere:
                 continue
-            if rule.innermost and not any(bits & one for one in bits_of_frames[: rule.innermost]):
+            if rule.innermost and not any(
+                bits & frame_bits for frame_bits in bits_of_frames[: rule.innermost]
+            ):
                 continue
             yield rule
 
@@ -292,14 +294,14 @@ _FALLBACKS = (
 def _glob_matcher(glob: str) -> _Matcher:
     """Return a matcher for a glob: ``*`` is any text, ``?`` is any character. Brackets stand for
     themselves, because names of functions have brackets."""
-    parts = [{"*": ".*", "?": "."}.get(one, re.escape(one)) for one in glob]
+    parts = [{"*": ".*", "?": "."}.get(character, re.escape(character)) for character in glob]
     return re.compile("".join(parts), re.DOTALL).fullmatch
 
 
 def _is_in(frame: Frame, where: _Matcher) -> bool:
     """Return whether a frame is in a module or file; a file matches with and without directory."""
     file = frame.file or ""
-    return any(where(one) for one in (frame.module, file, file.rpartition("/")[2]) if one)
+    return any(where(name) for name in (frame.module, file, file.rpartition("/")[2]) if name)
 
 
 def _function_matcher(glob: str) -> _Matcher:
