@@ -66,13 +66,15 @@ LONGER = 20.0
 def verdicts(costs: Costs | None, growths: Sequence[Growth]) -> list[Verdict]:
     """Return the verdicts on all budgets that have measured costs."""
     rows = {(row.case.primitive, row.case.threads, row.flavour): row for row in _rows(costs)}
-    found = []
+    verdicts_ = []
     for budget in BUDGETS:
         row = rows.get((budget.primitive, budget.threads, budget.flavour))
         unprepared = rows.get((budget.primitive, budget.threads, UNPREPARED))
         if costs and row and unprepared:
-            found.append(check_row(budget, row, unprepared, costs.ticks_read_ns))
-    return found + [check_growth(growths, one) for one in growths if one.level != "all"]
+            verdicts_.append(check_row(budget, row, unprepared, costs.ticks_read_ns))
+    return verdicts_ + [
+        check_growth(growths, growth) for growth in growths if growth.level != "all"
+    ]
 
 
 def _rows(costs: Costs | None) -> Iterable[CostRow]:
@@ -107,12 +109,12 @@ def check_row(budget: Budget, row: CostRow, unprepared: CostRow, read_ns: float)
     )
 
 
-def check_growth(growths: Sequence[Growth], one: Growth) -> Verdict:
+def check_growth(growths: Sequence[Growth], growth: Growth) -> Verdict:
     """Compare the growth of a trace with its budget."""
-    longer = times_longer(growths, one)
+    longer = times_longer(growths, growth)
     missed = longer < LONGER
     return Verdict(
-        f"trace, {one.mix}, {one.level}",
+        f"trace, {growth.mix}, {growth.level}",
         f"at least {LONGER:.0f} times longer than all",
         f"{longer:.1f} times",
         f"{LONGER - longer:.1f} times" if missed else "",

@@ -43,24 +43,26 @@ def measure(
     rounds: int, seconds: float, progress: Callable[[int, int], None] | None = None
 ) -> list[CallCost]:
     """Measure each way ``rounds`` times for ``seconds``, in turns. Raises LocktopError."""
-    found: dict[str, list[float]] = {way: [] for way in WAYS}
-    done, of = 0, rounds * len(WAYS)
+    figures_by_way: dict[str, list[float]] = {way: [] for way in WAYS}
+    done, run_count = 0, rounds * len(WAYS)
     for number in range(rounds):
         for way in rotated(list(WAYS), number):
             flavour, variables = WAYS[way]
-            found[way].append(call_pair_ns({**environment(flavour), **variables}, seconds))
+            figures_by_way[way].append(call_pair_ns({**environment(flavour), **variables}, seconds))
             done += 1
             if progress:
-                progress(done, of)
+                progress(done, run_count)
     return [
         CallCost(
             way=way,
             ns=spread(figures),
-            more_ns=spread(ns - base for ns, base in zip(figures, found[_BASE], strict=True)),
-            least_more_ns=min(figures) - min(found[_BASE]),
+            more_ns=spread(
+                ns - base for ns, base in zip(figures, figures_by_way[_BASE], strict=True)
+            ),
+            least_more_ns=min(figures) - min(figures_by_way[_BASE]),
             budget_ns=BUDGETS.get(way),
         )
-        for way, figures in found.items()
+        for way, figures in figures_by_way.items()
     ]
 
 

@@ -100,7 +100,7 @@ def measure(
     step_ns = runner.step_ns()
     ways = _ways(beside)
     runs = [[name for name in ways if _can_run(name, point)] for point in chosen]
-    done, of = 0, rounds * sum(len(names) for names in runs)
+    done, run_count = 0, rounds * sum(len(names) for names in runs)
     times: list[dict[str, list[float]]] = [{name: [] for name in names} for names in runs]
     for number in range(rounds):
         for position, (point, names) in enumerate(zip(chosen, runs, strict=True)):
@@ -108,8 +108,10 @@ def measure(
                 times[position][name].append(_ns(point, ways[name], seconds, step_ns))
                 done += 1
                 if progress:
-                    progress(done, of)
-    rows = tuple(summary(point, found) for point, found in zip(chosen, times, strict=True))
+                    progress(done, run_count)
+    rows = tuple(
+        summary(point, times_of_point) for point, times_of_point in zip(chosen, times, strict=True)
+    )
     return Grid(here, rows, rounds, tuple(name for name in ways if name != UNPREPARED))
 
 
@@ -120,8 +122,8 @@ def summary(point: Point, times: dict[str, list[float]]) -> PointRow:
         point,
         1e9 / statistics.median(unprepared),
         {
-            name: spread(before / one for before, one in zip(unprepared, found, strict=True))
-            for name, found in times.items()
+            name: spread(before / ns for before, ns in zip(unprepared, figures, strict=True))
+            for name, figures in times.items()
             if name != UNPREPARED
         },
     )

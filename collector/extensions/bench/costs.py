@@ -60,26 +60,33 @@ def measure(
     ``progress`` is called with the number of finished runs and the number of all runs. Raises
     LocktopError when a run fails.
     """
-    found: dict[Case, list[Round]] = {case: [] for case in cases}
-    done, of = 0, rounds * len(cases) * len(FLAVOURS)
+    rounds_by_case: dict[Case, list[Round]] = {case: [] for case in cases}
+    done, run_count = 0, rounds * len(cases) * len(FLAVOURS)
     for number in range(rounds):
         for position, case in enumerate(cases):
-            one: Round = {}
+            round_: Round = {}
             for flavour in rotated(list(FLAVOURS), number + position):
-                one[flavour] = cost(case, flavour, seconds)
+                round_[flavour] = cost(case, flavour, seconds)
                 done += 1
                 if progress:
-                    progress(done, of)
-            found[case].append(one)
-    return summary(found)
+                    progress(done, run_count)
+            rounds_by_case[case].append(round_)
+    return summary(rounds_by_case)
 
 
-def summary(found: dict[Case, list[Round]]) -> Costs:
+def summary(rounds_by_case: dict[Case, list[Round]]) -> Costs:
     """Return medians and spreads. All cases have the same number of rounds, at least one."""
-    every = [figures for rounds in found.values() for one in rounds for figures in one.values()]
+    every = [
+        figures
+        for rounds in rounds_by_case.values()
+        for round_ in rounds
+        for figures in round_.values()
+    ]
     return Costs(
-        tuple(_row(case, name, rounds) for case, rounds in found.items() for name in FLAVOURS),
-        len(next(iter(found.values()))),
+        tuple(
+            _row(case, name, rounds) for case, rounds in rounds_by_case.items() for name in FLAVOURS
+        ),
+        len(next(iter(rounds_by_case.values()))),
         statistics.median(figures.ticks_hz for figures in every),
         statistics.median(figures.ticks_read_ns for figures in every),
     )
@@ -99,10 +106,10 @@ def _row(case: Case, flavour: str, rounds: Sequence[Round]) -> CostRow:
 
 def spread(figures: Iterable[float]) -> Spread:
     """Return the median and the quartiles of one or more figures."""
-    known = list(figures)
-    if len(known) == 1:
-        return Spread(known[0], known[0], known[0])
-    return Spread(*statistics.quantiles(known, n=4, method="inclusive"))
+    values = list(figures)
+    if len(values) == 1:
+        return Spread(values[0], values[0], values[0])
+    return Spread(*statistics.quantiles(values, n=4, method="inclusive"))
 
 
 def rotated(names: list[str], by: int) -> list[str]:

@@ -55,9 +55,9 @@ def measure(pairs: int, progress: Callable[[int, int], None] | None = None) -> P
     """
     clocks = runner.profile_answer("clocks")
     wanted = [
-        (str(one["name"]), int(one["number"]), int(one["min_ns"]) << step)
-        for one in clocks
-        if one["status"] == 0
+        (str(clock["name"]), int(clock["number"]), int(clock["min_ns"]) << step)
+        for clock in clocks
+        if clock["status"] == 0
         for step in reversed(range(INTERVALS))
     ]
     rows = []
@@ -72,7 +72,7 @@ def measure(pairs: int, progress: Callable[[int, int], None] | None = None) -> P
         machine=this_machine(),
         pairs=pairs,
         rows=tuple(rows),
-        missing=tuple(str(one["name"]) for one in clocks if one["status"] != 0),
+        missing=tuple(str(clock["name"]) for clock in clocks if clock["status"] != 0),
     )
 
 
@@ -88,30 +88,30 @@ def _row(source: str, interval_ns: int, said: Any) -> IntervalCost:
     )
 
 
-def text(found: ProfileCosts) -> str:
+def text(costs: ProfileCosts) -> str:
     """Return the measurement as lines of aligned text."""
-    return "\n\n".join([_introduction(found), aligned(_table(found)), _outcome(found)])
+    return "\n\n".join([_introduction(costs), aligned(_table(costs)), _outcome(costs)])
 
 
-def markdown(found: ProfileCosts) -> str:
+def markdown(costs: ProfileCosts) -> str:
     """Return the measurement as a table in Markdown."""
-    return "\n\n".join([_introduction(found), piped(_table(found)), _outcome(found)])
+    return "\n\n".join([_introduction(costs), piped(_table(costs)), _outcome(costs)])
 
 
-def as_json(found: ProfileCosts) -> dict[str, Any]:
+def as_json(costs: ProfileCosts) -> dict[str, Any]:
     """Return the measurement as a JSON object."""
-    whole: dict[str, Any] = to_builtins(found)
+    whole: dict[str, Any] = to_builtins(costs)
     return whole
 
 
-def _introduction(found: ProfileCosts) -> str:
-    turns = units.counted(found.pairs, "turn")
+def _introduction(costs: ProfileCosts) -> str:
+    turns = units.counted(costs.pairs, "turn")
     return (
-        f"{machine_line(found.machine)} Median (quartiles) of {turns} without and with a profile."
+        f"{machine_line(costs.machine)} Median (quartiles) of {turns} without and with a profile."
     )
 
 
-def _table(found: ProfileCosts) -> Cells:
+def _table(costs: ProfileCosts) -> Cells:
     lines = [
         [
             row.source,
@@ -120,7 +120,7 @@ def _table(found: ProfileCosts) -> Cells:
             f"{_percent(row.slow_down.low)} to {_percent(row.slow_down.high)}",
             f"{row.samples_per_s:.0f}",
         ]
-        for row in found.rows
+        for row in costs.rows
     ]
     return Cells(["source", "interval", "slow-down, median", "quartiles", "samples/s"], lines, 1)
 
@@ -129,19 +129,19 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def _verdict(found: Spread) -> str:
+def _verdict(spread: Spread) -> str:
     """Return how a figure lies to LIMIT. A spread around the limit leaves that open."""
-    if found.low <= LIMIT < found.high:
+    if spread.low <= LIMIT < spread.high:
         return "with quartiles on both sides of"
-    return "within" if found.median <= LIMIT else "over"
+    return "within" if spread.median <= LIMIT else "over"
 
 
-def _outcome(found: ProfileCosts) -> str:
-    smallest = {row.source: row for row in found.rows}
+def _outcome(costs: ProfileCosts) -> str:
+    smallest = {row.source: row for row in costs.rows}
     said = [
         f"{source}: {_percent(row.slow_down.median)} at the smallest interval,"
         f" {_verdict(row.slow_down)} {100 * LIMIT:.0f} %."
         for source, row in smallest.items()
     ]
-    said += [f"{source}: not permitted here, or not on this machine." for source in found.missing]
+    said += [f"{source}: not permitted here, or not on this machine." for source in costs.missing]
     return "\n".join(said)

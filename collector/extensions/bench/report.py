@@ -78,20 +78,20 @@ def _chosen(cases: Sequence[Case], only: Sequence[str] | None, max_threads: int)
 
 def as_json(report: BenchReport) -> dict[str, Any]:
     """Return the report as plain lists and dictionaries; times are in nanoseconds or ticks."""
-    found = report.costs
+    costs = report.costs
     return {
         "machine": to_builtins(report.machine),
-        "rounds": found.rounds if found else 0,
-        "ticks_hz": found.ticks_hz if found else None,
-        "ticks_read_ns": found.ticks_read_ns if found else None,
-        "costs": [_row_json(row) for row in found.rows] if found else [],
+        "rounds": costs.rounds if costs else 0,
+        "ticks_hz": costs.ticks_hz if costs else None,
+        "ticks_read_ns": costs.ticks_read_ns if costs else None,
+        "costs": [_row_json(row) for row in costs.rows] if costs else [],
         "trace": [
-            to_builtins(one)
+            to_builtins(growth)
             | {
-                "bytes_each": one.bytes_each,
-                "times_longer": trace_growth.times_longer(report.growth, one),
+                "bytes_each": growth.bytes_each,
+                "times_longer": trace_growth.times_longer(report.growth, growth),
             }
-            for one in report.growth
+            for growth in report.growth
         ],
         "budgets": [to_builtins(verdict) for verdict in report.verdicts],
     }

@@ -68,9 +68,9 @@ def path() -> Path:
     import locktop
 
     for directory in locktop.__path__:
-        found = Path(directory) / "bin" / "locktop-bench"
-        if found.is_file():
-            return found.resolve()
+        program = Path(directory) / "bin" / "locktop-bench"
+        if program.is_file():
+            return program.resolve()
     raise LocktopError("locktop-bench is missing from this installation; install locktop again")
 
 

@@ -35,7 +35,9 @@ def text(report: BenchReport) -> str:
         parts.append(aligned(_trace(report.growth)))
     if report.verdicts:
         parts.append(aligned(_verdicts(report.verdicts)))
-    if reasons := [f"{one.what}: {one.why}" for one in report.verdicts if one.missed_by]:
+    if reasons := [
+        f"{verdict.what}: {verdict.why}" for verdict in report.verdicts if verdict.missed_by
+    ]:
         parts.append("\n".join(reasons))
     return "\n\n".join(parts)
 
@@ -58,13 +60,13 @@ def markdown(report: BenchReport) -> str:
 
 
 def _introduction(report: BenchReport) -> str:
-    found = report.costs
+    costs = report.costs
     said = machine_line(report.machine)
-    if found:
-        rounds = "1 round" if found.rounds == 1 else f"{found.rounds} rounds"
+    if costs:
+        rounds = "1 round" if costs.rounds == 1 else f"{costs.rounds} rounds"
         said += (
-            f" {rounds}. The processor's counter runs at {found.ticks_hz / 1e6:.0f} MHz;"
-            f" a reading between a lock and an unlock takes {found.ticks_read_ns:.1f} ns."
+            f" {rounds}. The processor's counter runs at {costs.ticks_hz / 1e6:.0f} MHz;"
+            f" a reading between a lock and an unlock takes {costs.ticks_read_ns:.1f} ns."
         )
     return said
 
@@ -80,60 +82,62 @@ def machine_line(here: MachineInfo) -> str:
 # ---- the tables ----
 
 
-def _by_case(found: Costs) -> dict[Case, dict[str, CostRow]]:
+def _by_case(costs: Costs) -> dict[Case, dict[str, CostRow]]:
     cases: dict[Case, dict[str, CostRow]] = {}
-    for row in found.rows:
+    for row in costs.rows:
         cases.setdefault(row.case, {})[row.flavour] = row
     return cases
 
 
-def _compact(found: Costs) -> Cells:
+def _compact(costs: Costs) -> Cells:
     lines = []
-    for case, rows in _by_case(found).items():
+    for case, rows in _by_case(costs).items():
         unprepared = rows[UNPREPARED]
         times = [_figure(unprepared.ns.median, 1), _figure(unprepared.ticks.median, 0)]
-        ratios = [_with_half(rows[flavour].ratio, found.rounds) for flavour in _WATCHED]
+        ratios = [_with_half(rows[flavour].ratio, costs.rounds) for flavour in _WATCHED]
         lines.append([case.primitive, str(case.threads), *times, *ratios])
     return Cells(["", "threads", "unprepared ns", "ticks", *_WATCHED], lines, 1)
 
 
-def _ratios(found: Costs) -> Cells:
+def _ratios(costs: Costs) -> Cells:
     lines = [
         [case.operation, str(case.threads)]
-        + [_with_quartiles(rows[flavour].ratio, 2, found.rounds) for flavour in _WATCHED]
-        for case, rows in _by_case(found).items()
+        + [_with_quartiles(rows[flavour].ratio, 2, costs.rounds) for flavour in _WATCHED]
+        for case, rows in _by_case(costs).items()
     ]
     return Cells(["operation", "threads", *_WATCHED], lines, 1)
 
 
-def _times(found: Costs) -> Cells:
+def _times(costs: Costs) -> Cells:
     lines = [
         [case.operation, str(case.threads)]
-        + [_ns_and_ticks(row, found.rounds) for row in rows.values()]
-        for case, rows in _by_case(found).items()
+        + [_ns_and_ticks(row, costs.rounds) for row in rows.values()]
+        for case, rows in _by_case(costs).items()
     ]
     return Cells(["operation", "threads", *FLAVOURS], lines, 1)
 
 
 def _trace(growths: Sequence[Growth]) -> Cells:
     lines = [
-        [one.mix, one.level]
-        + [str(count) for count in (one.acquisitions, one.contended, one.records)]
-        + [f"{one.bytes_each:.1f}", f"{times_longer(growths, one):.1f}"]
-        for one in growths
+        [growth.mix, growth.level]
+        + [str(count) for count in (growth.acquisitions, growth.contended, growth.records)]
+        + [f"{growth.bytes_each:.1f}", f"{times_longer(growths, growth):.1f}"]
+        for growth in growths
     ]
     head = ["acquisitions that", "level", "in all", "waits", "records", "bytes each"]
     return Cells([*head, "times further back than all"], lines, 2)
 
 
 def _verdicts(verdicts: Iterable[Verdict]) -> Cells:
-    lines = [[one.what, one.limit, one.measured, _outcome(one)] for one in verdicts]
+    lines = [
+        [verdict.what, verdict.limit, verdict.measured, _outcome(verdict)] for verdict in verdicts
+    ]
     return Cells(["budget", "limit", "measured", ""], lines, 4)
 
 
 def _with_reasons(verdicts: Sequence[Verdict]) -> Cells:
     table = _verdicts(verdicts)
-    lines = [[*line, one.why] for line, one in zip(table.lines, verdicts, strict=True)]
+    lines = [[*line, verdict.why] for line, verdict in zip(table.lines, verdicts, strict=True)]
     return Cells([*table.head, "why"], lines, 5)
 
 
@@ -154,7 +158,9 @@ def _with_half(figure: Spread, rounds: int) -> str:
 
 
 def _with_quartiles(figure: Spread, digits: int, rounds: int) -> str:
-    low, middle, high = (_figure(one, digits) for one in (figure.low, figure.median, figure.high))
+    low, middle, high = (
+        _figure(value, digits) for value in (figure.low, figure.median, figure.high)
+    )
     return f"{middle} ({low}-{high})" if rounds > 1 else middle
 
 

@@ -50,13 +50,13 @@ def measure(cycles: int = _CYCLES) -> tuple[Growth, ...]:
     return tuple(_run(mix, level, cycles) for mix in MIXES for level in LEVELS)
 
 
-def times_longer(growths: Sequence[Growth], of: Growth) -> float:
+def times_longer(growths: Sequence[Growth], growth: Growth) -> float:
     """Return how much further back a trace reaches than a trace of level "all".
 
     Both traces take the same memory. ``growths`` has the growth of level "all" for the same mix.
     """
-    whole = next(one for one in growths if one.mix == of.mix and one.level == "all")
-    return whole.records / of.records
+    whole = next(other for other in growths if other.mix == growth.mix and other.level == "all")
+    return whole.records / growth.records
 
 
 def _run(mix: str, level: str, cycles: int) -> Growth:
