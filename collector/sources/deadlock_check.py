@@ -28,9 +28,9 @@ def check(
         read_again: given the suspects, returns the graph of the second reading.
         doubt: why no deadlock of this process is certain; "" without such a reason.
     """
-    found = deadlocks.find(first)
-    suspects = wait_for_graph.related_to(first, found)
+    suspected = deadlocks.find(first)
+    suspects = wait_for_graph.related_to(first, suspected)
     if not suspects.blocked:
         return ()
-    suspects, awake = query_kernel(suspects, found)
+    suspects, awake = query_kernel(suspects, suspected)
     return deadlocks.find_confirmed(suspects, read_again(suspects), awake, doubt)

@@ -261,16 +261,16 @@ def why_no_memory(target: Target) -> str:
 def reason_left(maps: bytes) -> str:
     """Return the reason of a failed start, which the library leaves as the name of a mapping."""
     for line in maps.splitlines():
-        at = line.find(_REASON)
-        if at >= 0:
-            return clean(line[at + len(_REASON) :].removesuffix(b" (deleted)"))
+        index = line.find(_REASON)
+        if index >= 0:
+            return clean(line[index + len(_REASON) :].removesuffix(b" (deleted)"))
     return ""
 
 
 def remedy(reason: str) -> str:
     """Return the remedy for a reason that ``reason_left`` found."""
-    found = _ERRNO.search(reason)
-    cure = _CURES.get(int(found[1]), _ELSEWHERE) if found else _ELSEWHERE
+    match = _ERRNO.search(reason)
+    cure = _CURES.get(int(match[1]), _ELSEWHERE) if match else _ELSEWHERE
     return f"{cure} and start the program again"
 
 
@@ -303,8 +303,8 @@ class Candidate(Struct, frozen=True):
 def candidates() -> list[Candidate]:
     """Return the processes that this user may see: preloaded ones first, then by pid."""
     check_proc()
-    found = (_candidate(pid) for pid in procfs.pids() if pid != os.getpid())
-    return sorted((c for c in found if c), key=lambda c: (not c.preloaded, c.pid))
+    processes = (_candidate(pid) for pid in procfs.pids() if pid != os.getpid())
+    return sorted((c for c in processes if c), key=lambda c: (not c.preloaded, c.pid))
 
 
 def _candidate(pid: int) -> Candidate | None:

@@ -273,9 +273,9 @@ class Scan(ABC):
         draft = self.draft
         if self.has_ended:
             return
-        found = guarded_initialisers.find(draft) + joins_under_locks.find(draft)
-        if found:
-            draft.deadlocks = (*draft.deadlocks, *found)
+        possible = guarded_initialisers.find(draft) + joins_under_locks.find(draft)
+        if possible:
+            draft.deadlocks = (*draft.deadlocks, *possible)
             self.classify_waits()  # waits in a deadlock are never idle
 
     def probe_followed_thread(self) -> None:
@@ -413,10 +413,12 @@ class Scan(ABC):
         watched.recent_lock_waits.add(
             now_s,
             interval_s,
-            [(one.id, one.rates.wait * interval_s) for one in draft.locks if not one.idle],
+            [(lock.id, lock.rates.wait * interval_s) for lock in draft.locks if not lock.idle],
         )
         watched.recent_thread_waits.add(
-            now_s, interval_s, [(one.tid, one.wait_share * interval_s) for one in draft.threads]
+            now_s,
+            interval_s,
+            [(thread.tid, thread.wait_share * interval_s) for thread in draft.threads],
         )
         draft.recent_lock_waits = watched.recent_lock_waits.snapshot()
         draft.recent_thread_waits = watched.recent_thread_waits.snapshot()

@@ -63,10 +63,10 @@ def _why_not_elf64(file: BinaryIO) -> str:
     return ""
 
 
-def _interpreter(file: BinaryIO, at: int, size: int, count: int) -> bytes | None:
+def _interpreter(file: BinaryIO, offset: int, size: int, count: int) -> bytes | None:
     if size != _PROGRAM64.size or count > _MAX_HEADERS:
         raise ValueError("an ELF file with strange program headers")
-    file.seek(at)
+    file.seek(offset)
     for entry in _PROGRAM64.iter_unpack(_exactly(file, size * count)):
         if entry[0] == _PT_INTERP:
             file.seek(entry[2])

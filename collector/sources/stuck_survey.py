@@ -53,7 +53,7 @@ def survey(pid: int) -> StuckThreads | None:
         for thread in snapshot.threads
         if thread.state is ThreadState.WAITING and thread.waiting_for is not None
     ]
-    certain = any(found.certain for found in snapshot.deadlocks) or (
+    certain = any(deadlock.certain for deadlock in snapshot.deadlocks) or (
         snapshot.hang is not None and snapshot.hang.certain
     )
     possible = "possible" if snapshot.deadlocks else ""

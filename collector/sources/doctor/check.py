@@ -40,10 +40,10 @@ class Diagnosis(Struct, frozen=True):
 
 def worst(checks: Iterable[Check]) -> Sight:
     """Return NONE if the check ``watch`` has it, else LIMITED if any check is not full."""
-    found = tuple(checks)
-    if any(check.name == WATCH and check.sight is Sight.NONE for check in found):
+    all_checks = tuple(checks)
+    if any(check.name == WATCH and check.sight is Sight.NONE for check in all_checks):
         return Sight.NONE
-    full = all(check.sight is Sight.FULL for check in found)
+    full = all(check.sight is Sight.FULL for check in all_checks)
     return Sight.FULL if full else Sight.LIMITED
 
 

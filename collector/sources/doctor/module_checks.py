@@ -32,15 +32,19 @@ def module_checks(pid: int) -> Iterator[Check]:
     Raises OSError if the process is gone or its memory map may not be read.
     """
     mappings = parse(procfs.maps(pid))
-    files = {one.file: one for one in mappings if one.is_code_of_a_file and one.executable}
+    files = {
+        mapping.file: mapping
+        for mapping in mappings
+        if mapping.is_code_of_a_file and mapping.executable
+    }
     program = procfs.exe(pid).removesuffix(" (deleted)")
     kinds: Counter[str] = Counter()
-    for one in list(files.values())[:_MAX_FILES]:
-        found = _known_of(pid, one)
-        if one.path == program:
-            yield _program(posixpath.basename(one.path), found)
+    for mapping in list(files.values())[:_MAX_FILES]:
+        names_known = _known_of(pid, mapping)
+        if mapping.path == program:
+            yield _program(posixpath.basename(mapping.path), names_known)
         else:
-            kinds[found] += 1
+            kinds[names_known] += 1
     if kinds:
         yield _libraries(kinds)
     yield from _run_time_code(pid, mappings)
@@ -55,19 +59,19 @@ def _known_of(pid: int, mapping: Mapping) -> str:
         return f"{_NOTHING}: the file {error}" if str(error) else _NOTHING
     except (OSError, ValueError):
         return _NOTHING
-    known = [elf, debug.elf] if isinstance(debug, debug_files.DebugFile) else [elf]
-    if any(one.has_dwarf() for one in known):
+    files = [elf, debug.elf] if isinstance(debug, debug_files.DebugFile) else [elf]
+    if any(file_.has_dwarf() for file_ in files):
         return _LINES
-    if any(one.section(".symtab") or one.mini for one in known):
+    if any(file_.section(".symtab") or file_.mini for file_ in files):
         return _NAMES
     return _EXPORTED if elf.section(".dynsym") else _NOTHING
 
 
-def _program(name: str, found: str) -> Check:
-    text = f"{name} has {found}"
-    if found == _LINES:
+def _program(name: str, names_known: str) -> Check:
+    text = f"{name} has {names_known}"
+    if names_known == _LINES:
         return full("program", text)
-    replaced = found.startswith(_NOTHING) and ":" in found
+    replaced = names_known.startswith(_NOTHING) and ":" in names_known
     return limited("program", text, "start the program again" if replaced else _INSTALL)
 
 
@@ -82,8 +86,11 @@ def _libraries(kinds: Counter[str]) -> Check:
 
 
 def _run_time_code(pid: int, mappings: list[Mapping]) -> Iterator[Check]:
-    made = (one.executable and not one.is_file and not one.is_of_the_kernel for one in mappings)
-    if not any(made):
+    are_generated = (
+        mapping.executable and not mapping.is_file and not mapping.is_of_the_kernel
+        for mapping in mappings
+    )
+    if not any(are_generated):
         return
     listed = Path(f"{procfs.shared(pid)}/root/tmp/perf-{procfs.status(pid).namespace_pids[-1]}.map")
     if listed.exists():

@@ -45,7 +45,8 @@ class LockShares(Struct, frozen=True, gc=False):
     """
 
     waited: int  # ticks, all shares together
-    known: int  # ticks of ``charges``; if these are more than ``waited``, each is scaled down
+    #: Ticks of ``charges``; if these are more than ``waited``, each is scaled down.
+    charged_ticks: int
     charges: bytes  # struct lt_charge: the charges of former holders
     origins: tuple[tuple[int, Origin], ...]  # of each stack of ``charges``
     others: tuple[tuple[Holder, int], ...]  # the present holders, and the rest
@@ -69,18 +70,22 @@ def shares(
         addresses_of: returns the addresses of a stack.
     """
     charged = charged or _NO_CHARGES
-    origins = {one.stack: _origin(one.stack, addresses_of) for one in charged.by_stack}
-    known = sum([one.wait_ticks for one in charged.by_stack])
-    found = LockShares(
+    origins = {site.stack: _origin(site.stack, addresses_of) for site in charged.by_stack}
+    charged_ticks = sum([site.wait_ticks for site in charged.by_stack])
+    lock_shares = LockShares(
         waited=min(waited, _MAX_TICKS),  # the file is not trusted
-        known=min(known, _MAX_TICKS),
+        charged_ticks=min(charged_ticks, _MAX_TICKS),
         charges=charged.packed,
         origins=tuple(origins.items()),
         others=(),
         unheld=0,
     )
     # The two figures were read one after the other.
-    used = known if known <= waited else int(lib.lt_charged_ticks(_CLocks([found]).array))
+    used = (
+        charged_ticks
+        if charged_ticks <= waited
+        else int(lib.lt_charged_ticks(_CLocks([lock_shares]).array))
+    )
     rest = max(0, waited - used)
     others: list[tuple[Holder, int]] = []
     if holders:
@@ -88,10 +93,12 @@ def shares(
         others = [(holder, each) for holder in holders]
         rest -= each * len(holders)
     ended = [
-        one.wait_ticks for one in charged.by_stack if not (one.living or origins[one.stack][0])
+        site.wait_ticks for site in charged.by_stack if not (site.living or origins[site.stack][0])
     ]
-    unheld = sum([ticks * waited // known if known > waited else ticks for ticks in ended])
-    return replace(found, others=(*others, (_NO_HOLDER, rest)), unheld=rest + unheld)
+    unheld = sum(
+        [ticks * waited // charged_ticks if charged_ticks > waited else ticks for ticks in ended]
+    )
+    return replace(lock_shares, others=(*others, (_NO_HOLDER, rest)), unheld=rest + unheld)
 
 
 class ChargedBlame(LazyBlame):
@@ -130,7 +137,9 @@ class ChargedBlame(LazyBlame):
 
     def sum_with(self, others: Iterable[LazyBlame]) -> ChargedBlame:
         """See LazyBlame. ``others`` are from the same source."""
-        locks = [lock for one in others if isinstance(one, ChargedBlame) for lock in one._locks]
+        locks = [
+            lock for other in others if isinstance(other, ChargedBlame) for lock in other._locks
+        ]
         return ChargedBlame((*self._locks, *locks), self._hz)
 
     def packed(self) -> PackedBlame:
@@ -153,9 +162,9 @@ class ChargedBlame(LazyBlame):
     def __getitem__(self, index: int | slice) -> Blame | Sequence[Blame]:
         rows, size = self._sorted_rows(), layout.CHARGE.size
         if isinstance(index, slice):
-            return tuple([self[at] for at in range(*index.indices(len(self)))])
-        at = range(len(self))[index]
-        return self._blame(layout.CHARGE.at(rows, at * size))
+            return tuple([self[i] for i in range(*index.indices(len(self)))])
+        row = range(len(self))[index]
+        return self._blame(layout.CHARGE.at(rows, row * size))
 
     def __iter__(self) -> Iterator[Blame]:
         rows, origins, hz = self._sorted_rows(), self._origins, self._hz
@@ -190,7 +199,7 @@ def _sum(locks: Sequence[LockShares]) -> tuple[list[Origin], bytes]:
         for (tid, site, through), ticks in others
     ]
     packed = b"".join(map(layout.CHARGE.pack, charges))
-    rest = LockShares(waited=0, known=0, charges=packed, origins=(), others=(), unheld=0)
+    rest = LockShares(waited=0, charged_ticks=0, charges=packed, origins=(), others=(), unheld=0)
     stacks = sorted({**by_stack, **by_number}.items())
     return origins, _CLocks([*locks, rest]).rows(
         [stack for stack, _ in stacks], [numbers[origin] for _, origin in stacks]
@@ -205,7 +214,7 @@ class _CLocks:
         self._charges = [ffi.from_buffer("struct lt_charge[]", lock.charges) for lock in locks]
         for to, lock, charges in zip(self.array, locks, self._charges, strict=True):
             to.charges, to.count = charges, len(charges)
-            to.waited, to.known = lock.waited, lock.known
+            to.waited, to.known = lock.waited, lock.charged_ticks
 
     def rows(self, stacks: Sequence[int], origins: Sequence[int]) -> bytes:
         """Return the rows of lt_sum_charges()."""

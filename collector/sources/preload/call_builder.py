@@ -42,7 +42,7 @@ class CallBuilder:
             living: the threads that the kernel knows, by tid.
             control: the present lt_control.calls.
         """
-        found, ended = [], []
+        trees, ended = [], []
         for raw in threads:
             thread = living.get(raw.block.tid)
             tree = self._read(self._trees.of_thread, raw.offset)
@@ -50,20 +50,20 @@ class CallBuilder:
                 continue
             counts = thread is not None and tree.head.control == control
             counts = counts and counts_calls(control)
-            made = self._tree(tree, raw if counts else None)
+            call_tree = self._tree(tree, raw if counts else None)
             if thread is None:
-                ended.append(made)
+                ended.append(call_tree)
             else:
-                found.append(_named(made, thread))
+                trees.append(_named(call_tree, thread))
         tree = self._read(lambda _: self._trees.of_ended(), 0)
         if tree is not None:
             ended.append(self._tree(tree, None))
-        found.sort(key=lambda one: one.tid)
-        return (*found, *_merged(ended))
+        trees.sort(key=lambda tree_: tree_.tid)
+        return (*trees, *_merged(ended))
 
-    def _read(self, read: Callable[[int], RawCallTree | None], at: int) -> RawCallTree | None:
+    def _read(self, read: Callable[[int], RawCallTree | None], offset: int) -> RawCallTree | None:
         try:
-            return read(at)
+            return read(offset)
         except LocktopError:
             return None  # a damaged tree is left out, and the rest of the scan goes on
 

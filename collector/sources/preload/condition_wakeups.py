@@ -58,7 +58,7 @@ class ConditionWakeups:
             LocktopError: the file is damaged.
         """
         begins: dict[tuple[int, int], _Begin] = {}
-        found = dict(threads)
+        threads_by_tid = dict(threads)
         sleepers = {
             tid: wait
             for tid, raw in threads.items()
@@ -75,13 +75,13 @@ class ConditionWakeups:
                 continue
             key = (tid, wait.seq)
             began = begins[key] = self._begins.get(key) or self._began(wait, rows, raw.now)
-            found[tid] = replace(
+            threads_by_tid[tid] = replace(
                 raw,
                 wait=_mutex_wait(wait, mutex, began.ticks),
                 is_wait_older=not began.is_known,
             )
         self._begins = begins
-        return found
+        return threads_by_tid
 
     def _sleeps_for(self, tid: int, mutex: LockRow) -> bool:
         """Whether the kernel says that the thread sleeps for the mutex."""
@@ -105,8 +105,8 @@ class ConditionWakeups:
         self._conditions.refresh()
         if row.type > self._conditions.count:
             return not_known
-        at = list(self._conditions.offsets())[row.type - 1]
-        record = layout.CONDITION.at(self._memory.read(at, layout.CONDITION.size))
+        offset = list(self._conditions.offsets())[row.type - 1]
+        record = layout.CONDITION.at(self._memory.read(offset, layout.CONDITION.size))
         if wait.since < record.signalled <= now:
             return _Begin(record.signalled, is_known=True)
         return not_known

@@ -28,18 +28,18 @@ def last_tasks(reading: Reading, last: Snapshot | None) -> dict[int, KernelThrea
     before.
     """
     before = {thread.tid: thread for thread in last.threads} if last else {}
-    found = {}
+    tasks = {}
     for tid, raw in reading.newest.items():
         before_end = before.get(tid)
         if raw.block.state == lib.LT_THREAD_KEPT:
             continue
         if before_end is None:
-            found[tid] = KernelThread(
+            tasks[tid] = KernelThread(
                 name=clean(raw.block.name.partition(b"\0")[0]), state="", cpu_s=0.0
             )
         elif before_end.alive:
-            found[tid] = KernelThread(name=before_end.name, state="", cpu_s=before_end.cpu_s)
-    return found
+            tasks[tid] = KernelThread(name=before_end.name, state="", cpu_s=before_end.cpu_s)
+    return tasks
 
 
 def last_sign_of_life(

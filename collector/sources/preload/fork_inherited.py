@@ -31,7 +31,7 @@ def held_at_fork(
         return ()
     threads = list(threads)
     living = {thread.tid for thread in threads if thread.alive}
-    found = []
+    misuses = []
     for thread in threads:
         wait = thread.waiting_for
         if (
@@ -45,7 +45,7 @@ def held_at_fork(
         if not owner or owner in living or lock is None or lock.foreign_releases:
             continue
         if _is_thread_of_parent(pid, forked_from, owner):
-            found.append(
+            misuses.append(
                 Misuse(
                     kind=MisuseKind.HELD_AT_FORK,
                     lock=wait.lock,
@@ -56,11 +56,11 @@ def held_at_fork(
                     ago_s=wait.duration_s,
                 )
             )
-    return tuple(found)
+    return tuple(misuses)
 
 
 def owners_left_by_fork(
-    pid: int, forked_from: int, threads: Iterable[Thread], known: Set[int]
+    pid: int, forked_from: int, threads: Iterable[Thread], parent_tids: Set[int]
 ) -> frozenset[int]:
     """Return the tids of the owners that threads wait for, and that are threads of the parent.
 
@@ -68,7 +68,7 @@ def owners_left_by_fork(
         pid: see ``held_at_fork``.
         forked_from: see ``held_at_fork``.
         threads: the threads of the child.
-        known: the result of the scan before. An owner stays one after its end.
+        parent_tids: the result of the scan before. An owner stays one after its end.
     """
     if not forked_from:
         return frozenset()
@@ -77,7 +77,7 @@ def owners_left_by_fork(
     owners = {wait.holder_seen for wait in waits if wait.kind in OWNER_IN_MEMORY_KINDS}
     owners -= {0, *(thread.tid for thread in threads)}
     return frozenset(
-        tid for tid in owners if tid in known or _is_thread_of_parent(pid, forked_from, tid)
+        tid for tid in owners if tid in parent_tids or _is_thread_of_parent(pid, forked_from, tid)
     )
 
 

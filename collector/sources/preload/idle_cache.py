@@ -55,8 +55,8 @@ class IdleCache:
 
 def _cacheable_waits(snapshot: Snapshot) -> Iterator[Wait]:
     """Yield the waits that rules of their stack classified: not deadlocks, not Python functions."""
-    stuck = {edge.tid for found in snapshot.deadlocks for edge in found.cycle}
-    stuck.update(tid for found in snapshot.deadlocks for tid in found.stuck)
+    stuck = {edge.tid for deadlock in snapshot.deadlocks for edge in deadlock.cycle}
+    stuck.update(tid for deadlock in snapshot.deadlocks for tid in deadlock.stuck)
     stuck.update(snapshot.hang.tids if snapshot.hang is not None else ())
     for thread in snapshot.threads:
         wait = thread.waiting_for

@@ -178,7 +178,7 @@ class InsideProfiler:
         former, self._records = self._records, records
         self._asleep = 0
         spans = recorded_spans(records)
-        self._recorded.update((one.tid, one.lock) for one in spans)
+        self._recorded.update((span.tid, span.lock) for span in spans)
         self._charge(spans)
         # A hold of another thread during the wait may have its record in the next batch.
         self._charge(unrecorded_spans(former, [*former, *records], self._recorded))
@@ -186,25 +186,25 @@ class InsideProfiler:
 
     def _add_samples(self) -> None:
         new: dict[int, list[HolderSample]] = {}
-        for one in self._sampler.take():
-            new.setdefault(one.tid, []).append(one)
+        for sample in self._sampler.take():
+            new.setdefault(sample.tid, []).append(sample)
         for tid, samples in new.items():
-            known = self._samples.setdefault(tid, [])
+            samples_of_thread = self._samples.setdefault(tid, [])
             samples.sort(key=_time)
             # The kernel may hand over a sample later than one from outside.
-            is_sorted = not known or known[-1].time_ns <= samples[0].time_ns
-            known += samples
+            is_sorted = not samples_of_thread or samples_of_thread[-1].time_ns <= samples[0].time_ns
+            samples_of_thread += samples
             if not is_sorted:
-                known.sort(key=_time)
+                samples_of_thread.sort(key=_time)
 
     def _drop_old_samples(self) -> None:
         oldest = time.monotonic_ns() - _KEPT_NS
-        for tid, known in list(self._samples.items()):
-            first = bisect_left(known, oldest, key=_time)
-            for one in known[:first]:
-                self._charged.pop(_key(one), None)
-            del known[:first]
-            if not known:
+        for tid, samples_of_thread in list(self._samples.items()):
+            first = bisect_left(samples_of_thread, oldest, key=_time)
+            for sample in samples_of_thread[:first]:
+                self._charged.pop(_key(sample), None)
+            del samples_of_thread[:first]
+            if not samples_of_thread:
                 del self._samples[tid]
 
     def _picked(self, batch: SlotBatch) -> list[WaitRecord]:
@@ -219,31 +219,31 @@ class InsideProfiler:
         moments = array(
             "Q",
             sorted(
-                max(0, ticks - round((ns - one.time_ns) * rate))
+                max(0, ticks - round((ns - sample.time_ns) * rate))
                 for of_thread in self._samples.values()
-                for one in of_thread[bisect_left(of_thread, first_ns, key=_time) :]
+                for sample in of_thread[bisect_left(of_thread, first_ns, key=_time) :]
             ),
         )
-        found = _new_uncleared("uint8_t[]", max(len(data), 1))
+        buffer = _new_uncleared("uint8_t[]", max(len(data), 1))
         count = lib.lt_pick_moments(
             ffi.from_buffer("uint8_t[]", data),
             len(data) // event_ring.SIZE,
             ffi.from_buffer("uint64_t[]", moments),
             len(moments),
-            found,
+            buffer,
         )
-        raw = bytes(ffi.buffer(found, count * event_ring.SIZE))
+        raw = bytes(ffi.buffer(buffer, count * event_ring.SIZE))
         picked = replace(slot_batch.with_records(batch, raw), ticks=ticks, time_ns=ns)
-        return [one for one in slot_batch.decode(picked) if self._wants(one.lock)]
+        return [record for record in slot_batch.decode(picked) if self._wants(record.lock)]
 
     def _note_threads(self, data: bytes) -> None:
         """Note the threads of some records: they had the lock, or somebody waited for them."""
         count = len(data) // event_ring.SIZE
         starts = range(0, len(data), max(count // _NOTED, 1) * event_ring.SIZE)
-        some = b"".join(data[at : at + event_ring.SIZE] for at in starts)
-        for one in event_ring.decode(some)[0]:
-            if self._wants(one.lock) and (one.hold or one.holder):
-                self._noted.update(tid for tid in (one.tid, one.holder) if tid)
+        some = b"".join(data[start : start + event_ring.SIZE] for start in starts)
+        for record in event_ring.decode(some)[0]:
+            if self._wants(record.lock) and (record.hold or record.holder):
+                self._noted.update(tid for tid in (record.tid, record.holder) if tid)
 
     def _wants(self, lock: int) -> bool:
         return self._locks is None or lock in self._locks
@@ -332,11 +332,11 @@ class InsideProfiler:
             if held.lock in waited
         ]
         # A hold that is not timed: the waits tell since when it lasts at least.
-        untimed = {(one.tid, one.lock): one for one in spans if one.begin_ns == now_ns}
+        untimed = {(span.tid, span.lock): span for span in spans if span.begin_ns == now_ns}
         spans += [
-            replace(one, site=untimed[one.tid, one.lock].site)
-            for one in unrecorded_spans(waits, [*self._records, *waits])
-            if (one.tid, one.lock) in untimed
+            replace(span, site=untimed[span.tid, span.lock].site)
+            for span in unrecorded_spans(waits, [*self._records, *waits])
+            if (span.tid, span.lock) in untimed
         ]
         return spans
 
@@ -380,7 +380,11 @@ class InsideProfiler:
         self._scans += 1
         self._met |= dict.fromkeys(chosen, self._scans)
         # A quiet moment says little.
-        recent = {tid: at for tid, at in self._met.items() if at > self._scans - _STAYS}
+        recent = {
+            tid: scan_number
+            for tid, scan_number in self._met.items()
+            if scan_number > self._scans - _STAYS
+        }
         self._met = recent
         chosen += [tid for tid in recent if tid in living and recent[tid] < self._scans]
         self._candidates = len(chosen)
@@ -422,7 +426,7 @@ class InsideProfiler:
         )
         inside = LockInside(
             samples=samples,
-            on_cpu=sum(one.count for one in stacks if one.on_cpu),
+            on_cpu=sum(stack.count for stack in stacks if stack.on_cpu),
             share=held_s / max(time.monotonic() - self._began, 1e-9),
             stacks=stacks,
             pressure=pressure(points, SLICES),

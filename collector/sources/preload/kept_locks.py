@@ -58,22 +58,24 @@ class KeptLocks:
             tasks: queries the kernel whether a thread, or the whole process, ends. To end with
                 the process is no misuse.
         """
-        found = {
+        ticks_by_kept = {
             kept: self._noticed.get(kept, reading.now)
             for thread in self._ended(reading, alive, tasks)
             for kept in _kept(thread, self._reader.held_list(thread), rows)
         }
-        if found.keys() - self._noticed.keys() and tasks.is_process_ending():
-            found = {kept: ticks for kept, ticks in found.items() if kept in self._noticed}
-        self._noticed = found
-        if not found:
+        if ticks_by_kept.keys() - self._noticed.keys() and tasks.is_process_ending():
+            ticks_by_kept = {
+                kept: ticks for kept, ticks in ticks_by_kept.items() if kept in self._noticed
+            }
+        self._noticed = ticks_by_kept
+        if not ticks_by_kept:
             return tuple(noted)
         entries: dict[object, Misuse] = {self._key(misuse): misuse for misuse in noted}
-        for kept, ticks in found.items():
+        for kept, ticks in ticks_by_kept.items():
             key = kept.lock, kept.site
-            known = entries.get(key)
-            if known is not None:
-                entries[key] = replace(known, count=known.count + 1)
+            entry = entries.get(key)
+            if entry is not None:
+                entries[key] = replace(entry, count=entry.count + 1)
             elif len(entries) < lib.LT_MISUSES:
                 entries[key] = Misuse(
                     kind=MisuseKind.KEPT_AT_END,

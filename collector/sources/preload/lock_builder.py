@@ -80,9 +80,9 @@ class LockBuilder:
             if lock is not None:
                 cache[row.lock] = (row, self._names_version, lock)
         self._ongoing, self._locks = ongoing, cache
-        found = [entry[2] for entry in cache.values()]
-        found.sort(key=classifier.most_wait_first)
-        return tuple(found)
+        locks = [entry[2] for entry in cache.values()]
+        locks.sort(key=classifier.most_wait_first)
+        return tuple(locks)
 
     @property
     def _names_version(self) -> tuple[int, int]:
@@ -116,7 +116,7 @@ class LockBuilder:
         stacks = self._wait_stacks(sites, state, idle)
         held = state.held or [(tid, 0, 0) for tid in holders]
         blamed = self._blame(row, kind, reading, waiting, held, frames)
-        made = Lock(
+        lock = Lock(
             id=row.lock,
             address=row.address,
             kind=kind,
@@ -147,20 +147,20 @@ class LockBuilder:
             wait_histogram=self._histogram(row, reading, WAITS),
             hold_histogram=self._histogram(row, reading, HOLDS),
         )
-        return _with_life(made, row) if kind is Kind.SEM else made
+        return _with_life(lock, row) if kind is Kind.SEM else lock
 
     def _unchanged(self, row: LockRow) -> Lock | None:
-        known = self._locks.get(row.lock)
-        is_same = known and known[0] == row and known[1] == self._names_version
-        return known[2] if known and is_same else None
+        cached = self._locks.get(row.lock)
+        is_same = cached and cached[0] == row and cached[1] == self._names_version
+        return cached[2] if cached and is_same else None
 
     def _histogram(self, row: LockRow, reading: Reading, part: int) -> Histogram | None:
-        counted, of = row.wait_counted, row.contended
+        counted, total = row.wait_counted, row.contended
         if part == HOLDS:
-            counted, of = row.hold_counted, row.hold_timed
+            counted, total = row.hold_counted, row.hold_timed
         if not counted:
             return None
-        left_out = max(of - counted, 0) if reading.lines_left_out else 0
+        left_out = max(total - counted, 0) if reading.lines_left_out else 0
         packed = reading.lines.of(row.lock, part)
         return PackedHistogram(packed=packed, hz=self._clock.hz, left_out=left_out)
 
@@ -204,12 +204,12 @@ class LockBuilder:
                 by_stack[stack][1] += ticks
             elif stack:
                 by_stack[stack] = [0, ticks]
-        found = [
+        entries = [
             WaitStack(stack=stack, count=count, wait_s=self._clock.seconds(ticks), idle=idle)
             for stack, (count, ticks) in by_stack.items()
         ]
-        found.sort(key=lambda entry: (-entry.wait_s, -entry.count, entry.stack))
-        return tuple(found[:_MAX_STACKS_OF_A_LOCK])
+        entries.sort(key=lambda entry: (-entry.wait_s, -entry.count, entry.stack))
+        return tuple(entries[:_MAX_STACKS_OF_A_LOCK])
 
     def _blame(
         self,
@@ -223,24 +223,24 @@ class LockBuilder:
         waited = row.wait_ticks + waiting
         if not waited or not row.lock or kind not in CONTENTION_KINDS:
             return ()
-        found = blame.shares(
+        shares = blame.shares(
             waited,
             reading.charges.get(row.lock),
             blame.pending(row, reading.locks_now, reading.header.wait_shift),
             holders,
             frames.addresses,
         )
-        return blame.ChargedBlame((found,), self._clock.hz)
+        return blame.ChargedBlame((shares,), self._clock.hz)
 
     def rename(self, snapshot: Draft, frames: StackFrames) -> None:
         """Fill in the names of locks that are known by now."""
         snapshot.locks = tuple([self._renamed(lock, frames) for lock in snapshot.locks])
 
     def _renamed(self, lock: Lock, frames: StackFrames) -> Lock:
-        known = self._locks.get(lock.id)
-        if known is None:
+        cached = self._locks.get(lock.id)
+        if cached is None:
             return lock
-        name = self._lock_name(known[0], lock.kind, lock.wait_stacks, frames, lock.waiters)
+        name = self._lock_name(cached[0], lock.kind, lock.wait_stacks, frames, lock.waiters)
         return lock if name == lock.name else replace(lock, name=name)
 
     def _lock_name(

@@ -75,9 +75,9 @@ class LockOrders:
 
     def _read_locks(self) -> bool:
         """Read the locks of the orders that are new, and return whether there are any."""
-        known = len(self._orders) + len(self._unfinished)
+        known_count = len(self._orders) + len(self._unfinished)
         self._entries = _read(self._orders_read, "lt_order")
-        new = {*self._unfinished, *range(known, self._orders_read.count)}
+        new = {*self._unfinished, *range(known_count, self._orders_read.count)}
         self._unfinished = {index for index in new if not self._entries[index].hash}
         finished = sorted(new - self._unfinished)
         self._orders.update((index, _locks(index, self._entries[index])) for index in finished)
@@ -95,28 +95,34 @@ class LockOrders:
         """
         if not self._orders:
             return PotentialDeadlocks()
-        known, found = self._known
+        state_before, result = self._known
         handed_over = tuple(lock.id for lock in locks if lock.foreign_releases)
         state = (self._changed, self._resolver.version, handed_over)
         begun = time.monotonic()
-        if known != state and (final or begun >= self._next_search):
+        if state_before != state and (final or begun >= self._next_search):
             facts = self._facts(locks, rows)
             # Most names that are new name no lock.
             if (self._changed, facts) != self._searched_for:
                 self._searched_for = (self._changed, facts)
                 orders = self._searched(facts)
-                found = lock_order_cycles.find(orders, self._lives, facts, self._of_classes)
-            self._known = (state, found)
+                result = lock_order_cycles.find(orders, self._lives, facts, self._of_classes)
+            self._known = (state, result)
             self._next_search = _rested(begun)
-        return found
+        return result
 
     def _searched(self, facts: Mapping[int, LockFacts]) -> list[ObservedOrder]:
         """Return the orders that may be part of a cycle of locks or of lock classes."""
         indexes = {order.index for order in self._in_cycles}
-        names = {lock: one.class_name for lock, one in facts.items() if one.class_name}
+        names = {
+            lock: lock_facts.class_name
+            for lock, lock_facts in facts.items()
+            if lock_facts.class_name
+        }
         if names and self._of_classes:
-            known = [order for order in self._orders.values() if order.lock[0] in facts]
-            indexes.update(order.index for order in lock_order_graph.in_cycles(known, names))
+            orders_of_locks = [order for order in self._orders.values() if order.lock[0] in facts]
+            indexes.update(
+                order.index for order in lock_order_graph.in_cycles(orders_of_locks, names)
+            )
         return [_order(self._entries[index]) for index in sorted(indexes)]
 
     def _facts(self, locks: Sequence[Lock], rows: Mapping[int, LockRow]) -> dict[int, LockFacts]:
@@ -193,6 +199,6 @@ def _order(entry: Any) -> ObservedOrder:
             )
             for i in range(count)
         ),
-        observed_in=tuple((at >> 32, at & 0xFFFFFFFF) for at in entry.seen if at),
+        observed_in=tuple((pair >> 32, pair & 0xFFFFFFFF) for pair in entry.seen if pair),
         is_identified=bool(entry.flags & lib.LT_ORDER_KNOWN << lib.LT_ORDER_HELD),
     )

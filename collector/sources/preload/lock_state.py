@@ -81,15 +81,15 @@ def held_by_lock(threads: Iterable[RawThread]) -> dict[int, list[tuple[RawThread
     Threads are read one after the other. So several threads list a lock that changed hands
     meanwhile. The lock has one owner, or readers; the thread that was read last is right.
     """
-    found: dict[int, list[tuple[RawThread, HeldRecord]]] = {}
+    listed_by_lock: dict[int, list[tuple[RawThread, HeldRecord]]] = {}
     for thread in threads:
         for entry in thread.held:
-            listed = found.setdefault(entry.lock, [])
+            listed = listed_by_lock.setdefault(entry.lock, [])
             if listed and not (entry.flags & listed[-1][1].flags & _HELD_SHARED):
                 listed.clear()
             if not listed or listed[-1][0] is not thread:  # a thread may read-lock it twice
                 listed.append((thread, entry))
-    return found
+    return listed_by_lock
 
 
 def lock_states(
@@ -97,10 +97,10 @@ def lock_states(
 ) -> dict[int, LockState]:
     """Return the state of each lock that a thread holds or waits for, by lock id."""
     # Ended threads come first: the list of a living thread is right if the two differ.
-    known = list(threads)
-    living = [thread for thread in known if thread.block.tid in tasks]
-    if len(living) < len(known):
-        living = [thread for thread in known if thread.block.tid not in tasks] + living
+    all_threads = list(threads)
+    living = [thread for thread in all_threads if thread.block.tid in tasks]
+    if len(living) < len(all_threads):
+        living = [thread for thread in all_threads if thread.block.tid not in tasks] + living
     threads = living
     now: dict[int, LockState] = {}
     for lock, listed in held_by_lock(threads).items():
@@ -150,12 +150,12 @@ class ScanContext(Struct):
 
     def holders(self, lock: int) -> tuple[int, ...]:
         """Return the living threads that list a lock as held."""
-        found = self._holders.get(lock)
-        if found is None:
+        holders = self._holders.get(lock)
+        if holders is None:
             now = self.locks.get(lock)
-            found = tuple([tid for tid in now.holders if tid in self.tasks]) if now else ()
-            self._holders[lock] = found
-        return found
+            holders = tuple([tid for tid in now.holders if tid in self.tasks]) if now else ()
+            self._holders[lock] = holders
+        return holders
 
     def awaited(self, wait: WaitBlock) -> int:
         """Return the living thread that a join waits for, 0 unknown."""

@@ -67,7 +67,9 @@ class PeerProcesses:
             own: the threads of this process.
             locks: its locks, by id; the same locks get the same ids in the peers' threads.
         """
-        shared = [one for one in own if (wait := one.waiting_for) is not None and wait.pshared]
+        shared = [
+            thread for thread in own if (wait := thread.waiting_for) is not None and wait.pshared
+        ]
         if self._target.own_pid != self._target.pid or not any(map(_waits_for_others, shared)):
             self.close()
             return ()
@@ -84,15 +86,15 @@ class PeerProcesses:
             )
             self._peers = list(islice(found_peers, _MAX_PEERS))
             self._found_at = time.monotonic()
-        found: list[Thread] = []
+        threads: list[Thread] = []
         self.handed_over = False
         for peer in self._peers:
             try:
-                found += peer.threads(locations, self._ids)
+                threads += peer.threads(locations, self._ids)
                 self.handed_over |= peer.handed_over
             except (OSError, LocktopError):
                 continue  # the peer has ended
-        return tuple(found)
+        return tuple(threads)
 
     def close(self) -> None:
         """Release the peers."""
@@ -118,12 +120,12 @@ def _locations(
     """Return the locks in shared memory that threads of this process hold or wait for."""
     wanted = {thread.waiting_for.lock for thread in own if thread.waiting_for}
     wanted.update(entry.lock for thread in own for entry in thread.holds)
-    found: dict[FileLocation, int] = {}
+    ids: dict[FileLocation, int] = {}
     for id_ in wanted & locks.keys():
         location = _location(space, locks[id_].kind, locks[id_].address)
         if location is not None:
-            found[location] = id_
-    return found
+            ids[location] = id_
+    return ids
 
 
 def _location(space: AddressSpace, kind: Kind, address: int) -> FileLocation | None:
@@ -151,7 +153,10 @@ def _peers(but: int, files: set[tuple[str, int]], owners: set[int]) -> Iterator[
             if discover.LIBRARY not in maps:
                 continue
             space = AddressSpace(parse(maps))
-            if any(one.shared and (one.device, one.inode) in files for one in space.mappings):
+            if any(
+                mapping.shared and (mapping.device, mapping.inode) in files
+                for mapping in space.mappings
+            ):
                 yield _Peer(pid, space)
         except (OSError, LocktopError):
             continue  # not visible to locktop, or ended
@@ -164,13 +169,13 @@ def _has_one_of(pid: int, tids: set[int]) -> bool:
 def annotate(deadlocks: Iterable[Deadlock], peer_threads: Sequence[Thread]) -> tuple[Deadlock, ...]:
     """Return the deadlocks that block threads of this process, with the process of each thread."""
     pids = {thread.tid: thread.pid for thread in peer_threads}
-    found = []
-    for one in deadlocks:
-        cycle = tuple([replace(edge, pid=pids.get(edge.tid, 0)) for edge in one.cycle])
-        stuck = tuple([tid for tid in one.stuck if tid not in pids])
+    kept = []
+    for deadlock in deadlocks:
+        cycle = tuple([replace(edge, pid=pids.get(edge.tid, 0)) for edge in deadlock.cycle])
+        stuck = tuple([tid for tid in deadlock.stuck if tid not in pids])
         if stuck or any(not edge.pid for edge in cycle):
-            found.append(replace(one, cycle=cycle, stuck=stuck))
-    return tuple(found)
+            kept.append(replace(deadlock, cycle=cycle, stuck=stuck))
+    return tuple(kept)
 
 
 class _Peer:

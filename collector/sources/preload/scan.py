@@ -279,8 +279,8 @@ class PreloadScan(Scan):
             return graph_of((*again, *peers))
 
         doubt = HANDED_OVER if handed_over else ""
-        found = deadlock_check.check(first, self._query_kernel, read_again, doubt)
-        draft.deadlocks = peer_processes.annotate(found, peers) if peers else found
+        confirmed = deadlock_check.check(first, self._query_kernel, read_again, doubt)
+        draft.deadlocks = peer_processes.annotate(confirmed, peers) if peers else confirmed
 
     def _lost_owners(self) -> Set[int]:
         if self.has_ended:
@@ -300,15 +300,15 @@ class PreloadScan(Scan):
         return session.unobserved_locks.threads_with(threads, waits, objects, ids, time.monotonic())
 
     def _query_kernel(
-        self, suspects: WaitForGraph, found: Sequence[Deadlock]
+        self, suspects: WaitForGraph, suspected: Sequence[Deadlock]
     ) -> tuple[WaitForGraph, Set[int]]:
         """See deadlock_check.AskKernel."""
         session, tasks = self._session, self.watched.tasks
-        waits = {tid: (tid, one.seq) for tid, one in suspects.blocked.items()}
-        asleep = {tid for tid, one in suspects.blocked.items() if one.must_be_asleep}
+        waits = {tid: (tid, blocked.seq) for tid, blocked in suspects.blocked.items()}
+        asleep = {tid for tid, blocked in suspects.blocked.items() if blocked.must_be_asleep}
         if self.has_ended:
             return suspects, {tid for tid in asleep if waits[tid] not in session.asleep}
-        in_cycles = {edge.tid for one in found for edge in one.cycle}
+        in_cycles = {edge.tid for deadlock in suspected for edge in deadlock.cycle}
         doing = self._doing(asleep | in_cycles)
         awake = {tid for tid in asleep if tid not in doing or doing[tid].state != "S"}
         states = tasks.states(suspects.ended)
@@ -330,9 +330,9 @@ class PreloadScan(Scan):
     def _find_lock_orders(self, final: bool) -> None:
         session = self._session
         draft, notes = self.draft, self._reading.header.notes
-        found = session.orders.potential(draft.locks, session.rows, final)
-        draft.lock_order, draft.lock_order_unproven = found.cycles, found.unproven
-        draft.lock_order_search_cut = found.is_cut
+        potential = session.orders.potential(draft.locks, session.rows, final)
+        draft.lock_order, draft.lock_order_unproven = potential.cycles, potential.unproven
+        draft.lock_order_search_cut = potential.is_cut
         draft.lock_orders_left_out = bool(notes & lib.LT_NOTE_ORDERS_LEFT_OUT)
 
     def read_events(self) -> None:
@@ -373,7 +373,7 @@ class PreloadScan(Scan):
         """See Scan."""
         # The resolver expects return addresses.
         name = self.probes.resolver.frame
-        starts = {region.start for one in self.draft.profiles for region in one.regions}
+        starts = {region.start for profile in self.draft.profiles for region in profile.regions}
         names = {start: name(start + 1).function for start in starts}
         self.draft.profiles = profiles.with_functions(self.draft.profiles, names)
 

@@ -160,7 +160,10 @@ class PreloadSource:
         """See Source."""
         with self._busy:
             drain = RingDrain(self._session.memory, first_calls)
-            self._drains = [*(one for one in self._drains if not one.is_closed), drain]
+            self._drains = [
+                *(open_drain for open_drain in self._drains if not open_drain.is_closed),
+                drain,
+            ]
             return drain
 
     def profile_inside(self, locks: Collection[int] | None = None, rate: float = RATE) -> None:

@@ -30,9 +30,9 @@ class StackFrames:
         """Return the id of a stack with nothing but this return address; 0 for address 0."""
         if not site:
             return 0
-        found = self._of_sites.setdefault(site, _LAST_ID - len(self._of_sites))
-        self._addresses[found] = (site,)
-        return found
+        stack = self._of_sites.setdefault(site, _LAST_ID - len(self._of_sites))
+        self._addresses[stack] = (site,)
+        return stack
 
     def of(self, stack: int) -> tuple[Frame, ...]:
         """Return a stack's frames, innermost first; () for id 0 or a damaged stack."""
@@ -43,19 +43,19 @@ class StackFrames:
 
     def addresses(self, stack: int) -> tuple[int, ...]:
         """Return a stack's return addresses as recorded."""
-        found = self._addresses.get(stack)
-        if found is None:
+        addresses = self._addresses.get(stack)
+        if addresses is None:
             try:
-                found = self._read(stack)
+                addresses = self._read(stack)
             except LocktopError:
-                found = ()  # the id points outside the file
-            self._addresses[stack] = found
-        return found
+                addresses = ()  # the id points outside the file
+            self._addresses[stack] = addresses
+        return addresses
 
     def _read(self, stack: int) -> tuple[int, ...]:
-        at = stack * lib.LT_STACK_UNIT
-        depth = layout.STACK.at(self._memory.read(at, layout.STACK.size)).depth
+        offset = stack * lib.LT_STACK_UNIT
+        depth = layout.STACK.at(self._memory.read(offset, layout.STACK.size)).depth
         if depth & lib.LT_STACK_CUT:
             self._cut.add(stack)
         depth = min(depth & ~lib.LT_STACK_CUT, lib.LT_STACK_MAX)
-        return struct.unpack(f"={depth}Q", self._memory.read(at + layout.STACK.size, 8 * depth))
+        return struct.unpack(f"={depth}Q", self._memory.read(offset + layout.STACK.size, 8 * depth))

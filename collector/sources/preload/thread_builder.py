@@ -87,9 +87,9 @@ class ThreadBuilder:
         scanned: dict[ThreadKey, _LastScan] = {}
         context = ScanContext(raws, now, tasks)
         self._times.begin(tasks_at_s)
-        one, raw_of, task_of = self._thread, raws.get, tasks.get
+        build, raw_of, task_of = self._thread, raws.get, tasks.get
         threads = [
-            one(tid, raw_of(tid), task_of(tid), context, scanned, counts)
+            build(tid, raw_of(tid), task_of(tid), context, scanned, counts)
             for tid in sorted({**raws, **tasks})
         ]
         self._last_scan = scanned
@@ -174,9 +174,9 @@ class ThreadBuilder:
             return None
         duration_s = self._clock.seconds(raw.now - raw.wait.since)
         kind, contends = was.kind, was.kind in CONTENTION_KINDS
-        known = self._known_holders(raw, raw.wait, context) if contends else ()
+        holders = self._known_holders(raw, raw.wait, context) if contends else ()
         awaits = context.awaited(raw.wait) if kind is Kind.JOIN else 0
-        wait = replace(was, duration_s=duration_s, holders=known, awaits=awaits)
+        wait = replace(was, duration_s=duration_s, holders=holders, awaits=awaits)
         share = rates.share(duration_s - was.duration_s, self._clock.seconds(raw.now - before.now))
         contended, idle = (share, 0.0) if contends else (0.0, share)
         before.now = raw.now
@@ -207,12 +207,12 @@ class ThreadBuilder:
     ) -> tuple[Thread, ...]:
         """Return all threads with nothing but their waits, holds and uses."""
         context = ScanContext(raws, lock_states(raws.values(), tasks), tasks)
-        found = []
+        threads = []
         for tid in raws.keys() | tasks.keys():
             raw = raws.get(tid)
             wait = self._wait(raw, context) if raw else None
             uses, signals = _uses(raw, context)
-            found.append(
+            threads.append(
                 Thread(
                     tid=tid,
                     name="",
@@ -228,7 +228,7 @@ class ThreadBuilder:
                     signals=signals,
                 )
             )
-        return tuple(found)
+        return tuple(threads)
 
     def _wait_seconds(
         self, raw: RawThread | None, wait: Wait | None
@@ -274,9 +274,9 @@ class ThreadBuilder:
     ) -> tuple[int, ...]:
         if not wait.lock:  # id 0 stands for many locks
             return ()
-        known = context.holders(wait.lock)
-        if known:
-            return known
+        holders = context.holders(wait.lock)
+        if holders:
+            return holders
         published = context.locks.get(wait.lock, NO_STATE).published
         return tuple(presumed(published, raw.now - wait.since, self._clock))
 

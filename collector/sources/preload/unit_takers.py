@@ -22,14 +22,14 @@ def annotate(draft: Draft, frames: StackFrames, unloaded: UnloadedCode) -> bool:
     Raises:
         LocktopError: The file is damaged.
     """
-    found = semaphore_ownership.taken_units(draft)
-    if not found:
+    taken_units = semaphore_ownership.taken_units(draft)
+    if not taken_units:
         return False
     unloaded.refresh()
     draft.locks = tuple(
         [
-            replace(lock, taken_units=_located(found[lock.id], frames, unloaded))
-            if lock.id in found
+            replace(lock, taken_units=_located(taken_units[lock.id], frames, unloaded))
+            if lock.id in taken_units
             else lock
             for lock in draft.locks
         ]

@@ -70,15 +70,15 @@ class UnobservedLocks:
             tids: the threads of the process.
         """
         pieces = [(wait.futex.address - BEFORE, BEFORE + AFTER) for wait in waits]
-        found = {}
+        objects = {}
         for wait, context in zip(waits, process_memory.read_many(self._pid, pieces), strict=True):
-            known = nptl_objects.recognised(
+            recognised = nptl_objects.recognised(
                 wait.futex, context, tids, self._libc.version, may_wait_at=self._libc.may_wait_at
             )
-            found[wait.tid] = known or SyncObject(
+            objects[wait.tid] = recognised or SyncObject(
                 kind=Kind.FUTEX, address=wait.futex.address, shared=not wait.futex.private
             )
-        return found
+        return objects
 
     def annotate(self, draft: Draft, waits: Sequence[KernelWait], now: float) -> None:
         """Fill in the waits of these threads, and their locks.
@@ -95,11 +95,11 @@ class UnobservedLocks:
         ids = {(lock.kind, lock.address): lock.id for lock in draft.locks if not lock.destroyed}
         draft.threads = self.threads_with(draft.threads, waits, objects, ids, now)
         waiters: dict[int, list[KernelWait]] = {}
-        for wait in sorted(waits, key=lambda one: one.since):
+        for wait in sorted(waits, key=lambda wait_: wait_.since):
             lock = _lock_id(objects[wait.tid], ids)
             waiters.setdefault(lock, []).append(wait)
             self._objects[lock] = objects[wait.tid]
-        known = [
+        changed_locks = [
             replace(lock, waiters=(*lock.waiters, *[wait.tid for wait in waiters[lock.id]]))
             if lock.id in waiters
             else lock
@@ -111,7 +111,7 @@ class UnobservedLocks:
             for lock, waiting in waiters.items()
             if lock not in with_rows
         ]
-        draft.locks = (*known, *new)
+        draft.locks = (*changed_locks, *new)
 
     def threads_with(
         self,
@@ -132,19 +132,19 @@ class UnobservedLocks:
         """
         by_tid = {wait.tid: wait for wait in waits}
         held: dict[int, set[int]] = {}
-        for one in objects.values():
-            if one.owner and one.kind in CONTENTION_KINDS:
-                held.setdefault(one.owner, set()).add(_lock_id(one, ids))
-        found = []
+        for sync_object in objects.values():
+            if sync_object.owner and sync_object.kind in CONTENTION_KINDS:
+                held.setdefault(sync_object.owner, set()).add(_lock_id(sync_object, ids))
+        changed_threads = []
         for thread in threads:
             wait = by_tid.get(thread.tid)
             if wait is not None and thread.waiting_for is None:
                 thread = replace(thread, waiting_for=_wait(wait, objects[wait.tid], ids, now))
-            if missing := held.get(thread.tid, set()) - {one.lock for one in thread.holds}:
+            if missing := held.get(thread.tid, set()) - {hold.lock for hold in thread.holds}:
                 more = [Held(lock=lock, site=0, duration_s=None) for lock in sorted(missing)]
                 thread = replace(thread, holds=(*thread.holds, *more))
-            found.append(thread)
-        return tuple(found)
+            changed_threads.append(thread)
+        return tuple(changed_threads)
 
     def rename(self, draft: Draft) -> None:
         """Fill in the names of these locks that are known by now."""
@@ -162,31 +162,33 @@ class UnobservedLocks:
             for lock in draft.locks
         )
 
-    def _lock(self, id_: int, one: SyncObject, waiting: Sequence[KernelWait], now: float) -> Lock:
-        contends = one.kind in CONTENTION_KINDS
+    def _lock(
+        self, id_: int, sync_object: SyncObject, waiting: Sequence[KernelWait], now: float
+    ) -> Lock:
+        contends = sync_object.kind in CONTENTION_KINDS
         wait_s = sum(max(0.0, now - wait.since) for wait in waiting)
         return Lock(
             id=id_,
-            address=one.address,
-            kind=one.kind,
-            name=self._name(id_, one, waiting[0].stack),
+            address=sync_object.address,
+            kind=sync_object.kind,
+            name=self._name(id_, sync_object, waiting[0].stack),
             contended=len(waiting),
             wait_s=wait_s,
             wait_max_s=max(0.0, now - waiting[0].since),
             hold_max_s=None,
-            holders=(one.owner,) if one.owner and contends else (),
+            holders=(sync_object.owner,) if sync_object.owner and contends else (),
             waiters=tuple(wait.tid for wait in waiting),
             wait_stacks=_wait_stacks(waiting, now, not contends),
             rates=WAITS_ALONE,
-            recursive=one.recursive,
-            freed_at_exit=one.robust,
+            recursive=sync_object.recursive,
+            freed_at_exit=sync_object.robust,
             idle=not contends,
             idle_s=0.0 if contends else wait_s,
         )
 
-    def _name(self, id_: int, one: SyncObject, stack: int) -> str:
+    def _name(self, id_: int, sync_object: SyncObject, stack: int) -> str:
         frames = partial(self._stacks.frames, stack) if stack else _no_frames
-        return self._names.name(id_, 0, one.kind, one.address, _no_frames, frames)
+        return self._names.name(id_, 0, sync_object.kind, sync_object.address, _no_frames, frames)
 
 
 def _no_frames() -> Sequence[Frame]:
@@ -201,32 +203,32 @@ def _wait_stacks(waiting: Sequence[KernelWait], now: float, idle: bool) -> tuple
             sums[wait.stack] = count + 1, wait_s + max(0.0, now - wait.since)
     return tuple(
         WaitStack(stack=stack, count=count, wait_s=wait_s, idle=idle)
-        for stack, (count, wait_s) in sorted(sums.items(), key=lambda one: -one[1][1])
+        for stack, (count, wait_s) in sorted(sums.items(), key=lambda item: -item[1][1])
     )
 
 
-def _lock_id(one: SyncObject, ids: Mapping[tuple[Kind, int], int]) -> int:
-    return ids.get((one.kind, one.address), _FIRST_ID + one.address)
+def _lock_id(sync_object: SyncObject, ids: Mapping[tuple[Kind, int], int]) -> int:
+    return ids.get((sync_object.kind, sync_object.address), _FIRST_ID + sync_object.address)
 
 
 def _wait(
-    wait: KernelWait, one: SyncObject, ids: Mapping[tuple[Kind, int], int], now: float
+    wait: KernelWait, sync_object: SyncObject, ids: Mapping[tuple[Kind, int], int], now: float
 ) -> Wait:
-    contends = one.kind in CONTENTION_KINDS
+    contends = sync_object.kind in CONTENTION_KINDS
     return Wait(
-        lock=_lock_id(one, ids),
-        kind=one.kind,
+        lock=_lock_id(sync_object, ids),
+        kind=sync_object.kind,
         duration_s=max(0.0, now - wait.since),
-        holders=(one.owner,) if one.owner and contends else (),
+        holders=(sync_object.owner,) if sync_object.owner and contends else (),
         stack=wait.stack,
         site=0,
         seq=wait.runs,
         timed=wait.futex.timed,
-        shared=one.kind is Kind.RWLOCK and not one.writes,
-        holder_seen=one.owner,
-        pshared=one.shared,
-        awaits=one.awaits,
-        parties=one.parties,
+        shared=sync_object.kind is Kind.RWLOCK and not sync_object.writes,
+        holder_seen=sync_object.owner,
+        pshared=sync_object.shared,
+        awaits=sync_object.awaits,
+        parties=sync_object.parties,
         idle=not contends,
         is_lower_bound=True,
     )

@@ -39,7 +39,7 @@ _NOTE = (
 
 
 def find_waiters(
-    found: Mapping[int, KernelThread],
+    threads: Mapping[int, KernelThread],
     newest: Mapping[int, RawThread],
     tasks: KernelThreads,
     reader: Reader,
@@ -48,13 +48,13 @@ def find_waiters(
     """Return the threads in unobserved waits, in order of tid; of many sleepers only the first.
 
     Args:
-        found: the kernel's view of the threads in this scan.
+        threads: the kernel's view of the threads in this scan.
         newest: the library's view of the threads in this scan.
         tasks: reads the kernel's files of the threads.
         reader: reads the threads' blocks again.
         memory: the shared memory.
     """
-    may_wait = [tid for tid, task in found.items() if _may_wait(task, newest.get(tid))]
+    may_wait = [tid for tid, task in threads.items() if _may_wait(task, newest.get(tid))]
     queried = sorted(may_wait)[:_MAX_CHECKED]
     blocks = {tid: newest[tid] for tid in queried if tid in newest}
     before = {tid: _published(raw, memory) for tid, raw in blocks.items()}
@@ -142,12 +142,12 @@ class UnobservedWaitProbe:
                 if wait is not None:
                     self.waits[tid] = wait
 
-    def _query(self, tid: int, runs: int, known: KernelWait | None) -> KernelWait | None:
+    def _query(self, tid: int, runs: int, former: KernelWait | None) -> KernelWait | None:
         """Return None if the thread is in another sleep by now, perhaps in one that the library
         observes.
         """
-        if known is not None and known.runs == runs and known.stack:
-            return known
+        if former is not None and former.runs == runs and former.stack:
+            return former
         call = self._tasks.call(tid)
         wait = futex.parse_wait(self._pid, call) if call is not None else None
         if wait is None:
@@ -155,8 +155,8 @@ class UnobservedWaitProbe:
         stack = self._stacks.of(self._tasks.kernel_tid(tid), (call, runs), entered=True)
         if not runs or self._tasks.runs(tid) != runs:
             return None
-        goes_on = known is not None and known.runs == runs
-        since = known.since if known is not None and goes_on else time.monotonic()
+        goes_on = former is not None and former.runs == runs
+        since = former.since if former is not None and goes_on else time.monotonic()
         return KernelWait(tid=tid, runs=runs, futex=wait, since=since, stack=stack)
 
     def still_waiting(self) -> list[KernelWait]:
@@ -178,7 +178,7 @@ class UnobservedWaitProbe:
         frames = {wait.stack: self._stacks.frames(wait.stack) for wait in listed if wait.stack}
         threads = {thread.tid: thread for thread in snapshot.threads}
         now = time.monotonic()
-        known = [
+        unnamed = [
             UnobservedWait(
                 tid=wait.tid,
                 address=wait.futex.address,
@@ -191,7 +191,7 @@ class UnobservedWaitProbe:
             *[UnobservedWait(tid=tid) for tid in self._refused],
             *[
                 self._named(wait, frames.get(wait.stack, ()), threads.get(wait.tid))
-                for wait in known
+                for wait in unnamed
             ],
         )
         states = {wait.tid: _STATES[wait.idle] for wait in waits}
@@ -213,12 +213,12 @@ class UnobservedWaitProbe:
         self, wait: UnobservedWait, frames: tuple[Frame, ...], thread: Thread | None
     ) -> UnobservedWait:
         stack, name = wait.stack, thread.name if thread is not None else ""
-        known = self._verdicts.get((stack, name))
-        if known is None or known[0] is not frames:
+        verdict = self._verdicts.get((stack, name))
+        if verdict is None or verdict[0] is not frames:
             if len(self._verdicts) >= MAX_KEPT:
                 self._verdicts.clear()
-            known = self._verdicts[stack, name] = frames, *self._rules.of_functions(frames, name)
-        _, type_, rule = known
+            verdict = self._verdicts[stack, name] = frames, *self._rules.of_functions(frames, name)
+        _, type_, rule = verdict
         variable = self._resolver.data(wait.address) or ""
         if rule is None:
             return replace(wait, name=variable, type=type_)

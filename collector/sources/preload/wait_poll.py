@@ -62,9 +62,9 @@ def read(threads: GrowingArray, clock: Clock, idle_cache: IdleCache) -> dict[int
 
 def _waiting_threads(data: memoryview) -> Iterator[tuple[_WaitingThread, WaitBlock]]:
     """Yield each living thread that is in a wait, with the wait."""
-    for at in range(0, len(data), layout.THREAD.size):
-        wait = layout.WAIT.at(data, at + layout.WAIT_AT)
+    for offset in range(0, len(data), layout.THREAD.size):
+        wait = layout.WAIT.at(data, offset + layout.WAIT_AT)
         if wait.key and not wait.seq & 1:
-            thread = _WAITING.at(data, at)
+            thread = _WAITING.at(data, offset)
             if thread.tid and thread.state in _LIVING:
                 yield thread, wait

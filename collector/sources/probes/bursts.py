@@ -47,10 +47,10 @@ class Bursts:
 
     def follow(self, switches: float) -> None:
         """Learn how often the threads switch, for each CPU second."""
-        found = cycles(switches)
-        if (found > 1) != (self.cycles > 1):
-            self._times = self._from(time.monotonic(), found)
-        self.cycles = found
+        count = cycles(switches)
+        if (count > 1) != (self.cycles > 1):
+            self._times = self._from(time.monotonic(), count)
+        self.cycles = count
 
     def advance(self) -> None:
         """Begin the next burst if it is time."""

@@ -196,14 +196,14 @@ class DutyCycle:
         passed_s = now - self._counted_at
         if passed_s < (COUNTED_S if self._load else _FIRST_COUNT_S) and self._counts:
             return
-        found = load_between(self._counts, counts)
+        load = load_between(self._counts, counts)
         self._counts, self._counted_at = dict(counts), now
-        if found is None:
+        if load is None:
             return
-        known = self._load.switches if self._load else 0.0
+        switches = self._load.switches if self._load else 0.0
         is_on = self._load is not None or self._stream.is_wide
         had_events = is_on and not self.has_turns and not self._turn
-        self._load = found._replace(switches=max(found.switches, _FALL * known))
+        self._load = load._replace(switches=max(load.switches, _FALL * switches))
         self.bursts.follow(self._load.switches)
         if self.has_turns and had_events:
             # The events so far count as a turn.
@@ -229,18 +229,18 @@ class DutyCycle:
             return Samples([], 1)
         if self._turn is not None:
             self._drain(self._turn)
-        found = Samples(self._copies, self._periods * self._stream.stretch)
+        samples = Samples(self._copies, self._periods * self._stream.stretch)
         self._copies = []
         if self._turn is not None and self._stream.is_wide:
             self._vary()
-        if self._turn is not None or found.copies:
-            return found
+        if self._turn is not None or samples.copies:
+            return samples
         if self.has_turns and self._stream.is_wide:
             self._begin_burst()
-            return found
+            return samples
         if self.has_turns and self._load is not None:
             self._begin_if_due(self._load)
-            return found
+            return samples
         self._stream.begin(self._period_s)
         self._ended_at = time.monotonic()
         return Samples(list(self._stream.read()), 1)
@@ -293,7 +293,7 @@ class DutyCycle:
 
     def _drain(self, turn: _Turn) -> None:
         ends_ns = turn.ends_at * 1e9
-        self._copies += [one for one in self._stream.read() if one.time_ns <= ends_ns]
+        self._copies += [copy for copy in self._stream.read() if copy.time_ns <= ends_ns]
         now = time.monotonic()
         if now >= turn.ends_at:
             self._stream.end()

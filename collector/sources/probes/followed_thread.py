@@ -116,23 +116,23 @@ class FollowedThread:
     ) -> dict[int, ThreadActivity]:
         """Return activities by tid, without threads in observed waits and without ended ones."""
         self.stacks, self.sleeps = (), {}
-        wanted = {tid: one for tid, one in threads.items() if one.waiting_for is None}
+        wanted = {tid: thread for tid, thread in threads.items() if thread.waiting_for is None}
         try:
-            found = self._probe.query(wanted)
-            activities = self._blocked(found, stacks) | self._running(found, stacks)
+            queried = self._probe.query(wanted)
+            activities = self._blocked(queried, stacks) | self._running(queried, stacks)
         except OSError:
             return {}  # locktop lacks descriptors, or the process is gone
         self.stacks = {now.stack for now in activities.values() if now.stack}
         return activities
 
     def _blocked(
-        self, found: Mapping[int, ThreadActivity], stacks: NativeStacks
+        self, queried: Mapping[int, ThreadActivity], stacks: NativeStacks
     ) -> dict[int, ThreadActivity]:
         activities: dict[int, ThreadActivity] = {}
         sleeps: dict[int, tuple[int, int]] = {}
         woken: list[int] = []
         left_s = _DESCRIBE_BUDGET_S
-        for tid, now in found.items():
+        for tid, now in queried.items():
             if now.doing is not ActivityState.BLOCKED:
                 continue
             call, (_, _, runs) = sleep = self._probe.sleep(tid)
@@ -166,12 +166,12 @@ class FollowedThread:
         }
 
     def _running(
-        self, found: Mapping[int, ThreadActivity], stacks: NativeStacks
+        self, queried: Mapping[int, ThreadActivity], stacks: NativeStacks
     ) -> dict[int, ThreadActivity]:
         """Return the activities of running and of stopped threads."""
         activities = {
             tid: now
-            for tid, now in found.items()
+            for tid, now in queried.items()
             if now.doing is ActivityState.RUNNING or now.doing is ActivityState.STOPPED
         }
         running = {

@@ -104,23 +104,23 @@ class HangProbe:
 
     def _probe(self, alive: Mapping[int, Thread], gil_waiters: Mapping[int, int]) -> Hang | None:
         of_gil = {tid: address for tid, address in gil_waiters.items() if tid in alive}
-        found = self._waits([tid for tid in alive if tid not in of_gil])
-        if not found or not self._are_all([*found, *of_gil]):
+        endless = self._waits([tid for tid in alive if tid not in of_gil])
+        if not endless or not self._are_all([*endless, *of_gil]):
             return None
         if of_gil and not self._wait_on_for_gil(of_gil):
             return None
-        waits = {tid: wait for tid, wait in found.items() if isinstance(wait, FutexWait)}
-        pipes = [wait for wait in found.values() if isinstance(wait, _PipeWait)]
+        waits = {tid: wait for tid, wait in endless.items() if isinstance(wait, FutexWait)}
+        pipes = [wait for wait in endless.values() if isinstance(wait, _PipeWait)]
         is_private = self._privacy(waits.values()) and _are_of(self._pid, pipes)
         words = self._changed_words(waits)
-        again = self._tasks.moments(found)
+        again = self._tasks.moments(endless)
         asleep = all(
             tid in again
             and again[tid].state == "S"
             and again[tid].counts == self._sleeps[tid].counts
-            for tid in found
+            for tid in endless
         )
-        if not is_private or not asleep or not self._are_all([*found, *of_gil]):
+        if not is_private or not asleep or not self._are_all([*endless, *of_gil]):
             return None
         signals = self._caught_signals()
         if of_gil:
@@ -133,12 +133,12 @@ class HangProbe:
         return Hang(
             certain=not doubt,
             since_s=since_s,
-            tids=tuple(sorted([*found, *of_gil])),
+            tids=tuple(sorted([*endless, *of_gil])),
             is_lower_bound=is_lower_bound,
             doubt=doubt,
             changed_words=words,
             gil_waiters=tuple(sorted(of_gil)),
-            calls={tid: wait.text for tid, wait in found.items() if isinstance(wait, _PipeWait)},
+            calls={tid: wait.text for tid, wait in endless.items() if isinstance(wait, _PipeWait)},
         )
 
     def _wait_on_for_gil(self, of_gil: Mapping[int, int]) -> bool:
@@ -170,10 +170,10 @@ class HangProbe:
                 if moment is None or wait is None:
                     self._elsewhere = tid
                     return {}
-                known = before.get(tid)
-                goes_on = known is not None and known.counts == moment.counts
+                former = before.get(tid)
+                goes_on = former is not None and former.counts == moment.counts
                 self._sleeps[tid] = (
-                    known if known is not None and goes_on else _Sleep(moment.counts, now)
+                    former if former is not None and goes_on else _Sleep(moment.counts, now)
                 )
                 waits[tid] = wait
         return waits
@@ -198,8 +198,8 @@ class HangProbe:
 
     def _are_all(self, waits: Collection[int]) -> bool:
         """Return whether no other thread of the process lives."""
-        known = {self._tasks.kernel_tid(tid) for tid in waits}
-        others = set(procfs.tids(self._pid)) - known
+        kernel_tids = {self._tasks.kernel_tid(tid) for tid in waits}
+        others = set(procfs.tids(self._pid)) - kernel_tids
         # The first thread stays as a zombie if it ends before the others.
         return all(procfs.thread_stat(self._pid, tid).state in "ZX" for tid in others)
 

@@ -37,7 +37,7 @@ class _LastSleep(NamedTuple):
 
     began: int  # start time of the thread, because ids are reused
     stack: int
-    at: float  # time.monotonic()
+    read_at: float  # time.monotonic()
 
 
 class HolderProbe:
@@ -100,7 +100,7 @@ class HolderProbe:
             and not now.duration_s
         ])  # fmt: skip
         held: dict[int, Lock] = {}  # by tid: a lock for which the holder is queried
-        found: dict[int, int] = {}  # by lock: tid
+        holder_of_lock: dict[int, int] = {}  # by lock: tid
         for lock in contended:
             tid = chosen[lock.id]
             if activities[tid].doing is ActivityState.BLOCKED:
@@ -109,7 +109,7 @@ class HolderProbe:
                 activities[tid] = self._probe.described(activities[tid])
                 if not self._tasks.still_sleeps(tid):
                     continue
-            found[lock.id] = tid
+            holder_of_lock[lock.id] = tid
             if (
                 include_all
                 or self._followed_locks is None
@@ -117,7 +117,7 @@ class HolderProbe:
                 or lock.id in first
             ):
                 held.setdefault(tid, lock)
-        if not found:
+        if not holder_of_lock:
             return tuple(locks)
         sleeps = self._last_sleeps.items()
         self._last_sleeps = {tid: last for tid, last in sleeps if tid in activities}
@@ -127,14 +127,16 @@ class HolderProbe:
         activities |= self._with_python(activities)
         self._stack_ids = {now.stack for now in activities.values() if now.stack}
         return tuple(
-            replace(lock, holder_activity=activities[found[lock.id]]) if lock.id in found else lock
+            replace(lock, holder_activity=activities[holder_of_lock[lock.id]])
+            if lock.id in holder_of_lock
+            else lock
             for lock in locks
         )
 
     def _with_blocked_stacks(
         self, activities: Mapping[int, ThreadActivity], held: Mapping[int, Lock]
     ) -> dict[int, ThreadActivity]:
-        found: dict[int, ThreadActivity] = {}
+        blocked: dict[int, ThreadActivity] = {}
         for tid in held:
             now = activities[tid]
             if (
@@ -145,11 +147,11 @@ class HolderProbe:
                 # A stop puts the thread on a CPU.
                 stopped = self._stacks.was_stopped(kernel_tid) and self._probe.is_back_in_call(tid)
                 if stack and (stopped or self._tasks.still_sleeps(tid)):
-                    found[tid] = replace(now, stack=stack)
+                    blocked[tid] = replace(now, stack=stack)
                     self._last_sleeps[tid] = _LastSleep(
-                        began=self._began(tid), stack=stack, at=time.monotonic()
+                        began=self._began(tid), stack=stack, read_at=time.monotonic()
                     )
-        return found
+        return blocked
 
     def _with_python(self, activities: Mapping[int, ThreadActivity]) -> dict[int, ThreadActivity]:
         """Return the activities whose Python functions are known."""
@@ -185,19 +187,21 @@ class HolderProbe:
             if activities[tid].doing is ActivityState.RUNNING
         }
         kernel_tids = {tid: self._tasks.kernel_tid(tid) for tid in asleep}
-        stacks = self._stacks.running([kernel_tids[tid] for tid, known in asleep.items() if known])
-        found: dict[int, ThreadActivity] = {}
+        stacks = self._stacks.running(
+            [kernel_tids[tid] for tid, is_asleep in asleep.items() if is_asleep]
+        )
+        running: dict[int, ThreadActivity] = {}
         for tid, kernel_tid in kernel_tids.items():
             lock, now = held[tid], activities[tid]
             stack = stacks.get(kernel_tid, 0)
             if stack and self._asleep(lock) == asleep[tid] and self._holds([(tid, lock)]):
-                found[tid] = replace(now, stack=stack)
+                running[tid] = replace(now, stack=stack)
             elif (last := self._last_sleeps.get(tid)) is not None and (
                 last.began == self._began(tid)
             ):
-                age_s = time.monotonic() - last.at
-                found[tid] = replace(now, stack=last.stack, stack_age_s=age_s)
-        return found
+                age_s = time.monotonic() - last.read_at
+                running[tid] = replace(now, stack=last.stack, stack_age_s=age_s)
+        return running
 
     def _began(self, tid: int) -> int:
         try:

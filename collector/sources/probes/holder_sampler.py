@@ -161,14 +161,14 @@ class HolderSampler:
 
     def frames(self, stack: int) -> tuple[Frame, ...]:
         """Return the frames of a stack, innermost first. The thread that scans calls this."""
-        found = self._stacks.get(stack)
-        if found is None:
+        sampled = self._stacks.get(stack)
+        if sampled is None:
             return ()
-        frames = self._resolver.stack(stack, found.addresses)
-        known = self._frames.get(stack)
-        if known is not None and known[0] is frames:
-            return known[1]
-        visible = visible_frames(frames, running=found.running, complete=found.complete)
+        frames = self._resolver.stack(stack, sampled.addresses)
+        cached = self._frames.get(stack)
+        if cached is not None and cached[0] is frames:
+            return cached[1]
+        visible = visible_frames(frames, running=sampled.running, complete=sampled.complete)
         self._frames[stack] = frames, visible
         return visible
 
@@ -190,9 +190,9 @@ class HolderSampler:
                 # At a random moment of a period: a program of the same rhythm would always
                 # show the same functions.
                 chance_s = random.uniform(-0.5, 0.5) * self.period_s
-                at = due + chance_s
-                self._duty.wait(at)
-                periods = pause + max(0, int((time.monotonic() - at) / self.period_s))
+                wakes_at = due + chance_s
+                self._duty.wait(wakes_at)
+                periods = pause + max(0, int((time.monotonic() - wakes_at) / self.period_s))
                 due += (periods - pause) * self.period_s
                 cpu_s = time.thread_time()
                 self._round(periods)
@@ -222,25 +222,27 @@ class HolderSampler:
     def _round(self, periods: int) -> None:
         kernel_tids = {self._tasks.kernel_tid(tid): tid for tid in self._wanted}
         running = self._duty.read()
-        found = [
+        samples = [
             HolderSample(
-                tid=self._followed[one.tid],
-                time_ns=one.time_ns,
-                stack=self._id(self._cache.unwound(one.copy, self._unwinder), running=True),
+                tid=self._followed[running_sample.tid],
+                time_ns=running_sample.time_ns,
+                stack=self._id(
+                    self._cache.unwound(running_sample.copy, self._unwinder), running=True
+                ),
                 on_cpu=True,
                 count=int(running.periods + random.random()),
             )
-            for one in running.copies
+            for running_sample in running.copies
         ]
         # The samples so far are of the threads before.
         if kernel_tids.keys() != self._stream.threads and not self._stream.refused:
             self._stream.follow(kernel_tids)
             self._followed = kernel_tids
             self._tasks.keep_only(kernel_tids)
-        found += self._sleeping(tuple(kernel_tids.values()), periods)
+        samples += self._sleeping(tuple(kernel_tids.values()), periods)
         with self._changed:
-            self._samples += found
-            self.taken += sum(one.count for one in found)
+            self._samples += samples
+            self.taken += sum(sample.count for sample in samples)
 
     def _sleeping(self, tids: Sequence[int], periods: int) -> list[HolderSample]:
         # The kernel reads the states between this moment and `read_ns`.
@@ -259,15 +261,15 @@ class HolderSampler:
         read_ns = time.monotonic_ns()
         self._seen = {tid: last for tid, last in before.items() if tid not in wanted}
         calls = [
-            one.call
-            for tid, one in moments.items()
-            if one.state in _ASLEEP
-            and one.call is not None
-            and one.call.pc
-            and (tid not in before or before[tid].moment != one)
+            moment.call
+            for tid, moment in moments.items()
+            if moment.state in _ASLEEP
+            and moment.call is not None
+            and moment.call.pc
+            and (tid not in before or before[tid].moment != moment)
         ]
         again = self._unwinder.again(calls) if calls else {}
-        found = []
+        samples = []
         for tid, moment in moments.items():
             last, stack = before.get(tid), 0
             if moment.state in _ASLEEP and moment.call is not None:
@@ -277,7 +279,7 @@ class HolderSampler:
                     stack = self._stack_of_sleep(tid, moment, again.get(moment.call))
                 count = periods_asleep(last, at_ns, periods, self.period_s)
                 name = syscalls.name(moment.call.number) if moment.call.number >= 0 else ""
-                found.append(
+                samples.append(
                     HolderSample(
                         tid=tid,
                         time_ns=now_ns,
@@ -291,14 +293,14 @@ class HolderSampler:
             pause = pause_of(last, moment, now_ns)
             self._seen[tid] = LastSeen(moment, at_ns, stack, pause, read_ns=now_ns)
         self._duty.count({tid: _counts(last) for tid, last in self._seen.items()})
-        return found
+        return samples
 
-    def _stack_of_sleep(self, tid: int, moment: ThreadMoment, known: Unwound | None) -> int:
+    def _stack_of_sleep(self, tid: int, moment: ThreadMoment, cached: Unwound | None) -> int:
         call = moment.call
         if call is None or not call.pc:
             self.without_stack += 1
             return 0
-        unwound = known
+        unwound = cached
         if unwound is None:
             unwound = self._unwinder.asleep(call, lambda: self._tasks.still_sleeps(tid))
         elif not self._tasks.still_sleeps(tid):
@@ -311,15 +313,15 @@ class HolderSampler:
         # For a return address the resolver takes the instruction before; an exact address must not
         # move.
         addresses = tuple(
-            address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
+            address + (index in unwound.exact) for index, address in enumerate(unwound.addresses)
         )
         stack = _SampledStack(addresses=addresses, complete=unwound.complete, running=running)
-        known = self._ids.get(stack, 0)
-        if not known and len(self._ids) < _MAX_STACKS:
-            known = SAMPLES_FIRST_ID + len(self._ids)
-            self._stacks[known] = stack
-            self._ids[stack] = known
-        return known
+        stack_id = self._ids.get(stack, 0)
+        if not stack_id and len(self._ids) < _MAX_STACKS:
+            stack_id = SAMPLES_FIRST_ID + len(self._ids)
+            self._stacks[stack_id] = stack
+            self._ids[stack] = stack_id
+        return stack_id
 
 
 def _counts(last: LastSeen) -> RunCounts:

@@ -102,11 +102,11 @@ class NativeStacks:
 
     def known(self, tid: int, sleep: object, entered: bool = False) -> int:
         """Return the id of the stack of a sleep, if of() returned it before; else 0."""
-        known = self._of_sleep.get((tid, entered))
-        if known is None or known[0] != sleep or known[1] not in self._kept:
+        entry = self._of_sleep.get((tid, entered))
+        if entry is None or entry[0] != sleep or entry[1] not in self._kept:
             return 0
-        self._kept.move_to_end(known[1])
-        return known[1]
+        self._kept.move_to_end(entry[1])
+        return entry[1]
 
     def of(
         self, tid: int, sleep: object, entered: bool = False, asleep: SleepCheck | None = None
@@ -120,8 +120,8 @@ class NativeStacks:
                 frame of their own (call_target.py).
             asleep: what is known of the sleep already.
         """
-        if found := self.known(tid, sleep, entered):
-            return found
+        if stack_id := self.known(tid, sleep, entered):
+            return stack_id
         self._stopped.discard(tid)
         again = self._again.get(asleep[0]) if asleep is not None else None
         takes_no_time = again is not None and (again.complete or not self.may_stop)
@@ -130,9 +130,9 @@ class NativeStacks:
         unwound = self._asleep(tid, asleep)
         if unwound is None or not unwound.addresses:
             return 0
-        found = self._same_id(unwound, entered)
-        self._of_sleep[tid, entered] = sleep, found
-        return found
+        stack_id = self._same_id(unwound, entered)
+        self._of_sleep[tid, entered] = sleep, stack_id
+        return stack_id
 
     def _asleep(self, tid: int, asleep: SleepCheck | None) -> Unwound | None:
         assert self._unwinder is not None
@@ -144,8 +144,8 @@ class NativeStacks:
             return unwound
         stopped = self._unwinder.stopped(tid)
         # The thread may have run meanwhile.
-        known = unwound.addresses
-        if stopped is None or stopped.addresses[: len(known)] != known:
+        addresses = unwound.addresses
+        if stopped is None or stopped.addresses[: len(addresses)] != addresses:
             return unwound
         self._stopped.add(tid)
         return stopped
@@ -169,10 +169,12 @@ class NativeStacks:
         except RefusedError as error:
             if self.may_stop:
                 stopped = {tid: self._unwinder.stopped(tid) for tid in tids[:MAX_SAMPLED]}
-                unwound = {tid: one for tid, one in stopped.items() if one is not None}
+                unwound = {tid: stack for tid, stack in stopped.items() if stack is not None}
             else:
                 self.refused = str(error)
-        return {tid: self._id(one, running=True) for tid, one in unwound.items() if one.addresses}
+        return {
+            tid: self._id(stack, running=True) for tid, stack in unwound.items() if stack.addresses
+        }
 
     def was_stopped(self, tid: int) -> bool:
         """Return whether the last call of of() stopped the thread."""
@@ -182,8 +184,8 @@ class NativeStacks:
         """Drop the data of all other threads."""
         if len(self._of_sleep) > 2 * len(living) + _MAX_ENDED:
             alive = set(living)
-            known = self._of_sleep.items()
-            self._of_sleep = {key: sleep for key, sleep in known if key[0] in alive}
+            sleeps = self._of_sleep.items()
+            self._of_sleep = {key: sleep for key, sleep in sleeps if key[0] in alive}
             if self._unwinder is not None:
                 self._unwinder.keep_only(alive)
 
@@ -191,9 +193,9 @@ class NativeStacks:
         self, addresses: tuple[int, ...], unwound: tuple[int, ...]
     ) -> tuple[int, ...]:
         """Add the functions that were called and left their frame to another function."""
-        found = self._unwinder.entered(unwound) if self._unwinder else []
-        for at, function in reversed(found):
-            addresses = (*addresses[:at], function + 1, *addresses[at:])
+        functions = self._unwinder.entered(unwound) if self._unwinder else []
+        for index, function in reversed(functions):
+            addresses = (*addresses[:index], function + 1, *addresses[index:])
         return addresses
 
     def _is_ready(self) -> bool:
@@ -211,36 +213,36 @@ class NativeStacks:
 
     def _same_id(self, unwound: Unwound, entered: bool) -> int:
         """Return _id(), faster for an object that has an id already."""
-        known = self._ids_of[entered].get(id(unwound))
-        if known is not None and known[1] in self._kept:
-            self._kept.move_to_end(known[1])
-            return known[1]
+        entry = self._ids_of[entered].get(id(unwound))
+        if entry is not None and entry[1] in self._kept:
+            self._kept.move_to_end(entry[1])
+            return entry[1]
         if len(self._ids_of[entered]) >= _MAX_KEPT:
             self._ids_of[entered].clear()
-        found = self._id(unwound, entered=entered)
-        self._ids_of[entered][id(unwound)] = unwound, found
-        return found
+        stack_id = self._id(unwound, entered=entered)
+        self._ids_of[entered][id(unwound)] = unwound, stack_id
+        return stack_id
 
     def _id(self, unwound: Unwound, entered: bool = False, running: bool = False) -> int:
         # For a return address the resolver takes the instruction before; an exact address must not
         # move.
         addresses = tuple(
-            address + (at in unwound.exact) for at, address in enumerate(unwound.addresses)
+            address + (index in unwound.exact) for index, address in enumerate(unwound.addresses)
         )
         if entered:
             addresses = self._with_entered(addresses, unwound.addresses)
         stack = _Stack(
             addresses=addresses, complete=unwound.complete, entered=entered, running=running
         )
-        known = self._ids.get(stack)
-        if known is None:
-            known = self._ids[stack] = self._next
+        stack_id = self._ids.get(stack)
+        if stack_id is None:
+            stack_id = self._ids[stack] = self._next
             self._next += 1
-            self._kept[known] = stack
+            self._kept[stack_id] = stack
             if len(self._kept) > _MAX_KEPT:
                 self._forget_oldest()
-        self._kept.move_to_end(known)
-        return known
+        self._kept.move_to_end(stack_id)
+        return stack_id
 
     def _forget_oldest(self) -> None:
         id_, stack = self._kept.popitem(last=False)
@@ -254,16 +256,16 @@ class NativeStacks:
         For a sleeping thread the frames of the C library before its first caller are left out. They
         stay if ``entered`` was set and they show more than a system call.
         """
-        found = self._kept.get(stack)
-        if found is None:
+        kept = self._kept.get(stack)
+        if kept is None:
             return ()
         self._kept.move_to_end(stack)
-        frames = self._resolver.stack(stack, found.addresses)
-        known = self._frames.get(stack)
-        if known is not None and known[0] is frames:
-            return known[1]
+        frames = self._resolver.stack(stack, kept.addresses)
+        cached = self._frames.get(stack)
+        if cached is not None and cached[0] is frames:
+            return cached[1]
         visible = visible_frames(
-            frames, running=found.running, complete=found.complete, entered=found.entered
+            frames, running=kept.running, complete=kept.complete, entered=kept.entered
         )
         self._frames[stack] = frames, visible
         return visible
@@ -280,7 +282,7 @@ def visible_frames(
         complete: the stack could be followed up to where the thread began.
         entered: as of NativeStacks.of(); such frames of the C library stay.
     """
-    outer_frames = (at for at, frame in enumerate(frames) if not _LIBC.match(frame.module))
+    outer_frames = (index for index, frame in enumerate(frames) if not _LIBC.match(frame.module))
     inside = 0 if running else next(outer_frames, 0)
     if entered and inside and frames[inside - 1].function not in ("", _SYSCALL):
         inside = 0

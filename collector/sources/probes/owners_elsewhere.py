@@ -54,12 +54,12 @@ class OwnersElsewhere:
         if not locks:
             return
         try:
-            found = self._owners(locks, {thread.tid for thread in draft.threads}, before)
+            owners = self._owners(locks, {thread.tid for thread in draft.threads}, before)
         except (OSError, ValueError):
             return  # the process has ended, or locktop may not read its memory
-        by_tid = {owner.tid: owner for owner in found.values()}
+        by_tid = {owner.tid: owner for owner in owners.values()}
         draft.threads_elsewhere = tuple(by_tid[tid] for tid in sorted(by_tid))
-        holders = {lock: (owner.tid,) for lock, owner in found.items()}
+        holders = {lock: (owner.tid,) for lock, owner in owners.items()}
         draft.locks = tuple(
             replace(lock, holders=holders[lock.id]) if lock.id in holders else lock
             for lock in draft.locks
@@ -90,7 +90,7 @@ class OwnersElsewhere:
         if not words:
             return {}
         space = AddressSpace(memory_map.parse(procfs.maps(self._pid)))
-        found = {
+        owners = {
             lock.id: owner
             for lock in locks
             if lock.address in words
@@ -99,7 +99,7 @@ class OwnersElsewhere:
         # The search takes a while. An owner that has released the mutex meanwhile holds nothing.
         again = shared_mutexes.words(self._pid, words)
         same = {lock.id for lock in locks if again.get(lock.address) == words.get(lock.address)}
-        return {lock: owner for lock, owner in found.items() if lock in same}
+        return {lock: owner for lock, owner in owners.items() if lock in same}
 
     def _owner(
         self,
@@ -113,22 +113,22 @@ class OwnersElsewhere:
         if mapping is None or not mapping.shared:
             return None
         now = time.monotonic()
-        found = self._found.get((address, word.owner))
-        if found is None or not _holds_good(found, now):
+        owner = self._found.get((address, word.owner))
+        if owner is None or not _holds_good(owner, now):
             if len(self._found) >= _MAX_LOCKS:
                 self._found.clear()
             offset = mapping.offset + address - mapping.start
             searched = self._search(mapping, offset, word.owner)
             if searched is None:
                 return None
-            found = searched
-            self._found[address, word.owner] = found
-        thread = found.thread.pid, found.kernel_tid
-        call = _futex_call(*thread) if found.kernel_tid else b""
+            owner = searched
+            self._found[address, word.owner] = owner
+        thread = owner.thread.pid, owner.kernel_tid
+        call = _futex_call(*thread) if owner.kernel_tid else b""
         self._calls[thread] = call
         # Two scans must show the same wait: short ones are usual.
         waits = bool(call) and before.get(thread) == call
-        return replace(found.thread, is_freed_at_exit=word.is_freed_at_exit, waits=waits)
+        return replace(owner.thread, is_freed_at_exit=word.is_freed_at_exit, waits=waits)
 
     def _search(self, mapping: MemoryMapping, offset: int, tid: int) -> _Found | None:
         """Return the owner of a mutex at an offset of a mapped file; None if it has ended."""
@@ -171,12 +171,12 @@ def _futex_call(pid: int, tid: int) -> bytes:
     return data if wait is not None and not wait.timed else b""
 
 
-def _holds_good(found: _Found, now: float) -> bool:
+def _holds_good(owner: _Found, now: float) -> bool:
     """Return whether the result of an earlier search is still right."""
-    if not found.kernel_tid:
-        return now - found.searched_at < _AGAIN_S
+    if not owner.kernel_tid:
+        return now - owner.searched_at < _AGAIN_S
     try:
-        stat = procfs.thread_stat(found.thread.pid, found.kernel_tid)
+        stat = procfs.thread_stat(owner.thread.pid, owner.kernel_tid)
     except (OSError, ValueError):
         return False
-    return stat.start_time == found.start_time
+    return stat.start_time == owner.start_time

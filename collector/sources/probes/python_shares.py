@@ -63,10 +63,10 @@ class _Entry(Struct):
         return self.not_read.samples + sum(count.samples for count in self.of_runs.values())
 
     def count_of(self, runs: Runs) -> _Count:
-        known = self.of_runs.get(runs)
-        if known is None and runs and len(self.of_runs) < _MAX_PYTHON_STACKS:
-            known = self.of_runs[runs] = _Count()
-        return known or self.not_read
+        count = self.of_runs.get(runs)
+        if count is None and runs and len(self.of_runs) < _MAX_PYTHON_STACKS:
+            count = self.of_runs[runs] = _Count()
+        return count or self.not_read
 
 
 class PythonShares:
@@ -88,14 +88,14 @@ class PythonShares:
         self,
         answer: Mapping[int, Runs],
         runs_after: Mapping[int, int],
-        known: Mapping[ThreadWait, Runs],
+        known_runs: Mapping[ThreadWait, Runs],
     ) -> dict[ThreadWait, Runs]:
         """Count the waits of the sample.
 
         Args:
             answer: the Python functions by tid, read after the begin of the sample.
             runs_after: by kernel tid, how often each thread had been put on a CPU after that.
-            known: the functions of waits that were read before.
+            known_runs: the functions of waits that were read before.
 
         Returns:
             the functions of the waits in the sample that the answer has.
@@ -106,7 +106,7 @@ class PythonShares:
         learned: dict[ThreadWait, Runs] = {}
         last, self._last = self._last, {}
         for tid, wait in sample.items():
-            runs = known.get((tid, wait.key), ())
+            runs = known_runs.get((tid, wait.key), ())
             if not runs and wait.runs and runs_after.get(wait.kernel_tid) == wait.runs:
                 runs = answer.get(tid, ())
                 if runs:
@@ -129,7 +129,9 @@ class PythonShares:
     def are_known_well(self) -> bool:
         """Whether the shares of all waits in the last sample have enough samples."""
         entries = [self._entries.get(key) for key in self._last_keys]
-        return bool(entries) and all(one is not None and one.samples >= _ENOUGH for one in entries)
+        return bool(entries) and all(
+            entry is not None and entry.samples >= _ENOUGH for entry in entries
+        )
 
     def annotate(self, snapshot: Draft, merged: MergedId) -> set[int]:
         """Fill in the shares of the wait stacks, and forget the locks that are gone.
@@ -169,9 +171,9 @@ def _shares(native: int, entry: _Entry, merged: MergedId) -> tuple[PythonShare, 
     sums: dict[int, _Count] = {}
     counts = [(merged(native, runs) or native, count) for runs, count in entry.of_runs.items()]
     for stack, count in (*counts, (native, entry.not_read)):
-        known = sums.setdefault(stack, _Count())
-        known.samples += count.samples
-        known.waits += count.waits
+        sum_of_stack = sums.setdefault(stack, _Count())
+        sum_of_stack.samples += count.samples
+        sum_of_stack.waits += count.waits
     shares = [
         PythonShare(stack=stack, samples=count.samples, waits=count.waits)
         for stack, count in sums.items()

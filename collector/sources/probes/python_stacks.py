@@ -117,10 +117,10 @@ class PythonStacks:
             return ()
         native, runs = self._merged[stack]
         frames = self._frames(native)
-        known = self._last.get(stack)
-        if known is None or known[0] != frames:  # names and lines arrive one by one
-            known = self._last[stack] = frames, self._merge(frames, runs) or frames
-        return known[1]
+        last = self._last.get(stack)
+        if last is None or last[0] != frames:  # names and lines arrive one by one
+            last = self._last[stack] = frames, self._merge(frames, runs) or frames
+        return last[1]
 
     def of_wait(self, tid: int, waits: WaitKeys) -> tuple[Frame, ...]:
         """Return the merged stack of a thread's wait; () if there is none yet."""
@@ -260,11 +260,11 @@ class PythonStacks:
             self._next_sample_at = now + max(pause_s, self._reader.took_s / _SAMPLE_CPU)
 
     def _begin_sample(
-        self, found: Mapping[int, MetWait], idle: Container[int], waits: WaitKeys
+        self, met_waits: Mapping[int, MetWait], idle: Container[int], waits: WaitKeys
     ) -> None:
         sample = {
             tid: wait
-            for tid, wait in found.items()
+            for tid, wait in met_waits.items()
             if wait.lock not in idle and self._runs_python(wait.stack, self._frames(wait.stack))
         }
         unread = [wait for tid, wait in sample.items() if (tid, wait.key) not in self._known]
@@ -336,10 +336,10 @@ class PythonStacks:
         """The same stacks come again and again, and most of them never run Python code."""
         if self._without.get(stack) is frames:
             return False
-        found = merge_stacks.runs_python(frames)
-        if not found:
+        runs_python = merge_stacks.runs_python(frames)
+        if not runs_python:
             self._without[stack] = frames
-        return found
+        return runs_python
 
     def _request(self, waits: WaitKeys, tids: Sequence[int] = ()) -> None:
         if not self._reader.asking:  # else the answer was read before these waits
@@ -386,7 +386,9 @@ class PythonStacks:
             return
         stacks = {stack: self.of(stack) for _, stack in merged.values()}
         snapshot.threads = tuple(_with_stack(thread, merged) for thread in snapshot.threads)
-        snapshot.deadlocks = tuple(_with_stacks(found, merged) for found in snapshot.deadlocks)
+        snapshot.deadlocks = tuple(
+            _with_stacks(deadlock, merged) for deadlock in snapshot.deadlocks
+        )
         snapshot.stacks = {**snapshot.stacks, **stacks}
 
     def _merged_stack(self, thread: Thread, waits: WaitKeys) -> int:
@@ -416,8 +418,8 @@ class PythonStacks:
     def _merge(self, frames: tuple[Frame, ...], runs: Runs) -> tuple[Frame, ...] | None:
         if not frames or frames[-1] not in _CUTS:
             return merge_stacks.merged(frames, runs)
-        found = merge_stacks.merged(frames[:-1], runs, whole=False)
-        return (*found, frames[-1]) if found else None
+        merged = merge_stacks.merged(frames[:-1], runs, whole=False)
+        return (*merged, frames[-1]) if merged else None
 
 
 def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread:
@@ -429,11 +431,11 @@ def _with_stack(thread: Thread, merged: Mapping[int, tuple[int, int]]) -> Thread
     return replace(thread, now=replace(thread.now, stack=stack)) if thread.now else thread
 
 
-def _with_stacks(found: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:
+def _with_stacks(deadlock: Deadlock, merged: Mapping[int, tuple[int, int]]) -> Deadlock:
     cycle = tuple(
         replace(edge, stack=merged[edge.tid][1])
         if merged.get(edge.tid, (0, 0))[0] == edge.stack
         else edge
-        for edge in found.cycle
+        for edge in deadlock.cycle
     )
-    return replace(found, cycle=cycle)
+    return replace(deadlock, cycle=cycle)

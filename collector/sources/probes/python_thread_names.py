@@ -70,13 +70,13 @@ class PythonThreadNames:
             return
         comm = draft.process.comm
         named = [
-            (one, _better(one.name, comm, names.get((one.tid, life_of(one.tid, 0)))))
-            for one in draft.threads
+            (thread, _better(thread.name, comm, names.get((thread.tid, life_of(thread.tid, 0)))))
+            for thread in draft.threads
         ]
         draft.threads = tuple([
-            replace(one, name=name) if name is not None else one for one, name in named
+            replace(thread, name=name) if name is not None else thread for thread, name in named
         ])  # fmt: skip
-        present = {(one.tid, life_of(one.tid, 0)) for one in draft.threads}
+        present = {(thread.tid, life_of(thread.tid, 0)) for thread in draft.threads}
         for kept in (self._names, self._tries):
             if len(kept) > len(present):
                 for life in kept.keys() - present:
@@ -84,13 +84,13 @@ class PythonThreadNames:
 
     def _read(self, living: set[Life]) -> None:
         began = self._clock()
-        found = self._reader.read()
+        names = self._reader.read()
         ended = self._clock()
         self._free_at = ended + (ended - began) / _MAX_SHARE
         self._reread_at = ended + _REREAD_S
         for life in living:
-            if life[0] in found:
-                self._names[life] = found[life[0]]
+            if life[0] in names:
+                self._names[life] = names[life[0]]
 
 
 def _better(kernel: str, comm: str, python: str | None) -> str | None:

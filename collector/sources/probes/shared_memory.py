@@ -50,10 +50,10 @@ def shares(pid: int, mapping: Mapping, offset: int | None = None) -> bool:
         OSError: the process has ended, or locktop may not read its maps.
     """
     return any(
-        one.shared
-        and (one.device, one.inode) == (mapping.device, mapping.inode)
-        and (offset is None or one.offset <= offset < one.offset + one.end - one.start)
-        for one in memory_map.parse(procfs.maps(pid))
+        other.shared
+        and (other.device, other.inode) == (mapping.device, mapping.inode)
+        and (offset is None or other.offset <= offset < other.offset + other.end - other.start)
+        for other in memory_map.parse(procfs.maps(pid))
     )
 
 

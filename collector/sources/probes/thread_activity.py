@@ -61,9 +61,9 @@ class ThreadActivityProbe:
                     is_lower_bound=wait.is_lower_bound,
                 )
         wanted = [tid for tid in threads if tid not in activities]
-        found, at = self._tasks.moments(wanted), time.monotonic()
+        moments, read_at = self._tasks.moments(wanted), time.monotonic()
         for tid in wanted:
-            now, thread = found.get(tid), threads[tid]
+            now, thread = moments.get(tid), threads[tid]
             if now is None:
                 activities[tid] = ThreadActivity(tid=tid, doing=ActivityState.ENDED)
             elif now.state in _STOPPED:
@@ -75,18 +75,18 @@ class ThreadActivityProbe:
                 )
             else:
                 sleep = now.call, now.counts
-                known = before.get(tid)
-                if known is not None and known[0] == sleep:
-                    self._sleeps[tid] = known
+                former = before.get(tid)
+                if former is not None and former[0] == sleep:
+                    self._sleeps[tid] = former
                 else:
-                    self._sleeps[tid] = sleep, at, tid not in self._queried_before
+                    self._sleeps[tid] = sleep, read_at, tid not in self._queried_before
                 _, since, is_lower_bound = self._sleeps[tid]
                 name = syscalls.name(now.call.number)
                 activities[tid] = ThreadActivity(
                     tid=tid,
                     doing=ActivityState.BLOCKED,
                     call=name,
-                    duration_s=at - since,
+                    duration_s=read_at - since,
                     is_lower_bound=is_lower_bound,
                 )
         self._queried_before = frozenset(wanted)

@@ -115,7 +115,7 @@ class SamplingBuilder:
             held.setdefault(owner, []).append(Held(lock=lock, site=0, duration_s=None))
         waited = self._estimator.by_thread
         before_all, self._last_threads = self._last_threads, {}
-        found = []
+        threads = []
         for tid in sorted(samples):
             sample, sampled_wait = samples[tid], waits.get(tid)
             before = before_all.get(sample.life)
@@ -134,10 +134,10 @@ class SamplingBuilder:
             self._last_threads[sample.life] = _LastThread(
                 sample=sample, sampled_wait=sampled_wait, thread=thread, is_steady=goes_on
             )
-            found.append(thread)
+            threads.append(thread)
         if is_recheck:
             self._last_threads = before_all
-        return tuple(found)
+        return tuple(threads)
 
     def ended_owners(
         self, samples: Mapping[int, Sample], waits: Mapping[int, SampledWait], first_tid: int
@@ -235,9 +235,9 @@ class SamplingBuilder:
         stack, duration_s = self._stacks.get(sampled_wait.tid, 0), now - sampled_wait.since
         duration_s = duration_s if duration_s > 0.0 else 0.0
         if before is not None and before.sampled_wait is sampled_wait:
-            known = before.thread.waiting_for
-            if known is not None and known.stack == stack:
-                return replace(known, duration_s=duration_s)
+            former_wait = before.thread.waiting_for
+            if former_wait is not None and former_wait.stack == stack:
+                return replace(former_wait, duration_s=duration_s)
         sync_object = sampled_wait.sync_object
         contends = sync_object.kind in CONTENTION_KINDS
         return Wait(
@@ -268,20 +268,20 @@ class SamplingBuilder:
         for wait in waits.values():
             waiters.setdefault(self._estimator.lock_of(wait).id, []).append(wait)
         before, self._last_locks = self._last_locks, {}
-        found = []
+        locks = []
         for lock in self._estimator.locks.values():
-            waiting, known = waiters.get(lock.id, ()), before.get(lock.id)
+            waiting, former = waiters.get(lock.id, ()), before.get(lock.id)
             stacks = self._wait_stacks(waiting, now) if waiting else ()
             name = self._name(lock, waiting, stacks)
-            if known is not None and not waiting and known.is_unchanged(lock, name):
-                made = known.lock
+            if former is not None and not waiting and former.is_unchanged(lock, name):
+                built = former.lock
             else:
-                grown_s = lock.wait.s - (known.lock.wait_s if known is not None else 0.0)
-                made = self._lock(lock, name, waiting, stacks, grown_s, interval_s)
-            self._last_locks[lock.id] = _LastLock(lock=made, blame=lock.blame)
-            found.append(made)
-        found.sort(key=classifier.most_wait_first)
-        return tuple(found)
+                grown_s = lock.wait.s - (former.lock.wait_s if former is not None else 0.0)
+                built = self._lock(lock, name, waiting, stacks, grown_s, interval_s)
+            self._last_locks[lock.id] = _LastLock(lock=built, blame=lock.blame)
+            locks.append(built)
+        locks.sort(key=classifier.most_wait_first)
+        return tuple(locks)
 
     def crowded(self, waits: Iterable[SampledWait]) -> frozenset[int]:
         """Return the ids of the semaphores for which several threads wait at once."""
@@ -380,7 +380,7 @@ def with_stacks_of(locks: Sequence[Lock], threads: Sequence[Thread]) -> tuple[Lo
 def _most_first(sums: Mapping[int, tuple[int, float]], kind: Kind) -> tuple[WaitStack, ...]:
     """Return the stacks, the longest wait first. ``sums``: number of waits and seconds by stack."""
     idle = kind not in CONTENTION_KINDS
-    most_first = sorted(sums.items(), key=lambda one: -one[1][1])
+    most_first = sorted(sums.items(), key=lambda item: -item[1][1])
     return tuple(
         WaitStack(stack=stack, count=count, wait_s=wait_s, idle=idle)
         for stack, (count, wait_s) in most_first
@@ -396,5 +396,5 @@ def _used(before: Sample, now: Sample) -> Used:
 
 
 def _blame(lock: EstimatedLock) -> tuple[Blame, ...]:
-    most_first = sorted(lock.blame.items(), key=lambda one: -one[1])
+    most_first = sorted(lock.blame.items(), key=lambda item: -item[1])
     return tuple(Blame(tid=owner, site=0, wait_s=seconds) for owner, seconds in most_first)

@@ -18,17 +18,17 @@ class CpuBudget:
         self._samples_s = 0.0  # since the last scan
         self._took_s = 0.0  # of the last sample
 
-    def note_scan(self, at: float, used_s: float) -> None:
+    def note_scan(self, began_at: float, used_s: float) -> None:
         """Note the begin of a scan.
 
         Args:
-            at: time.monotonic().
+            began_at: time.monotonic().
             used_s: CPU time that locktop has used so far (time.process_time()).
         """
         if self._scanned_at:
             others_s = used_s - self._used_s - self._samples_s
-            self._others = max(others_s, 0.0) / max(at - self._scanned_at, SHORTEST_S)
-        self._scanned_at, self._used_s, self._samples_s = at, used_s, 0.0
+            self._others = max(others_s, 0.0) / max(began_at - self._scanned_at, SHORTEST_S)
+        self._scanned_at, self._used_s, self._samples_s = began_at, used_s, 0.0
 
     def note_sample(self, took_s: float) -> None:
         """Note the CPU time of a sample."""

@@ -29,10 +29,12 @@ class CLibrary:
             self._space = AddressSpace(parse(procfs.maps(pid)))
         except OSError:
             self._space = AddressSpace([])
-        found = next((one for one in self._space.mappings if _NAME.search(one.path)), None)
+        library = next(
+            (mapping for mapping in self._space.mappings if _NAME.search(mapping.path)), None
+        )
         #: 36 for glibc 2.36; 0 for another C library, or for one that is no file.
-        self.version = _version(pid, found) if found is not None else 0
-        self._is_file = found is not None
+        self.version = _version(pid, library) if library is not None else 0
+        self._is_file = library is not None
         self.may_wait_at = functools.lru_cache(maxsize=4096)(self._waits_at)
 
     def _waits_at(self, pc: int) -> bool:
@@ -50,10 +52,10 @@ class CLibrary:
             elf = ElfFile(open_mapped(self._pid, mapping))
             bias = elf.bias(mapping.start, mapping.offset)
             symbols = elf.functions
-            found = symbols.find(pc - bias) if symbols is not None and bias is not None else None
+            symbol = symbols.find(pc - bias) if symbols is not None and bias is not None else None
         except (OSError, ValueError):
             return True
-        return found is None or found.name != _FOR_OTHERS
+        return symbol is None or symbol.name != _FOR_OTHERS
 
 
 def _version(pid: int, mapping: Mapping) -> int:
@@ -61,4 +63,4 @@ def _version(pid: int, mapping: Mapping) -> int:
         data = open_mapped(pid, mapping).read_at(0, _MAX)
     except (OSError, ValueError):
         return 0  # the file was replaced meanwhile
-    return max((int(found) for found in _SYMBOLS.findall(data)), default=0)
+    return max((int(number) for number in _SYMBOLS.findall(data)), default=0)

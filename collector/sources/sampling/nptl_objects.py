@@ -125,8 +125,8 @@ def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject
     """The word of a robust mutex is the owner's tid. The word of others is 2: threads wait."""
     lock, count, owner, users, kind, next_, previous = _MUTEX.unpack_from(context, BEFORE)
     robust, shared = bool(kind & _ROBUST), bool(kind & _PSHARED)
-    known = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
-    if known or wait.private is shared or wait.address % 8 or not (wait.plain or wait.timed):
+    other_bits = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
+    if other_bits or wait.private is shared or wait.address % 8 or not (wait.plain or wait.timed):
         return None
     if robust:
         owner = lock & _TID_MASK
@@ -149,7 +149,7 @@ def _mutex(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject
     )
 
 
-def is_between_owners(known: SyncObject, wait: FutexWait, context: bytes) -> bool:
+def is_between_owners(former: SyncObject, wait: FutexWait, context: bytes) -> bool:
     """Return whether a former mutex may still be the same mutex: its constant fields are unchanged.
 
     Memory that was never a mutex may pass this check too.
@@ -158,11 +158,11 @@ def is_between_owners(known: SyncObject, wait: FutexWait, context: bytes) -> boo
         return False
     lock, _, _, _, kind, next_, previous = _MUTEX.unpack_from(context, BEFORE)
     now = bool(kind & _ROBUST), kind & 3 == _RECURSIVE, not wait.private
-    if now != (known.robust, known.recursive, known.shared):
+    if now != (former.robust, former.recursive, former.shared):
         return False
     if kind & ~(_ROBUST | _INHERIT | _PSHARED | _ELISION | 3):
         return False
-    listed = known.robust or wait.inherits
+    listed = former.robust or wait.inherits
     return listed or (lock <= 2 and wait.value == 2 and _is_unlisted(next_, previous))
 
 
@@ -186,8 +186,8 @@ def _inheriting(
     owner = lock & _TID_MASK
     if owner not in tids:
         return None
-    known = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
-    if known != _INHERIT or not is_glibc:
+    other_bits = kind & ~(_ROBUST | _PSHARED | _ELISION | 3)
+    if other_bits != _INHERIT or not is_glibc:
         return SyncObject(kind=Kind.FUTEX, address=wait.address, owner=owner)
     return SyncObject(
         kind=Kind.MUTEX, address=wait.address, owner=owner, recursive=kind & 3 == _RECURSIVE,
@@ -244,10 +244,10 @@ def _barrier(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObje
 def _rwlock(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
     if wait.plain:
         return None
-    for at, is_one_of in _RWLOCK_WORDS.items():
-        found = _rwlock_at(wait, context, at, tids) if is_one_of(wait) else None
-        if found is not None:
-            return found
+    for word_offset, is_one_of in _RWLOCK_WORDS.items():
+        rwlock = _rwlock_at(wait, context, word_offset, tids) if is_one_of(wait) else None
+        if rwlock is not None:
+            return rwlock
     return None
 
 
@@ -262,32 +262,36 @@ _RWLOCK_WORDS: dict[int, Callable[[FutexWait], bool]] = {
 
 
 def _rwlock_at(
-    wait: FutexWait, context: bytes, at: int, tids: Collection[int]
+    wait: FutexWait, context: bytes, word_offset: int, tids: Collection[int]
 ) -> SyncObject | None:
     readers, writers, phase_word, writers_word, pad3, pad4, writer, shared, elision, mark, flags = (
-        _RWLOCK.unpack_from(context, BEFORE - at)
+        _RWLOCK.unpack_from(context, BEFORE - word_offset)
     )
     if pad3 or pad4 or elision or flags > 2 or shared not in (0, 1) or wait.private is bool(shared):
         return None
     if mark and mark >> 32 != _COOKIE:
         return None
     count, phase = readers >> _READER_SHIFT, readers & (_WRPHASE | _WRLOCKED)
-    address = wait.address - at
+    address = wait.address - word_offset
     has_ended = (
         0 < writer <= _MAX_WAITERS
         and writers <= _MAX_WAITERS
         and {phase_word, writers_word} <= _FUTEXES
     )
-    if phase == _WRPHASE | _WRLOCKED and at and (writer in tids or shared or has_ended):
+    if phase == _WRPHASE | _WRLOCKED and word_offset and (writer in tids or shared or has_ended):
         owner = writer if writer in tids or not shared else 0
-        writes = at == 12 or wait.value == _USED
+        writes = word_offset == 12 or wait.value == _USED
         return SyncObject(
             kind=Kind.RWLOCK, address=address, owner=owner, writes=writes, shared=bool(shared)
         )
     # A writer waits for the readers; others wait for the writer or behind it.
-    if phase == _WRLOCKED and 0 < count <= _MAX_WAITERS and (at or readers == wait.value):
+    if phase == _WRLOCKED and 0 < count <= _MAX_WAITERS and (word_offset or readers == wait.value):
         return SyncObject(
-            kind=Kind.RWLOCK, address=address, readers=count, writes=at != 0, shared=bool(shared)
+            kind=Kind.RWLOCK,
+            address=address,
+            readers=count,
+            writes=word_offset != 0,
+            shared=bool(shared),
         )
     return None
 
@@ -298,9 +302,9 @@ def _cond(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject 
     negative by the number of waiters that gave up in it.
     """
     word = 1 if wait.address % 8 else 0
-    at = _SIGNALS_AT + 4 * word
+    word_offset = _SIGNALS_AT + 4 * word
     sequence, start, refs0, refs1, size0, size1, original, refs, _, _ = _COND.unpack_from(
-        context, BEFORE - at
+        context, BEFORE - word_offset
     )
     waiters, began_with = refs >> 3, original >> 2  # the bits below are flags and a lock
     if wait.plain or wait.value or not 0 < waiters <= _MAX_WAITERS or (sequence ^ start) & 1:
@@ -313,7 +317,7 @@ def _cond(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject 
     came = (sequence >> 1) - (start >> 1) - began_with
     if came < 0 or (came + coming) & 0xFFFFFFFF > waiters or leaving > began_with:
         return None
-    return SyncObject(kind=Kind.COND, address=wait.address - at, shared=bool(refs & 1))
+    return SyncObject(kind=Kind.COND, address=wait.address - word_offset, shared=bool(refs & 1))
 
 
 def _later_cond(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncObject | None:
@@ -322,9 +326,9 @@ def _later_cond(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncO
     The sequence alone says which group is which. A word of signals counts on from the start of G1.
     So the word is above that start only while a signal is there to take.
     """
-    at = _LATER_SIGNALS_AT + (4 if wait.address % 8 else 0)
+    word_offset = _LATER_SIGNALS_AT + (4 if wait.address % 8 else 0)
     sequence, start, size0, size1, original, refs, _, _, unused = _LATER_COND.unpack_from(
-        context, BEFORE - at
+        context, BEFORE - word_offset
     )
     waiters, began_with = refs >> 3, original >> 2
     if wait.plain or unused or not 0 < waiters <= _MAX_WAITERS or wait.private is bool(refs & 1):
@@ -338,4 +342,4 @@ def _later_cond(wait: FutexWait, context: bytes, tids: Collection[int]) -> SyncO
         0 < (signals - start) & 0xFFFFFFFF < 1 << 31 for signals in (word_of(context), wait.value)
     ):
         return None
-    return SyncObject(kind=Kind.COND, address=wait.address - at, shared=bool(refs & 1))
+    return SyncObject(kind=Kind.COND, address=wait.address - word_offset, shared=bool(refs & 1))

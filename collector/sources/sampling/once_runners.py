@@ -67,22 +67,22 @@ class OnceRunnerProbe:
             return {}
         until = time.monotonic() + budget_s
         before, self._routines = self._routines, {}
-        found: dict[int, list[tuple[int, int]]] = {}
+        runs_by_control: dict[int, list[tuple[int, int]]] = {}
         for sample in samples:
             if sample.call is None:
                 continue
-            known = before.get(sample.tid)
-            if known is None or known[0] != sample.seq:
+            routines = before.get(sample.tid)
+            if routines is None or routines[0] != sample.seq:
                 if time.monotonic() > until:
                     continue
-                known = sample.seq, self._routines_of(sample, still_sleeps)
-            self._routines[sample.tid] = known
-            for control in known[1] & controls.keys():
+                routines = sample.seq, self._routines_of(sample, still_sleeps)
+            self._routines[sample.tid] = routines
+            for control in routines[1] & controls.keys():
                 # A child's first thread that forked in a routine is still in the routine, while
                 # other threads begin it anew. The value counts the forks, so the two cases differ.
                 if controls[control] == _NEVER_FORKED or sample.kernel_tid != self._pid:
-                    found.setdefault(control, []).append((sample.tid, sample.seq))
-        return {control: runs[0] for control, runs in found.items() if len(runs) == 1}
+                    runs_by_control.setdefault(control, []).append((sample.tid, sample.seq))
+        return {control: runs[0] for control, runs in runs_by_control.items() if len(runs) == 1}
 
     def _routines_of(self, sample: Sample, still_sleeps: Callable[[Sample], bool]) -> Set[int]:
         """Return the controls of the routines that a thread is in."""

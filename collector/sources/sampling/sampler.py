@@ -89,24 +89,30 @@ class Sampler:
         kernel_tids = list(before) if count and count == len(before) else self._files.tids()
         read = self._files.sample(kernel_tids, self._number)
         living = set(kernel_tids)
-        known = {tid: sample for tid, sample in before.items() if tid in living}
+        samples_by_tid = {tid: sample for tid, sample in before.items() if tid in living}
         for kernel_tid, raw in read:
-            earlier = known.pop(kernel_tid, None)
+            earlier = samples_by_tid.pop(kernel_tid, None)
             sample = self._sample(kernel_tid, raw, earlier) if raw is not None else None
             if sample is not None:
-                known[kernel_tid] = sample
-        self._known = known
-        return known if self._same_ids else {sample.tid: sample for sample in known.values()}
+                samples_by_tid[kernel_tid] = sample
+        self._known = samples_by_tid
+        return (
+            samples_by_tid
+            if self._same_ids
+            else {sample.tid: sample for sample in samples_by_tid.values()}
+        )
 
     def still_sleeps(self, sample: Sample) -> bool:
         """Return whether the thread was on no CPU since its sample."""
-        known = self._known.get(sample.kernel_tid)
-        return known is sample and self._files.still_sleeps(sample.kernel_tid)
+        newest = self._known.get(sample.kernel_tid)
+        return newest is sample and self._files.still_sleeps(sample.kernel_tid)
 
     def asleep(self, samples: Iterable[Sample]) -> set[int]:
         """Return the threads for which still_sleeps() holds, by tid in locktop's pid namespace."""
-        known = self._known
-        wanted = [one.kernel_tid for one in samples if known.get(one.kernel_tid) is one]
+        newest = self._known
+        wanted = [
+            sample.kernel_tid for sample in samples if newest.get(sample.kernel_tid) is sample
+        ]
         return self._files.asleep(wanted)
 
     def _sample(self, kernel_tid: int, raw: TaskRecord, before: Sample | None) -> Sample | None:

@@ -164,7 +164,7 @@ class SamplingScan(Scan):
         self, suspects: WaitForGraph, _: Sequence[Deadlock]
     ) -> tuple[WaitForGraph, Set[int]]:
         """See deadlock_check.AskKernel."""
-        asleep = {tid for tid, one in suspects.blocked.items() if one.must_be_asleep}
+        asleep = {tid for tid, blocked in suspects.blocked.items() if blocked.must_be_asleep}
         states = self.watched.tasks.states(asleep | suspects.ended)
         awake = {tid for tid in asleep if states[tid] != "S"}
         awake |= {tid for tid in suspects.ended if states[tid]}
@@ -191,45 +191,47 @@ class SamplingScan(Scan):
         waits, and one waiter of each lock before further waiters.
         """
         session = self._session
-        found: dict[int, int] = {}
+        stacks: dict[int, int] = {}
         new: list[tuple[SampledWait, Sample, SystemCall]] = []
         for tid, wait in self._waits.items():
             sample, unknown = session.samples[tid], wait.sync_object.kind is Kind.FUTEX
             stack = session.stacks.known(sample.kernel_tid, wait.seq, unknown)
             if stack:
-                found[tid] = stack
+                stacks[tid] = stack
             else:
                 assert sample.call is not None, "it waits"
                 new.append((wait, sample, sample.call))
         if not new:
-            return found
-        others = Counter(self._waits[tid].sync_object.address for tid in found)
+            return stacks
+        others = Counter(self._waits[tid].sync_object.address for tid in stacks)
         order = []
-        for at, (wait, _, _) in enumerate(new):
+        for index, (wait, _, _) in enumerate(new):
             sync_object = wait.sync_object
             order.append(
                 (
                     wait.since,
                     sync_object.kind not in CONTENTION_KINDS,
                     others[sync_object.address],
-                    at,
+                    index,
                 )
             )
             others[sync_object.address] += 1
         order.sort()
         session.stacks.begin(self.stack_budgets.of_waits)
-        found |= self.new_stacks([new[at] for since, _, _, at in order if since < self._at])
+        stacks |= self.new_stacks([new[index] for since, _, _, index in order if since < self._at])
         session.stacks.end_within(self.stack_budgets.of_new_waits)
-        return found | self.new_stacks([new[at] for since, _, _, at in order if since >= self._at])
+        return stacks | self.new_stacks(
+            [new[index] for since, _, _, index in order if since >= self._at]
+        )
 
     def new_stacks(self, waits: Sequence[tuple[SampledWait, Sample, SystemCall]]) -> dict[int, int]:
         """Return the stacks of these waits by tid, as many as the time suffices for."""
         session = self._session
-        found: dict[int, int] = {}
-        for at in range(0, len(waits), _STACKS_AT_ONCE):
+        stacks: dict[int, int] = {}
+        for start in range(0, len(waits), _STACKS_AT_ONCE):
             if not session.stacks.has_time:
                 break
-            some = waits[at : at + _STACKS_AT_ONCE]
+            some = waits[start : start + _STACKS_AT_ONCE]
             session.stacks.expect(call for _, _, call in some)
             still_asleep = session.sampler.asleep(sample for _, sample, _ in some)
             for wait, sample, call in some:
@@ -239,8 +241,8 @@ class SamplingScan(Scan):
                 unknown = wait.sync_object.kind is Kind.FUTEX
                 stack = session.stacks.of(sample.kernel_tid, wait.seq, unknown, asleep)
                 if stack:
-                    found[wait.tid] = stack
-        return found
+                    stacks[wait.tid] = stack
+        return stacks
 
     # ---- names ----
 

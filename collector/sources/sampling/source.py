@@ -203,7 +203,7 @@ class SamplingSource:
         forbidden = isinstance(error, PermissionError) and not self._is_ending()
         if last is None or forbidden or thread_files.is_ours(error):
             raise self._refused(error)
-        dead = (replace(one, alive=False, state=ThreadState.OTHER) for one in last.threads)
+        dead = (replace(thread, alive=False, state=ThreadState.OTHER) for thread in last.threads)
         return replace(last, threads=tuple(dead), ended=True)
 
     def _is_ending(self) -> bool:

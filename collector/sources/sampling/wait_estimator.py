@@ -83,7 +83,7 @@ class WaitEstimator:
         for tid in [tid for tid, wait in before.items() if waits.get(tid) is not wait]:
             self._leave(tid, waits.get(tid), interval_s)
         self._waits, self._at = waits, now
-        for tid, wait in [one for one in waits.items() if before.get(one[0]) is not one[1]]:
+        for tid, wait in [item for item in waits.items() if before.get(item[0]) is not item[1]]:
             self._enter(wait, before.get(tid), before_at, interval_s)
 
     @property
@@ -170,12 +170,12 @@ class WaitEstimator:
         for counted in self._ongoing.values():
             self._count_to(counted, self._at)
 
-    def _count_to(self, counted: _CountedWait, at: float) -> None:
-        seconds = at - counted.counted_to
+    def _count_to(self, counted: _CountedWait, moment: float) -> None:
+        seconds = moment - counted.counted_to
         if seconds <= 0.0:
             return
-        counted.counted_to = at
-        longest_s = at - counted.wait.since
+        counted.counted_to = moment
+        longest_s = moment - counted.wait.since
         if longest_s > counted.lock.longest_s:
             counted.lock.longest_s = longest_s
         self._count(counted, seconds, 0.0)

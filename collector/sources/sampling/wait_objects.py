@@ -77,24 +77,24 @@ class SampledWaitReader:
             self._note_left_by(newcomers)
         if newcomers or samples.keys() != self._samples.keys():
             self._cache = {}  # the set of thread ids decides which objects are recognised
-        found = self._ongoing(samples)
+        waits = self._ongoing(samples)
         objects = self._objects(set(self._reread.values()), samples)
         if self._left_by_ended:
             self._without_former_owners(
                 objects, [(wait.address, samples[tid].seq) for tid, wait in self._reread.items()]
             )
         for tid, wait in list(self._reread.items()):
-            sample, known, sync_object = samples[tid], found.get(tid), objects[wait]
+            sample, ongoing, sync_object = samples[tid], waits.get(tid), objects[wait]
             # A thread that owns the object it waits for got it after its sample, or acquired it
             # twice. The kernel refuses a second acquisition, and gives such a lock to a thread that
             # may not run for long.
             if sync_object.owner == tid and (wait.inherits or not still_sleeps(sample)):
-                found.pop(tid, None)
+                waits.pop(tid, None)
                 continue
-            if known is None or (
-                known.sync_object is not sync_object and known.sync_object != sync_object
+            if ongoing is None or (
+                ongoing.sync_object is not sync_object and ongoing.sync_object != sync_object
             ):
-                found[tid] = SampledWait(
+                waits[tid] = SampledWait(
                     tid=tid,
                     life=sample.life,
                     seq=sample.seq,
@@ -105,9 +105,9 @@ class SampledWaitReader:
             # Nothing but an owner changes during a sleep.
             if sync_object.kind not in OWNER_CHANGES_KINDS:
                 del self._reread[tid]
-        self._known = found
+        self._known = waits
         self._at = {}
-        return found
+        return waits
 
     def owners(self, addresses: Iterable[int], samples: Mapping[int, Sample]) -> dict[int, int]:
         """Return the present owners of the locks at these addresses, by address.
@@ -118,35 +118,35 @@ class SampledWaitReader:
             addresses: addresses of locks.
             samples: the last sample.
         """
-        self._at = self._at or {one.sync_object.address: one for one in self._known.values()}
+        self._at = self._at or {wait.sync_object.address: wait for wait in self._known.values()}
         waits = {address: self._at[address].futex for address in addresses if address in self._at}
         read = self._memory([wait.address for wait in waits.values()])
-        found = {}
+        owners = {}
         for (address, wait), context in zip(waits.items(), read, strict=True):
             _, sync_object = self._recognise(wait, context, samples)
             if sync_object is not None and (
                 owner := self._with_once_runner(sync_object, samples).owner
             ):
-                found[address] = owner
-        return found
+                owners[address] = owner
+        return owners
 
     def _ongoing(self, samples: Mapping[int, Sample]) -> dict[int, SampledWait]:
         """Return the waits of the sample before that go on; read the calls of all other sleeps."""
-        before, found = self._samples, self._known.copy()
+        before, waits = self._samples, self._known.copy()
         for tid in before.keys() - samples.keys():
-            found.pop(tid, None)
+            waits.pop(tid, None)
             self._reread.pop(tid, None)
-        for sample in [one for tid, one in samples.items() if before.get(tid) is not one]:
+        for sample in [sample for tid, sample in samples.items() if before.get(tid) is not sample]:
             earlier = before.get(sample.tid)
             if earlier is not None and earlier.seq == sample.seq:
                 continue
-            found.pop(sample.tid, None)
+            waits.pop(sample.tid, None)
             self._reread.pop(sample.tid, None)
             wait = futex.parse_wait(self._pid, sample.call) if sample.call is not None else None
             if wait is not None:
                 self._reread[sample.tid] = wait
         self._samples = samples
-        return found
+        return waits
 
     def _objects(
         self, waits: set[FutexWait], tids: Mapping[int, Sample]
@@ -156,14 +156,14 @@ class SampledWaitReader:
         cache: dict[FutexWait, tuple[bytes, SyncObject | None]] = {}
         for wait in waits:
             cache[wait] = self._recognise(wait, context[wait.address], tids)
-        found = {
+        objects = {
             wait: self._with_once_runner(
                 sync_object or self._as_before(wait, context[wait.address]), tids
             )
             for wait, (_, sync_object) in cache.items()
         }
         self._cache = cache
-        self._last_objects = {wait.address: sync_object for wait, sync_object in found.items()}
+        self._last_objects = {wait.address: sync_object for wait, sync_object in objects.items()}
         if len(self._mutexes) > _MAX_KEPT:
             self._mutexes.clear()
         self._mutexes.update(
@@ -171,21 +171,21 @@ class SampledWaitReader:
             for address, sync_object in self._last_objects.items()
             if sync_object.kind is Kind.MUTEX
         )
-        return found
+        return objects
 
     def _recognise(
         self, wait: FutexWait, context: bytes, tids: Mapping[int, Sample]
     ) -> tuple[bytes, SyncObject | None]:
         """Return the memory around the word, and the object recognised by that memory."""
-        known = self._cache.get(wait)
-        if known is None or known[0] != context:
+        cached = self._cache.get(wait)
+        if cached is None or cached[0] != context:
             sync_object = nptl_objects.recognised(
                 wait, context, tids, self._glibc, self._is_once, self._waits_at
             )
             if sync_object is None and self._waits_at(wait.pc):
                 sync_object = join_states.joined(self._pid, wait, context, tids, self._glibc)
-            known = (context, sync_object)
-        return known
+            cached = (context, sync_object)
+        return cached
 
     def _with_once_runner(
         self, sync_object: SyncObject, samples: Mapping[int, Sample]
@@ -200,12 +200,12 @@ class SampledWaitReader:
 
     def _note_left_by(self, newcomers: Set[int]) -> None:
         """Note the objects whose former owners had these tids."""
-        for known in self._known.values():
-            if known.sync_object.owner in newcomers:
+        for wait in self._known.values():
+            if wait.sync_object.owner in newcomers:
                 left_by = self._left_by_ended.setdefault(
-                    known.futex.address, (known.sync_object.owner, set())
+                    wait.futex.address, (wait.sync_object.owner, set())
                 )
-                left_by[1].add(known.seq)
+                left_by[1].add(wait.seq)
 
     def _without_former_owners(
         self, objects: dict[FutexWait, SyncObject], sleeps: Iterable[tuple[int, int]]
@@ -230,14 +230,14 @@ class SampledWaitReader:
 
     def _as_before(self, wait: FutexWait, context: bytes) -> SyncObject:
         """Between two owners a lock does not match its layout: then keep what is known of it."""
-        mutex, known = self._mutexes.get(wait.address), self._last_objects.get(wait.address)
+        mutex, last_object = self._mutexes.get(wait.address), self._last_objects.get(wait.address)
         if mutex is not None and nptl_objects.is_between_owners(mutex, wait, context):
             return replace(mutex, owner=0)
-        if known is not None and known.kind not in FORGOTTEN_KINDS:
-            return replace(known, owner=0, readers=0)
+        if last_object is not None and last_object.kind not in FORGOTTEN_KINDS:
+            return replace(last_object, owner=0, readers=0)
         unknown = SyncObject(kind=Kind.FUTEX, address=wait.address, shared=not wait.private)
         # keep the same object as long as nothing changes
-        return known if known == unknown else unknown
+        return last_object if last_object == unknown else unknown
 
     def _memory(self, addresses: list[int]) -> list[bytes]:
         """Return the memory around each address.
@@ -247,14 +247,14 @@ class SampledWaitReader:
         """
         wanted = [piece for address in addresses for piece in _pieces(address)]
         read = iter(process_memory.read_many(self._pid, wanted))
-        found = []
+        contents = []
         for address in addresses:
             if len(_pieces(address)) == 1:
-                found.append(next(read))
+                contents.append(next(read))
                 continue
             before, after = next(read), next(read)
-            found.append((before or b"\xff" * BEFORE) + after if after else b"")
-        return found
+            contents.append((before or b"\xff" * BEFORE) + after if after else b"")
+        return contents
 
 
 def _pieces(address: int) -> tuple[tuple[int, int], ...]:
