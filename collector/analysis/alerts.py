@@ -49,12 +49,12 @@ class Alerts:
         """Return the alerts that were not reported. An alert stays due until ``mark_reported``."""
         if any(self._reported.values()) or any(self._pending.values()):
             self._forget_ended(snapshot)
-        found = [*self._deadlocks(snapshot), *self._waits(snapshot)]
-        for alert in found:
+        alerts = [*self._deadlocks(snapshot), *self._waits(snapshot)]
+        for alert in alerts:
             # One wait stands for all waits of a deadlock.
-            one = {min(alert.waits)} if alert.kind is AlertKind.DEADLOCK else alert.waits
-            self._pending[alert.kind] |= one
-        return found
+            waits = {min(alert.waits)} if alert.kind is AlertKind.DEADLOCK else alert.waits
+            self._pending[alert.kind] |= waits
+        return alerts
 
     def _forget_ended(self, snapshot: Snapshot) -> None:
         going_on = {
@@ -106,7 +106,7 @@ class Alerts:
             # One reported wait is enough: the next scan may show another cycle of the same strongly
             # connected component.
             if deadlock.certain and waits and not waits & self._reported[AlertKind.DEADLOCK]:
-                tid, wait = max(cycle, key=lambda one: one[1].duration_s)
+                tid, wait = max(cycle, key=lambda item: item[1].duration_s)
                 yield Alert(AlertKind.DEADLOCK, tid, wait.lock, wait.duration_s, waits)
 
     def _hang(self, hang: Hang, snapshot: Snapshot) -> Iterator[Alert]:
@@ -116,9 +116,9 @@ class Alerts:
             for thread in snapshot.threads
             if thread.tid in hang.tids and thread.waiting_for is not None
         ]
-        ids = frozenset(_wait_id(*one) for one in waits)
+        ids = frozenset(_wait_id(*item) for item in waits)
         if ids and not ids & self._reported[AlertKind.DEADLOCK]:
-            tid, wait = max(waits, key=lambda one: one[1].duration_s)
+            tid, wait = max(waits, key=lambda item: item[1].duration_s)
             yield Alert(AlertKind.DEADLOCK, tid, wait.lock, wait.duration_s, ids)
 
     def _waits(self, snapshot: Snapshot) -> Iterator[Alert]:
@@ -131,9 +131,9 @@ class Alerts:
                 continue
             if _wait_id(thread.tid, wait) not in self._reported[AlertKind.WAIT]:
                 by_lock.setdefault(wait.lock, []).append((thread.tid, wait))
-        for lock, found in by_lock.items():
-            tid, longest = max(found, key=lambda one: one[1].duration_s)
-            waits = frozenset(_wait_id(*one) for one in found)
+        for lock, entries in by_lock.items():
+            tid, longest = max(entries, key=lambda entry: entry[1].duration_s)
+            waits = frozenset(_wait_id(*entry) for entry in entries)
             yield Alert(AlertKind.WAIT, tid, lock, longest.duration_s, waits)
 
 

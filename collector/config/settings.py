@@ -152,7 +152,7 @@ def _take(
     is_text: bool = False,
 ) -> bool:
     """Put a value into ``values``, or a message into ``problems``; return whether it is right."""
-    types = {one.name: one.type for one in msgspec.structs.fields(Settings)}
+    types = {field_info.name: field_info.type for field_info in msgspec.structs.fields(Settings)}
     if field not in types:
         problems.append(f"{origin}: there is no setting {field!r}; `locktop config` lists them")
         return False
@@ -190,7 +190,7 @@ def as_toml(loaded: LoadedSettings) -> str:
 def _toml(value: Any) -> str:
     """A value as TOML in one line. Strings of JSON are strings of TOML."""
     if isinstance(value, Mapping):
-        parts = (f"{_toml(str(key))} = {_toml(one)}" for key, one in value.items())
+        parts = (f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items())
         return f"{{ {', '.join(parts)} }}" if value else "{}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml, value))}]"

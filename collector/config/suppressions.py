@@ -103,9 +103,9 @@ def apply(snapshot: Snapshot, suppressions: Sequence[Suppression]) -> Snapshot:
     """
     if not suppressions:
         return snapshot
-    found = [_remaining(cycle, snapshot, suppressions) for cycle in snapshot.lock_order]
-    kept = tuple(sorted((cycle for cycle in found if cycle is not None), key=_rank))
-    suppressed = snapshot.lock_order_suppressed + found.count(None)
+    remaining = [_remaining(cycle, snapshot, suppressions) for cycle in snapshot.lock_order]
+    kept = tuple(sorted((cycle for cycle in remaining if cycle is not None), key=_rank))
+    suppressed = snapshot.lock_order_suppressed + remaining.count(None)
     return replace(snapshot, lock_order=kept, lock_order_suppressed=suppressed)
 
 
@@ -143,8 +143,8 @@ def _remaining(
 def _matches(way: OrderWay, snapshot: Snapshot, suppressions: Sequence[Suppression]) -> bool:
     names = _functions(way, snapshot)
     return any(
-        all(any(function.fullmatch(name) for name in names) for function in one.functions)
-        for one in suppressions
+        all(any(function.fullmatch(name) for name in names) for function in suppression.functions)
+        for suppression in suppressions
     )
 
 

@@ -33,12 +33,12 @@ def line(alert: Alert, snapshot: Snapshot) -> str:
 
 def lock_name(lock: int, snapshot: Snapshot) -> str:
     """Return the name of a lock with its kind."""
-    found = next((one for one in snapshot.locks if one.id == lock), None)
-    if found is None:
+    entry = next((candidate for candidate in snapshot.locks if candidate.id == lock), None)
+    if entry is None:
         return f"lock {lock}"
     lock_class = lock_classes.by_lock(lock_classes.find(snapshot.locks)).get(lock)
-    name = lock_classes.single_name(found, lock_class)
-    return name if name.startswith(found.kind) else f"{found.kind} {name}"
+    name = lock_classes.single_name(entry, lock_class)
+    return name if name.startswith(entry.kind) else f"{entry.kind} {name}"
 
 
 def _thread(tid: int, threads: Mapping[int, Thread]) -> str:

@@ -49,7 +49,7 @@ class AlertSnapshots:
     def _delete_old(self, newest: Path) -> None:
         """Delete old snapshots: only regular files of this user with such a name."""
         kept, size = 0, 0
-        for path, status in sorted(self._own_snapshots(), key=lambda one: -one[1].st_mtime_ns):
+        for path, status in sorted(self._own_snapshots(), key=lambda item: -item[1].st_mtime_ns):
             beside = path.with_suffix(RECORDING)
             kept, size = kept + 1, size + status.st_size + _size(beside)
             if path != newest and (kept > self._keep or size > _MAX_BYTES):
@@ -58,14 +58,14 @@ class AlertSnapshots:
                         old.unlink()
 
     def _own_snapshots(self) -> list[tuple[Path, os.stat_result]]:
-        found = []
+        snapshots = []
         with contextlib.suppress(OSError), os.scandir(self._directory) as entries:
             for entry in entries:
                 status = entry.stat(follow_symlinks=False)
                 own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
                 if own and _NAME.fullmatch(entry.name):
-                    found.append((Path(entry.path), status))
-        return found
+                    snapshots.append((Path(entry.path), status))
+        return snapshots
 
 
 def _size(path: Path) -> int:

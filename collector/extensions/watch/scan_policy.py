@@ -43,33 +43,36 @@ class ScanPolicy:
         """
         before, self._before = self._before, waits or {}
         ongoing = {
-            tid: one
-            for tid, one in self._before.items()
-            if self._too_long(one) or _goes_on(before.get(tid), one)
+            tid: wait
+            for tid, wait in self._before.items()
+            if self._too_long(wait) or _goes_on(before.get(tid), wait)
         }
         self.needs_names = any(
-            self._too_long(one) and one.idle is None and self._state(tid, one) not in self._known
-            for tid, one in ongoing.items()
+            self._too_long(wait) and wait.idle is None and self._state(tid, wait) not in self._known
+            for tid, wait in ongoing.items()
         )
-        known, late = self._known, now >= self._scanned_at + _MAX_INTERVAL_S
-        self._known = frozenset(self._state(tid, one) for tid, one in ongoing.items())
-        if waits is not None and not late and not self._needs_scan(ongoing, known):
-            self._known &= known  # the waits without a scan are still new
+        former, late = self._known, now >= self._scanned_at + _MAX_INTERVAL_S
+        self._known = frozenset(self._state(tid, wait) for tid, wait in ongoing.items())
+        if waits is not None and not late and not self._needs_scan(ongoing, former):
+            self._known &= former  # the waits without a scan are still new
             return False
         self._scanned_at = now
         return True
 
-    def _needs_scan(self, ongoing: Mapping[int, OngoingWait], known: frozenset[_WaitState]) -> bool:
+    def _needs_scan(
+        self, ongoing: Mapping[int, OngoingWait], former: frozenset[_WaitState]
+    ) -> bool:
         any_may_block = any(
-            _is_waited_for(one) and one.kind in BLOCKED_UNLISTED_KINDS for one in ongoing.values()
+            _is_waited_for(wait) and wait.kind in BLOCKED_UNLISTED_KINDS
+            for wait in ongoing.values()
         )
         return any(
             any_may_block
-            or _is_waited_for(one)
-            or one.kind in FOR_THREADS_KINDS
-            or self._too_long(one)
-            for tid, one in ongoing.items()
-            if self._state(tid, one) not in known
+            or _is_waited_for(wait)
+            or wait.kind in FOR_THREADS_KINDS
+            or self._too_long(wait)
+            for tid, wait in ongoing.items()
+            if self._state(tid, wait) not in former
         )
 
     def _state(self, tid: int, wait: OngoingWait) -> _WaitState:
@@ -80,9 +83,9 @@ class ScanPolicy:
         return limit is not None and wait.idle is not True and wait.duration_s > limit
 
 
-def _is_waited_for(one: OngoingWait) -> bool:
+def _is_waited_for(wait: OngoingWait) -> bool:
     """Return whether other threads may wait for this thread, for a lock or its turn at a lock."""
-    return one.holds or one.kind is Kind.RWLOCK
+    return wait.holds or wait.kind is Kind.RWLOCK
 
 
 def _goes_on(before: OngoingWait | None, now: OngoingWait) -> bool:
