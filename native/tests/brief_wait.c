@@ -12,6 +12,7 @@
 #include "shm/segment.h"
 #include "stack/capture.h"
 #include "tables/held_list.h"
+#include "tables/tables_state.h"
 #include "tables/thread_table.h"
 
 enum { WAITS = 1000, TICKS = 300 };
@@ -64,7 +65,7 @@ static struct sums sums_of(uint64_t number)
     uint32_t id = counters_of(t, key(number), 0)->lock;
     struct sums sums = {0};
     for (uint32_t i = 0; i < t->site_capacity; i++) {
-        const struct lt_site *site = &local_of(t)->sites[i];
+        const struct lt_site *site = &tables_state(t)->sites[i];
         if (site->count && site->lock == id) {
             CHECK(site->stack != 0);
             sums.count += site->count;

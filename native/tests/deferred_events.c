@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "account/account_state.h"
 #include "account/hold.h"
 #include "base/lock_key.h"
 #include "base/tls.h"
@@ -29,7 +30,7 @@ static void at_once_without_a_lock(struct lt_thread *t)
     uint64_t before = t->ring_head;
     event_defer(t, &waited);
     CHECK_EQUAL(t->ring_head, before + 1);
-    CHECK_EQUAL(local_of(t)->deferred_count, 0);
+    CHECK_EQUAL(account_state(t)->deferred_count, 0);
 }
 
 /* The release of the lock taken last writes the event, and not the release of another one. */

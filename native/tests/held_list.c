@@ -13,6 +13,7 @@
 #include "shm/segment.h"
 #include "tables/held_list.h"
 #include "tables/lock_table.h"
+#include "tables/tables_state.h"
 #include "tables/thread_table.h"
 
 static uint64_t key_number(uint64_t n)
@@ -131,7 +132,7 @@ static void many_in_any_order(struct lt_thread *t)
                     CHECK_EQUAL(list[at++].site, n + 1);
                 }
         }
-        uint32_t now = t->held_size + local_of(t)->held_before;
+        uint32_t now = t->held_size + tables_state(t)->held_before;
         CHECK(round < 2 || now == room);
         room = now;
     }

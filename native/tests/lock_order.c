@@ -14,6 +14,7 @@
 #include "order/happens_before.h"
 #include "order/lock_life.h"
 #include "order/lock_order.h"
+#include "order/order_state.h"
 #include "orders.h"
 #include "runtime/thread.h"
 #include "shm/array.h"
@@ -52,9 +53,9 @@ static void each_once(struct lt_thread *t)
     CHECK_EQUAL(order->flags, 1 << 1); /* the second lock, for reading */
     CHECK(order->site[0] && order->site[0] != order->site[1]);
     CHECK(order->stack);
-    CHECK_EQUAL(order->seen[0], t->birth << 32 | local_of(t)->order.segment);
+    CHECK_EQUAL(order->seen[0], t->birth << 32 | order_state(t)->segment);
     /* The order is not noted again by a thread that has forgotten that it knows the order. */
-    memset(local_of(t)->order.known, 0, sizeof(uint32_t) << ORDER_KNOWN_BITS);
+    memset(order_state(t)->known, 0, sizeof(uint32_t) << ORDER_KNOWN_BITS);
     take(t, key_number(0), false);
     take(t, key_number(1), true);
     take(t, key_number(2), false);
@@ -162,13 +163,13 @@ static void its_threads(struct lt_thread *t)
         CHECK(pthread_create(&thread, NULL, same_order, &birth) == 0);
         struct lt_life *known = happens_before_find(thread);
         CHECK(pthread_join(thread, NULL) == 0);
-        uint32_t segment = local_of(t)->order.segment;
+        uint32_t segment = order_state(t)->segment;
         happens_before_joins(thread, known);
         first = first ? first : birth;
         CHECK(life_of(birth));
         CHECK_EQUAL(life_of(birth)->joiner, t->birth);
         CHECK_EQUAL(life_of(birth)->joined_in, segment + 1);
-        CHECK_EQUAL(local_of(t)->order.segment, segment + 1);
+        CHECK_EQUAL(order_state(t)->segment, segment + 1);
         CHECK(!happens_before_find(thread)); /* another thread may have this pthread_t next */
     }
     CHECK_EQUAL(last()->lock, id(key_number(200)));
@@ -242,8 +243,8 @@ static void in_which_segments(struct lt_thread *t)
     for (int i = 0; i < 10; i++) {
         struct lt_thread *other = thread_reserve();
         happens_before_creates(t, other);
-        CHECK_EQUAL(local_of(other)->order.creator, t->birth);
-        CHECK_EQUAL(local_of(other)->order.created_in + 1, local_of(t)->order.segment);
+        CHECK_EQUAL(order_state(other)->creator, t->birth);
+        CHECK_EQUAL(order_state(other)->created_in + 1, order_state(t)->segment);
         thread_release(other);
         take(t, key_number(0), false);
         take(t, key_number(201), false);
@@ -251,7 +252,7 @@ static void in_which_segments(struct lt_thread *t)
     }
     CHECK_EQUAL(last()->lock, id(key_number(201)));
     CHECK_EQUAL(seen_by(last(), t->birth), 4);
-    CHECK_EQUAL((uint32_t)last()->seen[3], local_of(t)->order.segment);
+    CHECK_EQUAL((uint32_t)last()->seen[3], order_state(t)->segment);
 }
 
 static void not_where_it_is_not_wanted(struct lt_thread *t)

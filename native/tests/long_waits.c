@@ -6,10 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "account/account_state.h"
 #include "account/deferred_events.h"
 #include "account/event_ring.h"
 #include "base/clock.h"
 #include "base/settings.h"
+#include "base/tls.h"
 #include "check.h"
 #include "shm/arena.h"
 #include "shm/control.h"
@@ -132,10 +134,10 @@ static void of_many_locks_the_newest_stay(struct lt_thread *t)
 
 static void no_room_is_no_harm(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    struct lt_long_wait *before = local->long_waits;
+    struct account_state *state = account_state(t);
+    struct lt_long_wait *before = state->long_waits;
     uint64_t noted = t->long_waits_noted, limit = lt_shm->limit, head = t->ring_head;
-    local->long_waits = NULL;
+    state->long_waits = NULL;
     lt_shm->limit = 0;
     while (shm_alloc(LT_LONG_WAITS * sizeof(struct lt_long_wait)))
         ;
@@ -143,7 +145,7 @@ static void no_room_is_no_harm(struct lt_thread *t)
     CHECK_EQUAL(t->long_waits_noted, noted);
     CHECK_EQUAL(t->ring_head, head + 1);
     lt_shm->limit = limit;
-    local->long_waits = before;
+    state->long_waits = before;
 }
 
 static struct lt_thread *ended;

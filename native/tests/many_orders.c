@@ -4,6 +4,7 @@
 #include "base/tls.h"
 #include "check.h"
 #include "order/lock_life.h"
+#include "order/order_state.h"
 #include "orders.h"
 
 /* The locks that are taken through one function may all have orders. */
@@ -25,11 +26,11 @@ static void many_known_orders(struct lt_thread *t)
             pair(t, 100, 1000 + n);
         entries = count();
     }
-    CHECK(local_of(t)->order.more_bits >= 12 && local_of(t)->order.more_bits <= 14);
-    uint32_t forgotten = local_of(t)->order.forgotten;
+    CHECK(order_state(t)->more_bits >= 12 && order_state(t)->more_bits <= 14);
+    uint32_t forgotten = order_state(t)->forgotten;
     for (uint64_t n = 0; n < 5000; n++)
         pair(t, 100, 1000 + n);
-    CHECK(local_of(t)->order.forgotten < forgotten + 500);
+    CHECK(order_state(t)->forgotten < forgotten + 500);
     CHECK_EQUAL(count(), entries);
 }
 
@@ -44,7 +45,7 @@ static void short_lived_locks(struct lt_thread *t)
     }
     CHECK(count() >= before + 128 && count() < before + 256);
     CHECK(some_are_left_out());
-    CHECK(local_of(t)->order.skipped > 500);
+    CHECK(order_state(t)->skipped > 500);
 }
 
 /* One stack takes half of the table. Another stack still finds room. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "account/event_ring.h"
-#include "base/tls.h"
+#include "account/lock_event.h"
 #include "check.h"
 
 static void is_just(const uint8_t *record, const uint8_t *expected)

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "account/account_state.h"
 #include "account/blame.h"
 #include "account/hold.h"
 #include "account/wait.h"
@@ -60,7 +61,7 @@ static void an_interrupted_wait_is_published_again(struct lt_thread *t)
         wait_end_without(&inner);
         CHECK_EQUAL(t->wait.key, outer);
         CHECK_EQUAL(t->wait.since, since);
-        CHECK(local_of(t)->wait_frame == &frames[HIGH]);
+        CHECK(account_state(t)->wait_frame == &frames[HIGH]);
         CHECK_EQUAL(waiters_of(key), 0);
         CHECK_EQUAL(waiters_of(outer), 1);
         CHECK_EQUAL(waits_counted(t, key)->wait_ticks, 100);

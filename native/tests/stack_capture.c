@@ -10,6 +10,7 @@
 #include "check.h"
 #include "shm/segment.h"
 #include "stack/capture.h"
+#include "stack/stack_state.h"
 
 #define OPAQUE __attribute__((noinline, noclone))
 
@@ -81,9 +82,9 @@ static OPAQUE uint32_t hook_of_registration(void)
 {
     struct lt_thread *t = watched();
     uint32_t mode = thread_busy(t);
-    lt_own.registering++;
+    stack_registering++;
     uint32_t id = stack_capture(t, FRAME());
-    lt_own.registering--;
+    stack_registering--;
     thread_ready(t, mode);
     const struct lt_stack *stack = shm_ptr((uint64_t)id * LT_STACK_UNIT);
     CHECK_EQUAL(stack->depth, 1);

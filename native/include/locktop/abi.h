@@ -382,6 +382,18 @@ enum lt_thread_state {
     LT_THREAD_KEPT = 5      /* dead; its held list names locks that it never released */
 };
 
+/* The library's own: pointers instead of offsets, and the like. They have no meaning outside the
+ * target. Each layer of the library has a part, and alone knows what the part holds. */
+struct lt_own {
+    uint64_t tables[67];   /* struct tables_state */
+    uint64_t stack[2];     /* struct stack_state */
+    uint64_t account[33];  /* struct account_state */
+    uint64_t order[7];     /* struct order_state */
+    uint64_t runtime[1];   /* struct free_block */
+    uint64_t interpose[2]; /* struct thread_start */
+    uint64_t spare[6];
+};
+
 struct lt_thread {
     uint32_t state; /* enum lt_thread_state */
     uint32_t tid;
@@ -420,7 +432,7 @@ struct lt_thread {
     struct lt_lock_counters other; /* locks that found no room in the tables (lock id 0) */
     struct lt_waits other_waits;
 
-    uint64_t own[118]; /* the library's own: no meaning outside the target */
+    struct lt_own own;
 
     uint64_t calls;  /* offset of struct lt_calls, 0 none */
     uint64_t waited; /* ticks in waits for locks that have ended */

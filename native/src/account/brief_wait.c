@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "account/account_state.h"
 #include "account/hold.h"
 #include "base/clock.h"
 #include "base/tls.h"
@@ -44,10 +45,10 @@ static struct sampled_site *site_entry(const struct lt_thread *t, uint32_t lock,
 
 /* The number of waits until the next sample is random, so that a program's rhythm cannot hide a
  * stack. */
-static void plan_next(struct sampled_site *entry, struct local *local)
+static void plan_next(struct sampled_site *entry, struct lt_thread *t)
 {
     uint32_t gap = entry->samples < GAP_MAX ? ++entry->samples : GAP_MAX;
-    entry->left = random_next(local) % (2 * gap - 1);
+    entry->left = random_next(t) % (2 * gap - 1);
 }
 
 static void count(struct lt_waits *waits, uint64_t waited)
@@ -87,7 +88,7 @@ void brief_wait_begins(struct lt_thread *t, struct wait_for *what, const uintptr
     struct sampled_site *entry = site_entry(t, lock, (uint64_t)frame[1]);
     if (UNLIKELY((mode & LEVEL_MASK) >= LT_LEVEL_BLOCKS || entry->left == 0)) {
         what->stack = entry->stack = stack_capture(t, frame);
-        plan_next(entry, local_of(t));
+        plan_next(entry, t);
     }
     thread_ready(t, mode);
 }

@@ -3,8 +3,10 @@
 
 #include <stdint.h>
 
+#include "account/account_state.h"
 #include "account/event_ring.h"
 #include "account/long_waits.h"
+#include "base/tls.h"
 #include "tables/held_list.h"
 #include "tables/thread_table.h"
 
@@ -23,19 +25,24 @@ void event_write(struct lt_thread *t, const struct lock_event *event)
 
 void event_defer(struct lt_thread *t, const struct lock_event *event)
 {
-    struct local *local = local_of(t);
-    if (t->held_top == 0 || local->deferred_count == DEFERRED_MAX) {
+    struct account_state *state = account_state(t);
+    if (t->held_top == 0 || state->deferred_count == DEFERRED_MAX) {
         event_write(t, event);
         return;
     }
-    local->deferred[local->deferred_count++] = *event;
+    state->deferred[state->deferred_count++] = *event;
     held_at(t, t->held_top - (uint32_t)sizeof(struct lt_held))->flags |= LT_HELD_DEFERRED;
 }
 
 void events_flush(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    for (uint32_t i = 0; i < local->deferred_count; i++)
-        event_write(t, &local->deferred[i]);
-    local->deferred_count = 0;
+    struct account_state *state = account_state(t);
+    for (uint32_t i = 0; i < state->deferred_count; i++)
+        event_write(t, &state->deferred[i]);
+    state->deferred_count = 0;
+}
+
+void events_forget(struct lt_thread *t)
+{
+    account_state(t)->deferred_count = 0;
 }

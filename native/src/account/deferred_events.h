@@ -4,7 +4,8 @@
 #ifndef LOCKTOP_DEFERRED_EVENTS_H
 #define LOCKTOP_DEFERRED_EVENTS_H
 
-#include "base/tls.h"
+#include "account/lock_event.h"
+#include "locktop/abi.h"
 
 /* Adds the wait to the thread's waits by stack, and writes the record. */
 void event_write(struct lt_thread *t, const struct lock_event *event);
@@ -13,5 +14,8 @@ void event_write(struct lt_thread *t, const struct lock_event *event);
  * writes the event. */
 void event_defer(struct lt_thread *t, const struct lock_event *event);
 void events_flush(struct lt_thread *t);
+
+/* Drops the deferred events: the thread ended, or the watch of its locks begins anew. */
+void events_forget(struct lt_thread *t);
 
 #endif

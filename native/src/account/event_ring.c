@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "account/account_state.h"
+#include "base/compiler.h"
 #include "base/settings.h"
 #include "shm/arena.h"
 #include "shm/segment.h"
@@ -81,7 +83,7 @@ static NOINLINE bool ring_make(struct lt_thread *t)
         __atomic_fetch_or(&lt_shm->notes, LT_NOTE_SHORT_RINGS, __ATOMIC_RELAXED);
     if (!offset)
         return false;
-    local_of(t)->ring = shm_ptr(offset);
+    account_state(t)->ring = shm_ptr(offset);
     t->ring_capacity = records;
     __atomic_store_n(&t->ring, offset, __ATOMIC_RELEASE);
     return true;
@@ -90,10 +92,10 @@ static NOINLINE bool ring_make(struct lt_thread *t)
 /* The address of the next record, or NULL if there is no room for a ring. */
 static uint8_t *ring_begin(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    if (UNLIKELY(!local->ring) && !ring_make(t))
+    struct account_state *state = account_state(t);
+    if (UNLIKELY(!state->ring) && !ring_make(t))
         return NULL;
-    return local->ring + (t->ring_head & (t->ring_capacity - 1)) * LT_RECORD_SIZE;
+    return state->ring + (t->ring_head & (t->ring_capacity - 1)) * LT_RECORD_SIZE;
 }
 
 static void ring_end(struct lt_thread *t)

@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-#include "base/tls.h"
+#include "account/lock_event.h"
+#include "locktop/abi.h"
 
 /* Encodes one event into LT_RECORD_SIZE bytes; abi.h draws the layout. */
 void event_encode(uint8_t *to, uint32_t tid, const struct lock_event *event);

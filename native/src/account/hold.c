@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "account/account_state.h"
 #include "account/deferred_events.h"
 #include "base/clock.h"
 #include "shm/control.h"
@@ -29,7 +30,7 @@ static uint64_t sample_gap(struct lt_thread *t, const struct lt_lock_counters *c
         period = SAMPLE_GAP_MAX;
     if (period > samples)
         period = samples;
-    return period <= 1 ? 1 : 1 + random_next(local_of(t)) % (2 * period - 1);
+    return period <= 1 ? 1 : 1 + random_next(t) % (2 * period - 1);
 }
 
 /* At levels that may record holds, sample_at is 0, so every acquisition comes here. The hold is

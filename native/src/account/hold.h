@@ -23,7 +23,7 @@ static inline void acquired(struct lt_thread *t, uint64_t key, uint32_t type, co
                             uint16_t flags)
 {
     struct lt_lock_counters *table;
-    uint64_t home = counters_home(local_of(t), key, &table);
+    uint64_t home = counters_home(tables_state(t), key, &table);
     struct lt_lock_counters *counters = &table[home];
     if (UNLIKELY(counters->key != key))
         counters = &table[home ^ 1];

@@ -6,6 +6,7 @@
  * another lock. So shorter ones do not drive them out. */
 #include "account/long_waits.h"
 
+#include "account/account_state.h"
 #include "account/event_ring.h"
 #include "base/clock.h"
 #include "shm/arena.h"
@@ -16,15 +17,15 @@ enum { MARGIN = 100 };
 
 static struct lt_long_wait *entries_of(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    if (local->long_waits)
-        return local->long_waits;
+    struct account_state *state = account_state(t);
+    if (state->long_waits)
+        return state->long_waits;
     uint64_t offset = shm_alloc(LT_LONG_WAITS * sizeof(struct lt_long_wait));
     if (!offset)
         return NULL;
-    local->long_waits = shm_ptr(offset);
+    state->long_waits = shm_ptr(offset);
     __atomic_store_n(&t->long_waits, offset, __ATOMIC_RELEASE);
-    return local->long_waits;
+    return state->long_waits;
 }
 
 static uint32_t alike(const struct lt_long_wait *entries, const struct lt_long_wait *one)

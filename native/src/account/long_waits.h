@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "account/lock_event.h"
 #include "base/clock.h"
-#include "base/tls.h"
+#include "base/compiler.h"
+#include "locktop/abi.h"
 
 #pragma GCC visibility push(hidden) /* the declarations must say so: then access is direct */
 

@@ -42,7 +42,7 @@ static inline struct lt_counts *signal_counts_of(uint64_t key, uint32_t mode)
     if (UNLIKELY(!t))
         return NULL;
     struct lt_lock_counters *table;
-    uint64_t home = counters_home(local_of(t), key, &table);
+    uint64_t home = counters_home(tables_state(t), key, &table);
     if (UNLIKELY(table[home].key != key))
         return NULL;
     if (key >> LT_KIND_SHIFT == LT_KIND_SEM && UNLIKELY(is_of_former_life(&table[home])))

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "account/account_state.h"
 #include "account/blame.h"
 #include "account/deferred_events.h"
 #include "account/hold.h"
@@ -73,7 +74,7 @@ static bool is_within(uint64_t key, uint64_t outer)
 /* A wait from deeper in the stack than this one was left by longjmp, not interrupted. */
 static void keep_outer(struct waiting *w, const uintptr_t *frame)
 {
-    const uintptr_t *outer_frame = local_of(w->thread)->wait_frame;
+    const uintptr_t *outer_frame = account_state(w->thread)->wait_frame;
     if ((uintptr_t)outer_frame <= (uintptr_t)frame) {
         wait_forget(w->thread);
         return;
@@ -85,7 +86,7 @@ static void keep_outer(struct waiting *w, const uintptr_t *frame)
 
 void wait_left(struct lt_thread *t, const uintptr_t *frame)
 {
-    if ((uintptr_t)local_of(t)->wait_frame > (uintptr_t)frame)
+    if ((uintptr_t)account_state(t)->wait_frame > (uintptr_t)frame)
         return; /* the caller is a signal handler that interrupted the wait */
     wait_forget(t);
     publish_none(t);
@@ -122,7 +123,8 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     w->within = false;
     if (UNLIKELY(t->wait.key))
         keep_outer(w, frame);
-    w->outer_counted = local_of(t)->wait_counted; /* also of a wait that is not published yet */
+    w->outer_counted =
+        account_state(t)->wait_counted; /* also of a wait that is not published yet */
     w->type = what->type;
     w->holder = what->holder;
     w->site = return_address(frame);
@@ -144,12 +146,12 @@ void wait_begin(struct lt_thread *t, struct waiting *w, const struct wait_for *w
     uint32_t mode = thread_busy(t);
     if (UNLIKELY(!lock)) /* not counted apart, but published */
         lock = lock_id_of_waited(what->key, what->type);
-    local_of(t)->wait_counted = w->counted = counting(counters, w, mode, !what->is_free);
+    account_state(t)->wait_counted = w->counted = counting(counters, w, mode, !what->is_free);
     w->stack = what->stack;
     if (!w->stack && (mode & LEVEL_MASK) >= LT_LEVEL_CONTENDED)
         w->stack = stack_capture(t, frame);
     thread_ready(t, mode);
-    local_of(t)->wait_frame = frame;
+    account_state(t)->wait_frame = frame;
     publish(t, &(struct lt_wait){.flags = what->flags,
                                  .key = what->published_key ? what->published_key : what->key,
                                  .lock = lock,
@@ -166,28 +168,28 @@ static inline void take_back(const struct waiting *w, uint64_t end, bool alone)
 {
     if (w->within)
         return;
-    struct local *local = local_of(w->thread);
-    if (w->counted && w->counted == local->wait_counted) {
+    struct account_state *state = account_state(w->thread);
+    if (w->counted && w->counted == state->wait_counted) {
         if (alone)
             blame_wait_ends_alone(w->counted, end);
         else
             blame_wait_ends(w->counted, end);
     }
-    local->wait_counted = w->outer_counted;
+    state->wait_counted = w->outer_counted;
     if (LIKELY(!w->outer.key)) {
         publish_none(w->thread);
     } else {
-        local->wait_frame = w->outer_frame;
+        state->wait_frame = w->outer_frame;
         publish(w->thread, &w->outer);
     }
 }
 
 void wait_forget(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    if (local->wait_counted)
-        blame_wait_ends(local->wait_counted, t->wait.since);
-    local->wait_counted = NULL;
+    struct account_state *state = account_state(t);
+    if (state->wait_counted)
+        blame_wait_ends(state->wait_counted, t->wait.since);
+    state->wait_counted = NULL;
 }
 
 /* Whether the library became dormant since the wait began. The wait is counted to its end all the

@@ -18,10 +18,10 @@ enum {
     RATE_NS = 2000000    /* the clock's rate is measured over so long */
 };
 
+__thread struct calls_state calls_state;
+
 static uint64_t min_ticks;
 static struct lt_calls *ended; /* the tree of all ended threads */
-static __thread uint32_t refused;
-static __thread bool forks; /* this thread has filled `inherited` */
 
 /* The open calls of the thread that forks. Copied before the fork: child and parent share the
  * frames, and the parent goes on. */
@@ -121,7 +121,7 @@ static void close_all(struct lt_calls *calls, uint64_t now)
 
 static struct lt_calls *calls_make(struct lt_thread *t)
 {
-    if (refused && refused++ % RETRY)
+    if (calls_state.refused && calls_state.refused++ % RETRY)
         return NULL;
     uint32_t mode = thread_busy(t);
     uint64_t offset = call_tree_new(LT_CALLS_NODES);
@@ -132,10 +132,10 @@ static struct lt_calls *calls_make(struct lt_thread *t)
         calls->depth = 1;
         call_tree_of(calls)->min_ticks = min_ticks;
         __atomic_store_n(&t->calls, offset, __ATOMIC_RELEASE);
-        refused = 0;
+        calls_state.refused = 0;
     } else {
         calls = NULL;
-        refused++;
+        calls_state.refused++;
     }
     thread_ready(t, mode);
     return calls;
@@ -150,8 +150,8 @@ struct lt_calls *calls_begin(bool counts)
     if (lt_own.busy &&
         !work_was_left(
             (const uintptr_t *)*FRAME())) { /* a signal handler interrupted the library */
-        if (counts && lt_own.calls && !shm_is_of_parent())
-            lt_own.calls->left_out++;
+        if (counts && calls_state.calls && !shm_is_of_parent())
+            calls_state.calls->left_out++;
         return NULL;
     }
     struct lt_thread *t = watched(); /* a forked child makes its file */
@@ -165,13 +165,13 @@ struct lt_calls *calls_begin(bool counts)
     uint32_t epoch = epoch_of(t->mode);
     if (calls->control != control || calls->epoch != epoch) {
         /* the hooks missed the ends of these calls */
-        lt_own.calls = calls;
+        calls_state.calls = calls;
         close_all(calls, calls->last);
         calls->control = control;
         calls->epoch = epoch;
     }
-    lt_own.calls = calls;
-    lt_own.calls_control = control;
+    calls_state.calls = calls;
+    calls_state.control = control;
     return calls;
 }
 
@@ -338,8 +338,8 @@ void call_end_slow(struct lt_calls *calls, const struct traced *call, uint64_t n
 
 void calls_thread_ends(void)
 {
-    if (lt_own.block && lt_own.calls && !lt_own.busy)
-        close_all(lt_own.calls, lt_now());
+    if (lt_own.block && calls_state.calls && !lt_own.busy)
+        close_all(calls_state.calls, lt_now());
 }
 
 /* Ends the open calls of a dead thread. Nobody saw when they ended: no call has own time after the
@@ -395,9 +395,9 @@ void calls_unloaded(uint64_t start, uint64_t end)
 
 void calls_before_fork(void)
 {
-    struct lt_calls *calls = lt_own.block && !lt_own.busy ? lt_own.calls : NULL;
-    forks = calls && !__atomic_exchange_n(&inherited.in_use, 1, __ATOMIC_ACQUIRE);
-    if (!forks)
+    struct lt_calls *calls = lt_own.block && !lt_own.busy ? calls_state.calls : NULL;
+    calls_state.forks = calls && !__atomic_exchange_n(&inherited.in_use, 1, __ATOMIC_ACQUIRE);
+    if (!calls_state.forks)
         return; /* another thread forks now: then the child begins without open calls */
     inherited.at = lt_now();
     inherited.count = 0;
@@ -411,15 +411,15 @@ void calls_before_fork(void)
 
 void calls_after_fork(void)
 {
-    if (forks)
+    if (calls_state.forks)
         __atomic_store_n(&inherited.in_use, 0, __ATOMIC_RELEASE);
-    forks = false;
+    calls_state.forks = false;
 }
 
 void calls_inherit(void)
 {
-    uint32_t count = forks ? inherited.count : 0;
-    forks = false;
+    uint32_t count = calls_state.forks ? inherited.count : 0;
+    calls_state.forks = false;
     inherited.in_use = 0;
     struct lt_calls *calls = count ? calls_begin(false) : NULL;
     for (uint32_t i = 0; calls && i < count; i++) {

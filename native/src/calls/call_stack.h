@@ -23,6 +23,22 @@ struct traced {
     uint64_t return_at; /* where the function's return address lies, at least */
 };
 
+/* The state of the calls of one thread. Each hook needs the first two fields. */
+struct calls_state {
+    struct lt_calls *calls;
+    uint32_t control; /* the lt_control.calls for which `calls` is ready; 0 none */
+    uint16_t refused; /* requests for a tree that found no room, modulo 2^16 */
+    bool forks;       /* this thread has filled `inherited`, see call_stack.c */
+};
+extern __thread struct calls_state calls_state;
+
+/* The calling thread has no block any more. */
+static inline void calls_leave(void)
+{
+    calls_state.control = 0;
+    calls_state.calls = NULL;
+}
+
 /* Prepares for the watch, with the settings. */
 void calls_init(void);
 
@@ -49,9 +65,9 @@ void calls_inherit(void);
  * handler has seen must not write to the tree of its parent, which goes on. */
 static ALWAYS_INLINE struct lt_calls *calls_ready(bool counts)
 {
-    if (LIKELY(lt_own.mode == current_mode() && lt_own.calls_control == current_calls() &&
+    if (LIKELY(lt_own.mode == current_mode() && calls_state.control == current_calls() &&
                lt_generation.is_own))
-        return lt_own.calls;
+        return calls_state.calls;
     return calls_begin(counts);
 }
 

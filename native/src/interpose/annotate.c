@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "account/account_state.h"
 #include "account/event_ring.h"
 #include "account/hold.h"
 #include "account/wait.h"
@@ -113,7 +114,7 @@ static void begin(const void *lock, bool wants_shared, const uintptr_t *frame)
                    .key = key, .flags = wants_shared ? LT_WAIT_SHARED : 0, .is_free = !now.met},
                frame);
     /* Further calls of the caller are part of the wait. */
-    local_of(t)->wait_frame = frame + 1;
+    account_state(t)->wait_frame = frame + 1;
     pending[pending_count] = now;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     pending_count++;

@@ -11,6 +11,7 @@
 #include "interpose/real.h"
 #include "interpose/second_attempt.h"
 #include "runtime/process.h"
+#include "runtime/thread_enter.h"
 #include "shm/file.h"
 
 #define LT_CHECKED "another tool checks this program, and must see its locks as they are"
@@ -29,6 +30,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
         shm_name_mapping("locktop: " LT_CHECKED);
         return;
     }
+    thread_enter_init();
     process_start(environ, fast_mutex_works(environ) ? mutex_read_tid : NULL);
     second_attempt_init(); /* the clock is known now */
 }

@@ -18,6 +18,19 @@
 
 /* ---- create and exit ---- */
 
+/* The start routine that the program passed, in lt_own.interpose. */
+struct thread_start {
+    void *(*start)(void *);
+    void *argument;
+};
+
+_Static_assert(sizeof(struct thread_start) <= sizeof(((struct lt_own *)0)->interpose), "too small");
+
+static struct thread_start *thread_start(struct lt_thread *t)
+{
+    return (struct thread_start *)t->own.interpose;
+}
+
 /* Runs when the start routine returns, and when pthread_exit or a cancellation unwinds from it.
  * Destructors run afterwards and may still take locks. The block is theirs until the kernel says
  * that the thread is gone. */
@@ -44,16 +57,16 @@ static void *thread_main(void *argument)
 {
     __attribute__((cleanup(ended))) struct lt_thread *t = argument;
     begin(t);
-    void *volatile kept = local_of(t)->argument;
-    return local_of(t)->start(kept);
+    void *volatile kept = thread_start(t)->argument;
+    return thread_start(t)->start(kept);
 }
 
 static int thread_main_c11(void *argument)
 {
     __attribute__((cleanup(ended))) struct lt_thread *t = argument;
     begin(t);
-    thrd_start_t start = (thrd_start_t)(void (*)(void))local_of(t)->start;
-    void *volatile kept = local_of(t)->argument;
+    thrd_start_t start = (thrd_start_t)(void (*)(void))thread_start(t)->start;
+    void *volatile kept = thread_start(t)->argument;
     return start(kept);
 }
 
@@ -91,8 +104,7 @@ static struct lt_thread *prepare(void *(*start)(void *), void *argument, const v
     struct lt_thread *block = t ? thread_reserve() : NULL;
     if (!block)
         return NULL;
-    local_of(block)->start = start;
-    local_of(block)->argument = argument;
+    *thread_start(block) = (struct thread_start){start, argument};
     block->start = (uint64_t)(uintptr_t)start;
     block->created_at = (uint64_t)(uintptr_t)site;
     block->creator = t->tid;

@@ -5,18 +5,18 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "base/tls.h"
 #include "interpose/real.h"
+#include "stack/stack_state.h"
 
 static void begin_registration(void)
 {
-    lt_own.registering++;
+    stack_registering++;
 }
 
 static void end_registration(void)
 {
-    if (LIKELY(lt_own.registering)) /* the state of a forked child begins anew */
-        lt_own.registering--;
+    if (LIKELY(stack_registering)) /* the state of a forked child begins anew */
+        stack_registering--;
 }
 
 #define REGISTER(name, parameters, arguments)                                                      \

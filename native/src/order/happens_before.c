@@ -6,6 +6,7 @@
 
 #include "base/lock_key.h"
 #include "base/tls.h"
+#include "order/order_state.h"
 #include "shm/array.h"
 #include "shm/segment.h"
 
@@ -31,20 +32,20 @@ static uint32_t *bucket_of(uint64_t pthread)
 
 void happens_before_renew_seed(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    local->order.seed = lock_hash(lock_hash(t->birth << 32 | local->order.segment) ^ t->mode);
-    local->order.forgotten = 0;
+    struct order_state *state = order_state(t);
+    state->seed = lock_hash(lock_hash(t->birth << 32 | state->segment) ^ t->mode);
+    state->forgotten = 0;
 }
 
 static void segment_begin(struct lt_thread *t, uint32_t segment)
 {
-    local_of(t)->order.segment = segment;
+    order_state(t)->segment = segment;
     happens_before_renew_seed(t);
 }
 
 void happens_before_begin(struct lt_thread *t)
 {
-    local_of(t)->order.life = 0;
+    order_state(t)->life = 0;
     segment_begin(t, 0);
 }
 
@@ -66,7 +67,7 @@ static void chain(struct lt_life *life, uint32_t index)
 /* Beyond LIVES_MAX threads, the order of two threads in time is not known. */
 static void keep(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
+    struct order_state *state = order_state(t);
     if (__atomic_load_n(&lt_shm->lives.count, __ATOMIC_RELAXED) >= LIVES_MAX)
         return;
     uint32_t index;
@@ -74,11 +75,11 @@ static void keep(struct lt_thread *t)
     if (!life)
         return;
     is_used = true;
-    local->order.life = index + 1;
+    state->life = index + 1;
     life->pthread = t->pthread;
     life->tid = t->tid;
-    life->creator = local->order.creator;
-    life->created_in = local->order.created_in;
+    life->creator = state->creator;
+    life->created_in = state->created_in;
     __atomic_store_n(&life->birth, (uint32_t)t->birth, __ATOMIC_RELEASE);
     chain(life, index);
     changed();
@@ -86,7 +87,7 @@ static void keep(struct lt_thread *t)
 
 void happens_before_keep(struct lt_thread *t)
 {
-    if (local_of(t)->order.life || shm_is_of_parent())
+    if (order_state(t)->life || shm_is_of_parent())
         return;
     uint32_t mode = thread_busy(t);
     keep(t);
@@ -95,11 +96,11 @@ void happens_before_keep(struct lt_thread *t)
 
 void happens_before_creates(struct lt_thread *t, struct lt_thread *created)
 {
-    struct local *local = local_of(created);
+    struct order_state *state = order_state(created);
     happens_before_keep(t);
-    local->order.creator = (uint32_t)t->birth;
-    local->order.created_in = local_of(t)->order.segment;
-    segment_begin(t, local_of(t)->order.segment + 1);
+    state->creator = (uint32_t)t->birth;
+    state->created_in = order_state(t)->segment;
+    segment_begin(t, order_state(t)->segment + 1);
 }
 
 /* The newest life of a pthread_t is the thread's. The others have ended, or libc would not use the
@@ -126,8 +127,8 @@ void happens_before_joins(pthread_t thread, struct lt_life *known)
     if (!life)
         return;
     happens_before_keep(t);
-    segment_begin(t, local_of(t)->order.segment + 1);
-    life->joined_in = local_of(t)->order.segment;
+    segment_begin(t, order_state(t)->segment + 1);
+    life->joined_in = order_state(t)->segment;
     __atomic_store_n(&life->joiner, (uint32_t)t->birth, __ATOMIC_RELEASE);
     changed();
 }

@@ -81,28 +81,28 @@ static uint64_t mixed(uint64_t hash)
 }
 
 /* The set of a mixed hash. */
-static uint32_t *more_known_at(const struct local *local, uint64_t mix)
+static uint32_t *more_known_at(const struct order_state *state, uint64_t mix)
 {
-    return &local->order.more[mix >> (64 - local->order.more_bits) & ~(KNOWN_SET - 1ull)];
+    return &state->more[mix >> (64 - state->more_bits) & ~(KNOWN_SET - 1ull)];
 }
 
 static void remember_now(struct lt_thread *t, uint64_t hash)
 {
-    struct local *local = local_of(t);
-    if (!local->order.known) {
+    struct order_state *state = order_state(t);
+    if (!state->known) {
         uint64_t offset = shm_alloc(sizeof known_to_all);
-        local->order.known = offset ? shm_ptr(offset) : known_to_all;
+        state->known = offset ? shm_ptr(offset) : known_to_all;
     }
-    *order_known_at(local->order.known, hash) = order_tag(hash);
+    *order_known_at(state->known, hash) = order_tag(hash);
 }
 
 static bool is_remembered(struct lt_thread *t, uint64_t hash)
 {
-    const struct local *local = local_of(t);
-    if (!local->order.more)
+    const struct order_state *state = order_state(t);
+    if (!state->more)
         return false;
     uint64_t mix = mixed(hash);
-    const uint32_t *set = more_known_at(local, mix);
+    const uint32_t *set = more_known_at(state, mix);
     uint32_t tag = (uint32_t)(mix >> 16), found = 0;
     for (int i = 0; i < KNOWN_SET; i++)
         found |= set[i] == tag;
@@ -110,31 +110,31 @@ static bool is_remembered(struct lt_thread *t, uint64_t hash)
 }
 
 /* The larger table begins empty: the thread checks its orders once more. */
-static void grow_more(struct local *local)
+static void grow_more(struct order_state *state)
 {
-    uint32_t bits = local->order.more ? local->order.more_bits + MORE_STEP_BITS : MORE_FIRST_BITS;
+    uint32_t bits = state->more ? state->more_bits + MORE_STEP_BITS : MORE_FIRST_BITS;
     uint64_t offset = bits <= MORE_LAST_BITS ? shm_alloc(sizeof(uint32_t) << bits) : 0;
     if (offset) {
-        local->order.more_bits = bits;
-        local->order.more = shm_ptr(offset);
+        state->more_bits = bits;
+        state->more = shm_ptr(offset);
     }
-    local->order.forgotten = 0;
+    state->forgotten = 0;
 }
 
 static void remember(struct lt_thread *t, uint64_t hash)
 {
-    struct local *local = local_of(t);
+    struct order_state *state = order_state(t);
     remember_now(t, hash);
-    uint32_t room = local->order.more ? 1u << local->order.more_bits >> 2 : 1u << ORDER_KNOWN_BITS;
-    if (local->order.forgotten >= room)
-        grow_more(local);
-    if (!local->order.more) {
-        local->order.forgotten++;
+    uint32_t room = state->more ? 1u << state->more_bits >> 2 : 1u << ORDER_KNOWN_BITS;
+    if (state->forgotten >= room)
+        grow_more(state);
+    if (!state->more) {
+        state->forgotten++;
         return;
     }
     uint64_t mix = mixed(hash);
-    uint32_t *set = more_known_at(local, mix);
-    local->order.forgotten += set[KNOWN_SET - 1] != 0;
+    uint32_t *set = more_known_at(state, mix);
+    state->forgotten += set[KNOWN_SET - 1] != 0;
     memmove(set + 1, set, (KNOWN_SET - 1) * sizeof *set);
     set[0] = (uint32_t)(mix >> 16);
 }
@@ -409,7 +409,7 @@ static void enter_new(struct lt_thread *t, const struct want *want, uint8_t *ref
         leave_out(refusals);
     if (!is_order)
         return;
-    uint32_t birth = (uint32_t)t->birth, segment = local_of(t)->order.segment;
+    uint32_t birth = (uint32_t)t->birth, segment = order_state(t)->segment;
     uint32_t *chain = &bucket[new->hash >> (64 - BUCKET_BITS)];
     uint32_t head = __atomic_load_n(chain, __ATOMIC_ACQUIRE);
     if (is_noted(new, head, (uint64_t)birth << 32 | segment))
@@ -440,7 +440,7 @@ static uint8_t *refused_at(struct lt_thread *t, const uintptr_t *frame)
  * RECHECK_PERIOD is checked, for it may show another thread in a noted order. */
 static bool is_one_too_many(struct lt_thread *t, const uint8_t *refusals)
 {
-    return UNLIKELY(*refusals >= REFUSED_MAX) && ++local_of(t)->order.skipped % RECHECK_PERIOD;
+    return UNLIKELY(*refusals >= REFUSED_MAX) && ++order_state(t)->skipped % RECHECK_PERIOD;
 }
 
 static void note(struct lt_thread *t, const struct want *want, uint32_t mode)

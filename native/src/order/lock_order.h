@@ -6,6 +6,7 @@
 
 #include "base/tls.h"
 #include "locktop/abi.h"
+#include "order/order_state.h"
 #include "tables/held_list.h"
 
 /* Makes the tables. */
@@ -47,7 +48,7 @@ static inline uint64_t order_hash(struct lt_thread *t, uint64_t key, bool shared
 {
     uint32_t top = t->held_top;
     const struct lt_held *held = held_at(t, order_first(top)), *end = held_at(t, top);
-    uint64_t hash = local_of(t)->order.seed + order_hash_of(key, shared, 0xc13fa9a902a6328fu);
+    uint64_t hash = order_state(t)->seed + order_hash_of(key, shared, 0xc13fa9a902a6328fu);
     for (; held < end; held++)
         hash += order_hash_of(held->key, held->flags & LT_HELD_SHARED, 0x9e3779b97f4a7c15u);
     return hash;
@@ -70,7 +71,7 @@ static inline uint32_t order_tag(uint64_t hash)
 /* Whether the thread knows this order already. */
 static inline bool order_is_known(struct lt_thread *t, uint64_t hash)
 {
-    uint32_t *known = local_of(t)->order.known;
+    uint32_t *known = order_state(t)->known;
     return LIKELY(known && *order_known_at(known, hash) == order_tag(hash));
 }
 

@@ -178,7 +178,7 @@ void process_after_fork_in_child(void)
         control_own(LT_LEVEL_DORMANT);
         return;
     }
-    lt_own = (struct own){.mode = MODE_NEVER};
+    thread_leave();
     control_own(MODE_CHILD);
 }
 

@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "account/account_state.h"
 #include "account/blame.h"
+#include "account/deferred_events.h"
 #include "account/misuse.h"
 #include "account/wait.h"
 #include "base/clock.h"
@@ -14,11 +16,14 @@
 #include "base/tls.h"
 #include "calls/call_stack.h"
 #include "order/happens_before.h"
+#include "order/order_state.h"
 #include "shm/array.h"
 #include "shm/segment.h"
+#include "stack/stack_state.h"
 #include "tables/held_list.h"
 #include "tables/histogram.h"
 #include "tables/lock_table.h"
+#include "tables/tables_state.h"
 #include "tables/thread_table.h"
 
 enum {
@@ -27,6 +32,14 @@ enum {
     RESERVED = 8,       /* blocks reserved for threads that begin when there is no room */
     MAX_KEPT = 64       /* blocks of dead threads that keep their held lists */
 };
+
+/* The links of the free blocks, in lt_own.runtime. */
+struct free_block {
+    uint32_t next;  /* index + 1 of the next free block */
+    uint32_t index; /* of this block */
+};
+
+_Static_assert(sizeof(struct free_block) <= sizeof(((struct lt_own *)0)->runtime), "too small");
 
 static __thread bool registering;
 static __thread bool unwatched;
@@ -44,9 +57,23 @@ static uint32_t (*read_tid)(void);
 static struct lt_thread *kept[MAX_KEPT];
 static uint32_t next_slot;
 
-void threads_reset(void)
+static struct free_block *free_block(struct lt_thread *t)
+{
+    return (struct free_block *)t->own.runtime;
+}
+
+/* The mode first: with it, no hook of a signal handler uses the rest. */
+void thread_leave(void)
 {
     lt_own = (struct own){.mode = MODE_NEVER};
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    calls_leave();
+    stack_registering = 0;
+}
+
+void threads_reset(void)
+{
+    thread_leave();
     unwatched = false;
     registering = false;
     free_head = 0;
@@ -64,8 +91,8 @@ static void block_free(struct lt_thread *t)
     uint64_t head = __atomic_load_n(&free_head, __ATOMIC_ACQUIRE);
     uint64_t mine;
     do {
-        local_of(t)->next_free = (uint32_t)head;
-        mine = (((head >> 32) + 1) << 32) | (local_of(t)->index + 1);
+        free_block(t)->next = (uint32_t)head;
+        mine = (((head >> 32) + 1) << 32) | (free_block(t)->index + 1);
     } while (!__atomic_compare_exchange_n(&free_head, &head, mine, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
 }
@@ -79,7 +106,7 @@ static struct lt_thread *block_reuse(void)
         if ((uint32_t)head == 0)
             return NULL;
         t = array_at(&lt_shm->threads, (uint32_t)head - 1);
-        next = (((head >> 32) + 1) << 32) | local_of(t)->next_free;
+        next = (((head >> 32) + 1) << 32) | free_block(t)->next;
     } while (!__atomic_compare_exchange_n(&free_head, &head, next, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
     return t;
@@ -87,9 +114,8 @@ static struct lt_thread *block_reuse(void)
 
 static bool block_furnish(struct lt_thread *t, uint32_t index)
 {
-    struct local *local = local_of(t);
-    local->index = index;
-    local->held = t->held_inline;
+    free_block(t)->index = index;
+    tables_state(t)->held = t->held_inline;
     t->held_size = sizeof t->held_inline;
     t->held = array_offset(&lt_shm->threads, index) + offsetof(struct lt_thread, held_inline);
     return thread_table_init(t);
@@ -106,7 +132,7 @@ static void block_clear(struct lt_thread *t)
     memset(t->name, 0, sizeof t->name);
     t->tid = t->creator = 0;
     t->pthread = t->start = t->created_at = 0;
-    local_of(t)->deferred_count = 0;
+    events_forget(t);
 }
 
 static bool tid_is_dead(uint32_t tid)
@@ -116,16 +142,16 @@ static bool tid_is_dead(uint32_t tid)
 
 static void retire(struct lt_thread *t)
 {
-    const struct local *local = local_of(t);
+    const struct tables_state *tables = tables_state(t);
     __atomic_store_n(&t->state, LT_THREAD_RETIRING, __ATOMIC_RELEASE);
     __atomic_fetch_add(&lt_shm->retire_seq, 1, __ATOMIC_ACQ_REL);
     for (uint32_t i = 0; i < t->counters_capacity; i++)
-        if (local->counters[i].key)
-            lock_retire_counters(&local->counters[i], waits_found(t, &local->counters[i]));
+        if (tables->counters[i].key)
+            lock_retire_counters(&tables->counters[i], waits_found(t, &tables->counters[i]));
     lock_retire_counters(&t->other, &t->other_waits);
     for (uint32_t i = 0; i < t->site_capacity; i++)
-        if (local->sites[i].count)
-            lock_retire_site(&local->sites[i]);
+        if (tables->sites[i].count)
+            lock_retire_site(&tables->sites[i]);
     histograms_retire(t);
     calls_retire(t);
     block_clear(t);
@@ -283,7 +309,7 @@ struct lt_thread *thread_reserve(void)
 
 void thread_unwatch(void)
 {
-    lt_own = (struct own){.mode = MODE_NEVER};
+    thread_leave();
     unwatched = true;
 }
 
@@ -299,7 +325,7 @@ void thread_adopt(struct lt_thread *t)
     t->started = lt_now();
     t->birth = __atomic_add_fetch(&registered, 1, __ATOMIC_RELAXED);
     t->mode = current_mode();
-    local_of(t)->jitter = (uint32_t)(lock_hash(t->birth) >> 32) | 1;
+    random_begin(t, (uint32_t)(lock_hash(t->birth) >> 32));
     happens_before_begin(t);
     __atomic_store_n(&t->state, LT_THREAD_LIVE, __ATOMIC_RELEASE);
     lt_own.block = t;
@@ -314,7 +340,7 @@ struct lt_thread *thread_register(void)
     registering = true;
     struct lt_thread *t = thread_reserve();
     if (t) {
-        local_of(t)->order.creator = 0;
+        order_state(t)->creator = 0;
         thread_adopt(t);
     } else {
         unwatched = true;

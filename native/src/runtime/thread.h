@@ -20,6 +20,9 @@ void thread_adopt(struct lt_thread *t);
  * watch. NULL if there is no block. */
 struct lt_thread *thread_register(void);
 
+/* The calling thread has no block any more: what the layers keep for the thread begins anew. */
+void thread_leave(void);
+
 /* The calling thread is not watched from now on. */
 void thread_unwatch(void);
 

@@ -1,6 +1,9 @@
 /* The slow path of watched(): what a hook does before its thread's block is ready. */
+#include "runtime/thread_enter.h"
+
 #include <stdint.h>
 
+#include "account/deferred_events.h"
 #include "base/tls.h"
 #include "order/happens_before.h"
 #include "runtime/process.h"
@@ -9,7 +12,7 @@
 #include "stack/handler_stack.h"
 #include "tables/thread_table.h"
 
-struct lt_thread *thread_enter(uint32_t mode)
+static struct lt_thread *thread_enter(uint32_t mode)
 {
     if (mode == MODE_CHILD) {
         process_start_child();
@@ -26,10 +29,15 @@ struct lt_thread *thread_enter(uint32_t mode)
         return NULL;
     if (epoch_of(t->mode) != epoch_of(mode)) { /* the hooks may have missed releases */
         t->held_top = 0;
-        local_of(t)->deferred_count = 0;
+        events_forget(t);
     }
     counters_time_next_hold(t); /* another level times other holds */
     lt_own.mode = t->mode = mode;
     happens_before_renew_seed(t);
     return t;
+}
+
+void thread_enter_init(void)
+{
+    lt_enter = thread_enter;
 }

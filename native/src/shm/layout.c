@@ -21,6 +21,7 @@ SIZE(lt_site, 32);
 SIZE(lt_unloaded_code, 264);
 SIZE(lt_held, 64);
 SIZE(lt_wait, 48);
+SIZE(lt_own, 944);
 SIZE(lt_thread, LT_PAGE);
 SIZE(lt_histograms, 24);
 SIZE(lt_histogram_line, 64);

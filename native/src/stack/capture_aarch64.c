@@ -8,6 +8,7 @@
 #include "shm/arena.h"
 #include "shm/segment.h"
 #include "stack/capture.h"
+#include "stack/stack_state.h"
 #include "tables/stack_table.h"
 
 /* Memory for one capture, which is not on the stack: that may be small. */
@@ -59,14 +60,15 @@ static uint32_t walk(const uintptr_t *record, uint64_t *frames, uint32_t room)
 
 static uint64_t *frames_of(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    if (!local->stacks) {
+    struct stack_state *state = stack_state(t);
+    if (!state->cache) {
         uint64_t offset = shm_alloc(sizeof(struct stack_cache));
         if (!offset)
             return NULL;
-        local->stacks = shm_ptr(offset);
+        state->cache = shm_ptr(offset);
     }
-    return local->stacks->frames;
+    struct stack_cache *cache = state->cache;
+    return cache->frames;
 }
 
 static NOINLINE uint32_t capture_without_memory(const uintptr_t *frame)

@@ -13,6 +13,7 @@
 #include "shm/arena.h"
 #include "shm/segment.h"
 #include "stack/capture.h"
+#include "stack/stack_state.h"
 #include "tables/held_list.h"
 #include "tables/stack_table.h"
 
@@ -141,7 +142,7 @@ static inline bool lies_in(uintptr_t address, const struct code *code)
  * GCC 13 on most locks of the unwinder are no mutexes, and no hook sees them. */
 static bool must_not_unwind(struct lt_thread *t)
 {
-    if (UNLIKELY(lt_own.registering))
+    if (UNLIKELY(stack_registering))
         return true;
     for (uint32_t at = 0; at < t->held_top; at += (uint32_t)sizeof(struct lt_held))
         if (lies_in(held_at(t, at)->site, &unwinder) || lies_in(held_at(t, at)->site, &allocator))
@@ -213,14 +214,14 @@ READS_STACK static bool unchanged(const struct cached_stack *cached)
 
 static struct stack_cache *cache_of(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    if (!local->stacks) {
+    struct stack_state *state = stack_state(t);
+    if (!state->cache) {
         uint64_t offset = shm_alloc(sizeof(struct stack_cache));
         if (!offset)
             return NULL;
-        local->stacks = shm_ptr(offset);
+        state->cache = shm_ptr(offset);
     }
-    return local->stacks;
+    return state->cache;
 }
 
 static unsigned cache_set(const uintptr_t *frame)
@@ -440,14 +441,14 @@ uint32_t stack_capture(struct lt_thread *t, const uintptr_t *frame)
  * address. */
 static struct cached_stacks *inner_stacks_of(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    if (!local->inner_stacks) {
+    struct stack_state *state = stack_state(t);
+    if (!state->inner_cache) {
         uint64_t offset = shm_alloc(sizeof(struct cached_stacks));
         if (!offset)
             return NULL;
-        local->inner_stacks = shm_ptr(offset);
+        state->inner_cache = shm_ptr(offset);
     }
-    return local->inner_stacks;
+    return state->inner_cache;
 }
 
 static bool has_time_for_inner(void)

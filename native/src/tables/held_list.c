@@ -30,9 +30,9 @@ static bool held_drop_foreign(struct lt_thread *t)
 /* Moves the beginning of the list by `bytes`, which are no longer in use, or are in use again. */
 static void held_move(struct lt_thread *t, int32_t bytes)
 {
-    struct local *local = local_of(t);
-    local->held = (struct lt_held *)((char *)local->held + bytes);
-    local->held_before += (uint32_t)bytes;
+    struct tables_state *state = tables_state(t);
+    state->held = (struct lt_held *)((char *)state->held + bytes);
+    state->held_before += (uint32_t)bytes;
     t->held += (uint64_t)(int64_t)bytes;
     t->held_size -= (uint32_t)bytes;
     __atomic_store_n(&t->held_top, t->held_top - (uint32_t)bytes, __ATOMIC_RELEASE);
@@ -41,10 +41,10 @@ static void held_move(struct lt_thread *t, int32_t bytes)
 /* Moves the list back to the beginning of its room if that gains enough. */
 static bool held_rewind(struct lt_thread *t)
 {
-    uint32_t before = local_of(t)->held_before, top = t->held_top;
+    uint32_t before = tables_state(t)->held_before, top = t->held_top;
     if (before < t->held_size)
         return false;
-    memmove((char *)local_of(t)->held - before, local_of(t)->held, top);
+    memmove((char *)tables_state(t)->held - before, tables_state(t)->held, top);
     held_move(t, -(int32_t)before);
     __atomic_store_n(&t->held_top, top, __ATOMIC_RELEASE);
     return true;
@@ -53,19 +53,19 @@ static bool held_rewind(struct lt_thread *t)
 /* The old list keeps its pages: held_by_others() may be reading it in another thread. */
 static bool held_enlarge(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    uint64_t old_size = t->held_size + local->held_before;
+    struct tables_state *state = tables_state(t);
+    uint64_t old_size = t->held_size + state->held_before;
     uint64_t offset = shm_alloc(2 * old_size);
     if (!offset) {
         t->held_lost++;
         return false;
     }
     struct lt_held *list = shm_ptr(offset);
-    memcpy(list, local->held, t->held_top);
+    memcpy(list, state->held, t->held_top);
     __atomic_store_n(&t->held, offset, __ATOMIC_RELEASE);
     t->held_size = (uint32_t)(2 * old_size);
-    local->held = list;
-    local->held_before = 0;
+    state->held = list;
+    state->held_before = 0;
     return true;
 }
 

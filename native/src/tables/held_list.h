@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/tls.h"
+#include "tables/tables_state.h"
 
 /* The list is counted in bytes, not in entries: that saves one instruction on the way to an
  * entry. */
 static inline struct lt_held *held_at(struct lt_thread *t, uint32_t bytes)
 {
-    return (struct lt_held *)((char *)local_of(t)->held + bytes);
+    return (struct lt_held *)((char *)tables_state(t)->held + bytes);
 }
 
 /* The hooks store and test lock, depth and flags as one word: lock lowest, flags highest. */

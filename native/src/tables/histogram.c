@@ -8,6 +8,7 @@
 #include "shm/array.h"
 #include "shm/segment.h"
 #include "tables/lock_table.h"
+#include "tables/tables_state.h"
 #include "tables/thread_table.h"
 
 enum {
@@ -38,13 +39,13 @@ static struct lt_histogram_line *probe(struct lt_histogram_line *lines, uint32_t
 
 static bool grow(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
+    struct tables_state *state = tables_state(t);
     struct lt_histograms *own = &t->histograms;
-    const struct lt_histogram_line *old = local->lines;
+    const struct lt_histogram_line *old = state->lines;
     uint32_t old_capacity = own->capacity;
     uint32_t capacity = old_capacity ? 2 * old_capacity : FIRST_LINES;
     uint64_t old_offset = own->lines;
-    uint64_t *kept_offset = &local->lines_offsets[__builtin_ctz(capacity / FIRST_LINES)];
+    uint64_t *kept_offset = &state->lines_offsets[__builtin_ctz(capacity / FIRST_LINES)];
     uint64_t offset = table_room(kept_offset, capacity * sizeof(struct lt_histogram_line));
     if (!offset)
         return false;
@@ -58,7 +59,7 @@ static bool grow(struct lt_thread *t)
     own->lines = offset;
     own->capacity = capacity;
     thread_tables_end_change(t);
-    local->lines = lines;
+    state->lines = lines;
     shm_give_back(old_offset, old_capacity * sizeof(struct lt_histogram_line));
     return true;
 }
@@ -76,13 +77,13 @@ static bool may_have_more(const struct lt_thread *t, const struct lt_lock_counte
 static bool has_room(struct lt_thread *t)
 {
     const struct lt_histograms *own = &t->histograms;
-    struct local *local = local_of(t);
+    struct tables_state *state = tables_state(t);
     if (!histogram_is_full(t))
         return true;
-    if (own->capacity == MAX_LINES || (local->lines_refused && --local->lines_refused))
+    if (own->capacity == MAX_LINES || (state->lines_refused && --state->lines_refused))
         return false;
     bool found = grow(t);
-    local->lines_refused = found ? 0 : RETRY;
+    state->lines_refused = found ? 0 : RETRY;
     return found;
 }
 
@@ -92,16 +93,16 @@ static struct lt_histogram_line *line_of(struct lt_thread *t,
                                          uint32_t number)
 {
     struct lt_histograms *own = &t->histograms;
-    const struct local *local = local_of(t);
+    const struct tables_state *state = tables_state(t);
     uint64_t key = key_of(counters, part, number);
     struct lt_histogram_line *line = NULL;
     if (own->capacity)
-        line = probe(local->lines, own->capacity, key);
+        line = probe(state->lines, own->capacity, key);
     if (LIKELY(line && line->key))
         return line;
     if (!may_have_more(t, counters, part) || !has_room(t) || shm_is_of_parent())
         return NULL;
-    line = probe(local->lines, own->capacity, key);
+    line = probe(state->lines, own->capacity, key);
     __atomic_store_n(&line->key, key, __ATOMIC_RELEASE);
     own->count++;
     return line;
@@ -157,7 +158,7 @@ void histogram_add(struct lt_thread *t, const struct lt_lock_counters *counters,
 
 void histograms_retire(struct lt_thread *t)
 {
-    const struct lt_histogram_line *lines = local_of(t)->lines;
+    const struct lt_histogram_line *lines = tables_state(t)->lines;
     for (uint32_t i = 0; i < t->histograms.capacity; i++)
         if (lines[i].key)
             lock_retire_line(&lines[i]);
@@ -168,7 +169,7 @@ void histograms_clear(struct lt_thread *t)
 {
     struct lt_histograms *own = &t->histograms;
     if (own->count)
-        memset(local_of(t)->lines, 0, own->capacity * sizeof(struct lt_histogram_line));
+        memset(tables_state(t)->lines, 0, own->capacity * sizeof(struct lt_histogram_line));
     own->count = 0;
     own->left_out = 0;
 }

@@ -65,11 +65,11 @@ static struct lt_lock_counters *counters_probe(struct lt_lock_counters *table, u
  * signal handler may fork right here, and parent and child both go on. */
 static bool counters_grow(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    const struct lt_lock_counters *old = local->counters;
-    uint32_t old_capacity = t->counters_capacity, shift = local->counters_shift - 1;
+    struct tables_state *state = tables_state(t);
+    const struct lt_lock_counters *old = state->counters;
+    uint32_t old_capacity = t->counters_capacity, shift = state->counters_shift - 1;
     uint64_t old_offset = t->counters,
-             *kept_offset = offset_of_size(local->counters_offsets, 2 * old_capacity);
+             *kept_offset = offset_of_size(state->counters_offsets, 2 * old_capacity);
     uint64_t offset =
         table_room(kept_offset, 2ull * old_capacity * sizeof(struct lt_lock_counters));
     if (!offset)
@@ -84,9 +84,9 @@ static bool counters_grow(struct lt_thread *t)
     t->counters = offset;
     t->counters_capacity = 2 * old_capacity;
     thread_tables_end_change(t);
-    __atomic_store_n(&local->counters, table,
+    __atomic_store_n(&state->counters, table,
                      __ATOMIC_RELAXED); /* in this order: see counters_home() */
-    __atomic_store_n(&local->counters_shift, shift, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->counters_shift, shift, __ATOMIC_RELAXED);
     shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_lock_counters));
     return true;
 }
@@ -105,7 +105,7 @@ static struct lt_lock_counters *counters_fit(struct lt_thread *t, uint64_t key, 
     if (!id)
         return NULL;
     struct lt_lock_counters *table;
-    uint64_t home = counters_home(local_of(t), key, &table);
+    uint64_t home = counters_home(tables_state(t), key, &table);
     struct lt_lock_counters *counters = counters_probe(table, home, key);
     counters->lock = id;
     counters->sample_at = 0; /* the first hold is timed: it tells how often to time the rest */
@@ -130,7 +130,7 @@ static struct lt_lock_counters *counters_insert(struct lt_thread *t, uint64_t ke
 struct lt_lock_counters *counters_find(struct lt_thread *t, uint64_t key)
 {
     struct lt_lock_counters *table;
-    uint64_t home = counters_home(local_of(t), key, &table);
+    uint64_t home = counters_home(tables_state(t), key, &table);
     struct lt_lock_counters *counters = counters_probe(table, home, key);
     return counters->key == key ? counters
                                 : NULL; /* a signal handler may have filled the empty one */
@@ -173,7 +173,7 @@ struct lt_lock_counters *counters_find_or_fit(struct lt_thread *t, uint64_t key,
 
 void counters_time_next_hold(struct lt_thread *t)
 {
-    struct lt_lock_counters *table = local_of(t)->counters;
+    struct lt_lock_counters *table = tables_state(t)->counters;
     for (uint32_t i = 0; i < t->counters_capacity; i++)
         if (table[i].key && !is_sem(table[i].key)) {
             table[i].sample_at = 0;
@@ -263,11 +263,11 @@ static struct lt_site *site_probe(struct lt_site *sites, uint32_t capacity, uint
 
 static bool sites_grow(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
-    const struct lt_site *old = local->sites;
+    struct tables_state *state = tables_state(t);
+    const struct lt_site *old = state->sites;
     uint32_t old_capacity = t->site_capacity;
     uint32_t capacity = old_capacity ? old_capacity * 2 : FIRST;
-    uint64_t old_offset = t->sites, *kept_offset = offset_of_size(local->sites_offsets, capacity);
+    uint64_t old_offset = t->sites, *kept_offset = offset_of_size(state->sites_offsets, capacity);
     uint64_t size = (uint64_t)capacity * sizeof(struct lt_site);
     uint64_t offset = table_room(kept_offset, size);
     if (!offset && size < LT_PAGE) /* larger ranges go back in whole pages */
@@ -284,21 +284,21 @@ static bool sites_grow(struct lt_thread *t)
     t->sites = offset;
     t->site_capacity = capacity;
     thread_tables_end_change(t);
-    local->sites = sites;
+    state->sites = sites;
     shm_give_back(old_offset, (uint64_t)old_capacity * sizeof(struct lt_site));
     return true;
 }
 
 void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
 {
-    struct local *local = local_of(t);
+    struct tables_state *state = tables_state(t);
     struct lt_site *site = NULL;
     if (t->site_capacity)
-        site = site_probe(local->sites, t->site_capacity, lock, stack);
+        site = site_probe(state->sites, t->site_capacity, lock, stack);
     if (!site || site->count == 0) {
         if (sites_full(t->site_count, t->site_capacity) && !sites_grow(t))
             return; /* the wait is counted by lock; only its stack is missing */
-        site = site_probe(local->sites, t->site_capacity, lock, stack);
+        site = site_probe(state->sites, t->site_capacity, lock, stack);
         site->lock = lock;
         site->stack = stack;
         t->site_count++;
@@ -313,18 +313,18 @@ void site_add(struct lt_thread *t, uint32_t lock, uint32_t stack, uint64_t wait)
 
 static void set_counters(struct lt_thread *t, uint64_t offset, uint32_t capacity)
 {
-    struct local *local = local_of(t);
+    struct tables_state *state = tables_state(t);
     t->counters = offset;
     t->counters_capacity = capacity;
-    local->counters = shm_ptr(offset);
-    local->counters_shift = 64 - (uint32_t)__builtin_ctz(capacity);
+    state->counters = shm_ptr(offset);
+    state->counters_shift = 64 - (uint32_t)__builtin_ctz(capacity);
 }
 
 static void set_sites(struct lt_thread *t, uint64_t offset, uint32_t capacity)
 {
     t->sites = offset;
     t->site_capacity = capacity;
-    local_of(t)->sites = offset ? shm_ptr(offset) : NULL;
+    tables_state(t)->sites = offset ? shm_ptr(offset) : NULL;
 }
 
 /* Many locks in one entry: no hold times. */
@@ -340,11 +340,11 @@ static void other_init(struct lt_thread *t)
 
 bool thread_table_init(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
+    struct tables_state *state = tables_state(t);
     uint64_t offset = shm_alloc(FIRST * sizeof(struct lt_lock_counters));
     if (!offset)
         return false;
-    *offset_of_size(local->counters_offsets, FIRST) = offset;
+    *offset_of_size(state->counters_offsets, FIRST) = offset;
     set_counters(t, offset, FIRST);
     array_init(&t->waits, sizeof(struct lt_waits), FIRST_WAITS);
     other_init(t);
@@ -353,20 +353,20 @@ bool thread_table_init(struct lt_thread *t)
 
 void thread_table_clear(struct lt_thread *t)
 {
-    struct local *local = local_of(t);
+    struct tables_state *state = tables_state(t);
     uint64_t counters_bytes = t->counters_capacity * sizeof(struct lt_lock_counters);
     uint64_t site_bytes = t->site_capacity * sizeof(struct lt_site);
     if (counters_bytes > KEPT) {
         shm_give_back(t->counters, counters_bytes);
-        set_counters(t, *offset_of_size(local->counters_offsets, FIRST), FIRST);
+        set_counters(t, *offset_of_size(state->counters_offsets, FIRST), FIRST);
     }
     if (site_bytes > KEPT) {
         shm_give_back(t->sites, site_bytes);
-        set_sites(t, *offset_of_size(local->sites_offsets, FIRST), FIRST);
+        set_sites(t, *offset_of_size(state->sites_offsets, FIRST), FIRST);
     }
-    memset(local->counters, 0, t->counters_capacity * sizeof(struct lt_lock_counters));
-    if (local->sites)
-        memset(local->sites, 0, t->site_capacity * sizeof(struct lt_site));
+    memset(state->counters, 0, t->counters_capacity * sizeof(struct lt_lock_counters));
+    if (state->sites)
+        memset(state->sites, 0, t->site_capacity * sizeof(struct lt_site));
     t->counters_count = t->site_count = 0;
     array_clear(&t->waits);
     other_init(t);

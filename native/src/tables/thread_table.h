@@ -10,6 +10,7 @@
 #include "base/lock_key.h"
 #include "base/tls.h"
 #include "locktop/abi.h"
+#include "tables/tables_state.h"
 
 /* A reader that meets `table_seq` odd or changed copies the thread's tables again. */
 static inline void thread_tables_begin_change(struct lt_thread *t)
@@ -34,18 +35,18 @@ static inline bool is_sem(uint64_t key)
  * first. A signal handler between the two reads may have moved the table to a larger one. The old
  * shift is within the bounds of the larger table. The new shift is not within those of the old
  * one. */
-static inline uint64_t counters_home(const struct local *local, uint64_t key,
+static inline uint64_t counters_home(const struct tables_state *state, uint64_t key,
                                      struct lt_lock_counters **table)
 {
-    uint32_t shift = *(const volatile uint32_t *)&local->counters_shift;
-    *table = *(struct lt_lock_counters *const volatile *)&local->counters;
+    uint32_t shift = *(const volatile uint32_t *)&state->counters_shift;
+    *table = *(struct lt_lock_counters *const volatile *)&state->counters;
     return lock_hash(key) >> shift;
 }
 
 static inline struct lt_lock_counters *counters_of(struct lt_thread *t, uint64_t key, uint32_t type)
 {
     struct lt_lock_counters *table;
-    uint64_t home = counters_home(local_of(t), key, &table);
+    uint64_t home = counters_home(tables_state(t), key, &table);
     struct lt_lock_counters *counters = &table[home];
     return LIKELY(counters->key == key) ? counters : counters_search(t, key, type);
 }
@@ -71,7 +72,7 @@ NOINLINE struct lt_lock_counters *sem_counters_search(struct lt_thread *t, uint6
 static inline struct lt_lock_counters *sem_counters_of(struct lt_thread *t, uint64_t key)
 {
     struct lt_lock_counters *table;
-    uint64_t home = counters_home(local_of(t), key, &table);
+    uint64_t home = counters_home(tables_state(t), key, &table);
     struct lt_lock_counters *counters = &table[home];
     return LIKELY(counters->key == key && !is_of_former_life(counters))
                ? counters
@@ -87,7 +88,7 @@ static inline struct lt_lock_counters *counters_of_waited(struct lt_thread *t, u
                                                           uint32_t type)
 {
     struct lt_lock_counters *table;
-    uint64_t home = counters_home(local_of(t), key, &table);
+    uint64_t home = counters_home(tables_state(t), key, &table);
     struct lt_lock_counters *counters = &table[home];
     return LIKELY(counters->key == key && counters->waits) ? counters
                                                            : counters_search_waited(t, key, type);

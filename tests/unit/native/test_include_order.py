@@ -16,11 +16,6 @@ FOLDERS = (
     "interpose",
 )  # fmt: skip
 
-#: Calls that run upwards on purpose: the function, and why it may be called from below.
-UPCALLS = {
-    "thread_enter": "the slow path of watched(): the linker binds it, no lower file includes it",
-}
-
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
@@ -34,6 +29,11 @@ _VARIABLE = re.compile(
     r"(?: __attribute__\(\(.*\)\))?(?: = .*|;)$",
     re.MULTILINE,
 )
+#: A structure that a file defines, and one that a file names.
+_STRUCTURE = re.compile(r"^(?:struct|union|enum) (\w+) \{", re.MULTILINE)
+_NAMED_STRUCTURE = re.compile(r"\b(?:struct|union|enum) (\w+)")
+#: A prototype in a header, which is no call.
+_PROTOTYPE = re.compile(r"^(?!.*\bstatic\b|#)[a-zA-Z_][\w \t*()]*\([^;{}]*\);$", re.MULTILINE)
 
 
 def _read(sources: Path) -> dict[str, str]:
@@ -60,18 +60,40 @@ def _definitions(files: Mapping[str, str]) -> dict[str, str]:
     return {name: modules.pop() for name, modules in definers.items() if len(modules) == 1}
 
 
+def _structures(files: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return the modules that define each structure."""
+    definers: dict[str, set[str]] = {}
+    for path, text in files.items():
+        for name in _STRUCTURE.findall(text):
+            definers.setdefault(name, set()).add(_module(path))
+    return definers
+
+
 def _edges(files: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """Return the dependencies: (module, used module), with the name that causes each."""
+    """Return the dependencies: (module, used module), with the name that causes each.
+
+    A module depends on what it includes, and on the functions and variables that it uses, also in
+    an inline function. The name of a structure, without its definition, counts as well.
+    """
     edges: dict[tuple[str, str], str] = {}
     definitions = _definitions(files)
+    structures = _structures(files)
     for path, text in files.items():
+        module = _module(path)
         for target in _INCLUDE.findall(text):
-            if target in files and _module(target) != _module(path):
-                edges[_module(path), _module(target)] = f"{path} includes {target}"
-        for name in set(re.findall(r"\b\w+\b", _STRING.sub('""', text))):
-            definer = definitions.get(name, _module(path))
-            if definer != _module(path) and name not in UPCALLS and path.endswith(".c"):
-                edges.setdefault((_module(path), definer), f"{path} uses {name} of {definer}.c")
+            if target in files and _module(target) != module:
+                edges[module, _module(target)] = f"{path} includes {target}"
+        if path.endswith(".def"):
+            continue
+        code = _PROTOTYPE.sub("", _STRING.sub('""', text))
+        for name in set(re.findall(r"\b\w+\b", code)):
+            definer = definitions.get(name, module)
+            if definer != module:
+                edges.setdefault((module, definer), f"{path} uses {name} of {definer}.c")
+        for name in set(_NAMED_STRUCTURE.findall(text)):
+            definers = structures.get(name, set())
+            for definer in definers if module not in definers else ():
+                edges.setdefault((module, definer), f"{path} names {name} of {definer}")
     return edges
 
 
@@ -121,9 +143,20 @@ def test_there_is_no_circle() -> None:
     assert not _circle(_edges(_read(SOURCES)))
 
 
-def test_upcalls_exist_and_run_upwards() -> None:
-    definitions = _definitions(_read(SOURCES))
-    assert all(definitions[name].split("/")[0] == FOLDERS[-2] for name in UPCALLS)
+def test_each_layer_uses_its_own_state() -> None:
+    """A field of a thread's state that only higher layers use would be in the wrong layer."""
+    files = _read(SOURCES)
+    states = [
+        (path, fields)
+        for path, text in files.items()
+        for fields in re.findall(r"^struct \w+_state \{$(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    ]
+    assert len(states) > 4
+    for path, fields in states:
+        folder = path.split("/")[0]
+        code = " ".join(text for user, text in files.items() if user.split("/")[0] == folder)
+        for field in re.findall(r"(\w+)(?:\s*\[\w+\])?;", fields):
+            assert re.search(rf"(state|\)|->|\.)(->|\.){field}\b|->{field}\b", code), (path, field)
 
 
 def test_the_definitions_are_found() -> None:
@@ -151,6 +184,14 @@ def _defines(name: str, *called: str) -> str:
         ({"base/a.c": _defines("f"), "shm/b.c": _defines("g", "f")}, False, False),
         ({"shm/a.h": '#include "shm/b.h"', "shm/b.h": '#include "shm/a.h"'}, False, True),
         ({"shm/a.c": _defines("f", "g"), "shm/b.c": _defines("g", "f")}, False, True),
+        (
+            {"base/a.h": "static inline " + _defines("f", "g"), "shm/b.c": _defines("g")},
+            True,
+            False,
+        ),
+        ({"base/a.h": "int g(int number);", "shm/b.c": _defines("g")}, False, False),
+        ({"base/a.h": "struct s *one;", "shm/b.h": "struct s {\n};"}, True, False),
+        ({"shm/a.c": "struct s {\n};", "base/b.c": "struct s {\n};"}, False, False),
     ],
 )
 def test_the_checks_find_forged_faults(files: dict[str, str], upwards: bool, circle: bool) -> None:
